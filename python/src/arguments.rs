@@ -28,7 +28,7 @@ impl<'py> FromPyObject<'_, 'py> for Whole {
 }
 
 impl Whole {
-    /// As a parameter of 32 bits, which the core refuses when it is too large for more.
+    /// The number as a parameter of 32 bits; the core rejects one that is too large.
     pub(crate) fn narrow(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
@@ -54,7 +54,7 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
     }
 }
 
-/// How many bytes a value may take; no limit but the machine's where none was given.
+/// The most bytes that a value may take; without a number only the machine limits it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit(pub(crate) Option<u64>);
 
@@ -70,7 +70,7 @@ impl SizeLimit for Limit {
     }
 }
 
-/// Unix seconds: those given, or the clock's.
+/// The given Unix time in seconds, or the clock's.
 pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     now.map_or_else(clock, |Whole(now)| now)
@@ -82,12 +82,12 @@ pub(crate) fn time(value: &impl Windowed, now: Option<Whole>) -> Time {
     if asks { Time::At(unix_seconds(now)) } else { Time::Reached }
 }
 
-/// The slices of a window that was not told how many: the default, but one for each second at most.
+/// The default number of slices of a window, but one for each second at most.
 pub(crate) fn default_slices(default: u32, seconds: u64) -> u32 {
     u32::try_from(seconds.max(1)).map_or(default, |seconds| default.min(seconds))
 }
 
-/// A number of slices as it was given, in an error about the 32 bits of it.
+/// An error about slices with the number that was given, instead of its 32 bits.
 pub(crate) fn with_slices(error: Error, given: Option<Whole>) -> Error {
     match (error, given) {
         (Error::OutOfRange { parameter, expected, .. }, Some(Whole(slices)))

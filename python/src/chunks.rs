@@ -1,4 +1,4 @@
-//! Values by chunks, as SCANDUMP and LOADCHUNK have them.
+//! Values by chunks, as in SCANDUMP and LOADCHUNK.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::errors::raised;
 use crate::guarded::Guarded;
 use crate::items::with_bytes;
 
-/// What `SCANDUMP key iterator` replies.
+/// The reply of `SCANDUMP key iterator`.
 pub(crate) fn scan<'py, T: Stored + Sync>(
     py: Python<'py>,
     value: &Guarded<T>,
@@ -24,7 +24,7 @@ pub(crate) fn scan<'py, T: Stored + Sync>(
     (next, PyBytes::new(py, &chunk)).into_pyobject(py)
 }
 
-/// A value that is arriving.
+/// A partially loaded value.
 pub(crate) struct Arriving<L>(Mutex<Option<L>>);
 
 impl<L: Loading> Arriving<L> {

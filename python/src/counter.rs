@@ -1,4 +1,4 @@
-//! `rollcall_redis.Counter`.
+//! The class `rollcall_redis.Counter`.
 
 use std::path::PathBuf;
 
@@ -20,7 +20,7 @@ use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
 use crate::{chunks, stored, transfer};
 
-/// The slices of a counter that was not told how many, as on a server.
+/// The default number of slices of a counter, as on a server.
 const SLICES: u32 = 12;
 
 /// A number of distinct members: exact, with a list of them, while they are few, then an estimate of a stated error.
@@ -79,7 +79,7 @@ impl Counter {
         self.counter.read(py, |counter| counter.window().copied())
     }
 
-    /// How many members at a time, or of the last seconds.
+    /// The estimated number of members at a time, or of the last seconds.
     fn estimated(&self, py: Python<'_>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<Estimated> {
         let told = self.counter.read(py, |counter| Ok(view_of(counter, since, now)?.estimated()));
         told.map_err(|error: Error| raised(py, error))
@@ -155,7 +155,7 @@ impl Counter {
         Items::new(members, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many members, and tells of each what `add` would: a list, or for an array a memoryview of format '?'.
+    /// Adds many members, and returns for each what `add` would: a list, or for an array a memoryview of format '?'.
     ///
     /// A member of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
     /// `width` bytes of any.
@@ -170,7 +170,7 @@ impl Counter {
         answers(members, width, |block, told| self.add_block(py, block, now, |is_new| told.push(is_new.into())))
     }
 
-    /// Whether it is a member, of a counter that is exact; of one with a window, at a time or in the last seconds.
+    /// Whether the value is a member, of a counter that is exact; with a window, at a time or in the last seconds.
     #[pyo3(signature = (member, *, since=None, now=None))]
     fn contains(&self, member: &Bound<'_, PyAny>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<bool> {
         let py = member.py();
@@ -184,7 +184,7 @@ impl Counter {
         self.contains(member, None, None)
     }
 
-    /// Asks for many members, as `add_many` takes them, and answers in the same forms.
+    /// Looks up many members, given as to `add_many`, and answers in the same forms.
     #[pyo3(signature = (members, *, width=None, since=None, now=None))]
     fn contains_many<'py>(
         &self,
@@ -231,7 +231,7 @@ impl Counter {
         estimate_of(py, self.estimated(py, since, now)?)
     }
 
-    /// The standard error of the count, relative to it; 0 while it is exact.
+    /// The relative standard error of the count; 0 while it is exact.
     #[getter]
     fn standard_error(&self, py: Python<'_>) -> PyResult<f64> {
         Ok(self.estimated(py, None, None)?.relative_error())
@@ -258,8 +258,8 @@ impl Counter {
         PyList::new(py, listed.iter().map(|member| PyBytes::new(py, member)))
     }
 
-    /// When each slice of its window began, Unix seconds, newest first, and how many members were added since then, with
-    /// the standard error. Without a window it is empty.
+    /// When each slice of the window began, in Unix seconds, newest first, and the number of members since then, with
+    /// its error. Without a window it is empty.
     #[pyo3(signature = (now=None))]
     fn history<'py>(&self, py: Python<'py>, now: Option<Whole>) -> PyResult<Vec<(i64, Bound<'py, PyAny>)>> {
         let rows = self.counter.read(py, |counter| counter.history(time(counter, now)));
@@ -267,7 +267,8 @@ impl Counter {
         rows.into_iter().map(|(start, estimated)| Ok((start, estimate_of(py, estimated)?))).collect()
     }
 
-    /// Lets new members in while there are fewer than `limit`, decided and done in one step; with `all` all of them or none.
+    /// Admits new members while there are fewer than `limit`, decided and done in one step; with `all` all of them or
+    /// none.
     ///
     /// With `dry_run` nothing is changed. `limit` must be one up to which the counter is exact.
     #[pyo3(signature = (members, limit, *, all=false, dry_run=false, width=None, now=None))]
@@ -293,7 +294,7 @@ impl Counter {
         admissions(py, &told.map_err(|error| raised(py, error))?)
     }
 
-    /// Becomes the union of itself and others. True if that changed anything.
+    /// Becomes the union of this counter and others. True if that changed anything.
     #[pyo3(signature = (*others, now=None))]
     fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, Counter>>, now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Counter> = others.iter().map(Bound::get).collect();
@@ -310,7 +311,7 @@ impl Counter {
         self.unite(other.py(), &[other.get()], None).map(drop)
     }
 
-    /// Equal parameters and equal members or bits; the order in which members came makes no difference.
+    /// Compares parameters and members or bits; the order of insertion makes no difference.
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Counter>() else { return Ok(py.NotImplemented()) };
         let both = [&self.counter, &other.get().counter];
@@ -347,13 +348,13 @@ impl Counter {
         ))
     }
 
-    /// Empties it.
+    /// Empties the counter.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let cleared = self.counter.write_long(py, |counter| counter.empty_twin().map(|empty| *counter = empty));
         cleared.map_err(|error| raised(py, error))
     }
 
-    /// An equal counter of its own.
+    /// A copy of the counter.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         self.cloned(py)
     }
@@ -373,78 +374,78 @@ impl Counter {
         Ok((restore, (this.to_bytes(slf.py())?, this.limit.0)))
     }
 
-    /// Begins all slices up to this one, and forgets what dies by that.
+    /// Begins all slices up to this one, and drops what expires.
     fn advance(&self, py: Python<'_>, slice: Whole) {
         self.counter.write_long(py, |counter| counter.advance(slice.0));
     }
 
-    /// The newest slice that it has reached; None without a window.
+    /// The newest slice that the counter has reached; None without a window.
     #[getter]
     fn newest_slice(&self, py: Python<'_>) -> Option<u64> {
         self.counter.read(py, Count::newest_slice)
     }
 
-    /// Members up to which its error holds.
+    /// Members up to which the error holds.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> u64 {
         self.params(py).capacity
     }
 
-    /// The largest relative standard error up to its capacity.
+    /// The largest relative standard error up to the capacity.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> f64 {
         self.params(py).error_rate
     }
 
-    /// Members up to which it is exact.
+    /// Members up to which the counter is exact.
     #[getter]
     fn exact_limit(&self, py: Python<'_>) -> u32 {
         self.params(py).exact_limit
     }
 
-    /// Bytes that these members may have together.
+    /// Bytes that the members of an exact counter may have together.
     #[getter]
     fn exact_bytes(&self, py: Python<'_>) -> u32 {
         self.params(py).exact_bytes
     }
 
-    /// The seed of its hash.
+    /// The seed of the hash.
     #[getter]
     fn seed(&self, py: Python<'_>) -> u64 {
         self.params(py).seed
     }
 
-    /// Seconds that it remembers a member for; None if it does not forget.
+    /// The length of the window in seconds; None without a window.
     #[getter]
     fn window(&self, py: Python<'_>) -> Option<u64> {
         Some(self.sliding(py)?.seconds())
     }
 
-    /// In how many steps it forgets; None if it does not.
+    /// The number of slices of the window; None without a window.
     #[getter]
     fn slices(&self, py: Python<'_>) -> Option<u32> {
         Some(self.sliding(py)?.slices())
     }
 
-    /// Whether its window goes by `advance`, not by the clock.
+    /// Whether the window has the manual clock, moved by `advance`.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
         self.sliding(py).is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
-    /// The most bytes that it may grow to; None for no limit.
+    /// The most bytes that the counter may grow to; None for no limit.
     #[getter]
     fn max_bytes(&self) -> Option<u64> {
         self.limit.0
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory that the counter takes.
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> u64 {
         self.counter.read(py, Count::size_bytes)
     }
 
-    /// How it holds its members: 'exact', 'sparse' or 'dense'.
+    /// The representation of the members: 'exact', 'sparse' or 'dense'.
     #[getter]
     fn representation(&self, py: Python<'_>) -> &'static str {
         self.counter.read(py, |counter| counter.representation().name())
@@ -455,7 +456,7 @@ impl Counter {
         stored::to_bytes(py, &self.counter)
     }
 
-    /// The counter that is in these bytes, as `to_bytes` or the command-line tool wrote them.
+    /// Loads a counter from bytes that `to_bytes` or the command-line tool wrote.
     #[classmethod]
     #[pyo3(signature = (data, max_bytes=None))]
     fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {
@@ -468,7 +469,7 @@ impl Counter {
         stored::save(py, &self.counter, &path)
     }
 
-    /// The counter of a file, as `save` or the command-line tool wrote it.
+    /// Loads a counter from a file that `save` or the command-line tool wrote.
     #[classmethod]
     #[pyo3(signature = (path, max_bytes=None))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf, max_bytes: Option<Whole>) -> PyResult<Self> {
@@ -502,18 +503,18 @@ impl Counter {
         transfer::upload(copy, client, key, ttl, replace)
     }
 
-    /// The type of its key on a server, and the prefix of the commands that take its chunks.
+    /// The name of the counter's type on a server, and the prefix of the commands that load its chunks.
     fn _stored_as(&self) -> (&'static str, &'static str) {
         ("RCcounter", "LC")
     }
 
-    /// What SCANDUMP replies to an iterator.
+    /// The reply of SCANDUMP to an iterator.
     fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
         chunks::scan(py, &self.counter, iterator.0)
     }
 }
 
-/// What is read of a counter: all that is live at a time, or what was seen in the last seconds.
+/// The part of a counter that is read: all that is live at a time, or what was seen in the last seconds.
 pub(crate) fn view_of(counter: &Count, since: Option<Seconds>, now: Option<Whole>) -> Result<View<'_>, Error> {
     let time = time(counter, now);
     since.map_or_else(|| Ok(counter.at(time)), |Seconds(seconds)| counter.since(seconds, time))

@@ -1,4 +1,4 @@
-//! What equal counters are.
+//! Equality of counters.
 
 use rollcall_core::counting::Counter;
 use rollcall_core::unstable::persist::Stored;

@@ -24,7 +24,7 @@ impl Class {
         self.found.import(py, "rollcall_redis._types", self.name)
     }
 
-    /// An exception of this class.
+    /// An exception of this class with a text.
     pub(crate) fn error(&self, py: Python<'_>, text: impl ToString) -> PyErr {
         match self.get(py) {
             Ok(class) => PyErr::from_type(class.clone(), (text.to_string(),)),

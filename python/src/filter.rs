@@ -1,4 +1,4 @@
-//! `rollcall_redis.BloomFilter`.
+//! The class `rollcall_redis.BloomFilter`.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
 use crate::{chunks, stored, transfer};
 
-/// A set that tells whether an item may be in it, and takes a byte or two an item.
+/// A set that answers whether an item may be in it, and takes a byte or two per item.
 ///
 /// Every item that was added is found. Of others, at most `error_rate` are found too. The filter grows when more than
 /// `capacity` items come, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
@@ -35,12 +35,12 @@ impl BloomFilter {
         BloomFilter { filter: Guarded::new(filter), limit }
     }
 
-    /// Asks the filter, at once where that is short.
+    /// Reads the filter for `items` items: without releasing Python's lock if they are few.
     fn ask<R: Send>(&self, py: Python<'_>, items: usize, ask: impl FnOnce(&Filter) -> R + Send) -> R {
         if items < LONG { self.filter.read(py, ask) } else { self.filter.read_long(py, ask) }
     }
 
-    /// Adds items, at once where that is short, and tells `added` of each whether it was new.
+    /// Adds items, without releasing Python's lock if they are few, and passes to `added` whether each was new.
     fn add_block(
         &self,
         py: Python<'_>,
@@ -57,7 +57,7 @@ impl BloomFilter {
         result.map_err(|error| raised(py, error))
     }
 
-    /// Becomes the union of itself and others.
+    /// Becomes the union of this filter and others.
     fn unite(&self, py: Python<'_>, others: &[&BloomFilter], now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Guarded<Filter>> = others.iter().map(|other| &other.filter).collect();
         let limit = self.limit;
@@ -82,7 +82,7 @@ impl BloomFilter {
     }
 }
 
-/// How far back a filter reaches that is made with these arguments.
+/// The window of a filter that is made with these arguments.
 fn sliding_of(
     py: Python<'_>,
     window: Option<Seconds>,
@@ -191,7 +191,7 @@ impl BloomFilter {
         Items::new(items, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many items, and tells of each whether it was new: a list, or for an array a memoryview of format '?'.
+    /// Adds many items, and returns for each whether it was new: a list, or for an array a memoryview of format '?'.
     ///
     /// An item of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
     /// `width` bytes of any.
@@ -217,7 +217,7 @@ impl BloomFilter {
         self.contains(item, None)
     }
 
-    /// Asks for many items, as `add_many` takes them, and answers in the same forms.
+    /// Looks up many items, given as to `add_many`, and answers in the same forms.
     #[pyo3(signature = (items, *, width=None, now=None))]
     fn contains_many<'py>(
         &self,
@@ -235,7 +235,8 @@ impl BloomFilter {
         })
     }
 
-    /// Lets new items in while there are fewer than `limit`, decided and done in one step; with `all` all of them or none.
+    /// Admits new items while there are fewer than `limit`, decided and done in one step; with `all` all of them or
+    /// none.
     ///
     /// With `dry_run` nothing is changed.
     #[pyo3(signature = (items, limit, *, all=false, dry_run=false, width=None, now=None))]
@@ -260,7 +261,7 @@ impl BloomFilter {
         admissions(py, &told.map_err(|error| raised(py, error))?)
     }
 
-    /// Becomes the union of itself and others. True if that changed anything.
+    /// Becomes the union of this filter and others. True if that changed anything.
     #[pyo3(signature = (*others, now=None))]
     fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, BloomFilter>>, now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&BloomFilter> = others.iter().map(Bound::get).collect();
@@ -277,7 +278,7 @@ impl BloomFilter {
         self.unite(other.py(), &[other.get()], None).map(drop)
     }
 
-    /// How many of the added items were new; of a filter with a window, of those that it remembers.
+    /// The number of added items that were new; with a window, of those that are live.
     fn __len__(&self, py: Python<'_>) -> usize {
         usize::try_from(self.num_items(py, None)).unwrap_or(usize::MAX)
     }
@@ -319,12 +320,12 @@ impl BloomFilter {
         )
     }
 
-    /// Empties it.
+    /// Empties the filter.
     fn clear(&self, py: Python<'_>) {
         self.filter.write_long(py, Filter::clear);
     }
 
-    /// An equal filter of its own.
+    /// A copy of the filter.
     fn copy(&self, py: Python<'_>) -> PyResult<Self> {
         self.cloned(py)
     }
@@ -344,61 +345,61 @@ impl BloomFilter {
         Ok((restore, (this.to_bytes(slf.py())?, this.limit.0)))
     }
 
-    /// Begins all slices up to this one, and forgets what dies by that.
+    /// Begins all slices up to this one, and drops what expires.
     fn advance(&self, py: Python<'_>, slice: Whole) {
         // What was forgotten is freed under the lock of the filter alone.
         self.filter.write_long(py, |filter| drop(filter.advance(slice.0)));
     }
 
-    /// The newest slice that it has reached; None without a window.
+    /// The newest slice that the filter has reached; None without a window.
     #[getter]
     fn newest_slice(&self, py: Python<'_>) -> Option<u64> {
         self.filter.read(py, Filter::newest_slice)
     }
 
-    /// Items that it was made for.
+    /// The number of items that the filter is sized for.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> u64 {
         self.params(py).capacity
     }
 
-    /// The share of items never added that it may take for known.
+    /// The largest share of absent items that the filter may report as present.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> f64 {
         self.params(py).error_rate
     }
 
-    /// How many times larger each further part is, as it grows; 0 if it does not.
+    /// The size of each further part as a multiple of the one before; 0 if the filter does not grow.
     #[getter]
     fn expansion(&self, py: Python<'_>) -> u32 {
         self.params(py).expansion
     }
 
-    /// The seed of its hash.
+    /// The seed of the hash.
     #[getter]
     fn seed(&self, py: Python<'_>) -> u64 {
         self.params(py).seed
     }
 
-    /// How its bits lie: 'lines' or 'classic'.
+    /// The layout of the bits: 'lines' or 'classic'.
     #[getter]
     fn layout(&self, py: Python<'_>) -> &'static str {
         self.filter.read(py, |filter| filter.layout().name())
     }
 
-    /// Seconds that it remembers an item for; None without a window of time.
+    /// The length of the window in seconds; None without a window of time.
     #[getter]
     fn window(&self, py: Python<'_>) -> Option<u64> {
         Some(self.sliding(py)?.window()?.seconds())
     }
 
-    /// In how many steps it forgets; None if it does not, or with both `last` and `refresh`.
+    /// The number of slices; None without a window, or with both `last` and `refresh`.
     #[getter]
     fn slices(&self, py: Python<'_>) -> Option<u32> {
         self.sliding(py)?.slices()
     }
 
-    /// Whether it remembers the last items.
+    /// Whether the filter holds the last items.
     #[getter]
     fn last(&self, py: Python<'_>) -> bool {
         self.sliding(py).is_some_and(|sliding| sliding.window().is_none())
@@ -410,7 +411,7 @@ impl BloomFilter {
         self.sliding(py).is_some_and(|sliding| sliding.refresh)
     }
 
-    /// Whether its window goes by `advance`, not by the clock.
+    /// Whether the window has the manual clock, moved by `advance`.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
         self.sliding(py)
@@ -418,25 +419,25 @@ impl BloomFilter {
             .is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
-    /// The most bytes that it may grow to; None for no limit.
+    /// The most bytes that the filter may grow to; None for no limit.
     #[getter]
     fn max_bytes(&self) -> Option<u64> {
         self.limit.0
     }
 
-    /// Bytes that it takes.
+    /// Bytes of memory that the filter takes.
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> u64 {
         self.filter.read(py, Filter::size_bytes)
     }
 
-    /// The share of its bits that are set.
+    /// The share of set bits.
     #[getter]
     fn fill_ratio(&self, py: Python<'_>) -> f64 {
         self.filter.read(py, |filter| filter.at(time(filter, None)).fill_ratio())
     }
 
-    /// The present share of items never added that it takes for known, by its bits.
+    /// The present share of absent items that the filter reports as present, estimated from its bits.
     #[getter]
     fn false_positive_rate(&self, py: Python<'_>) -> f64 {
         self.filter.read(py, |filter| filter.at(time(filter, None)).false_positive_rate())
@@ -447,7 +448,7 @@ impl BloomFilter {
         stored::to_bytes(py, &self.filter)
     }
 
-    /// The filter that is in these bytes, as `to_bytes` or the command-line tool wrote them.
+    /// Loads a filter from bytes that `to_bytes` or the command-line tool wrote.
     #[classmethod]
     #[pyo3(signature = (data, max_bytes=None))]
     fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {
@@ -460,7 +461,7 @@ impl BloomFilter {
         stored::save(py, &self.filter, &path)
     }
 
-    /// The filter of a file, as `save` or the command-line tool wrote it.
+    /// Loads a filter from a file that `save` or the command-line tool wrote.
     #[classmethod]
     #[pyo3(signature = (path, max_bytes=None))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf, max_bytes: Option<Whole>) -> PyResult<Self> {
@@ -494,7 +495,7 @@ impl BloomFilter {
         transfer::upload(copy, client, key, ttl, replace)
     }
 
-    /// The type of its key on a server, and the prefix of the commands that take its chunks.
+    /// The name of the filter's type on a server, and the prefix of the commands that load its chunks.
     fn _stored_as(&self, py: Python<'_>) -> (&'static str, &'static str) {
         self.filter.read(py, |filter| match filter.layout() {
             BitLayout::Lines => ("RCfilter-", "RF"),
@@ -502,13 +503,13 @@ impl BloomFilter {
         })
     }
 
-    /// What SCANDUMP replies to an iterator.
+    /// The reply of SCANDUMP to an iterator.
     fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
         chunks::scan(py, &self.filter, iterator.0)
     }
 }
 
-/// What became of items, as Python has it.
+/// The outcomes of an admission, as Python objects.
 pub(crate) fn admissions<'py>(py: Python<'py>, told: &[Admission]) -> PyResult<Bound<'py, PyList>> {
     let class = ADMISSION.get(py)?;
     let [admitted, known, refused] = [class.getattr("ADMITTED")?, class.getattr("KNOWN")?, class.getattr("REFUSED")?];

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 #[derive(Debug)]
 pub(crate) struct Guarded<T>(RwLock<T>);
 
-/// How a value is locked among others.
+/// Modes of locking a value.
 enum Held<'a, T> {
     Shared(RwLockReadGuard<'a, T>),
     Alone(RwLockWriteGuard<'a, T>),
@@ -32,7 +32,7 @@ impl<T: Send + Sync> Guarded<T> {
         }
     }
 
-    /// Asks the value something that other threads should not have to wait for.
+    /// Reads the value for a while, without Python's lock.
     pub(crate) fn read_long<R: Send>(&self, py: Python<'_>, ask: impl FnOnce(&T) -> R + Send) -> R {
         py.detach(|| ask(&self.shared()))
     }
@@ -46,7 +46,7 @@ impl<T: Send + Sync> Guarded<T> {
         }
     }
 
-    /// Changes the value by something that other threads should not have to wait for.
+    /// Changes the value for a while, without Python's lock.
     pub(crate) fn write_long<R: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut T) -> R + Send) -> R {
         py.detach(|| change(&mut self.alone()))
     }
@@ -64,7 +64,7 @@ impl<T: Send + Sync> Guarded<T> {
         })
     }
 
-    /// Changes the value by others. It is not among these itself, whatever `others` has.
+    /// Changes the value with the help of other values. It is not among these itself, whatever `others` has.
     pub(crate) fn write_with<R: Send>(
         &self,
         py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Items as Python programs have them: one, or many in a list, an iterable or an array.
+//! Items of Python programs: one, or many in a list, an iterable or an array.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
@@ -8,10 +8,10 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyIterator, PyList, PyMemoryView
 use crate::arguments::Whole;
 use crate::rows::{BLOCK_ROWS, Rows, no_memory};
 
-/// Items from which on it pays to release Python's lock: more than it costs, some 100 ns.
+/// The least number of items for which releasing Python's lock pays: it costs some 100 ns.
 pub(crate) const LONG: usize = 256;
 
-/// Calls `use_it` with the bytes of an item: those of a str in UTF-8, as clients send them.
+/// Calls `use_it` with the bytes of an item; a str is encoded in UTF-8, as clients do.
 ///
 /// # Errors
 /// `TypeError` for anything but str, bytes, bytearray and memoryview.
@@ -22,7 +22,7 @@ pub(crate) fn with_item<R>(item: &Bound<'_, PyAny>, use_it: impl FnOnce(&[u8]) -
     }
 }
 
-/// The bytes of an item that never change.
+/// The bytes of an immutable item.
 #[inline]
 fn borrowed<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
     if let Ok(bytes) = item.cast::<PyBytes>() {
@@ -34,7 +34,7 @@ fn borrowed<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
     }
 }
 
-/// The bytes of an item that may change. Python makes them, which raises `MemoryError` where there is no memory.
+/// The bytes of a mutable item. Python makes them, which raises `MemoryError` where there is no memory.
 fn copied<'py>(item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if item.is_instance_of::<PyByteArray>() {
         return Ok(item.py().get_type::<PyBytes>().call1((item,))?.cast_into()?);
@@ -203,7 +203,7 @@ fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyRe
     take(&all)
 }
 
-/// Asks `ask` about all items, and gives the answers back: a list of bool, or for an array a memoryview of format `?`.
+/// Calls `ask` with all items, and returns the answers: a list of bool, or for an array a memoryview of format `?`.
 pub(crate) fn answers<'py>(
     given: &Bound<'py, PyAny>,
     width: Option<Whole>,

@@ -1,4 +1,4 @@
-//! Values that are arriving by chunks, as Python classes: `rollcall_redis/_transfer.py` hands them what a server replies.
+//! Partially loaded values as Python classes: `rollcall_redis/_transfer.py` hands them what a server replies.
 
 use pyo3::prelude::*;
 use rollcall_core::bloom::BloomFilter as Filter;
@@ -10,7 +10,7 @@ use crate::chunks::Arriving;
 use crate::counter::Counter;
 use crate::filter::BloomFilter;
 
-/// A filter that is arriving by chunks.
+/// A filter that is loaded by chunks.
 #[pyclass(frozen, name = "_FilterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct FilterLoader {
     arriving: Arriving<LoadingBloomFilter>,
@@ -25,19 +25,19 @@ impl FilterLoader {
         FilterLoader { arriving: Arriving::new(), limit: Limit::of(max_bytes) }
     }
 
-    /// Takes the next chunk, with the iterator that came with it.
+    /// Appends the next chunk, given with its iterator.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
         self.arriving.push(next.0, chunk, self.limit)
     }
 
-    /// The filter, when all of it has arrived.
+    /// The filter, once all of it has been loaded.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         let filter: Filter = self.arriving.finish(py)?;
         Ok(BloomFilter::of(filter, self.limit))
     }
 }
 
-/// A counter that is arriving by chunks.
+/// A counter that is loaded by chunks.
 #[pyclass(frozen, name = "_CounterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct CounterLoader {
     arriving: Arriving<LoadingCounter>,
@@ -52,12 +52,12 @@ impl CounterLoader {
         CounterLoader { arriving: Arriving::new(), limit: Limit::of(max_bytes) }
     }
 
-    /// Takes the next chunk, with the iterator that came with it.
+    /// Appends the next chunk, given with its iterator.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
         self.arriving.push(next.0, chunk, self.limit)
     }
 
-    /// The counter, when all of it has arrived.
+    /// The counter, once all of it has been loaded.
     fn finish(&self, py: Python<'_>) -> PyResult<Counter> {
         let counter: Count = self.arriving.finish(py)?;
         Ok(Counter::of(counter, self.limit))

@@ -11,7 +11,7 @@ use pyo3::buffer::{PyUntypedBuffer, ReadOnlyCell};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// Bytes that are copied at once: so many that taking Python's lock again, up to 5 ms where others want it, is rare.
+/// Bytes per copy: many enough that taking Python's lock again, up to 5 ms under contention, is rare.
 const BLOCK_BYTES: usize = 4 << 20;
 
 /// Most rows of a block.
@@ -22,12 +22,12 @@ pub(crate) struct Rows {
     buffer: PyUntypedBuffer,
     width: usize,
     len: usize,
-    /// Whether zeros at the end of a row are no part of it.
+    /// Whether zeros at the end of a row are padding.
     padded: bool,
 }
 
 impl Rows {
-    /// The rows of a buffer: with `width` each so many bytes, else each element of one dimension, or the last of two.
+    /// The rows of a buffer: of `width` bytes if given, else each element of one dimension, or the last of two.
     ///
     /// # Errors
     /// `TypeError` and `ValueError` say which arrays have rows of bytes.
@@ -93,12 +93,12 @@ impl Rows {
         Ok(Rows { buffer, width, len, padded })
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// How many rows are copied at once.
+    /// The number of rows per copy.
     pub(crate) fn block_rows(&self) -> usize {
         (BLOCK_BYTES / self.width.max(1)).clamp(1, BLOCK_ROWS)
     }
@@ -116,7 +116,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The rows that were copied.
+    /// The rows in a block.
     pub(crate) fn split<'a>(&self, block: &'a [u8], len: usize) -> impl Iterator<Item = &'a [u8]> {
         let (width, padded) = (self.width, self.padded);
         (0..len).map(move |row| {
@@ -148,7 +148,7 @@ fn field_of_objects(format: &[u8]) -> Option<u8> {
     format.split(|&byte| byte == b':').step_by(2).any(|kinds| kinds.contains(&b'O')).then_some(b'O')
 }
 
-/// `MemoryError` for so many bytes.
+/// A `MemoryError` for this many bytes.
 pub(crate) fn no_memory(num_bytes: usize) -> PyErr {
     PyMemoryError::new_err(format!("{num_bytes} bytes are more than there is memory for"))
 }

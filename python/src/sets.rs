@@ -10,7 +10,7 @@ use crate::counter::{Counter, estimate_of, view_of};
 use crate::errors::raised;
 use crate::guarded::Guarded;
 
-/// A counter, or a pair of a counter and its last seconds: an int, a timedelta, or None for all that it remembers.
+/// A counter, or a pair of a counter and its last seconds: an int, a timedelta, or None for all that is live.
 pub(crate) struct Operand<'py> {
     counter: Bound<'py, Counter>,
     since: Option<Seconds>,
@@ -53,8 +53,8 @@ fn members_of<'py>(
     PyList::new(py, ask(py, operands, now, copied)?.iter().map(|member| PyBytes::new(py, member)))
 }
 
-/// How many members all have together, with the standard error. Each is a counter, or a pair of a counter and its last
-/// seconds.
+/// The number of members of all counters together, with its standard error. Each is a counter, or a pair of a counter
+/// and its last seconds.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn union_card<'py>(
@@ -65,7 +65,7 @@ pub(crate) fn union_card<'py>(
     estimate_of(py, ask(py, &operands, now, counting::union_card)?)
 }
 
-/// How many members all share, likewise.
+/// The number of members that all counters share, with its standard error.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn inter_card<'py>(
@@ -76,7 +76,7 @@ pub(crate) fn inter_card<'py>(
     estimate_of(py, ask(py, &operands, now, counting::inter_card)?)
 }
 
-/// How many members the first has that none of the others has, likewise.
+/// The number of members of the first counter that none of the others has, with its standard error.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn diff_card<'py>(
@@ -87,7 +87,7 @@ pub(crate) fn diff_card<'py>(
     estimate_of(py, ask(py, &operands, now, counting::diff_card)?)
 }
 
-/// The members of all together, as bytes, in no order, while all are exact.
+/// The members of all counters together, as bytes, in no order, while all are exact.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn union<'py>(
@@ -98,7 +98,7 @@ pub(crate) fn union<'py>(
     members_of(py, &operands, now, counting::union)
 }
 
-/// The members that all share, likewise.
+/// The members that all counters share, as bytes, while all are exact.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn inter<'py>(
@@ -109,7 +109,7 @@ pub(crate) fn inter<'py>(
     members_of(py, &operands, now, counting::inter)
 }
 
-/// The members of the first that none of the others has, likewise.
+/// The members of the first counter that none of the others has, as bytes, while all are exact.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn diff<'py>(

@@ -15,10 +15,10 @@ use crate::errors::{raised, raised_of_file};
 use crate::guarded::Guarded;
 use crate::items::with_bytes;
 
-/// What `pickle` stores: `from_bytes` of the class, and what to call it with, bytes and `max_bytes`.
+/// The arguments that `pickle` stores: `from_bytes` of the class, and what to call it with, bytes and `max_bytes`.
 pub(crate) type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<u64>));
 
-/// Bytes that are read or written at once.
+/// Bytes per read or write.
 const BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) fn to_bytes<'py, T: Value + Sync>(py: Python<'py>, value: &Guarded<T>) -> PyResult<Bound<'py, PyBytes>> {
@@ -36,7 +36,7 @@ pub(crate) fn from_bytes<T: Value>(data: &Bound<'_, PyAny>, limit: Limit) -> PyR
     read.map_err(|error| raised_of_file(py, error, None))
 }
 
-/// Writes a file beside `path`, which gets that name when it is complete and on the disk.
+/// Writes a file under a temporary name, and renames it to `path` when it is complete and on the disk.
 pub(crate) fn save<T: Value + Sync>(py: Python<'_>, value: &Guarded<T>, path: &Path) -> PyResult<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = value.read_long(py, |value| -> Result<(), file::Error> {

@@ -7,7 +7,7 @@ use crate::arguments::Whole;
 
 const MODULE: &str = "rollcall_redis._transfer";
 
-/// What its function of this name makes of a key: a value, or what is awaited for one where the client is of asyncio.
+/// Calls the Python function of this name for a key; returns a value, or an awaitable where the client is of asyncio.
 pub(crate) fn download<'py>(
     function: &str,
     client: &Bound<'py, PyAny>,
