@@ -1,4 +1,4 @@
-//! A connection that shows replies exactly as they came over the wire.
+//! A connection that shows replies exactly as they were sent.
 //!
 //! The `redis` crate packs the commands and parses the replies. Its connections are not used, because they turn errors
 //! and types into Rust's. A reply is compared in a short notation:
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use redis::{Parser, PushKind, Value};
 
-/// How many times as long as usual a test waits: `ROLLCALL_PATIENCE`, for servers that something slows down.
+/// The factor by which a test waits longer than usual: `ROLLCALL_PATIENCE`, for servers that something slows down.
 pub fn patience() -> u32 {
     static PATIENCE: OnceLock<u32> = OnceLock::new();
     let read = || std::env::var("ROLLCALL_PATIENCE").ok().map(|times| times.parse().expect("a whole number of times"));
@@ -34,7 +34,7 @@ pub fn deadline() -> Duration {
     Duration::from_secs(30) * patience()
 }
 
-/// Calls `probe` until it gives a value; panics with `what` when the deadline has passed.
+/// Calls `probe` until it gives a value; panics with `what` after the deadline.
 pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + deadline();
     loop {
@@ -50,12 +50,12 @@ pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
 pub struct Client {
     stream: TcpStream,
     parser: Parser,
-    /// The server's log, to be shown if it goes away.
+    /// The server's log, which is shown if the server goes away.
     log: PathBuf,
 }
 
 impl Client {
-    /// Connects to a port of this host; `None` if nobody listens there. Each reply may take `patience`.
+    /// Connects to a port of this host; `None` if no server listens there. Each reply may take `patience`.
     pub fn connect(port: u16, patience: Duration, log: PathBuf) -> Option<Client> {
         let stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
         stream.set_nodelay(true).ok()?;
@@ -127,8 +127,8 @@ impl Client {
         replies
     }
 
-    /// Runs a command and compares its reply, in the notation of this module; a `*` at the end of
-    /// `reply` stands for anything.
+    /// Runs a command and compares its reply, in the notation of this module; a `*` at the end of `reply` matches
+    /// anything.
     #[track_caller]
     pub fn expect(&mut self, line: &str, reply: &str) {
         let got = show(&self.cmd(line));
@@ -154,7 +154,7 @@ impl Client {
         }
     }
 
-    /// Runs a command that answers a string, of whichever kind.
+    /// Runs a command that answers any kind of string.
     #[track_caller]
     pub fn text(&mut self, line: &str) -> String {
         text(&self.cmd(line))
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// One field of `INFO`, empty if the server has none of that name.
+    /// One field of `INFO`, empty if the server does not have it.
     pub fn info(&mut self, field: &str) -> String {
         let all = self.text("INFO everything");
         let prefix = format!("{field}:");
@@ -183,7 +183,7 @@ impl Client {
         value.parse().unwrap_or_else(|_| panic!("INFO's {field} is {value:?}"))
     }
 
-    /// A whole number that came in an array of its own, as `INFO` of one field replies.
+    /// A whole number from an array of one element, as `INFO` of one field replies.
     #[track_caller]
     pub fn int_of(&mut self, line: &str) -> i64 {
         match &self.list(line)[..] {
@@ -192,7 +192,7 @@ impl Client {
         }
     }
 
-    /// The digest of a key's value, which primary and replica must agree on; zeros for no key.
+    /// The digest of a key's value, which primary and replica must agree on; zeros if the key does not exist.
     pub fn digest(&mut self, key: &str) -> String {
         let reply = self.cmd(&format!("DEBUG DIGEST-VALUE {key}"));
         match &reply {
@@ -208,8 +208,7 @@ pub fn with_items(line: &str, prefix: &str, range: Range<u64>) -> Vec<String> {
     head.chain(range.map(|i| format!("{prefix}{i}"))).collect()
 }
 
-/// Adds the items `prefix` + number by as many calls of 1,000 as it takes. Returns all elements of the replies, which
-/// are arrays or sums.
+/// Adds the items `prefix` + number by calls of 1,000. Returns all elements of the replies, which are arrays or sums.
 #[track_caller]
 pub fn add_many(client: &mut Client, line: &str, prefix: &str, range: Range<u64>) -> Vec<Value> {
     let mut commands = Vec::new();
@@ -250,7 +249,7 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect()
 }
 
-/// The lines of a log that explain an end: the last ones, or the first of a crash report, which say where.
+/// The lines of a log that explain an end: the last ones, or the first of a crash report.
 pub fn excerpt(log: &str) -> String {
     let lines: Vec<_> = log.lines().filter(|line| !line.is_empty()).collect();
     let crash = lines.iter().position(|line| line.contains("BUG REPORT START"));
@@ -313,7 +312,7 @@ pub fn text(value: &Value) -> String {
     }
 }
 
-/// The number in a reply, whether it came as integer, double or text.
+/// The number in a reply, sent as integer, double or text.
 #[track_caller]
 pub fn number(value: &Value) -> f64 {
     match value {
@@ -326,7 +325,7 @@ pub fn number(value: &Value) -> f64 {
     }
 }
 
-/// The pairs of a map, or of a flat array that stands for one in RESP2.
+/// The pairs of a map, or of a flat array that represents one in RESP2.
 #[track_caller]
 pub fn pairs(value: &Value) -> Vec<(String, Value)> {
     match value {
@@ -339,7 +338,7 @@ pub fn pairs(value: &Value) -> Vec<(String, Value)> {
     }
 }
 
-/// The value beside a label in a reply of pairs.
+/// The value of a label in a reply of pairs.
 #[track_caller]
 pub fn field(value: &Value, label: &str) -> Value {
     let found = pairs(value).into_iter().find(|(name, _)| name == label);

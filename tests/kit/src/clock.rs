@@ -1,4 +1,4 @@
-//! The time of day as a test wants it: libfaketime, loaded before a server, reads it from a file.
+//! A settable time of day: libfaketime, loaded before a server, reads it from a file.
 //!
 //! Time stands still until it is set anew. What measures spans (monotonic clocks) goes on as ever.
 
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::server::Setup;
 
-/// The time of day of one or more servers, Unix seconds. It has to outlive them.
+/// The time of day of one or more servers, in Unix seconds. It has to outlive them.
 pub struct Clock {
     dir: TempDir,
     now: AtomicU64,
@@ -27,7 +27,7 @@ impl Clock {
         clock
     }
 
-    /// Sets it forwards or back.
+    /// Sets the clock forwards or back.
     #[track_caller]
     pub fn set(&self, now: u64) {
         self.now.store(now, Ordering::Relaxed);
@@ -39,18 +39,18 @@ impl Clock {
         std::thread::sleep(Duration::from_millis(3));
     }
 
-    /// Sets it forwards.
+    /// Sets the clock forwards.
     #[track_caller]
     pub fn pass(&self, seconds: u64) {
         self.set(self.now() + seconds);
     }
 
-    /// What it shows.
+    /// The time that the clock shows.
     pub fn now(&self) -> u64 {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// A server that goes by it.
+    /// The setup of a server with this clock.
     #[track_caller]
     pub fn setup(&self) -> Setup {
         // The C library's allocator comes before that of a server which loads another one dynamically: libfaketime
@@ -72,7 +72,7 @@ impl Clock {
     }
 }
 
-/// libfaketime: what `ROLLCALL_FAKETIME` names, else Debian's.
+/// The library libfaketime: the file in `ROLLCALL_FAKETIME`, else Debian's.
 #[track_caller]
 fn library() -> PathBuf {
     if let Some(path) = std::env::var_os("ROLLCALL_FAKETIME") {

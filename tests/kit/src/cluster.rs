@@ -8,7 +8,7 @@ use crate::server::{Server, Setup};
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;
 
-/// Primaries that share the slots evenly, once all agree. `setup` is that of each node.
+/// Primaries that share the slots evenly and agree on it. `setup` is that of each node.
 #[track_caller]
 pub fn cluster_of(primaries: usize, setup: &Setup) -> Vec<Server> {
     let nodes: Vec<Server> = (0..primaries).map(|_| setup.clone().line("cluster-enabled yes").start()).collect();
@@ -39,7 +39,7 @@ pub fn cluster(primaries: usize) -> Vec<Server> {
     cluster_of(primaries, &Setup::default())
 }
 
-/// A slot on its way from a node to the next one.
+/// A slot in migration from a node to the next one.
 pub struct Moving {
     slot: i64,
     from: usize,
@@ -47,7 +47,7 @@ pub struct Moving {
 }
 
 impl Moving {
-    /// Opens a slot that has keys for its move to the next node. From here on nodes redirect with ASK what has left.
+    /// Opens a slot with keys for its migration to the next node. From here on nodes redirect with ASK what has left.
     #[track_caller]
     pub fn begin(nodes: &[Server], slot: i64) -> Moving {
         let holds = |node: &Server| node.client().int(&format!("CLUSTER COUNTKEYSINSLOT {slot}")) > 0;
@@ -59,7 +59,7 @@ impl Moving {
         Moving { slot, from, to }
     }
 
-    /// Moves the keys. Returns how many there were.
+    /// Moves the keys of the slot. Returns how many there were.
     #[track_caller]
     pub fn migrate(&self, nodes: &[Server]) -> usize {
         let mut client = nodes[self.from].client();
@@ -102,7 +102,7 @@ fn wait_agreed(nodes: &[Server]) {
     });
 }
 
-/// Who has which slots since which epoch, as far as this node knows.
+/// The owners of slots and their epochs, as far as this node knows.
 fn view(node: &Server) -> BTreeSet<String> {
     let nodes = node.client().text("CLUSTER NODES");
     let known = nodes.lines().map(|line| {

@@ -1,4 +1,4 @@
-//! Filters and counters of every kind, for the tests of what may happen to keys.
+//! Filters and counters of every kind, for tests that treat all keys alike.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use redis::Value;
 
 use crate::client::{Client, add_many, pairs, show, text};
 
-/// Makes a filter and a counter in every state they can be in; all start with `bf:` or `lc:`.
+/// Makes a filter and a counter in every possible state; all keys start with `bf:` or `lc:`.
 pub fn populate(client: &mut Client) {
     for line in [
         "BF.RESERVE bf:empty 0.01 100",
@@ -99,7 +99,7 @@ pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {
     state
 }
 
-/// The figures of the module, by name without the prefix.
+/// The module's fields of INFO, by name without the prefix.
 pub fn figures(client: &mut Client) -> BTreeMap<String, i64> {
     let info = client.text("INFO rollcall");
     let of_ours = info.lines().filter_map(|line| line.trim().strip_prefix("rollcall_")?.split_once(':'));

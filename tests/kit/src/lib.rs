@@ -1,4 +1,4 @@
-//! What test programs share: servers in folders of their own, connections that show replies as they came, clocks.
+//! The parts that test programs share: servers in their own folders, connections that show raw replies, clocks.
 //!
 //! - `ROLLCALL_SERVER`: the server's program, `redis-server` from the PATH by default.
 //! - `ROLLCALL_MODULE`: the module, `release/librollcall.so` of the target directory by default.
@@ -14,7 +14,7 @@ pub mod fixture;
 pub mod pair;
 pub mod server;
 
-/// A command that heeds signals, whatever this process ignores: what runs in the background of a shell ignores Ctrl-C.
+/// A command that heeds signals, even if this process ignores them: background processes of a shell ignore Ctrl-C.
 pub fn heeding_signals(program: &str) -> std::process::Command {
     let mut command = std::process::Command::new("env");
     command.args(["--default-signal=INT,TERM,HUP", program]);

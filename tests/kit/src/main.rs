@@ -1,4 +1,4 @@
-//! Runs a command beside a server, or a cluster, that has the module loaded, and stops that whatever happens.
+//! Runs a command with a server or cluster that has the module loaded, and stops the servers in any case.
 //!
 //! ```text
 //! with-server [--primaries N] [--move] COMMAND [ARGUMENT...]
@@ -19,9 +19,9 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 const USAGE: &str = "usage: with-server [--primaries N] [--move] COMMAND [ARGUMENT...]";
 
-/// How often it looks whether the command has ended.
+/// Time between two checks whether the command has ended.
 const POLL: Duration = Duration::from_millis(10);
-/// Pause between two slots that move.
+/// Pause between the migrations of two slots.
 const MOVE_PAUSE: Duration = Duration::from_millis(20);
 
 struct Options {
@@ -53,7 +53,7 @@ fn options() -> Result<Options, String> {
     if options.command.is_empty() { Err("no command is given".to_owned()) } else { Ok(options) }
 }
 
-/// Moves slots that have keys, each to the node after its own, until `stop` is set. Returns slots and keys moved.
+/// Moves slots that have keys, each to the next node, until `stop` is set. Returns slots and keys moved.
 fn move_slots(nodes: &[Server], stop: &AtomicBool) -> (usize, usize) {
     let (mut slots, mut keys) = (0, 0);
     let is_over = || stop.load(Ordering::Relaxed);
@@ -78,7 +78,7 @@ fn move_slots(nodes: &[Server], stop: &AtomicBool) -> (usize, usize) {
     (slots, keys)
 }
 
-/// Waits for the command; `None` where a signal told us to end.
+/// Waits for the command; `None` if a signal ended the wait.
 fn wait(command: &mut Child, ended_by: &AtomicUsize) -> Option<u8> {
     loop {
         if let Some(status) = command.try_wait().expect("the command's status") {

@@ -1,22 +1,22 @@
-//! A primary and its replica, whose values have to be equal at all times.
+//! A primary and its replica, whose values must be equal at all times.
 
 use crate::fixture::{assert_same, snapshot};
 use crate::server::{Server, Setup};
 
-/// A replica's own defaults, of which none may show. Its size limit is below what a test makes.
+/// Defaults that only the replica has, none of which may show in values. Its size limit is below what a test makes.
 pub const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
                               lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
 
 /// A primary and its replica. Where the server can, the replica ends if a command that it is sent fails.
 pub struct Pair {
-    /// Takes the writes.
+    /// The primary, which takes the writes.
     pub primary: Server,
-    /// Follows it.
+    /// The replica.
     pub replica: Server,
 }
 
 impl Pair {
-    /// Both without a clock of their own.
+    /// A primary and a replica with the time of the machine.
     pub fn start() -> Pair {
         Pair::with_args("")
     }
@@ -26,7 +26,7 @@ impl Pair {
         Pair::of(Setup::default().args(args), Setup::default())
     }
 
-    /// Servers of these settings; the replica's module gets other defaults.
+    /// A primary and a replica with these setups; the replica's module gets other defaults.
     pub fn of(primary: Setup, replica: Setup) -> Pair {
         let pair = Pair { primary: primary.start(), replica: replica.args(OTHER_DEFAULTS).start() };
         if pair.replica.config("propagation-error-behavior").is_some() {
@@ -37,7 +37,7 @@ impl Pair {
         pair
     }
 
-    /// Panics unless the replica, having received all there is, holds what the primary holds.
+    /// Panics unless the replica, once it has received everything, has equal values.
     #[track_caller]
     pub fn assert_equal(&self, after: &str) {
         self.replica.wait_synced(&self.primary);
@@ -49,7 +49,7 @@ impl Pair {
         }
     }
 
-    /// Panics if the replica failed at anything it was sent.
+    /// Panics if a command that the replica was sent failed there.
     #[track_caller]
     pub fn assert_no_errors(&mut self) {
         self.primary.assert_up();

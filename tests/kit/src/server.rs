@@ -1,4 +1,4 @@
-//! Servers for tests: started on a free port in a directory of their own, killed on drop.
+//! Servers for tests: started on a free port in their own directories, killed on drop.
 
 use std::ffi::OsString;
 use std::fs;
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::client::{Client, deadline, excerpt, patience, text, wait_until};
 
-/// How a server is to be started.
+/// The setup of a server.
 #[derive(Clone, Default)]
 pub struct Setup {
     module_args: String,
@@ -34,19 +34,19 @@ impl Setup {
         self
     }
 
-    /// More load-time arguments.
+    /// Adds load-time arguments.
     pub fn more_args(mut self, args: &str) -> Setup {
         self.module_args = format!("{} {args}", self.module_args);
         self
     }
 
-    /// A line of the configuration file, after the one that loads the module.
+    /// Adds a line to the configuration file, after the one that loads the module.
     pub fn line(mut self, line: &str) -> Setup {
         self.lines_after.push(line.to_owned());
         self
     }
 
-    /// Another module, loaded before ours.
+    /// Loads another module before ours.
     pub fn module_before(mut self, path: &Path) -> Setup {
         self.lines_before.push(format!("loadmodule {}", path.display()));
         self
@@ -58,12 +58,12 @@ impl Setup {
         self
     }
 
-    /// Another module, loaded after ours.
+    /// Loads another module after ours.
     pub fn module_after(self, path: &Path) -> Setup {
         self.line(&format!("loadmodule {}", path.display()))
     }
 
-    /// Without the modules that were to be loaded before ours.
+    /// Leaves out the modules that would be loaded before ours.
     pub fn without_modules_before(mut self) -> Setup {
         self.lines_before.clear();
         self
@@ -75,19 +75,19 @@ impl Setup {
         self
     }
 
-    /// Puts another module between ours and the server, with these options of its role `host`.
+    /// Loads a module between ours and the server, with these options of its role `host`.
     pub fn hosted_by(mut self, host: &Path, options: &str) -> Setup {
         self.host = Some((host.to_owned(), options.to_owned()));
         self
     }
 
-    /// Another server than the one under test.
+    /// Uses another server than the one under test.
     pub fn binary(mut self, path: &Path) -> Setup {
         self.binary = Some(path.to_owned());
         self
     }
 
-    /// A file in the server's directory, there before it starts.
+    /// Adds a file to the server's directory before the start.
     pub fn file(mut self, name: &str, bytes: &[u8]) -> Setup {
         self.files.push((name.to_owned(), bytes.to_owned()));
         self
@@ -105,7 +105,7 @@ impl Setup {
         self
     }
 
-    /// A server that Ctrl-C does not reach, and that ends when this process ends, however that happens.
+    /// Makes a server that Ctrl-C does not reach, and that ends with this process, however that ends.
     pub fn outliving_signals(mut self) -> Setup {
         self.outlives_signals = true;
         self.script("exec setpriv --pdeathsig KILL \"$@\"")
@@ -148,13 +148,13 @@ pub struct Server {
 }
 
 impl Server {
-    /// A server with the module and nothing else changed.
+    /// Starts a server with the module and default options.
     #[track_caller]
     pub fn start() -> Server {
         Setup::default().start()
     }
 
-    /// A server whose module was given these arguments.
+    /// Starts a server with these arguments of the module.
     #[track_caller]
     pub fn with_args(args: &str) -> Server {
         Setup::default().args(args).start()
@@ -172,12 +172,12 @@ impl Server {
         self.client().resp3()
     }
 
-    /// The port it listens on.
+    /// The port that the server listens on.
     pub fn port(&self) -> u16 {
         self.port
     }
 
-    /// The id of its process.
+    /// The process id of the server.
     pub fn pid(&self) -> u32 {
         self.child.as_ref().expect("a running server").id()
     }
@@ -187,24 +187,24 @@ impl Server {
         self.dir.path()
     }
 
-    /// Everything the server has logged so far, over restarts.
+    /// The whole log of the server, over restarts.
     pub fn log(&self) -> String {
         read_log(self.dir())
     }
 
-    /// The lines of the log that came from our module.
+    /// The lines of our module in the log.
     pub fn module_log(&self) -> Vec<String> {
         // A line written outside any command or load begins with the word for all modules.
         let ours = |line: &&str| line.contains("<rollcall>") || line.contains("<module>");
         self.log().lines().filter(ours).map(str::to_owned).collect()
     }
 
-    /// What the configuration file says now.
+    /// The present text of the configuration file.
     pub fn config_file(&self) -> String {
         fs::read_to_string(self.dir().join("server.conf")).expect("the configuration file")
     }
 
-    /// Panics unless the very process that was started still answers.
+    /// Panics unless the process that was started still answers.
     #[track_caller]
     pub fn assert_up(&mut self) {
         let child = self.child.as_mut().expect("a running server");
@@ -214,8 +214,7 @@ impl Server {
         assert_eq!(self.client().text("PING"), "PONG");
     }
 
-    /// Ends the server in good order, without saving an RDB file, and starts it in the same directory. An AOF stays
-    /// complete.
+    /// Shuts the server down without saving an RDB file, and starts it in the same directory. An AOF stays complete.
     #[track_caller]
     pub fn restart(&mut self) {
         self.shutdown("SHUTDOWN NOSAVE");
@@ -248,7 +247,7 @@ impl Server {
         child.wait().expect("the child's status");
     }
 
-    /// Starts a server that has ended in the same directory.
+    /// Starts a server that has ended, in the same directory.
     #[track_caller]
     pub fn start_again(&mut self) {
         assert!(self.child.is_none(), "the server is running");
@@ -257,7 +256,7 @@ impl Server {
         }
     }
 
-    /// Ends the server by this command and waits until the process is gone.
+    /// Shuts the server down with this command, and waits until the process is gone.
     #[track_caller]
     pub fn shutdown(&mut self, command: &str) {
         let mut client = self.client();
@@ -268,7 +267,7 @@ impl Server {
         assert!(status.success(), "{command} ended with {status}; log:\n{}", excerpt(&self.log()));
     }
 
-    /// Waits until the server has ended by itself, and gives its log.
+    /// Waits until the server has ended by itself, and returns its log.
     #[track_caller]
     pub fn wait_ended(&mut self) -> String {
         let child = self.child.as_mut().expect("a running server");
@@ -299,7 +298,7 @@ impl Server {
         assert_eq!(client.info("aof_last_bgrewrite_status"), "ok", "log:\n{}", excerpt(&self.log()));
     }
 
-    /// Makes this server a replica and waits until the link is up and everything has arrived.
+    /// Makes this server a replica and waits until the link is up and everything has been received.
     #[track_caller]
     pub fn replicate(&self, primary: &Server) {
         self.client().expect(&format!("REPLICAOF 127.0.0.1 {}", primary.port), "+OK");
@@ -308,7 +307,7 @@ impl Server {
         self.wait_synced(primary);
     }
 
-    /// Waits until this replica has processed all that the primary sent.
+    /// Waits until this replica has processed everything that the primary sent.
     #[track_caller]
     pub fn wait_synced(&self, primary: &Server) {
         let sent = primary.client().info_number("master_repl_offset");
@@ -328,14 +327,14 @@ impl Server {
         Version { is_valkey, major: parts.next().unwrap_or(0), minor: parts.next().unwrap_or(0) }
     }
 
-    /// The value of a configuration parameter; `None` if the server has none of that name.
+    /// The value of a configuration parameter; `None` if the server does not have it.
     pub fn config(&self, name: &str) -> Option<String> {
         let reply = self.client().call(&["CONFIG", "GET", name]);
         let redis::Value::Array(items) = reply else { panic!("CONFIG GET gave {reply:?}") };
         items.get(1).map(text)
     }
 
-    /// The name under which this server knows one of the module's parameters.
+    /// The server's name for one of the module's parameters.
     pub fn parameter(&self, name: &str) -> String {
         let unprefixed = ["bf-error-rate", "bf-initial-size", "bf-expansion-factor"];
         if unprefixed.contains(&name) && self.version().has_unprefixed_configs() {
@@ -352,7 +351,7 @@ impl Server {
         assert_eq!(reply, redis::Value::Okay, "CONFIG SET {name} {value}");
     }
 
-    /// Where `ROLLCALL_LOGS` names a folder, the log of a server whose test fails is kept there.
+    /// Keeps the log of a server whose test fails in the folder `ROLLCALL_LOGS`, if that is set.
     fn keep_log_of_failure(&self) {
         let Some(folder) = std::env::var_os("ROLLCALL_LOGS").map(PathBuf::from) else { return };
         if !std::thread::panicking() {
@@ -494,7 +493,8 @@ impl Version {
         if self.is_valkey { self.major >= 8 } else { (self.major, self.minor) >= (7, 4) }
     }
 
-    /// Whether `ACL CAT` lists the commands of such categories. Redis 7.4.1 and Valkey 8.0.1 know them in rules alone.
+    /// Whether `ACL CAT` lists the commands of a module's categories. Redis 7.4.1 and Valkey 8.0.1 know them in rules
+    /// alone.
     pub fn lists_acl_categories(self) -> bool {
         self.major >= if self.is_valkey { 9 } else { 8 }
     }
@@ -548,12 +548,12 @@ fn default_module_path() -> PathBuf {
     target.join("release").join("librollcall.so")
 }
 
-/// Whether `ROLLCALL_THOROUGH` asks for all cases of tests that try some of many, as `make hostile` does.
+/// Whether `ROLLCALL_THOROUGH` asks for all cases of tests that otherwise sample them, as `make hostile` does.
 pub fn is_thorough() -> bool {
     std::env::var_os("ROLLCALL_THOROUGH").is_some()
 }
 
-/// A file that an environment variable names. Says that the test is left out if the variable is not set.
+/// The file in an environment variable. Says that the test is left out if the variable is not set.
 pub fn optional_file(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {
