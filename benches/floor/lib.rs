@@ -47,8 +47,8 @@ macro_rules! api {
 const MOST_BYTES: u64 = 16 << 30;
 const MOST_LINES: u64 = 64;
 
-/// Whether there are fewer arguments than `least`, the name included; then this replies with the error. The server knows
-/// no arity of a module's commands.
+/// Replies with an error and returns true when there are fewer arguments than `least`, the command's name included. The
+/// server knows no arity of a module's commands.
 ///
 /// # Safety
 /// The context is live.
@@ -143,7 +143,7 @@ unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModul
     }
 }
 
-/// What `BENCH.BITMAPS` made. Only the server's main thread runs commands, so a thread-local is enough.
+/// The bitmaps that `BENCH.BITMAPS` made. Only the server's main thread runs commands, so a thread-local is enough.
 struct Bitmaps {
     lines_per_item: u64,
     /// The bitmaps, in lines of 64 bytes.
@@ -193,14 +193,15 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
 /// Items hashed and prefetched before the first line is probed, because larger bitmaps are not in a cache.
 const CHUNK: usize = 32;
 
-/// In which bitmaps an item has all of its lines. In the others it has one.
+/// Which bitmaps have every line of an item. In the others it has one.
 #[derive(Clone, Copy, PartialEq)]
 enum Whole {
     All,
     Last,
 }
 
-/// Calls `visit` with each line of each item and whether it has all of them in this bitmap, and `answer` after each item.
+/// Calls `visit` with each line of each item and whether this bitmap has every line of the item, and `answer` after
+/// each item.
 fn walk<'a>(
     bitmaps: &mut Bitmaps,
     whole: Whole,
@@ -335,10 +336,10 @@ unsafe fn set(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc:
     OK
 }
 
-/// Words of the union that are made before their bits are counted: they stay in the first cache.
+/// Words of the union that are computed before their bits are counted: a block stays in the first-level cache.
 const BLOCK: usize = 512;
 
-/// The number of bits that are set in any of these strings.
+/// The number of set bits in the union of these strings.
 fn count_union(strings: &[&[u64]]) -> u64 {
     let len = strings.iter().map(|words| words.len()).min().unwrap_or(0);
     let mut total = 0;
@@ -348,7 +349,8 @@ fn count_union(strings: &[&[u64]]) -> u64 {
     total
 }
 
-/// The same in one part of them, at most a block, with AVX2 where the processor has it. Eight are read at once.
+/// The number of set bits in the union of one part, at most a block, with AVX2 where the processor has it. Eight are
+/// read at once.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_part(strings: &[&[u64]], part: Range<usize>) -> u64 {
     let mut block = [0; BLOCK];

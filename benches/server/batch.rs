@@ -32,14 +32,14 @@ pub fn fill(server: &mut Server, key: &str, source: &mut Source, count: u64) {
     }
 }
 
-/// The three kinds of work: a command, and which items it is sent.
+/// The three kinds of work: a command, and the kind of items that it gets.
 const WORK: [(&str, &str); 3] = [("BF.MADD", "new"), ("BF.MEXISTS", "absent"), ("BF.MEXISTS", "present")];
 
-/// The floor of commands with items: a command that hashes the items and looks at their lines.
+/// The command whose time is the lower bound for commands with items: it hashes the items and looks at their lines.
 pub const LOOKS: &str = "hashes, looks, replies";
 
-/// The command of that floor. It looks at one bit a line, where ours look at several. Items that were added before
-/// change nothing, so nothing is propagated.
+/// The command that measures this lower bound. It looks at one bit a line, where ours look at several. Items that were
+/// added before change nothing, so nothing is propagated.
 pub fn looks(command: &str, seen: bool) -> &'static str {
     match (command.ends_with("ADD"), seen) {
         (true, false) => "BENCH.FILL",
@@ -93,7 +93,7 @@ pub fn run(bench: &mut Bench) {
     });
 }
 
-/// Measures all kinds of work on one filter in both servers, and the floor. In ours, an item of the filter has
+/// Measures all kinds of work on one filter in both servers, and the lower bound. In ours, an item of the filter has
 /// `lines_per_item` lines. `prepare` readies a round. It returns the number from which items are new, and the number
 /// below which all items are present.
 fn rounds(

@@ -20,7 +20,7 @@ fn lines(bench: &Bench) -> u64 {
     set.map_or(bench.pick(2_000_000, 20_000_000), |text| text.parse().expect("BENCH_BUILD_LINES is a number"))
 }
 
-/// Nanoseconds a line of a command that reads the file.
+/// Nanoseconds per line of a command that reads the file.
 fn timed(program: &Path, arguments: &[&str], lines: u64) -> f64 {
     let start = Instant::now();
     let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -28,7 +28,7 @@ fn timed(program: &Path, arguments: &[&str], lines: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / lines as f64
 }
 
-/// Measures it. The tool is where `BENCH_TOOL` says.
+/// Measures `rollcall build`. The tool is where `BENCH_TOOL` says.
 pub fn run(bench: &mut Bench) {
     let tool = PathBuf::from(std::env::var_os("BENCH_TOOL").expect("BENCH_TOOL is not set: run `make bench`"));
     let lines = lines(bench);

@@ -77,7 +77,7 @@ pub fn run_union(bench: &mut Bench) {
     bench.ours.call(&format!("DEL {} {}", counters.join(" "), strings.join(" ")));
 }
 
-/// Bytes of a counter, of a set and of a HyperLogLog that hold the same.
+/// Bytes of a counter, of a set and of a HyperLogLog with equal members.
 pub fn run_bytes(bench: &mut Bench) {
     bench.ours.call(&format!("LC.RESERVE {COUNTER} 50000 ERROR 0.01"));
     let mut lines = Vec::new();
@@ -111,7 +111,7 @@ pub fn run_bytes(bench: &mut Bench) {
     bench.ours.call(&format!("DEL {COUNTER} {SET} {LOG}"));
 }
 
-/// Adds the items of these numbers to a key of our server, unmeasured.
+/// Adds the items with these numbers to a key of our server, unmeasured.
 fn add(bench: &mut Bench, command: &str, key: &str, numbers: Range<u64>) {
     let mut source = Source::From(numbers.start);
     let mut left = (numbers.end - numbers.start) as usize;

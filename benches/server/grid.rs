@@ -1,4 +1,4 @@
-//! Every combination of what can matter to the time of a call, beside RedisBloom.
+//! Every combination of what can change the time of a call, measured on our filters and on RedisBloom's.
 
 use crate::items::{ABSENT, scramble};
 use crate::measure::{Bench, NEVER_BEHIND, Row, Samples, server_time};
@@ -8,30 +8,31 @@ use crate::servers::Server;
 /// Bytes of an item.
 const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
-/// Items of a call, with how many calls are measured, and how many are sent at once.
+/// Items per call, with the number of measured calls and of items that are sent at once.
 const LISTS: [(usize, usize, usize); 3] = [(1, 1000, 100), (10, 100, 20), (350, 8, 4)];
 
-/// Items of a call that are sent at most, in bytes: of long items fewer calls are measured.
+/// The most bytes of items that are sent per call: long items get fewer measured calls.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Capacities, and how many sub-filters of such a capacity a filter has. More would hold a million items and more,
-/// which take minutes to add. RedisBloom cannot load 1,000 sub-filters from its own dump: it asserts that there are fewer.
+/// Capacities, and the number of sub-filters that a filter of such a capacity has. More would hold a million items and
+/// more, which take minutes to add. RedisBloom cannot load 1,000 sub-filters from its own dump: it asserts that there
+/// are fewer.
 const FILTERS: [(u64, &[u64]); 4] =
     [(10, &[1, 10, 100, 980]), (1000, &[1, 10, 100]), (100_000, &[1, 10]), (3_000_000, &[1])];
 const QUICK_FILTERS: [(u64, &[u64]); 3] = [(10, &[1, 100]), (1000, &[1, 10]), (100_000, &[1])];
 
 const RATES: [&str; 2] = ["0.01", "0.001"];
 
-/// Sub-filters that a filter of ours has at most, less some room.
+/// The most sub-filters that a filter of ours may have, minus a reserve.
 const MOST_SUB_FILTERS: u64 = 1020;
 
-/// What is measured: filters of ours of both layouts, and RedisBloom's.
+/// The contenders: our filters of both layouts, and RedisBloom's.
 const CONTENDERS: [&str; 3] = ["lines", "classic", "redisbloom"];
 
 const OPERATIONS: [(&str, [&str; 2]); 3] =
     [("new", ["BF.ADD", "BF.MADD"]), ("present", ["BF.EXISTS", "BF.MEXISTS"]), ("absent", ["BF.EXISTS", "BF.MEXISTS"])];
 
-/// Cells that are not clearly ahead are measured this many times as often, before anything is said of them.
+/// How many times as often a cell is measured if it is not clearly ahead.
 const CLOSE: f64 = 1.1;
 const MORE_ROUNDS: usize = 5;
 
@@ -43,7 +44,7 @@ struct Filter {
     rate: &'static str,
 }
 
-/// Times of one combination, microseconds a call.
+/// Times of one combination, in microseconds per call.
 struct Cell {
     filter: Filter,
     size: usize,
@@ -54,7 +55,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// How many times our time RedisBloom takes.
+    /// RedisBloom's time divided by ours.
     fn ratio(&self, layout: usize) -> f64 {
         self.times[2] / self.times[layout]
     }
@@ -78,17 +79,17 @@ const FILLERS: u64 = 1 << 32;
 const NEW: u64 = 1 << 44;
 
 impl Filter {
-    /// Items that are added before anything is measured: the last sub-filter is half full.
+    /// The number of items that are added before any measurement: the last sub-filter is half full.
     fn filled(self) -> u64 {
         self.capacity * (self.chain - 1) + self.capacity / 2
     }
 
-    /// Items of each size among them.
+    /// The number of items of each size in the filter.
     fn pool(self) -> u64 {
         (self.filled() / SIZES.len() as u64).min(500)
     }
 
-    /// The item that is added in this place: at even distances one of each size, else one of the shortest.
+    /// The item that is added at this place: at even distances one of each size, else one of the shortest.
     fn filling(self, place: u64) -> Vec<u8> {
         let sizes = SIZES.len() as u64;
         let (step, all) = (self.filled() / (sizes * self.pool()), sizes * self.pool());
@@ -98,7 +99,7 @@ impl Filter {
         }
     }
 
-    /// Equal filters that are asked in turn, so that what is added to small ones does not make large ones of them.
+    /// The number of equal filters that are asked in turn, so that added items do not make large filters of small ones.
     fn copies(self) -> usize {
         match (self.capacity, self.chain) {
             (..=1000, 1) => 32,
@@ -107,13 +108,13 @@ impl Filter {
         }
     }
 
-    /// How many items may be added to a filter before it is no longer the one that the row is about.
+    /// The number of items that a filter may get before it no longer fits its row.
     fn room(self) -> u64 {
         let most = self.capacity * (MOST_SUB_FILTERS - self.chain);
         (self.capacity / 2).max(self.capacity * self.chain / 5).min(most)
     }
 
-    /// Calls that are measured in a round; 0 if the filter has no room for one.
+    /// The number of calls that are measured in a round; 0 if the filter has no room for one.
     fn calls(self, operation: usize, (items, calls, _): (usize, usize, usize), size: usize) -> usize {
         let calls = calls.min((MOST_BYTES / (items * size)).max(1));
         if OPERATIONS[operation].0 != "new" {
@@ -125,7 +126,7 @@ impl Filter {
         calls.min(self.copies() * (self.room() as usize / items).max(1))
     }
 
-    /// Makes it in a server, returns its DUMP and removes it.
+    /// Makes the filter in a server, returns its DUMP and removes it.
     fn make(self, server: &mut Server, contender: &str) -> Vec<u8> {
         const KEY: &str = "grid:made";
         let layout = if contender == "redisbloom" { String::new() } else { format!(" LAYOUT {contender}") };

@@ -2,7 +2,7 @@
 
 use crate::resp::Batch;
 
-/// Numbers from here on are never added: they are items that no filter has.
+/// The first of the numbers that are never added: their items are absent from every filter.
 pub const ABSENT: u64 = 1 << 40;
 
 /// Items a call of the batch commands, as the goals say.
@@ -39,14 +39,14 @@ pub fn scramble(number: u64) -> u64 {
 /// Where the items of a command come from.
 #[derive(Clone)]
 pub enum Source {
-    /// Consecutive numbers from this one on: new items, as long as nobody used them.
+    /// Consecutive numbers from this one on, which are new items.
     From(u64),
-    /// Random numbers below this one.
+    /// Random numbers below `bound`.
     Below { bound: u64, drawn: u64 },
 }
 
 impl Source {
-    /// Random numbers below `bound`, other ones for every `seed`.
+    /// Random numbers below `bound`, different ones for every `seed`.
     pub fn below(bound: u64, seed: u64) -> Source {
         Source::Below { bound, drawn: scramble(seed) }
     }

@@ -7,17 +7,17 @@ use crate::servers::Server;
 use rollcall_bench_output::markdown;
 use rollcall_bench_output::progress::Progress;
 
-/// Everything that a measurement needs, and the results of all measurements.
+/// What a measurement needs, and the results of all measurements.
 pub struct Bench {
     /// The server with our module and the one with the floor's commands.
     pub ours: Server,
     /// The server with RedisBloom.
     pub peer: Server,
-    /// Fewer rounds and smaller fills: shows that all works, and roughly what it gives.
+    /// Whether to run fewer rounds on smaller data: this shows that everything works, and rough figures.
     pub quick: bool,
     /// The lines of the table.
     pub rows: Vec<Row>,
-    /// Tables and sentences that stand beside it, in Markdown.
+    /// Tables and sentences that follow the table of goals, in Markdown.
     pub extras: Vec<String>,
     progress: Progress,
 }
@@ -29,12 +29,12 @@ impl Bench {
         Bench { ours, peer, quick, rows: Vec::new(), extras: Vec::new(), progress: Progress::new("bench", sections) }
     }
 
-    /// How often each contender has its turn.
+    /// The number of rounds for each contender.
     pub fn rounds(&self) -> usize {
         self.pick(5, 15)
     }
 
-    /// The first in a quick run, else the second.
+    /// `quick` in a quick run, else `full`.
     pub fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
@@ -49,13 +49,13 @@ impl Bench {
         self.progress.part(done as f64 / all as f64);
     }
 
-    /// Puts a table beside the main one.
+    /// Adds a table after the table of goals.
     pub fn extra(&mut self, title: &str, heads: &[&str], lines: &[Vec<String>]) {
         let table = markdown::table(heads, lines);
         self.extras.push(format!("### {title}\n\n{table}"));
     }
 
-    /// Clears the bar.
+    /// Clears the progress bar.
     pub fn finish(&mut self) {
         self.progress.finish();
     }
@@ -64,38 +64,38 @@ impl Bench {
 /// The goal of a row.
 #[derive(Clone, Copy)]
 pub enum Goal {
-    /// The other takes at least this many times what we take.
+    /// The other contender takes at least this many times our figure.
     TimesFaster(f64),
-    /// We take at most this many times what the other takes.
+    /// Our figure is at most this many times the other contender's.
     Within(f64),
-    /// Ours is at most this.
+    /// Our figure is at most this number.
     AtMost(f64),
     /// No goal: shown for comparison.
     Shown,
 }
 
-/// The goal beside RedisBloom: never slower, never larger. The ratio says how much better.
+/// The goal against RedisBloom: never slower, never larger. The ratio says how much better.
 pub const NEVER_BEHIND: Goal = Goal::TimesFaster(1.0);
 
-/// The goal beside a floor, or beside something else that does the same.
+/// The goal against a lower bound, or against another way to do the same.
 pub const NEAR: Goal = Goal::Within(1.1);
 
 /// A line of the table.
 pub struct Row {
-    /// What was done.
+    /// The work that was measured.
     pub work: String,
     /// The goal that the figures have to meet.
     pub goal: Goal,
     /// Our figure.
     pub ours: f64,
-    /// What it is compared with, and its figure.
+    /// The other contender's name and figure.
     pub other: Option<(&'static str, f64)>,
     /// The unit of both.
     pub unit: &'static str,
 }
 
 impl Row {
-    /// The number that the goal is about.
+    /// The ratio that the goal limits.
     pub fn ratio(&self) -> Option<f64> {
         let (_, other) = self.other?;
         Some(match self.goal {
@@ -115,7 +115,7 @@ impl Row {
     }
 }
 
-/// Figures of one contender, one for each round.
+/// Figures of one contender, one per round.
 #[derive(Default, Clone)]
 pub struct Samples(Vec<f64>);
 
@@ -125,7 +125,7 @@ impl Samples {
         self.0.push(value);
     }
 
-    /// The middle one.
+    /// The median of the figures.
     pub fn median(&self) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);
@@ -136,7 +136,7 @@ impl Samples {
         }
     }
 
-    /// The largest.
+    /// The largest figure.
     pub fn max(&self) -> f64 {
         self.0.iter().copied().fold(f64::NAN, f64::max)
     }
@@ -153,7 +153,7 @@ pub fn server_time(server: &mut Server, command: &str, warm: &[Batch], batches: 
     time_of(&server.call("INFO commandstats"), command)
 }
 
-/// Server time a call of `command`, microseconds, by what `INFO commandstats` said.
+/// Server time per call of `command`, in microseconds, from `INFO commandstats`.
 pub fn time_of(stats: &Reply, command: &str) -> f64 {
     let stats = stats.text();
     // INFO has a command's name as its module registered it.
@@ -168,7 +168,7 @@ pub fn time_of(stats: &Reply, command: &str) -> f64 {
     field("usec") / field("calls")
 }
 
-/// Runs the batches and returns the requests handled a second, as a client sees it.
+/// Runs the batches and returns the number of requests per second, as a client sees it.
 pub fn throughput(server: &mut Server, batches: &[Batch]) -> f64 {
     let requests: usize = batches.iter().map(Batch::requests).sum();
     let start = Instant::now();

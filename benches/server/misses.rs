@@ -3,8 +3,8 @@
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
-/// A count under way. perf counts as long as a command of its own runs: here one that copies its input, so that its
-/// first word says that perf has begun, and the end of its input ends both.
+/// A running count by perf. perf counts while a command of its own runs. Here that command copies its input: its first
+/// output shows that perf has begun, and the end of its input ends both.
 pub struct Counter(Child);
 
 impl Counter {
@@ -19,7 +19,7 @@ impl Counter {
         Some(counter)
     }
 
-    /// The misses since the start; `None` where they cannot be counted.
+    /// The number of misses since the start; `None` where they cannot be counted.
     pub fn stop(mut self) -> Option<f64> {
         drop(self.0.stdin.take());
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Saving, loading, and what a save in the background costs while items keep coming.
+//! Saving, loading, and the price of a background save while items keep coming.
 
 use std::time::{Duration, Instant};
 

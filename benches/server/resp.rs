@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Limit of each read and write, longer than anything here takes. It ends the benchmark if a server hangs.
+/// Limit of each read and write, longer than any step of a benchmark takes. It ends the benchmark if a server hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Encoded requests, and their number.
@@ -60,7 +60,7 @@ impl Batch {
         self.bytes.extend_from_slice(b"\r\n");
     }
 
-    /// How many requests it holds.
+    /// The number of requests in the batch.
     pub fn requests(&self) -> usize {
         self.requests
     }
@@ -73,25 +73,25 @@ pub enum Reply {
     Text(String),
     /// An integer.
     Integer(i64),
-    /// No value.
+    /// A null reply.
     Null,
     /// An array.
     Array(Vec<Reply>),
 }
 
 impl Reply {
-    /// As text, whatever it is.
+    /// The reply as text, whatever its type.
     pub fn text(&self) -> String {
         self.to_string()
     }
 
-    /// As a number.
+    /// The reply as a number.
     pub fn number(&self) -> f64 {
         let text = self.text();
         text.parse().unwrap_or_else(|_| panic!("expected a number, got {text:?}"))
     }
 
-    /// Its elements.
+    /// The elements of an array.
     pub fn elements(&self) -> &[Reply] {
         match self {
             Reply::Array(elements) => elements,
@@ -165,7 +165,7 @@ impl Connection {
         self.skip(batch.requests);
     }
 
-    /// What DUMP says of a key.
+    /// The payload that DUMP returns for a key.
     pub fn dump(&mut self, key: &str) -> Vec<u8> {
         let mut batch = Batch::default();
         batch.push(["DUMP", key].into_iter());
@@ -176,7 +176,7 @@ impl Connection {
         self.bytes(len).expect("the server replies")
     }
 
-    /// What a SCANDUMP says: the next iterator, and the chunk.
+    /// A reply to SCANDUMP: the next iterator, and the chunk.
     pub fn chunk(&mut self, command: &str, key: &str, iterator: &str) -> (String, Vec<u8>) {
         let mut batch = Batch::default();
         batch.push([command, key, iterator].into_iter());
@@ -202,7 +202,7 @@ impl Connection {
         self.stream.write_all(&batch.bytes).expect("the server takes requests");
     }
 
-    /// Skips that many replies.
+    /// Skips `replies` replies.
     fn skip(&mut self, replies: usize) {
         let mut pending = replies;
         while pending > 0 {
@@ -246,7 +246,7 @@ impl Connection {
         std::str::from_utf8(&self.input[start..end]).ok()?.parse().ok()
     }
 
-    /// The range of the next line in `input`, without its end.
+    /// The range of the next line in `input`, without its line end.
     fn line(&mut self) -> io::Result<(usize, usize)> {
         let mut looked = self.at;
         loop {
@@ -271,7 +271,7 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// Reads what has arrived. Returns by how many bytes the unread input has moved to the front.
+    /// Reads the bytes that have arrived. Returns by how many bytes the unread input has moved to the front.
     fn fill(&mut self) -> io::Result<usize> {
         let moved = self.at;
         self.input.drain(..moved);

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::resp::{Connection, Reply};
 
-/// How long a server may take until it answers.
+/// Longest time until a new server answers.
 const START: Duration = Duration::from_secs(60);
 
 /// A running server and a connection to it.
@@ -63,13 +63,13 @@ impl Server {
         panic!("no free port found");
     }
 
-    /// Sets an option, here and in every other server that this one brings about.
+    /// Sets an option, here and in every server that is started from this one.
     pub fn configure(&mut self, setting: &str) {
         self.call(&format!("CONFIG SET {setting}"));
         self.settings.push(setting.to_owned());
     }
 
-    /// One more server of this binary with these modules and settings, empty.
+    /// Starts another server of this binary with these modules and settings, empty.
     pub fn another(&self) -> Server {
         let modules: Vec<_> = self.modules.iter().map(PathBuf::as_path).collect();
         let mut server = Server::start(&self.binary, &modules);
@@ -77,17 +77,17 @@ impl Server {
         server
     }
 
-    /// One more connection.
+    /// Opens another connection.
     pub fn connect(&self) -> Connection {
         Connection::open(self.port).expect("the server takes a connection")
     }
 
-    /// Its address, as REPLICAOF wants it.
+    /// The address of the server, in the form that REPLICAOF takes.
     pub fn address(&self) -> String {
         format!("127.0.0.1 {}", self.port)
     }
 
-    /// The id of its process.
+    /// The process id of the server.
     pub fn process(&self) -> u32 {
         self.child.id()
     }
@@ -104,7 +104,7 @@ impl Server {
         line.and_then(|value| value.trim().parse().ok()).unwrap_or_else(|| panic!("INFO has no number {field}"))
     }
 
-    /// Bytes of memory that the process has touched and not given back.
+    /// Bytes of memory that are resident in the process.
     pub fn resident_bytes(&self) -> f64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("the process's status");
         let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));
@@ -129,7 +129,7 @@ impl Drop for Server {
     }
 }
 
-/// Whether INFO came from our own child: another server may have taken the port.
+/// Whether the reply to INFO came from our own child: another server may have taken the port.
 fn is_process(info: &Reply, id: u32) -> bool {
     let line = format!("process_id:{id}");
     info.text().lines().any(|found| found.trim() == line)

@@ -1,4 +1,4 @@
-//! One item a call, 100 calls pipelined: what a command costs around its one probe.
+//! One item per call, 100 calls pipelined: what a command costs around its one probe.
 
 use crate::batch::{LOOKS, fill, looks};
 use crate::items::{ABSENT, Source, calls};
@@ -12,13 +12,13 @@ const LOG: &str = "single:hll";
 const CAPACITY: u64 = 100_000;
 const FILLED: u64 = 50_000;
 
-/// A command of ours, and what it is compared with.
+/// A command of ours, and its competitors.
 struct Work {
     name: &'static str,
     command: &'static str,
     key: &'static str,
     items: Items,
-    /// The floor of the goal, and the floor that also does what every change needs.
+    /// The command that measures the lower bound of the goal, and the one that also does what every change needs.
     floor: &'static str,
     change: Option<&'static str>,
     peer: bool,
@@ -58,7 +58,7 @@ const fn counting(name: &'static str, command: &'static str, items: Items) -> Wo
 }
 
 impl Work {
-    /// Whether it is a command of ours that looks items up.
+    /// Whether this is a command of ours that looks up items.
     fn has_items(&self) -> bool {
         !self.floor.is_empty() && !matches!(self.items, Items::None)
     }
@@ -74,7 +74,7 @@ impl Work {
     }
 }
 
-/// Measures server time.
+/// Measures server time per call.
 pub fn run(bench: &mut Bench) {
     // Ours, RedisBloom's, and the floors: the plain one, the one with a change, the one that looks at the item's line.
     let mut samples = WORK.map(|_| [(); 5].map(|()| Samples::default()));
@@ -141,7 +141,7 @@ fn prepare(bench: &mut Bench) {
     }
 }
 
-/// End to end: one thread of ours keeps the server busy and reads its replies.
+/// Measures end to end: one thread of ours keeps the server busy and reads its replies.
 pub fn run_throughput(bench: &mut Bench) {
     let kinds = [
         ("BF.MADD", "BENCH.REPLY", crate::items::PER_CALL, 4, bench.pick(500, 1000)),

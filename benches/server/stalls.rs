@@ -1,4 +1,4 @@
-//! How long another client waits at most while each command works on the largest values.
+//! The longest time that another client waits while a command works on the largest values.
 //!
 //! Every command of the module is asked, on a value of every kind that it knows: one that the server tells of and no work
 //! here uses is an error.
@@ -11,7 +11,7 @@ use crate::resp::{Batch, Reply};
 use crate::servers::Server;
 use crate::waits::longest_wait;
 
-/// The value, one like it with other items, one that a merge makes, and one that a copy makes.
+/// The keys: the value, one like it with other items, the result of a merge, and the result of a copy.
 const KEYS: [&str; 4] = ["giant", "like", "new", "copy"];
 
 /// Items of a long list.
@@ -20,21 +20,22 @@ const LIST: usize = 10_000;
 /// Longest wait that needs no explanation, milliseconds.
 const SHORT: f64 = 5.0;
 
-/// A value as large as it may be.
+/// A value of the largest allowed size.
 struct Value {
     name: &'static str,
-    /// Makes an empty one in the key that takes the place of `KEY`.
+    /// The command that makes an empty value in the key that takes the place of `KEY`.
     make: &'static str,
     add: &'static str,
     items: u64,
     work: &'static [&'static [Work]],
 }
 
-/// What is asked of it.
+/// One kind of work on the value.
 struct Work {
-    /// The command; `ITEMS` are a long list of new ones.
+    /// The command; `ITEMS` stands for a long list of new items.
     call: &'static str,
-    /// Its time grows with the value, which docs/operations.md says: its wait is shown, and has no goal.
+    /// Whether the time of the command grows with the value, as docs/operations.md says: its wait is shown, and has no
+    /// goal.
     is_whole: bool,
 }
 
@@ -89,7 +90,7 @@ const COUNTER: &[Work] = &[
     part("LC.CLEAR like"),
 ];
 
-/// What only exact counters answer, whose members take 1 MiB at most.
+/// Commands that only exact counters answer, whose members take 1 MiB at most.
 const EXACT: &[Work] = &[
     part("LC.MEMBERS giant"),
     part("LC.EXISTS giant one"),
@@ -108,7 +109,7 @@ const END: &[Work] = &[part("UNLINK giant")];
 /// Filters for 100 million items at 0.001: 190 MB and 180 MB. So many items touch every page.
 const TOUCHED: u64 = 500_000;
 
-/// A capacity and an error rate give bitmaps of 1 MiB at most, so cells of 8 MiB.
+/// The largest values: a capacity and an error rate give bitmaps of 1 MiB at most, so cells of 8 MiB.
 const VALUES: [Value; 7] = [
     Value {
         name: "filter of 190 MB",
@@ -170,7 +171,7 @@ impl Value {
         self.work.iter().copied().flatten()
     }
 
-    /// Makes it anew in the first two keys.
+    /// Makes the value again in the first two keys.
     fn make(&self, server: &mut Server, quick: bool) {
         server.call("FLUSHALL SYNC");
         for (key, start) in [("giant", 0), ("like", 1 << 32)] {
@@ -186,14 +187,14 @@ impl Value {
     }
 }
 
-/// One request.
+/// A batch of one request.
 fn request(words: &[&[u8]]) -> Batch {
     let mut batch = Batch::default();
     batch.push(words.iter());
     batch
 }
 
-/// The request of some work, after what has to be there before it.
+/// Sends what the work needs beforehand, and returns the request of the work itself.
 fn prepare(server: &mut Server, value: &Value, work: &Work, list: &mut u64) -> Batch {
     match work.call {
         "RESTORE" => {
@@ -274,8 +275,8 @@ pub fn run(bench: &mut Bench) {
 
 const WAIT: &str = "longest wait of another client";
 
-/// Stops where the server has a command that no work used. Those under their other names do the same, and `BF.LOAD` is
-/// only for what valkey-bloom has written.
+/// Stops if the server has a command that no kind of work used. Those under their other names do the same, and
+/// `BF.LOAD` is only for what valkey-bloom has written.
 fn check_all_asked(server: &mut Server, asked: &BTreeSet<String>) {
     let commands = server.call("COMMAND LIST FILTERBY MODULE rollcall");
     let names = commands.elements().iter().map(Reply::text).map(|name| name.to_uppercase());

@@ -1,4 +1,4 @@
-//! How long other clients wait while a filter of 1 GB comes and goes.
+//! The time that other clients wait while a filter of 1 GB is made and removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +24,7 @@ const AROUND: Duration = Duration::from_millis(100);
 /// Longest time for memory to be given back.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// A client that pings all the time and remembers its longest wait.
+/// A client that pings all the time and records its longest wait.
 struct Prober {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
@@ -66,7 +66,7 @@ pub fn longest_wait(server: &mut Server, bytes: f64, work: impl FnOnce(&mut Serv
     prober.stop().as_secs_f64() * 1e3
 }
 
-/// Ways in which a filter ends.
+/// Ways in which a filter can be removed.
 const ENDS: [(&str, &str); 5] = [
     ("UNLINK", "UNLINK giant"),
     ("DEL", "DEL giant"),
@@ -75,7 +75,7 @@ const ENDS: [(&str, &str); 5] = [
     ("expiry", "PEXPIRE giant 1"),
 ];
 
-/// Runs after all sections that keep keys, because FLUSHALL is among the work.
+/// Measures the waits. Runs after all sections that keep keys, because FLUSHALL is part of the work.
 pub fn run(bench: &mut Bench) {
     bench.ours.call("FLUSHALL");
     bench.peer.call("FLUSHALL");

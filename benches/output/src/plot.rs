@@ -12,13 +12,13 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 pub struct File {
     /// Name of the file, without `.svg`.
     pub name: &'static str,
-    /// What stands above it.
+    /// The title above the plot.
     pub title: &'static str,
     /// The horizontal axis.
     pub x: Axis,
     /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The lines of the plot.
     pub lines: Vec<Line>,
     /// Values of x with a word for each.
     pub marks: Vec<(f64, String)>,
@@ -102,13 +102,13 @@ pub struct Line {
 /// How a line is drawn.
 #[derive(Clone, Copy, PartialEq)]
 enum Drawn {
-    /// Through its points.
+    /// A line through the points, with the points.
     Solid,
-    /// Through its points, in dashes.
+    /// A dashed line through the points, with the points.
     Dashed,
-    /// Without its points.
+    /// A line without its points.
     Curve,
-    /// Only its points.
+    /// Points without a line.
     Points,
 }
 
@@ -128,37 +128,37 @@ const PALETTE: [RGBColor; 8] = [
 ];
 
 impl Line {
-    /// A line of ours.
+    /// A line for our own figures.
     pub fn ours(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line { label: label.into(), points, color: BLUE, drawn: Drawn::Solid }
     }
 
-    /// A line of what we are compared with.
+    /// A line for the figures that ours are compared with.
     pub fn theirs(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line { color: ORANGE, ..Line::ours(label, points) }
     }
 
-    /// A line that nobody can pass.
+    /// A line for the limit that no implementation can pass.
     pub fn floor(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line { color: GREY, ..Line::ours(label, points) }.dashed()
     }
 
-    /// One of many lines, in the colour of this number.
+    /// One of many lines, in the colour with this number.
     pub fn nth(number: usize, label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line { color: PALETTE[number % PALETTE.len()], ..Line::ours(label, points) }
     }
 
-    /// The same, dashed.
+    /// The same line, dashed.
     pub fn dashed(self) -> Line {
         Line { drawn: Drawn::Dashed, ..self }
     }
 
-    /// The same, without its points.
+    /// The same line, without its points.
     pub fn curve(self) -> Line {
         Line { drawn: Drawn::Curve, ..self }
     }
 
-    /// Only its points, which the legend leaves out.
+    /// Points without a line, which the legend leaves out.
     pub fn points(self) -> Line {
         Line { drawn: Drawn::Points, ..self }
     }

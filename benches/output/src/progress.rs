@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Sections that follow each other, each with about how many seconds it takes.
+/// Consecutive sections, each with the number of seconds that it takes, roughly.
 pub struct Progress {
     bar: ProgressBar,
     run: &'static str,
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Shows that this part of the section, from 0 to 1, is done.
+    /// Shows that this share of the section, from 0 to 1, is done.
     pub fn part(&self, part: f64) {
         let before: u64 = self.sections[..self.at].iter().map(|(_, seconds)| seconds * STEPS).sum();
         self.bar.set_position(before + (part.min(1.0) * (self.sections[self.at].1 * STEPS) as f64) as u64);

@@ -1,4 +1,4 @@
-//! What a small key takes, in memory and in an RDB file.
+//! The bytes that a small key takes, in memory and in an RDB file.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use super::keys::{Kind, make};
 use crate::measure::{Bench, Goal, Row};
 use crate::servers::Server;
 
-/// Capacities of filters, each with how many are made and the goal of one's memory.
+/// Capacities of filters, each with the number of keys and the memory goal for one key.
 const FILTERS: [(u64, u64, Option<f64>); 4] =
     [(10, 20_000, Some(230.0)), (100, 20_000, Some(350.0)), (1_000, 3_000, Some(1725.0)), (10_000, 300, None)];
 
@@ -25,13 +25,13 @@ const MEMBERS: [(u64, u64, Option<f64>); 7] = [
 pub const FILTER_TABLE: &str = "Bytes of a small filter";
 pub const COUNTER_TABLE: &str = "Bytes of a small counter";
 
-/// Bytes a key.
+/// Bytes per key.
 struct Bytes {
     memory: f64,
     file: f64,
 }
 
-/// Makes `count` keys in the server, which is empty before and after.
+/// Makes `count` keys in the server, which is empty before and after, and measures their bytes.
 fn measure(server: &mut Server, count: u64, kind: Kind) -> Bytes {
     let (memory, file) = (settled(server), saved(server));
     let mut client = server.connect();
@@ -61,7 +61,7 @@ fn saved(server: &mut Server) -> f64 {
     std::fs::metadata(server.rdb()).expect("SAVE writes a file").len() as f64
 }
 
-/// Measures filters beside RedisBloom's, and counters beside sets and HyperLogLogs.
+/// Measures filters against RedisBloom's, and counters against sets and HyperLogLogs.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     for server in [&mut *ours, &mut *peer] {
         // The dictionary is moved a millisecond at a time, so many times a second.

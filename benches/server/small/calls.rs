@@ -1,4 +1,4 @@
-//! One item a call, each call to another of a million small keys: the time is that of the cache misses.
+//! One item per call, each call to another of a million small keys: the time is that of the cache misses.
 
 use super::keys::{Kind, PIPELINED, key, make, member};
 use crate::batch::{LOOKS, looks};
@@ -8,7 +8,7 @@ use crate::misses;
 use crate::resp::Batch;
 use crate::servers::Server;
 
-/// A kind of call: its name, our command, which items it is sent, and what else does the same.
+/// A kind of call: its name, our command, the kind of items that it gets, and the competitors.
 struct Work {
     name: &'static str,
     command: &'static str,
@@ -24,7 +24,7 @@ enum Items {
     None,
 }
 
-/// Another server's command for the same, the database of its keys there, and our goal beside it.
+/// Another server's command for the same work, the database of its keys there, and our goal.
 struct Other(&'static str, &'static str, u8, Goal);
 
 /// Databases of the other server.
@@ -83,17 +83,17 @@ const COUNTERS: [Work; 3] = [
     },
 ];
 
-/// Capacity of the filter of this number, 10 to 100. It is half full.
+/// Capacity of the filter with this number, 10 to 100. It is half full.
 fn capacity(number: u64) -> u64 {
     10 + scramble(number) % 91
 }
 
-/// Members of the counter of this number, 1 to 10.
+/// Members of the counter with this number, 1 to 10.
 fn members(number: u64) -> u64 {
     1 + scramble(number) % 10
 }
 
-/// Measures filters beside RedisBloom's, then counters beside sets and HyperLogLogs.
+/// Measures filters against RedisBloom's, then counters against sets and HyperLogLogs.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     let keys = bench.pick(20_000, 1_000_000);
     let half_full = |number| Kind::Filter { capacity: capacity(number), items: capacity(number) / 2 };

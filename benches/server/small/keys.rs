@@ -2,12 +2,12 @@
 
 use crate::resp::{Batch, Connection};
 
-/// A kind of small key, and how much is in it.
+/// A kind of small key, and the number of items in it.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A filter of this capacity at [`RATE`] that holds so many items.
+    /// A filter of this capacity at [`RATE`] with `items` items.
     Filter { capacity: u64, items: u64 },
-    /// A counter of the defaults with so many members.
+    /// A counter of the default parameters with this many members.
     Counter(u64),
     /// A set of the server's own.
     Set(u64),
@@ -17,21 +17,21 @@ pub enum Kind {
 
 const RATE: &str = "0.01";
 
-/// The capacity of empty counters: that of the defaults.
+/// The default capacity of counters, which empty ones get.
 const COUNTER_CAPACITY: &str = "50000";
 
-/// Name of the key of this number: 9 bytes.
+/// Name of the key with this number: 9 bytes.
 pub fn key(number: u64) -> String {
     format!("k{number:08}")
 }
 
-/// Member `index` of the key of this number: 12 bytes.
+/// Member `index` of the key with this number: 12 bytes.
 pub fn member(number: u64, index: u64) -> String {
     format!("m{:011}", number * 100_000 + index)
 }
 
 impl Kind {
-    /// The command that makes the key of this number.
+    /// The command that makes the key with this number.
     pub fn request(self, number: u64) -> Vec<String> {
         let key = key(number);
         let (head, members) = match self {
@@ -48,13 +48,13 @@ impl Kind {
         head.into_iter().chain((0..members).map(|index| member(number, index))).collect()
     }
 
-    /// The name of that command.
+    /// The name of the command that makes the key.
     pub fn command(self) -> String {
         self.request(0).swap_remove(0)
     }
 }
 
-/// Makes owned words of borrowed ones.
+/// Turns borrowed words into owned ones.
 trait Owned {
     fn owned(self) -> Vec<String>;
 }
@@ -68,7 +68,7 @@ impl Owned for Vec<&str> {
 /// Requests in one batch.
 pub const PIPELINED: u64 = 100;
 
-/// Batches of one request for each number below `count`.
+/// Batches with one request for each number below `count`.
 pub fn requests(count: u64, mut request: impl FnMut(u64) -> Vec<String>) -> Vec<Batch> {
     let batch = |start: u64| {
         let mut batch = Batch::default();

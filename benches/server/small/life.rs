@@ -1,4 +1,4 @@
-//! How long many small keys take to come, to be stored, and to go.
+//! The time that it takes to make, store and remove many small keys.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ const FILTER: Kind = Kind::Filter { capacity: 100, items: 10 };
 const COUNTER: Kind = Kind::Counter(10);
 const SET: Kind = Kind::Set(10);
 
-/// Longest time that any of this may take.
+/// Longest time that one step may take.
 const DEADLINE: Duration = Duration::from_secs(120);
 
-/// What is measured, in which unit.
+/// The kinds of work, each with its unit.
 const WORK: [(&str, &str); 11] = [
     ("creating one, 10 items in it", "µs a call"),
     ("SAVE", "s"),
@@ -28,7 +28,7 @@ const WORK: [(&str, &str); 11] = [
     ("expiry of all, found by the server", "s"),
 ];
 
-/// Measures filters beside RedisBloom's, and counters beside sets.
+/// Measures filters against RedisBloom's, and counters against sets.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     let (rounds, keys) = (bench.pick(1, 3), bench.pick(10_000, 200_000));
     let mut replicas = [ours.another(), peer.another()];
@@ -57,7 +57,7 @@ pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     }
 }
 
-/// Adds one sample of everything. The server is empty before and after.
+/// Adds one sample of every kind of work. The server is empty before and after.
 fn one_life(server: &mut Server, replica: &mut Server, kind: Kind, keys: u64, samples: &mut [Samples; 11]) {
     let [created, saved, loaded, rewritten, rewritten_rdb, synced, flushed, deleted, unlinked, expired, gone] = samples;
     let all = |words: fn(String) -> Vec<String>| requests(keys, |number| words(key(number)));

@@ -1,4 +1,4 @@
-//! Small keys by the thousand: what they take, what becomes of them, and what a call costs when each goes to another.
+//! Small keys by the thousand: their memory, their storage, and the price of a call when each goes to another key.
 
 mod bytes;
 mod calls;
@@ -9,7 +9,7 @@ pub use bytes::{COUNTER_TABLE, FILTER_TABLE};
 
 use crate::measure::Bench;
 
-/// Measures all of it, on servers that hold nothing else.
+/// Measures small keys, on servers that hold nothing else.
 pub fn run(bench: &mut Bench) {
     let (mut ours, mut peer) = (bench.ours.another(), bench.peer.another());
     bytes::run(bench, &mut ours, &mut peer);

@@ -1,4 +1,4 @@
-//! Bytes of a full window, against theory and against what users build today.
+//! Bytes of a full window, against theory and against what users build from plain filters.
 
 use std::f64::consts::LOG2_E;
 
@@ -11,7 +11,7 @@ const KEY: &str = "windows:bytes";
 const CAPACITY: u64 = 100_000;
 const RATES: [f64; 2] = [0.01, 0.001];
 
-/// Those of which each second one is a row of the table. All are points of the plot.
+/// Numbers of slices, of which every second one is a row of the table. All are points of the plot.
 const SLICES: [u64; 9] = [2, 3, 4, 6, 8, 12, 16, 24, 32];
 
 /// Measures filters, then a counter.
@@ -63,14 +63,14 @@ pub fn run(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// Bits an item of generations that are perfect Bloom filters: a slice more than the window is alive, and a look-up asks
-/// all of them, each of which has its share of the error rate.
+/// Bits per item of generations that are perfect Bloom filters. One slice more than the window is live, and a look-up
+/// asks every generation, each of which has its share of the error rate.
 fn theory(window: &Window) -> f64 {
     let (slices, alive) = (window.slices as f64, window.slices as f64 + 1.0);
     LOG2_E * (alive / window.rate).log2() * alive / slices
 }
 
-/// A counter of a day by the hour, beside a HyperLogLog an hour.
+/// Measures a counter of a day in hours, against one HyperLogLog per hour.
 fn counter(bench: &mut Bench) {
     let server = &mut bench.ours;
     make_day(server, KEY, 24);

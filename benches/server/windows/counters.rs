@@ -1,4 +1,5 @@
-//! Counters that forget: adding, beside a counter that does not, and counts of any span, beside a HyperLogLog an hour.
+//! Windowed counters: adding, against a counter without a window, and counts of any span, against one HyperLogLog per
+//! hour.
 
 use crate::items::{PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEVER_BEHIND, Row, Samples, server_time};
@@ -8,11 +9,11 @@ use crate::servers::Server;
 const KEY: &str = "windows:lc";
 const PLAIN: &str = "windows:plain";
 
-/// Members that are there before the work, in whole calls.
+/// Members that are added before the work, in whole calls.
 const CALLS: usize = 16;
 const MEMBERS: u64 = (CALLS * PER_CALL) as u64;
 
-/// How a counter holds its members: the options for it, and what LC.INFO then says.
+/// The representations of a counter: the options for each, and the value that LC.INFO reports.
 const HELD: [(&str, &str); 2] = [("EXACT 65536 BYTES 1048576", "exact"), ("EXACT 0", "dense")];
 
 /// Measures adding, then counting.
@@ -77,12 +78,12 @@ fn request(command: &str, words: &[&str]) -> Batch {
 pub const AN_HOUR: u64 = 27_000;
 const OF_THE_DAY: u64 = AN_HOUR + 23 * 1000;
 
-/// Names of the HyperLogLogs of these hours, the latest ones.
+/// Names of the HyperLogLogs of the latest hours.
 pub fn logs(hours: usize) -> Vec<String> {
     (24 - hours..24).map(|hour| format!("windows:hll:{hour}")).collect()
 }
 
-/// Makes a counter of a day in so many slices, and with it a HyperLogLog an hour.
+/// Makes a counter of a day in `slices` slices, and with it one HyperLogLog per hour.
 pub fn make_day(server: &mut Server, key: &str, slices: u64) {
     server.call(&format!("LC.RESERVE {key} {OF_THE_DAY} ERROR 0.01 WINDOW 86400 MANUAL SLICES {slices}"));
     for (hour, log) in (0..).zip(logs(24)) {
@@ -96,7 +97,7 @@ pub fn make_day(server: &mut Server, key: &str, slices: u64) {
     assert!((0.95..1.05).contains(&found), "{found} of the members are counted");
 }
 
-/// What is asked of counters of both widths of cells.
+/// The kinds of work on counters, for both widths of cells.
 const WIDTHS: [(u64, &str); 2] = [(12, "4 bits"), (24, "8 bits")];
 
 fn run_count(bench: &mut Bench) {

@@ -1,4 +1,4 @@
-//! 350 items a call on filters that forget: beside a filter that does not, and beside the least that can answer.
+//! 350 items per call on windowed filters, against a filter without a window, and against the lower bound.
 
 use super::{Window, of_sub_filters, today};
 use crate::batch::{LOOKS, fill};
@@ -6,14 +6,14 @@ use crate::items::{ABSENT, PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEAR, Row, Samples, server_time};
 use crate::resp::Batch;
 
-/// A window whose filter is measured, in some copies that are asked in turn.
+/// A window whose filter is measured, in several copies that are asked in turn.
 struct Case {
     name: &'static str,
     window: Window,
     copies: usize,
     /// Calls a round to each copy, of each kind of work.
     calls: usize,
-    /// Whether it fits in a cache, and so is made anew for each round.
+    /// Whether the filter fits in a cache, and so is made again for each round.
     is_small: bool,
 }
 
@@ -24,14 +24,14 @@ const CASES: [Case; 3] = [
 ];
 const FOUR: Window = Window { capacity: 50_000, rate: 0.001, slices: 4 };
 
-/// The three kinds of work: our command, its items, the floor's command.
+/// The three kinds of work: our command, its items, and the command that measures the lower bound.
 const WORK: [(&str, &str, &str); 3] = [
     ("BF.MEXISTS", "absent", "BENCH.PROBE"),
     ("BF.MEXISTS", "present", "BENCH.PROBE"),
     ("BF.MADD", "new", "BENCH.FILLLAST"),
 ];
 
-/// Measures all of them, then what users build today.
+/// Measures all windows, then what users build from plain filters.
 pub fn run(bench: &mut Bench) {
     let (rounds, parts) = (bench.rounds(), CASES.len() + 1);
     for (at, case) in CASES.iter().enumerate() {
@@ -45,7 +45,7 @@ impl Case {
         (0..self.copies).map(|copy| format!("windows:{kind}:{copy}")).collect()
     }
 
-    /// One batch of calls after another, to each copy in turn.
+    /// Sends one batch of calls after another, to each copy in turn.
     fn batches(&self, command: &str, keys: &[String], source: &mut Source, calls_a_key: usize) -> Vec<Batch> {
         let rounds = (0..calls_a_key).flat_map(|_| keys);
         rounds.flat_map(|key| calls(&[command, key], source, 1, PER_CALL, 1)).collect()

@@ -1,4 +1,4 @@
-//! Filters and counters that forget: time, bytes, and how long other clients wait when slices begin.
+//! Windowed filters and counters: time, bytes, and the time that other clients wait when slices begin.
 //!
 //! Windows go by hand, so that nothing depends on when a slice of the clock begins.
 
@@ -17,7 +17,7 @@ use crate::batch::fill;
 use crate::items::Source;
 use crate::servers::Server;
 
-/// A filter of a window whose older slices are full: what it looks like at any time in use.
+/// A windowed filter whose older slices are full, as it is in use at any time.
 #[derive(Clone, Copy)]
 struct Window {
     capacity: u64,
@@ -31,8 +31,8 @@ impl Window {
         self.capacity.div_ceil(self.slices)
     }
 
-    /// Makes it with so many items in each of its older slices and so many in the newest. Its items are those below
-    /// the number that is returned.
+    /// Makes the filter with `older` items in each of its older slices and `newest` in the newest. Its items are those
+    /// below the number that is returned.
     fn make(&self, server: &mut Server, key: &str, older: u64, newest: u64) -> u64 {
         let Window { capacity, rate, slices } = self;
         // The seconds do not matter: it goes by hand.
@@ -48,7 +48,7 @@ impl Window {
     }
 }
 
-/// Numbers after `name` in what BF.DEBUG says of each sub-filter, oldest first.
+/// The numbers after `name` in the reply to BF.DEBUG, one per sub-filter, oldest first.
 fn of_sub_filters(server: &mut Server, key: &str, name: &str) -> Vec<u64> {
     let reply = server.call(&format!("BF.DEBUG {key}"));
     let number = |text: String| {

@@ -1,5 +1,5 @@
-//! What users build from plain filters today, beside one filter with a window: a key a day, of which all seven are
-//! asked, and two filters that overlap, of which both are written and the older one is asked.
+//! What users build from plain filters, against one windowed filter. Some take one key per day and ask all seven; some
+//! take two overlapping filters, write both and ask the older one.
 
 use super::Window;
 use crate::batch::fill;
@@ -10,14 +10,14 @@ use crate::servers::Server;
 
 const WEEK: Window = Window { capacity: 50_000, rate: 0.001, slices: 7 };
 const KEY: &str = "week";
-/// The last one is that of today.
+/// The keys of the days; the last is today's.
 const DAYS: [&str; 7] = ["day:1", "day:2", "day:3", "day:4", "day:5", "day:6", "day:7"];
 const PAIR: [&str; 2] = ["pair:older", "pair:newer"];
 
 const SEVEN_KEYS: &str = "RedisBloom, seven keys";
 const TWO_KEYS: &str = "RedisBloom, two keys";
 
-/// Calls a round. The newest day has room for what they add.
+/// Calls per round. The newest day has room for what they add.
 const CALLS: usize = 10;
 
 /// Makes the filters of today. Each day has a share of the items and of the error rate, so that all together promise
@@ -47,7 +47,7 @@ fn time_of_all(server: &mut Server, command: &str, keys: &[&str], warm: &Source,
     times.sum()
 }
 
-/// End to end: time of a list that goes to each of these keys in one pipeline.
+/// End-to-end time of a list that goes to each of these keys in one pipeline.
 fn time_of_pipeline(server: &mut Server, keys: &[&str], mut source: Source, lists: usize) -> f64 {
     let pipeline = |_| {
         let items: Vec<_> = (0..PER_CALL).map(|_| source.next()).collect();

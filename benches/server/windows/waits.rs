@@ -1,4 +1,4 @@
-//! How long other clients wait while the slices of the largest values begin.
+//! The time that other clients wait while the slices of the largest values begin.
 
 use super::of_sub_filters;
 use crate::batch::fill;
@@ -11,7 +11,7 @@ const KEY: &str = "giant";
 const GIBIBYTE: f64 = (1u64 << 30) as f64;
 const RATE: f64 = 0.001;
 
-/// A counter as large as it gets in one of its representations.
+/// A counter of the largest size in one of its representations.
 struct Held {
     name: &'static str,
     capacity: u64,
@@ -40,19 +40,19 @@ const LARGEST: Held = Held {
     representation: "exact",
 };
 
-/// How a slice begins.
+/// What makes a slice begin.
 #[derive(Clone, Copy)]
 enum Begin {
-    /// A client says so.
+    /// A client calls ADVANCE.
     Advance,
-    /// It is time, and an item comes. The window goes by hand until then, so that it is known which write that is: the
-    /// first one after the clock takes over.
+    /// The time has come, and an item is added. The window goes by hand until then, so that it is known which write
+    /// that is: the first one after the clock takes over.
     FirstWrite,
 }
 
 const BEGINS: [(&str, Begin); 2] = [("ADVANCE", Begin::Advance), ("the first write of a slice", Begin::FirstWrite)];
 
-/// Seconds of a slice: so many that no other one begins while it is measured, but for an hour that ends just then.
+/// Seconds of a slice: an hour, so that hardly ever another one begins during a measurement.
 const SLICE: u64 = 3600;
 
 /// Measures filters and counters on a server that holds nothing else.
@@ -94,7 +94,8 @@ fn now(server: &mut Server) -> u64 {
     seconds as u64 / SLICE
 }
 
-/// A filter of which one slice has a gibibyte, every page of it touched, and is dead in the slice that is returned.
+/// Makes a filter with a gibibyte, every page of it resident, in one slice, which has expired in the slice that is
+/// returned.
 fn make_filter(server: &mut Server) -> u64 {
     server.call("FLUSHALL SYNC");
     let now = now(server);
@@ -114,7 +115,7 @@ fn make_filter(server: &mut Server) -> u64 {
     now
 }
 
-/// A counter of which half of the members are dead in the slice that is returned.
+/// Makes a counter of which half of the members have expired in the slice that is returned.
 fn make_counter(server: &mut Server, held: &Held) -> u64 {
     server.call("FLUSHALL SYNC");
     let (now, window) = (now(server), 24 * SLICE);
