@@ -1,4 +1,4 @@
-//! `rollcall build`: a filter from a file of lines, on all cores, beside one client that sends the same items.
+//! `rollcall build`: a filter from a file of lines, on all cores, against one client that sends the same items.
 
 use std::fs::File;
 use std::hint::black_box;

@@ -39,7 +39,7 @@ pub fn run_add(bench: &mut Bench) {
     bench.ours.call(&format!("DEL {COUNTER} {LOG}"));
 }
 
-/// LC.COUNT of several counters against counting the bits of as many strings.
+/// LC.COUNT of several counters against counting the set bits of equally many strings.
 pub fn run_union(bench: &mut Bench) {
     const ALL: usize = 100;
     let counters: Vec<String> = (0..ALL).map(|i| format!("union:lc:{i}")).collect();

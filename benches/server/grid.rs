@@ -50,7 +50,7 @@ struct Cell {
     size: usize,
     items: usize,
     operation: usize,
-    /// As [`CONTENDERS`].
+    /// The times of the [`CONTENDERS`], in their order.
     times: [f64; 3],
 }
 
@@ -74,7 +74,7 @@ fn item(number: u64, size: usize) -> Vec<u8> {
     (0..size).map(|at| DIGITS[if at < 8 { (spread >> (6 * at)) as usize & 63 } else { at & 63 }]).collect()
 }
 
-/// Where numbers of items begin. Those of present items begin at 0, in each size.
+/// The first number of the items that fill filters. Those of present items begin at 0, in each size.
 const FILLERS: u64 = 1 << 32;
 const NEW: u64 = 1 << 44;
 

@@ -14,7 +14,7 @@ struct Times {
     present: [f64; 2],
 }
 
-/// Asks for items both absent and present (those below `present`).
+/// Looks up items both absent and present (those below `present`).
 fn lookups(bench: &mut Bench, key: &str, present: u64) -> Times {
     let count = bench.pick(20, 40);
     let mut samples = [(); 4].map(|()| Samples::default());
@@ -156,7 +156,7 @@ pub fn run_chain(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// A filter left at the default capacity of 100 and grown to 2 million items, against one reserved for them.
+/// A filter that grew from the default capacity of 100 to 2 million items, against one reserved for them.
 pub fn run_default(bench: &mut Bench) {
     const ITEMS: u64 = 2_000_000;
     const KEYS: [&str; 2] = ["growth:default", "growth:reserved"];

@@ -36,7 +36,7 @@ pub fn scramble(number: u64) -> u64 {
     x
 }
 
-/// Where the items of a command come from.
+/// The source of a command's items.
 #[derive(Clone)]
 pub enum Source {
     /// Consecutive numbers from this one on, which are new items.

@@ -1,4 +1,4 @@
-//! Bytes of a filter at its capacity, and the errors it then makes.
+//! Bytes of a filter at its capacity, and its false-positive rate there.
 
 use crate::batch::fill;
 use crate::items::{ABSENT, PER_CALL, Source, calls};

@@ -140,7 +140,7 @@ impl Connection {
         self.try_call(command).unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
-    /// As [`Connection::call`], for a server that may be gone or may refuse.
+    /// Sends a command like [`Connection::call`], to a server that may be gone or may reject it.
     pub fn try_call(&mut self, command: &str) -> io::Result<Reply> {
         let mut batch = Batch::default();
         batch.push(command.split(' ').collect::<Vec<_>>().into_iter());

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a command failed, and what to do about it.
+/// The reason of a failure, and what to do about it.
 #[derive(Debug)]
 pub struct Failure {
     kind: Kind,
@@ -19,7 +19,7 @@ enum Kind {
     Arguments,
     /// The command could not do its work, or found nothing to work on.
     Failed,
-    /// A signal ended it.
+    /// A signal ended the command.
     Interrupted(i32),
 }
 

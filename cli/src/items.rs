@@ -27,7 +27,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Largest item, bytes.
 const MAX_ITEM_BYTES: usize = 512 << 20;
 
-/// How items are read.
+/// Options for reading items.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Reading {
     /// Items end with a NUL byte instead of a line's end (\n or \r\n)
@@ -82,7 +82,7 @@ impl Reading {
     }
 }
 
-/// Where items come from. Reading them ends when the user asks the tool to end.
+/// The source of items. Reading them ends when the user asks the tool to end.
 #[derive(Debug)]
 pub struct Inputs {
     all: Vec<Input>,

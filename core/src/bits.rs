@@ -51,7 +51,7 @@ pub fn count_ones(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// As [`count_ones`], of bytes.
+/// The number of set bits in bytes.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub(crate) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();

@@ -19,7 +19,7 @@ pub enum Parameter {
     Growth,
     /// The number of sub-filters of a filter.
     SubFilters,
-    /// Where the bits of an item are.
+    /// The layout of a filter: the places of an item's bits.
     Layout,
     /// Sizes of a sub-filter of RedisBloom's layout.
     Shape,

@@ -205,8 +205,8 @@ impl Partitioned {
     }
 }
 
-/// Whether a server would place a key by a part of this name only: by the text between the first `{` and the first `}`
-/// after it, unless that is empty.
+/// Whether a server would place a key by a part of this name only: the text between the first `{` and the next `}`,
+/// unless empty.
 fn has_hash_tag(name: &[u8]) -> bool {
     let after = name.iter().position(|&byte| byte == b'{').map(|open| &name[open + 1..]);
     let enclosed = after.and_then(|after| after.iter().position(|&byte| byte == b'}'));

@@ -367,7 +367,7 @@ mod tests {
     }
 
     proptest! {
-        /// A window is covered by its slices, but not without the last, and its parameters make an equal window.
+        /// A window is covered by its slices, but not without the last one, and its parameters make an equal window.
         #[test]
         fn a_window_is_covered_by_as_few_slices_as_its_length_needs(
             asked in 1u32..=254, more in prop_oneof![0u64..600, 0..=Window::MAX_SECONDS - 254],

@@ -18,7 +18,7 @@ use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
 use crate::{chunks, stored, transfer};
 
-/// A set that answers whether an item may be in it, and takes a byte or two per item.
+/// A set that answers whether an item may be in it, at a byte or two per item.
 ///
 /// Every item that was added is found. Of others, at most `error_rate` are found too. The filter grows when more than
 /// `capacity` items come, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
@@ -283,7 +283,7 @@ impl BloomFilter {
         usize::try_from(self.num_items(py, None)).unwrap_or(usize::MAX)
     }
 
-    /// As `len`, at a time.
+    /// The number of items at a time, like `len`.
     #[pyo3(signature = (now=None))]
     fn num_items(&self, py: Python<'_>, now: Option<Whole>) -> u64 {
         self.filter.read(py, |filter| filter.at(time(filter, now)).num_items())

@@ -274,7 +274,8 @@ pub fn counting_defaults() -> counting::Params {
 
 /// The largest size of a value in bytes where `max-key-bytes` is automatic and `maxmemory` bounds all values together.
 const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
-/// As above, where `maxmemory` is not set: as large as the server lets a string be.
+/// The largest size of a value in bytes where `max-key-bytes` is automatic and `maxmemory` is not set: the server's
+/// limit of strings.
 const MAX_KEY_BYTES_OF_UNBOUNDED: u64 = 512 << 20;
 
 /// The largest size of a value, bytes.
@@ -291,7 +292,7 @@ pub fn commands() -> Commands {
     Commands::of(COMMANDS.bits())
 }
 
-/// As [`commands`], by the load-time argument alone: before the server has read redis.conf.
+/// The commands according to the load-time argument alone, before the server has read redis.conf.
 pub fn commands_at_first() -> Commands {
     Commands::of(COMMANDS.initial())
 }

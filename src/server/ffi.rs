@@ -432,7 +432,7 @@ impl<'a> Key<'a> {
         Closed(self.name)
     }
 
-    /// As [`Key::close`], for a command that has other keys open too: closes all of them.
+    /// Closes all keys like [`Key::close`], for a command that has several open.
     pub fn close_with(self, others: Vec<Key<'_>>) -> Closed<'a> {
         drop(others);
         self.close()

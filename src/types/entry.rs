@@ -90,7 +90,7 @@ pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a KeyEntry<T> {
     unsafe { &*value.cast::<KeyEntry<T>>() }
 }
 
-/// As [`entry`], to change.
+/// The server's value, for changes.
 ///
 /// # Safety
 /// As for [`entry`]; nobody else reads the value either.
@@ -112,7 +112,7 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Ke
     Ok(value.map(|value| unsafe { entry_mut::<T>(value.as_ptr()) }))
 }
 
-/// As [`entry_of`], to read.
+/// The entry of a key like [`entry_of`], for reading.
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
     // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.

@@ -32,7 +32,7 @@ impl<T: Family> State<T> {
         }
     }
 
-    /// As [`Family::prefix`].
+    /// The prefix of the commands, like [`Family::prefix`].
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
@@ -54,7 +54,7 @@ pub trait Family: Stored + OnHeap {
     /// The prefix of the commands that replicas and the AOF get for this value.
     fn prefix(&self) -> Prefix;
 
-    /// As [`Family::prefix`], of a value that is still arriving.
+    /// The prefix of the commands for a partially loaded value.
     fn prefix_of_arriving(loading: &Self::Loading) -> Prefix;
 
     /// The prefix of events about this value.

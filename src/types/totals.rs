@@ -86,7 +86,7 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// Of a value without sub-filters.
+    /// The share of a value without sub-filters.
     pub fn of(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }

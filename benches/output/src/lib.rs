@@ -1,4 +1,4 @@
-//! What `make bench` and `make accuracy` print and draw.
+//! Output of `make bench` and `make accuracy`: tables, plots and progress.
 
 pub mod markdown;
 pub mod plot;

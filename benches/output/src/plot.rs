@@ -22,7 +22,7 @@ pub struct File {
     pub lines: Vec<Line>,
     /// Values of x with a word for each.
     pub marks: Vec<(f64, String)>,
-    /// Where the names of the lines stand.
+    /// The corner for the names of the lines.
     pub legend: Corner,
 }
 
@@ -99,7 +99,7 @@ pub struct Line {
     drawn: Drawn,
 }
 
-/// How a line is drawn.
+/// The style of a line.
 #[derive(Clone, Copy, PartialEq)]
 enum Drawn {
     /// A line through the points, with the points.

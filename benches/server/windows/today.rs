@@ -1,5 +1,5 @@
-//! What users build from plain filters, against one windowed filter. Some take one key per day and ask all seven; some
-//! take two overlapping filters, write both and ask the older one.
+//! Windows that users build from plain filters, against one windowed filter. Some take one key per day and ask all
+//! seven; some take two overlapping filters, write both and ask the older one.
 
 use super::Window;
 use crate::batch::fill;

@@ -29,7 +29,7 @@ pub enum Build {
     Counter(Counting),
 }
 
-/// Where items come from, and where the value goes. Values with a window are not built: they go by when items came.
+/// The source of the items, and the file for the value. Values with a window are not built: they go by when items came.
 #[derive(Debug, Args)]
 struct Files {
     /// The file to write

@@ -1,4 +1,4 @@
-//! Writing a file of values, under a temporary name until it is whole.
+//! Writing a file of values under a temporary name, until the file is whole.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -15,7 +15,7 @@ use crate::failure::Failure;
 /// Bytes that are collected before a write.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A file being written, under a temporary name beside its own.
+/// A file in progress, under a temporary name alongside its own.
 pub struct Writer {
     path: PathBuf,
     replace: bool,

@@ -121,16 +121,15 @@ impl Server {
         Ok(self.scan_first(pattern, usize::MAX)?.0)
     }
 
-    /// As [`Server::scan`], but only the first `most` keys in order of names, and how many there are besides. A key that
-    /// the server names twice, as SCAN may, can count twice among these.
+    /// The first `most` keys in order of names that [`Server::scan`] would return, and the number of further ones. A
+    /// key that the server names twice, as SCAN may, can count twice among these.
     pub fn scan_first(&mut self, pattern: Option<&str>, most: usize) -> Result<(Vec<Key>, u64), Failure> {
         let mut keys = First::new(most, None);
         self.scan_nodes(pattern, &mut |key| keys.take(&key))?;
         Ok((keys.keys.into_iter().collect(), keys.left_out))
     }
 
-    /// As [`Server::scan_first`], and besides these at most `most` of those that come after `after`, or without one after
-    /// the first.
+    /// The first keys like [`Server::scan_first`], and at most `most` keys after `after`, or else after the first ones.
     pub fn scan_turn(&mut self, pattern: Option<&str>, most: usize, after: Option<&[u8]>) -> Result<Scan, Failure> {
         let mut first = First::new(most, None);
         let mut turn = First::new(if after.is_some() { most } else { most.saturating_mul(2) }, after);

@@ -101,7 +101,7 @@ impl LineBitmap {
         Ok(())
     }
 
-    /// As [`LineBitmap::append_bytes`], whatever bits are set there.
+    /// Writes `bytes` at `offset` like [`LineBitmap::append_bytes`], whatever bits are set there.
     pub(super) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let old = part(&mut self.lines, offset, bytes.len(), len)?;
         // The old bits are included in the count, so the subtraction cannot underflow.

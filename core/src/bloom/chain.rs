@@ -273,7 +273,8 @@ impl<S: SubFilter> Chain<S> {
         }
     }
 
-    /// As [`Self::add`], in a chain of any length. Apart, so that the code for one sub-filter stays small.
+    /// Adds an item like [`Self::add`], in a chain of any length. Apart, so that the code for one sub-filter stays
+    /// small.
     #[inline(never)]
     fn add_to_chain(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         let hash = self.hash(item);

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use crate::error::{Error, Parameter};
 
-/// Where the bits of an item are.
+/// The layout of a filter: the places of an item's bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitLayout {
     /// In a few cache lines: Rollcall's own layout, and the faster one.

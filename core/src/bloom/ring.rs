@@ -187,7 +187,7 @@ impl Ring {
         }
     }
 
-    /// Where the sub-filters of the newest slice begin.
+    /// The index at which the sub-filters of the newest slice begin.
     #[inline]
     fn newest_start(&self) -> usize {
         let newest = self.generations.last().filter(|one| one.age == 0).map_or(0, |one| one.len as usize);

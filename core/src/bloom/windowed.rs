@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::size_limit::SizeLimit;
 use crate::window::Time;
 
-/// A filter as it answers at some time. What is forgotten by then is skipped, and nothing is changed.
+/// A filter as it answers at some time. What has expired by then is skipped, and nothing is changed.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -25,7 +25,7 @@ pub struct Present<'a> {
 }
 
 impl BloomFilter {
-    /// An empty windowed filter with this newest slice. What has no time goes by the newest slice.
+    /// An empty windowed filter with this newest slice. What has no time uses the newest slice.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says, which is asked for all slices at

@@ -277,7 +277,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// With 10 tail bits.
+    /// The layout of this precision with 10 tail bits.
     fn layout(precision: u32) -> Layout {
         Layout::new(precision, 10).unwrap()
     }

@@ -1,4 +1,4 @@
-//! Where a hash goes: the tapered bitmap.
+//! The tapered bitmap: the slot of a hash, and the folding of layouts.
 //!
 //! ```text
 //! precision p, m = 2^p slots of the hash space; tail bits c, C = 2^c:

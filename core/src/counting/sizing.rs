@@ -66,7 +66,7 @@ pub fn layout(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
     })
 }
 
-/// As [`layout`], worked out.
+/// The result of [`layout`], computed without its cache.
 fn smallest(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
     let pairs =
         (MIN_TAIL_BITS..=MAX_TAIL_BITS).flat_map(|c| (MIN_PRECISION.max(c + 1)..=MAX_PRECISION).map(move |p| (p, c)));

@@ -240,7 +240,7 @@ mod standing {
             self.view(|_| slice)
         }
 
-        /// As [`Counter::since`], of any number of seconds.
+        /// A view like [`Counter::since`], of any number of seconds.
         pub(in crate::counting) fn count_since(&self, seconds: u64, time: Time) -> Result<Estimated, Error> {
             Ok(self.view_of_slice(self.slice_since(seconds, time)).estimated())
         }

@@ -13,7 +13,7 @@ use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
 
 /// The steps of loading in which the kinds of filters differ.
 pub trait Arrives: fmt::Debug + Sized {
-    /// The type of its sub-filters.
+    /// The type of the sub-filters.
     type SubFilter: SubFilter;
 
     /// The fields of a header that concern the whole filter.

@@ -1,4 +1,4 @@
-//! Filters of lines, stored.
+//! The stored form of filters of lines.
 //!
 //! | what | field |
 //! |---|---|

@@ -169,7 +169,7 @@ impl<'a> HeaderReader<'a> {
         Self::up_to(bytes, kind, kind.version())
     }
 
-    /// As [`Self::new`], for headers of versions up to `newest`.
+    /// Reads headers like [`Self::new`], of versions up to `newest`.
     pub(super) fn up_to(bytes: &'a [u8], kind: HeaderKind, newest: u8) -> Result<Self, Error> {
         let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
         let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))

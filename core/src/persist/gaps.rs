@@ -106,7 +106,7 @@ impl Bits<'_> {
         }
     }
 
-    /// As [`Self::fill`], from the bytes after the last whole word.
+    /// Fills `pending` like [`Self::fill`], from the bytes after the last whole word.
     #[cold]
     fn fill_from_last(&mut self) {
         for &byte in std::mem::take(&mut self.rest) {

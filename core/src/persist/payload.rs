@@ -34,7 +34,7 @@ impl<'a> Stretch<'a> {
         self.part.read(self.start, self.end)
     }
 
-    /// As [`PayloadPart::append_to`].
+    /// Appends the stretch to `bytes`, like [`PayloadPart::append_to`].
     pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
         self.part.append_to(bytes, self.start, self.end);
     }
@@ -84,12 +84,12 @@ impl<'a> Payload<'a> {
         self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
     }
 
-    /// As [`Self::piece`], but not read yet. `None` at the end.
+    /// A piece like that of [`Self::piece`], but still unread. `None` at the end.
     pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         self.stretch_from(&mut Place::default(), position, max_bytes)
     }
 
-    /// As [`Self::pieces`], but not read yet.
+    /// Pieces like those of [`Self::pieces`], but still unread.
     pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;
@@ -101,7 +101,8 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// As [`Self::stretch`]. `place` is the part of `position` or one before, and becomes that part.
+    /// A stretch like that of [`Self::stretch`], found from `place` on. `place` is the part of `position` or one
+    /// before, and becomes that part.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();

@@ -163,7 +163,7 @@ pub trait Loading: Sized + Send + 'static {
     /// The payload so far.
     fn received(&self) -> Payload<'_>;
 
-    /// As [`Stored::digest`], of what has arrived.
+    /// Visits the loaded bytes, like [`Stored::digest`].
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(self.header());
         self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));

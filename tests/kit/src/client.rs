@@ -104,13 +104,13 @@ impl Client {
         }
     }
 
-    /// As [`Client::call`], but `None` when the server goes away instead of replying.
+    /// Sends a command like [`Client::call`]; `None` when the server goes away instead of replying.
     pub fn try_call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Option<Value> {
         self.stream.write_all(&pack(args)).ok()?;
         self.try_receive().ok()
     }
 
-    /// As [`Client::call`], for a command without spaces in its arguments; `''` stands for an empty one.
+    /// Sends a command given as one line, without spaces in its arguments; `''` represents an empty one.
     pub fn cmd(&mut self, line: &str) -> Value {
         self.call(&words(line))
     }

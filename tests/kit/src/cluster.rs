@@ -33,7 +33,7 @@ pub fn cluster_of(primaries: usize, setup: &Setup) -> Vec<Server> {
     nodes
 }
 
-/// As [`cluster_of`], with the default setup.
+/// A cluster like that of [`cluster_of`], with the default setup.
 #[track_caller]
 pub fn cluster(primaries: usize) -> Vec<Server> {
     cluster_of(primaries, &Setup::default())

@@ -64,7 +64,7 @@ pub fn populate(client: &mut Client) {
     client.expect("EXPIRE lc:dense 100000", "1");
 }
 
-/// As [`populate`], without the TTL of two keys, which a digest includes.
+/// Populates like [`populate`], without the TTL of two keys, which a digest includes.
 pub fn populate_without_ttl(client: &mut Client) {
     populate(client);
     client.expect("PERSIST bf:chain", "1");

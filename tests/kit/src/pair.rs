@@ -21,7 +21,7 @@ impl Pair {
         Pair::with_args("")
     }
 
-    /// As [`Pair::start`], with arguments of the primary's module.
+    /// A pair like that of [`Pair::start`], with arguments of the primary's module.
     pub fn with_args(args: &str) -> Pair {
         Pair::of(Setup::default().args(args), Setup::default())
     }

@@ -52,7 +52,7 @@ impl Setup {
         self
     }
 
-    /// As [`Setup::module_before`], with load-time arguments.
+    /// Loads another module before ours, with load-time arguments.
     pub fn module_before_with(mut self, path: &Path, args: &str) -> Setup {
         self.lines_before.push(format!("loadmodule {} {args}", path.display()));
         self
@@ -126,7 +126,7 @@ impl Setup {
         }
     }
 
-    /// As [`Setup::start`]; a server that ends instead of answering gives its log as the error.
+    /// Starts the server like [`Setup::start`]; one that ends instead of answering gives its log as the error.
     pub fn try_start(self) -> Result<Server, String> {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut server = Server { setup: self, dir, child: None, port: 0 };
@@ -223,13 +223,13 @@ impl Server {
         }
     }
 
-    /// As [`Server::restart`], with other load-time arguments.
+    /// Restarts the server like [`Server::restart`], with other load-time arguments.
     #[track_caller]
     pub fn restart_with_args(&mut self, args: &str) {
         self.restart_as(|setup| setup.args(args));
     }
 
-    /// As [`Server::restart`], with another setup. The configuration is written anew.
+    /// Restarts the server like [`Server::restart`], with another setup. The configuration is written anew.
     #[track_caller]
     pub fn restart_as(&mut self, change: impl FnOnce(Setup) -> Setup) {
         self.shutdown("SHUTDOWN NOSAVE");
@@ -476,9 +476,9 @@ impl Drop for Server {
 pub struct Version {
     /// Valkey rather than Redis.
     pub is_valkey: bool,
-    /// As in `7` of 7.0.15.
+    /// The major version, `7` of 7.0.15.
     pub major: u32,
-    /// As in `0` of 7.0.15.
+    /// The minor version, `0` of 7.0.15.
     pub minor: u32,
 }
 

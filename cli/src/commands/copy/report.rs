@@ -9,7 +9,7 @@ use crate::table::{bytes, table};
 /// The most rows that are printed one by one; of more keys, only those that did not go as planned.
 const MAX_ROWS: usize = 50;
 
-/// What became of a key.
+/// The outcome of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {

@@ -16,7 +16,7 @@ const SCRIPTS: [&str; 5] = [
     include_str!("page/main.js"),
 ];
 
-/// Where style and script go.
+/// Marks in the page that style and script replace.
 const STYLE_MARK: &str = "/*STYLE*/";
 const SCRIPT_MARK: &str = "/*SCRIPT*/";
 

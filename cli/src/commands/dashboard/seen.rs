@@ -156,7 +156,7 @@ impl Seen {
         self.totals.interrupt();
     }
 
-    /// Where a key is.
+    /// The node and the name of a key.
     pub fn place(&self, id: &str) -> Option<&Place> {
         self.keys.get(id).map(|known| &known.place)
     }

@@ -30,7 +30,7 @@ pub struct State<'a> {
     pub rows: Vec<ShownRow<'a>>,
     /// The number of keys that are not shown.
     pub left_out: u64,
-    /// The number of those keys that have not been judged yet.
+    /// The number of keys without a judgement yet.
     pub unjudged: u64,
 }
 

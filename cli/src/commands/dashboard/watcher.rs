@@ -56,7 +56,7 @@ pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 }
 
 impl Watcher {
-    /// Has looked at nothing yet.
+    /// A watcher before its first look.
     pub fn new(nodes: Nodes, plan: Plan, seen: Arc<Mutex<Seen>>) -> Self {
         let (last, others, troubles) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (started, slices) = (now_ms(), HashMap::new());

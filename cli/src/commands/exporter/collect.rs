@@ -42,7 +42,7 @@ pub struct Target {
 /// Asks the nodes, and logs to standard error when a node begins to fail and when it answers again.
 struct Asker {
     nodes: Nodes,
-    /// What it asks for, in words for the log.
+    /// The name of what is asked for, for the log.
     what: &'static str,
     /// Why each failing node fails, as it was logged.
     failing: BTreeMap<String, String>,
@@ -92,7 +92,7 @@ impl<T> Look<T> {
 }
 
 impl Target {
-    /// Of a URL; connects to nothing yet.
+    /// A target for a URL; connects later.
     pub fn new(url: &str, access: &Access, clock_source: ClockSource) -> Result<Self, Failure> {
         let (info, keys) = (Asker::new(url, access, "figures")?, Asker::new(url, access, "keys")?);
         Ok(Target { clock_source, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
@@ -150,7 +150,7 @@ impl Target {
         look.began.elapsed() > Duration::from_secs(3 * self.clock_source.interval) + GRACE
     }
 
-    /// As [`Self::is_stale`], of keys. A long look is followed by a long wait.
+    /// Whether the figures of keys are too old to be shown. A long look is followed by a long wait.
     pub fn are_keys_stale(&self, look: &Look<Rows>) -> bool {
         let took = look.nodes.iter().map(|node| node.took).max().unwrap_or_default();
         let pause = Duration::from_secs(self.clock_source.keys_interval).max(took * KEYS_SHARE);

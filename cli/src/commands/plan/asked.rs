@@ -5,8 +5,8 @@ use clap::Args;
 use crate::numbers;
 use crate::table::bytes;
 
-/// Bytes of memory that a key takes besides its value, on redis-server 7.0: its name of 9 bytes, the dictionary's entry
-/// and the server's objects. docs/operations.md has the measurement.
+/// Bytes of memory that a key takes besides its value on redis-server 7.0: its name of 9 bytes, the dictionary's entry,
+/// the server's objects.
 pub(super) const KEY_BYTES: u64 = 88;
 
 /// The largest size of a value where nothing was configured, bytes: `max-key-bytes` of a server without a `maxmemory`.
@@ -26,7 +26,7 @@ pub(super) fn warning(what: &str, size_bytes: u64) -> String {
     )
 }
 
-/// How many items and keys, and for how long.
+/// The number of items and keys, and the period.
 #[derive(Debug, Args)]
 pub(super) struct Asked {
     /// Items a key holds, as 1000000, 1e6, 1M or 2^20; several make a table

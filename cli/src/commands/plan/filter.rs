@@ -15,7 +15,7 @@ use crate::numbers::{percent, share};
 use crate::output::Output;
 use crate::table::{bytes, count, table};
 
-/// Of a filter of the last different items.
+/// The slices of a filter of the last different items.
 const NO_SLICES: &str = "none with --last --refresh";
 
 /// Arguments of `plan filter`.
@@ -50,7 +50,7 @@ pub struct Planned {
     /// Whether a server with default options rejects the filter.
     refused_by_default: bool,
     bits_per_item: f64,
-    /// The most bytes that its bits take in an RDB file or a dump, except some 20 bytes per MiB.
+    /// The most bytes that the filter's bits take in an RDB file or a dump, except some 20 bytes per MiB.
     stored_bytes: u64,
     lines: u64,
     lines_per_item: u32,

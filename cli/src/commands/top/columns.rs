@@ -121,7 +121,7 @@ fn wrong(row: &Row) -> String {
     row.refused.iter().cloned().chain(findings).collect::<Vec<_>>().join("; ")
 }
 
-/// How urgent the worst finding is, and how many there are.
+/// The urgency of the worst finding, and the number of findings.
 fn urgency(row: &Row) -> (bool, Option<Severity>, usize) {
     let worst = row.findings.iter().map(|finding| finding.severity).max();
     (row.refused.is_some(), worst, row.findings.len())

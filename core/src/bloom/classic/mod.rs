@@ -39,8 +39,9 @@ impl ClassicFilter {
         Self::with_growth(params, growth, limit)
     }
 
-    /// As [`ClassicFilter::new`]. `growth` is the number that RedisBloom stores, also for filters that do not scale.
-    /// For a filter that scales it must be the expansion.
+    /// An empty filter like [`ClassicFilter::new`], with a growth factor. `growth` is the
+    /// number that RedisBloom stores, also for filters that do not scale. For a filter that scales it must be the
+    /// expansion.
     ///
     /// # Errors
     /// As [`ClassicFilter::new`].

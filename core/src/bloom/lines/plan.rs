@@ -17,7 +17,7 @@ pub struct LinePlan {
     pub(in crate::bloom) capacity: u64,
     /// The false-positive rate that the sub-filter may have when full.
     pub(in crate::bloom) error_rate: f64,
-    /// Number of set bits with which it is full; `u64::MAX` where the number of items alone decides.
+    /// Number of set bits with which the sub-filter is full; `u64::MAX` where the number of items alone decides.
     pub(in crate::bloom) full_bits: u64,
     pub(in crate::bloom) geometry: Geometry,
 }

@@ -27,7 +27,7 @@ use crate::window::{ClockSource, Move, Time};
 pub struct Forgotten(Vec<LineSubFilter>);
 
 impl Forgotten {
-    /// Bytes of the bitmaps in it.
+    /// Bytes of the expired bitmaps.
     pub fn num_bytes(&self) -> u64 {
         self.0.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum()
     }

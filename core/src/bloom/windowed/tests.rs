@@ -566,8 +566,8 @@ fn a_union_that_only_moves_on_changes_it() {
     assert_eq!((ours.merge(&[&newer], &Unlimited), ours.num_items()), (Ok(false), 1));
 }
 
-/// In a union, the number of items of a slice that were renewed is that of the filter that has all bits of the slice,
-/// else the common share.
+/// The number of renewed items of a slice in a union is that of the filter with all bits of the slice, else the common
+/// share.
 #[test]
 fn unions_tell_how_many_items_came_again() {
     let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {

@@ -50,7 +50,7 @@ pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, E
     read_one(bytes, limit)
 }
 
-/// As [`from_bytes`], from anything that is read, of which no more than a chunk is held at once.
+/// Loads a value like [`from_bytes`], from any reader, of which no more than a chunk is held at once.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

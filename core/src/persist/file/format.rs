@@ -10,8 +10,8 @@ pub(super) const VERSION: u32 = 1;
 
 /// The first byte of a record.
 pub(super) mod tag {
-    /// Tag of the record that begins a value: kind (1 byte), expiry (8), whether there is a key (1), its length (4) and
-    /// the key if so.
+    /// Tag of the record that begins a value: kind (1 byte), expiry (8), whether a key follows (1), its length (4), the
+    /// key.
     pub(crate) const VALUE: u8 = 1;
     /// A chunk: iterator (8), length (4), the bytes.
     pub(crate) const CHUNK: u8 = 2;
