@@ -12,8 +12,14 @@
 //! what was added is remembered for at least `seconds`, and for less than two slices more; for at most one more where
 //! the length of a slice divides the window.
 //!
-//! A value stores the newest slice that it has reached. The present slice is that, or the clock's where it is later. The
-//! clock is always passed in. A window that goes by hand never asks it.
+//! A value stores the newest slice that it has reached. The present slice is that slice, or the clock's if it is later.
+//! The time is always passed in. A window with a manual clock source ignores it.
+//!
+//! # Papers
+//! Slices that expire as a whole are known from age-partitioned Bloom filters (Shtul, Baquero and Almeida,
+//! "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020), which remember the last `n` items, and from time-limited
+//! ones (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter", SAC 2023, arXiv:2306.06742). There the bits
+//! of an item lie in several slices of one filter. Here a slice has a whole filter, or is a tag of a counter's slot.
 
 use crate::error::{Error, Parameter};
 
