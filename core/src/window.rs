@@ -18,8 +18,8 @@
 //! # Papers
 //! Slices that expire as a whole are known from age-partitioned Bloom filters (Shtul, Baquero and Almeida,
 //! "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020), which remember the last `n` items, and from time-limited
-//! ones (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter", SAC 2023, arXiv:2306.06742). There the bits
-//! of an item lie in several slices of one filter. Here a slice has a whole filter, or is a tag of a counter's slot.
+//! ones (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter", SAC 2023, arXiv:2306.06742). In the former the
+//! bits of an item lie in several slices of one filter. Here a slice has a whole filter, or is a tag of a counter's slot.
 
 use crate::error::{Error, Parameter};
 
