@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 mod admit;
 mod memory;
+mod questions;
 mod spans;
 
 const NOON: u64 = 1_000_000;

@@ -1,0 +1,205 @@
+//! Questions over several counters, each with a window, a clock, a span and a time of its own, or without, against sets
+//! that know when each member was last seen.
+
+use super::*;
+use crate::counting::estimate::Estimated;
+use crate::counting::view::View;
+use crate::counting::{diff, inter, union};
+
+type Card = fn(&[View<'_>]) -> Result<Estimated, Error>;
+type List = for<'a> fn(&[View<'a>]) -> Result<Vec<&'a [u8]>, Error>;
+
+/// A counter, and the slice in which each member was last seen, as the model has it. Without a window all are 0.
+struct Tracked {
+    counter: Counter,
+    newest: i128,
+    seen: BTreeMap<u32, i128>,
+}
+
+impl Tracked {
+    fn new((params, window): (Params, Option<Window>), now: u64) -> Self {
+        let (counter, newest) = (Counter::new(params).unwrap(), window.map_or(0, |window| window.first_slice(now)));
+        let counter = match window {
+            Some(window) => counter.with_window(window, newest).unwrap(),
+            None => counter,
+        };
+        Tracked { counter, newest: newest.into(), seen: BTreeMap::new() }
+    }
+
+    /// The length of a slice, and the slice of the clock, if it goes by one.
+    fn length_and_clock(&self, now: u64) -> Option<(i128, Option<i128>)> {
+        let window = self.counter.window()?;
+        let length = i128::from(window.slice_seconds());
+        let is_by_clock = window.clock_source() == ClockSource::System;
+        Some((length, is_by_clock.then(|| i128::from(now).div_euclid(length))))
+    }
+
+    fn add(&mut self, items: &[u32], now: u64) {
+        let Some((first, more)) = items.split_first() else { return };
+        let mut live = self.counter.live(Time::At(now));
+        live.add(first.to_le_bytes(), &Unlimited).unwrap();
+        let more: Vec<_> = more.iter().map(|item| item.to_le_bytes()).collect();
+        live.add_all(&more, &Unlimited, |_| ()).unwrap();
+        live.finish();
+        if let Some((_, Some(clock))) = self.length_and_clock(now) {
+            if self.newest > clock + 1 {
+                // The clock had jumped ahead: all is as long ago as it was.
+                let back = self.newest - clock;
+                self.seen.values_mut().for_each(|seen| *seen -= back);
+                self.newest = clock;
+            }
+            self.newest = self.newest.max(clock);
+        }
+        self.seen.extend(items.iter().map(|&item| (item, self.newest)));
+    }
+
+    fn advance(&mut self, slices: u64) {
+        if self.counter.window().is_some_and(|window| window.clock_source() == ClockSource::Manual) {
+            self.newest += i128::from(slices);
+            self.counter.advance(self.newest as u64);
+        }
+    }
+
+    /// What is read of the last seconds, or of all, and who was seen then.
+    fn asked(&self, span: Option<u64>, now: u64) -> (View<'_>, BTreeSet<u32>) {
+        let Some((length, clock)) = self.length_and_clock(now) else {
+            return (self.counter.at(Time::At(now)), self.seen.keys().copied().collect());
+        };
+        let window = self.counter.window().unwrap();
+        let present = self.newest.max(clock.unwrap_or(self.newest));
+        // A clock that is a slice behind still tells the moment. Else that is the last second of the slice.
+        let is_trusted = clock.is_some_and(|clock| present <= clock + 1);
+        let moment = if is_trusted { now.into() } else { (present + 1) * length - 1 };
+        let oldest = present - i128::from(window.slices());
+        let span = span.map(|number| 1 + number % window.seconds());
+        let from = span.map_or(oldest, |seconds| (moment - i128::from(seconds)).div_euclid(length).max(oldest));
+        let view = match span {
+            Some(seconds) => self.counter.since(seconds, Time::At(now)).unwrap(),
+            None => self.counter.at(Time::At(now)),
+        };
+        (view, self.seen.iter().filter(|&(_, &seen)| seen >= from).map(|(&item, _)| item).collect())
+    }
+
+    /// A counter without a window of these members alone.
+    fn only(&self, members: &BTreeSet<u32>) -> Counter {
+        let is_listed = self.counter.is_exact() || self.counter.window().is_none() || members.is_empty();
+        let exact_limit = if is_listed { self.counter.params().exact_limit } else { 0 };
+        let params = Params { exact_limit, ..*self.counter.params() };
+        let mut only = Counter::with_layout(params, self.counter.layout()).unwrap();
+        let members: Vec<_> = members.iter().map(|member| member.to_le_bytes()).collect();
+        only.add_all(&members, &Unlimited, |_| ()).unwrap();
+        only
+    }
+}
+
+/// All questions about these, each of the last seconds and at a time.
+fn check(all: &[Tracked], asked: &[(usize, Option<u64>, u64)]) {
+    let (views, sets): (Vec<_>, Vec<_>) =
+        asked.iter().map(|&(at, span, now)| all[at % all.len()].asked(span, now)).unzip();
+    let alone: Vec<Counter> = asked.iter().zip(&sets).map(|((at, ..), set)| all[at % all.len()].only(set)).collect();
+    for ((view, set), alone) in views.iter().zip(&sets).zip(&alone) {
+        assert_eq!((view.count(), view.counter().unwrap().count()), (alone.count(), alone.count()));
+        if view.is_exact() {
+            assert_eq!(view.members().unwrap().map(number).collect::<BTreeSet<_>>(), *set);
+        } else {
+            assert_eq!(words(&view.plain().unwrap()), words(alone));
+        }
+    }
+    let (first, others) = sets.split_first().unwrap();
+    let common = first.iter().filter(|member| others.iter().all(|set| set.contains(member)));
+    let beyond = first.iter().filter(|member| !others.iter().any(|set| set.contains(member)));
+    let questions: [(Card, List, BTreeSet<u32>); 3] = [
+        (union_card, union, sets.iter().flatten().copied().collect()),
+        (inter_card, inter, common.copied().collect()),
+        (diff_card, diff, beyond.copied().collect()),
+    ];
+    let is_known = views.iter().zip(&sets).all(|(view, set)| view.is_exact() || set.is_empty());
+    let are_listed = views.iter().all(|view| view.members().is_ok());
+    let alone = standing(&alone.iter().collect::<Vec<_>>());
+    for (card, list, expected) in questions {
+        let told = card(&views).unwrap();
+        assert_eq!(told, card(&alone).unwrap());
+        if is_known {
+            assert_eq!(told, Estimated { estimate: expected.len() as f64, standard_error: 0.0 });
+        }
+        assert!(is_known || expected.is_empty() || told.standard_error >= 0.5, "{told:?}");
+        match list(&views) {
+            Ok(members) => {
+                assert!(are_listed && members.len() == expected.len());
+                assert_eq!(members.into_iter().map(number).collect::<BTreeSet<_>>(), expected);
+            }
+            Err(error) => assert!(!are_listed && matches!(error, Error::NotExact { .. })),
+        }
+    }
+}
+
+fn made() -> impl Strategy<Value = (Params, Option<Window>)> {
+    let exact_limit = prop_oneof![Just(0u32), Just(10), Just(60)];
+    let capacity = prop_oneof![Just(100u64), Just(1_000_000)];
+    let window = (0..SLICES.len(), 1u64..8, 0u64..8, any::<bool>()).prop_map(|(slices, length, less, is_by_hand)| {
+        let (slices, source) = (SLICES[slices], if is_by_hand { ClockSource::Manual } else { ClockSource::System });
+        let seconds = (u64::from(slices) * length).saturating_sub(less).max(slices.into());
+        Window::new(seconds, slices, MOST_SLICES, source).unwrap()
+    });
+    let window = prop_oneof![1 => Just(None), 3 => window.prop_map(Some)];
+    ((exact_limit, capacity).prop_map(|(exact_limit, capacity)| params(exact_limit, capacity)), window)
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Add(usize, Vec<u32>),
+    Pass(u64),
+    /// Time passes up to the second before a slice of a counter begins, that one, or the next.
+    PassToBorder(usize, u64),
+    Back(u64),
+    /// A counter that goes by hand moves on.
+    Advance(usize, u64),
+    /// Counters with spans, each so many seconds after or before now.
+    Ask(Vec<(usize, Option<u64>, i64)>),
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let near = prop_oneof![3 => Just(0i64), 3 => -1i64..2, 1 => -40i64..40, 1 => -5000i64..5000];
+    let asked = vec((0usize..4, proptest::option::weighted(0.7, any::<u64>()), near), 1..5);
+    prop_oneof![
+        6 => (0usize..4, vec(0u32..60, 1..8)).prop_map(|(at, items)| Step::Add(at, items)),
+        2 => (0usize..4, vec(0u32..500, 1..200)).prop_map(|(at, items)| Step::Add(at, items)),
+        3 => (0u64..20).prop_map(Step::Pass),
+        1 => (0u64..1000).prop_map(Step::Pass),
+        4 => (0usize..4, 0u64..3).prop_map(|(at, seconds)| Step::PassToBorder(at, seconds)),
+        1 => (0u64..40).prop_map(Step::Back),
+        2 => (0usize..4, 0u64..6).prop_map(|(at, slices)| Step::Advance(at, slices)),
+        6 => asked.prop_map(Step::Ask),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn they_are_answered_as_of_sets_that_know_when(
+        made in vec(made(), 2..5),
+        steps in vec(step(), 1..50),
+        // Slices before 1970 have numbers below 0.
+        start in prop_oneof![Just(NOON * 1000), 0u64..200],
+    ) {
+        let mut now = start;
+        let mut all: Vec<Tracked> = made.into_iter().map(|made| Tracked::new(made, now)).collect();
+        let counters = all.len();
+        for step in steps {
+            match step {
+                Step::Add(at, items) => all[at % counters].add(&items, now),
+                Step::Pass(seconds) => now += seconds,
+                Step::PassToBorder(at, seconds) => {
+                    let length = all[at % counters].counter.window().map_or(1, Window::slice_seconds);
+                    now = (now / length + 1) * length + seconds - 1;
+                }
+                Step::Back(seconds) => now = now.saturating_sub(seconds),
+                Step::Advance(at, slices) => all[at % counters].advance(slices),
+                Step::Ask(asked) => {
+                    let at = |(at, span, after)| (at, span, now.saturating_add_signed(after));
+                    check(&all, &asked.into_iter().map(at).collect::<Vec<_>>());
+                }
+            }
+        }
+        check(&all, &(0..counters).map(|at| (at, None, now)).collect::<Vec<_>>());
+    }
+}
