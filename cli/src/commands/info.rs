@@ -88,6 +88,7 @@ fn of_filter(filter: &BloomFilter) -> Fields {
         fields.push(("Slices", json!(sliding.slices())));
         fields.push(("Slice", json!(sliding.window().and(filter.newest_slice()))));
         fields.push(("Clock", json!(sliding.window().map(clock_source))));
+        fields.push(("Volatile", json!(sliding.window().map(|window| u8::from(window.is_volatile())))));
         fields.push(("Refresh", json!(u8::from(sliding.refresh))));
     }
     fields
@@ -115,6 +116,7 @@ fn of_counter(counter: &Counter) -> Fields {
         fields.push(("Slices", json!(window.slices())));
         fields.push(("Slice", json!(counter.newest_slice())));
         fields.push(("Clock", json!(clock_source(window))));
+        fields.push(("Volatile", json!(u8::from(window.is_volatile()))));
     }
     fields
 }

@@ -131,7 +131,8 @@ pub struct Finding {
     pub wrong: String,
     /// What to do about it.
     pub advice: String,
-    /// What to type for that, where there is one command: it works as it stands, and changes no key that is there.
+    /// What to type for that, where there is one command: it works as it stands, and changes no key that is there, then or
+    /// later.
     pub command: Option<String>,
 }
 
@@ -142,6 +143,24 @@ impl Finding {
 
     fn command(self, command: impl Into<Option<String>>) -> Self {
         Finding { command: command.into(), ..self }
+    }
+
+    /// The advice that fits a window, for a finding that asks for a larger value. What a window remembers is in no other
+    /// source. A volatile key is created by the calls that write to it: one that is reserved in its place stays for ever.
+    fn with_window(self, window: Option<WindowFacts>, items: u64) -> Self {
+        let advice = match window {
+            None => return self,
+            Some(WindowFacts::Volatile(_)) => {
+                let capacity = round_up(items);
+                format!(
+                    "give CAPACITY {capacity} in the calls that write to it: it applies when they next create the key, \
+                     or write to another name too for a window and rename that"
+                )
+            }
+            Some(_) => "write to it and to a larger one under another name for a window, then rename that".to_owned(),
+        };
+        let command = self.command.filter(|_| !matches!(window, Some(WindowFacts::Volatile(_))));
+        Finding { advice, command, ..self }
     }
 }
 
@@ -160,6 +179,8 @@ impl fmt::Display for Finding {
 pub enum WindowFacts {
     /// The items of so many seconds.
     Seconds(u64),
+    /// The same, and the key expires once it is empty.
+    Volatile(u64),
     /// The same, where its user and not the clock moves it on.
     Manual(u64),
     /// The last items, as many as its capacity.
@@ -167,10 +188,11 @@ pub enum WindowFacts {
 }
 
 impl WindowFacts {
-    /// The options of `RESERVE` that it takes.
+    /// The options that it takes.
     fn options(self) -> String {
         match self {
             WindowFacts::Seconds(seconds) => format!(" WINDOW {seconds}"),
+            WindowFacts::Volatile(seconds) => format!(" WINDOW {seconds} VOLATILE"),
             WindowFacts::Manual(seconds) => format!(" WINDOW {seconds} MANUAL"),
             WindowFacts::Last => " LAST".to_owned(),
         }
@@ -273,7 +295,8 @@ impl<'a> FilterFacts<'a> {
         let severity = if share >= CRITICAL_RATE_FACTOR { Severity::Critical } else { Severity::Warning };
         let wrong = format!("is past its rate: {} where {} was asked for", rate(self.rate?), rate(asked));
         let advice = "fill one that is large enough under another name and rename it";
-        Some(Finding::of(Problem::PastRate, severity, wrong, advice).command(self.reserve(self.items)))
+        let found = Finding::of(Problem::PastRate, severity, wrong, advice).command(self.reserve(self.items));
+        Some(found.with_window(self.window, self.items))
     }
 
     fn grown(&self) -> Option<Finding> {
@@ -283,7 +306,7 @@ impl<'a> FilterFacts<'a> {
         }
         let wrong = format!("has grown {grown} times: look-ups ask {} sub-filters", self.sub_filters);
         let found = Finding::of(Problem::Grown, Severity::Warning, wrong, "reserve the next one for what it holds");
-        Some(found.command(self.reserve(self.items)))
+        Some(found.command(self.reserve(self.items)).with_window(self.window, self.items))
     }
 
     /// The command that reserves one like it, under another name, for `items` and a tenth more. `None` where the
@@ -350,10 +373,11 @@ impl<'a> CounterFacts<'a> {
             percent(self.error)
         );
         let window = self.window.map(WindowFacts::options).unwrap_or_default();
-        let (members, error) = (round_up(self.members), rate(self.error));
-        let command = format!("LC.RESERVE {} {members} ERROR {error}{window}", new_name(self.key));
+        let (capacity, error) = (round_up(self.members), rate(self.error));
+        let command = format!("LC.RESERVE {} {capacity} ERROR {error}{window}", new_name(self.key));
         let advice = "reserve the next one for what it counts";
-        Some(Finding::of(Problem::PastCapacity, severity, wrong, advice).command(command))
+        let found = Finding::of(Problem::PastCapacity, severity, wrong, advice).command(command);
+        Some(found.with_window(self.window, self.members))
     }
 }
 
@@ -426,9 +450,8 @@ impl ServerFacts {
             return None;
         }
         let wrong = "evicts whole filters when its memory is used up; one that is made again answers no to everything";
-        let advice = "let it evict only keys with a time to live, or give filters a server of their own";
-        let found = Finding::of(Problem::MayEvict, Severity::Notice, wrong.to_owned(), advice);
-        Some(found.command("CONFIG SET maxmemory-policy volatile-lru".to_owned()))
+        let advice = "give filters a server of their own with maxmemory-policy noeviction";
+        Some(Finding::of(Problem::MayEvict, Severity::Notice, wrong.to_owned(), advice))
     }
 
     fn not_served(&self) -> Option<Finding> {

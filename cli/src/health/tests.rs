@@ -43,7 +43,7 @@ fn growth_is_a_finding_from_the_fourth_on() {
     assert_eq!(unknown.findings()[0].command, None);
     let beside = FilterFacts { prefix: "RF", ..grown(5) };
     assert_eq!(command(&beside.findings()), "RF.RESERVE {k}:new 0.01 90000");
-    let window = FilterFacts { window: Some(WindowFacts::Seconds(3600)), expires: true, ..grown(5) };
+    let window = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..grown(5) };
     assert_eq!(command(&window.findings()), "BF.RESERVE {k}:new 0.01 90000 WINDOW 3600");
 }
 
@@ -120,6 +120,8 @@ fn a_window_that_has_forgotten_all_is_idle() {
     // Nothing to type: what EXPIRE says holds for a key in use too, and deletes it.
     assert_eq!(filter.findings()[0].command, None);
     assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
+    // One whose expiry was taken away by hand gets the next with its next slice.
+    assert!(FilterFacts { window: Some(WindowFacts::Volatile(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { items: 1, capacity: 9, ..filter }.findings().is_empty());
     // What is moved on by hand has an owner, and no time of its own.
     for window in [WindowFacts::Last, WindowFacts::Manual(3600)] {
@@ -152,10 +154,49 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     let more = CounterFacts { standard_error: 0.51 / 300.0, ..few };
     assert_eq!(codes(&more.findings()), [("past-capacity", Severity::Warning)]);
     assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
-    let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), expires: true, ..worse };
+    let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), ..worse };
     assert_eq!(command(&window.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60");
     let manual = CounterFacts { window: Some(WindowFacts::Manual(60)), ..worse };
     assert_eq!(command(&manual.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60 MANUAL");
+}
+
+/// A key that was reserved in place of a volatile one stayed for ever, and began a window without what the old one knew.
+#[test]
+fn nothing_is_made_to_replace_a_window_at_once() {
+    let filter = FilterFacts {
+        items: 81_234,
+        sub_filters: 5,
+        rate: Some(0.02),
+        error_rate: Some(0.01),
+        window: Some(WindowFacts::Volatile(3600)),
+        expires: true,
+        ..FilterFacts::of(KEY)
+    };
+    let counter = CounterFacts {
+        members: 81_234,
+        capacity: 1000,
+        standard_error: 0.1,
+        error: 0.01,
+        window: Some(WindowFacts::Volatile(3600)),
+        expires: true,
+        ..CounterFacts::of(KEY)
+    };
+    let advice = "give CAPACITY 90000 in the calls that write to it: it applies when they next create the key, or write \
+                  to another name too for a window and rename that";
+    let volatile = [filter.findings(), counter.findings()].concat();
+    assert_eq!(volatile.len(), 3);
+    for found in volatile {
+        assert_eq!((found.advice.as_str(), &found.command), (advice, &None), "{found:?}");
+    }
+    for window in [WindowFacts::Seconds(3600), WindowFacts::Manual(3600), WindowFacts::Last] {
+        let filter = FilterFacts { window: Some(window), ..filter }.findings();
+        let counter = CounterFacts { window: Some(window), ..counter }.findings();
+        for found in [filter, counter].concat() {
+            let advice = "write to it and to a larger one under another name for a window, then rename that";
+            assert_eq!(found.advice, advice);
+            assert!(found.command.is_some_and(|command| command.contains(".RESERVE {k}:new ")));
+        }
+    }
 }
 
 #[test]
@@ -187,6 +228,8 @@ fn servers_are_judged_by_memory_and_by_what_they_keep() {
     assert!(ServerFacts { max_bytes: 0, used_bytes: u64::MAX, ..server }.findings().is_empty());
     let evicting = ServerFacts { evicts_any: true, filters: 1, ..server };
     assert_eq!(codes(&evicting.findings()), [("may-evict", Severity::Notice)]);
+    // Nothing to type: every policy but noeviction evicts keys that are here, volatile ones say.
+    assert_eq!(evicting.findings()[0].command, None);
     assert!(ServerFacts { filters: 0, ..evicting }.findings().is_empty());
     assert!(ServerFacts { max_bytes: 0, ..evicting }.findings().is_empty());
     let keeps = ServerFacts { filters_not_served: 1, half_loaded: 2, ..server }.findings();

@@ -16,6 +16,9 @@ const BESIDE: &str = "RF";
 /// What they begin with otherwise.
 const USUAL: &str = "BF";
 
+/// What a filter is asked about beyond the five lines of its INFO, in this order.
+const FIELDS: [&str; 6] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE"];
+
 /// The rate of RedisBloom's first sub-filter is this part of the one asked for, if it scales.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
 
@@ -71,8 +74,8 @@ pub struct Row {
     pub bytes: Option<i64>,
     /// Milliseconds; `None` if it does not expire.
     pub ttl: Option<i64>,
-    /// Seconds, or `last`; `None` if it does not forget.
-    #[serde(serialize_with = "as_window")]
+    /// Seconds, or `last`, and whether the key expires once it is empty; `None` if it does not forget.
+    #[serde(flatten, serialize_with = "as_window")]
     pub window: Option<WindowFacts>,
     pub slices: Option<i64>,
     /// What has arrived of a value that is half loaded.
@@ -215,7 +218,7 @@ fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
         info.clone(),
     ];
     if key.class != Class::Counter {
-        questions.extend(["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK"].map(|field| info.clone().arg(field).to_owned()));
+        questions.extend(FIELDS.map(|field| info.clone().arg(field).to_owned()));
     }
     questions
 }
@@ -257,7 +260,8 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.items = value("Count").and_then(integer);
         row.asked = value("Error rate").and_then(number);
         row.rate = value("Standard error").and_then(number);
-        row.window = value("Window").and_then(seconds).map(|seconds| by_clock_source(seconds, value("Clock")));
+        row.window =
+            value("Window").and_then(seconds).map(|seconds| window_of_time(seconds, value("Clock"), value("Volatile")));
         row.slices = value("Slices").and_then(integer);
         row.mode = value("Representation").and_then(text).unwrap_or_default();
         if let Some(window) = row.window {
@@ -270,7 +274,7 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.asked = of_one(3).as_ref().and_then(number);
         row.rate = of_one(4).as_ref().and_then(number);
         row.window = of_one(5).and_then(|window| match seconds(&window) {
-            Some(seconds) => Some(by_clock_source(seconds, of_one(7).as_ref())),
+            Some(seconds) => Some(window_of_time(seconds, of_one(7).as_ref(), of_one(8).as_ref())),
             None => text(&window).map(|_| WindowFacts::Last),
         });
         row.slices = of_one(6).as_ref().and_then(integer);
@@ -294,16 +298,21 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
     Some((row, grows))
 }
 
-/// A window of so many seconds, by what moves it on.
-fn by_clock_source(seconds: u64, clock_source: Option<&Value>) -> WindowFacts {
+/// A window of so many seconds, by what moves it on, and by whether the key expires once it is empty.
+fn window_of_time(seconds: u64, clock_source: Option<&Value>, is_volatile: Option<&Value>) -> WindowFacts {
     let is_manual = clock_source.and_then(text).is_some_and(|clock_source| clock_source == "manual");
-    if is_manual { WindowFacts::Manual(seconds) } else { WindowFacts::Seconds(seconds) }
+    match is_volatile.and_then(integer) {
+        Some(1) => WindowFacts::Volatile(seconds),
+        _ if is_manual => WindowFacts::Manual(seconds),
+        _ => WindowFacts::Seconds(seconds),
+    }
 }
 
 /// What the column of the mode says of a window.
 fn mode(window: WindowFacts) -> String {
     match window {
         WindowFacts::Seconds(seconds) => format!("{seconds} s"),
+        WindowFacts::Volatile(seconds) => format!("{seconds} s volatile"),
         WindowFacts::Manual(seconds) => format!("{seconds} s by hand"),
         WindowFacts::Last => "last".to_owned(),
     }
@@ -357,11 +366,16 @@ impl Serialize for Shown<'_> {
 }
 
 fn as_window<S: Serializer>(window: &Option<WindowFacts>, serializer: S) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(Some(2))?;
     match window {
-        Some(WindowFacts::Seconds(seconds) | WindowFacts::Manual(seconds)) => serializer.serialize_u64(*seconds),
-        Some(WindowFacts::Last) => serializer.serialize_str("last"),
-        None => serializer.serialize_none(),
+        Some(WindowFacts::Seconds(seconds) | WindowFacts::Volatile(seconds) | WindowFacts::Manual(seconds)) => {
+            map.serialize_entry("window", seconds)?;
+        }
+        Some(WindowFacts::Last) => map.serialize_entry("window", "last")?,
+        None => map.serialize_entry("window", &())?,
     }
+    map.serialize_entry("volatile", &window.map(|window| matches!(window, WindowFacts::Volatile(_))))?;
+    map.end()
 }
 
 fn as_loading<S: Serializer>(loading: &Option<LoadingFacts>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -391,7 +405,7 @@ mod tests {
     #[test]
     fn a_filter_is_what_its_answers_say() {
         let key = Key { name: b"k".to_vec(), class: Class::Filter };
-        let of_clock_source = |window: Value, slices: Value, expansion: Value, clock_source: &str| {
+        let of_clock_source = |window: Value, slices: Value, expansion: Value, clock_source: &str, is_volatile: i64| {
             let fields = [
                 ("Capacity", Value::Int(1000)),
                 ("Number of filters", Value::Int(10)),
@@ -407,12 +421,14 @@ mod tests {
                 field(window),
                 field(slices),
                 field(text(clock_source)),
+                field(Value::Int(is_volatile)),
             ];
             let (mut row, grows) = row(&key, &answers).expect("a row");
             row.findings = row.judge("BF", grows);
             row
         };
-        let of = |window: Value, slices: Value, expansion: Value| of_clock_source(window, slices, expansion, "system");
+        let of =
+            |window: Value, slices: Value, expansion: Value| of_clock_source(window, slices, expansion, "system", 0);
         let codes = |row: &Row| row.findings.iter().map(|finding| finding.problem.name()).collect::<Vec<_>>();
         let growing = of(Value::Nil, Value::Nil, Value::Int(2));
         assert_eq!((growing.mode.as_str(), growing.fill, growing.filters), ("grows", Some(0.99), Some(10)));
@@ -424,9 +440,12 @@ mod tests {
         let window = of(Value::Int(60), Value::Int(4), Value::Int(2));
         assert_eq!((window.mode.as_str(), window.filters, window.slices), ("60 s", Some(2), Some(4)));
         assert_eq!(codes(&window), ["past-rate"]);
-        let manual = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "manual");
+        let manual = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "manual", 0);
         assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s by hand", vec!["past-rate"]));
         assert!(manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 MANUAL")));
+        let volatile = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "system", 1);
+        assert_eq!((volatile.mode.as_str(), volatile.window), ("60 s volatile", Some(WindowFacts::Volatile(60))));
+        assert_eq!((codes(&volatile), &volatile.findings[0].command), (vec!["past-rate"], &None));
         let last = of(text("last"), Value::Int(4), Value::Nil);
         assert_eq!((last.mode.as_str(), last.window, last.filters), ("last", Some(WindowFacts::Last), Some(1)));
         // The last different items have no slices.
@@ -435,7 +454,12 @@ mod tests {
         let json = serde_json::to_value(&window).expect("JSON");
         assert_eq!((json["window"].as_u64(), json["ttl"].is_null(), json["name"].is_null()), (Some(60), true, true));
         assert_eq!(json["findings"][0]["problem"], "past-rate");
+        assert_eq!(json["volatile"], false);
+        let json = serde_json::to_value(&volatile).expect("JSON");
+        assert_eq!((json["window"].as_u64(), json["volatile"].as_bool()), (Some(60), Some(true)));
         assert_eq!(serde_json::to_value(&last).expect("JSON")["window"], "last");
+        let json = serde_json::to_value(&growing).expect("JSON");
+        assert!(json["window"].is_null() && json["volatile"].is_null(), "{json}");
     }
 
     #[test]
