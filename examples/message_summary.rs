@@ -7,11 +7,15 @@
 //!
 //! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
 //! - `LC.COUNT` for the numbers under the message.
-//! - `LC.DIFF 2 delivered read`: whom to remind, by name, while the counters are exact.
-//! - `LC.DIFFCARD 2 delivered read` beyond that: how many they are, with the standard error of that number.
-//! - `LC.RESERVE key 50000 WINDOW 86400 SLICES 24` for those who look at it now, by the hour. It is fed by `LC.ADD` too;
-//!   `LC.HISTORY` draws the day and `LC.COUNTSINCE` counts any part of it up to now. Here it is also `MANUAL`:
-//!   `LC.ADVANCE` moves it from hour to hour, so that a day passes in seconds.
+//! - "Who has not read it?": `LC.DIFF 2 delivered read`, by name while the counters are exact. Beyond that
+//!   `LC.DIFFCARD 2 delivered read`: how many they are, with the standard error of that number.
+//! - "Who came back this week?": `LC.INTER 2 read seen SINCE - 604799`, or `LC.INTERCARD`. `seen` has a window of four
+//!   weeks with a slice a day, and is fed by `LC.ADD` with everybody who opens the messenger.
+//! - "Who was here this month, and not this week?": `LC.DIFF 2 seen seen SINCE - 604799` asks one key about two spans.
+//! - `LC.HISTORY seen` draws the month, and `LC.COUNTSINCE` counts any part of it up to now.
+//!
+//! `seen` is `MANUAL` here: `LC.ADVANCE` moves it from day to day, so that a month passes in seconds, and "now" is the last
+//! second of a day. A service leaves that out.
 //!
 //! Redis' sets and HyperLogLogs are fed the same receipts, to compare.
 
@@ -39,8 +43,16 @@ const BATCH: usize = 350;
 /// How many standard errors an estimate may be off: of 400 estimates one is off by more than 3.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// Hours of the day that is drawn, each a slice of its window.
-const HOURS: u64 = 24;
+/// Days of the month that is drawn, each a slice of its window.
+const DAYS: u64 = 28;
+const DAY_SECONDS: u64 = 86_400;
+
+/// The days of this week reach back to the first second of the first of them. Now is the last second of the last one.
+const WEEK_DAYS: u64 = 7;
+const WEEK_SECONDS: u64 = WEEK_DAYS * DAY_SECONDS - 1;
+
+/// Names that are printed of an answer.
+const NAMES: usize = 3;
 
 /// Districts over which the average error is taken.
 const DISTRICTS: u64 = 20;
@@ -52,35 +64,58 @@ fn main() -> ExitCode {
         class.record_elsewhere(server)?;
         class.print_summary(server)?;
         check_class(&class, server, promises)?;
+        check_month(&class, server, promises)?;
 
         let district = Announcement::new("district", 2_000_000, 50_000);
         district.record(ERROR_RATE, server)?;
         district.record_elsewhere(server)?;
         district.print_summary(server)?;
         check_district(&district, server, promises)?;
+        check_month(&district, server, promises)?;
 
         let precise = Announcement::new("precise district", 2_000_000, 50_000);
         precise.record(PRECISE_ERROR_RATE, server)?;
-        check_missing(&precise, server, promises)?;
+        precise.ask(&NOT_READ, &precise.delivered_but_not_read(), server, promises)?;
         check_average_error(server, promises)?;
-        check_day(&district, server, promises)?;
-        println!("+- is one standard error: two of three estimates are within it, nearly all within three.\n");
+        println!("\n+- is one standard error: two of three estimates are within it, nearly all within three.\n");
         Ok(())
     })
 }
+
+/// A question about two counters, over all that they know or since a time.
+struct Question {
+    words: &'static str,
+    /// What tells how many, and what tells who.
+    commands: [&'static str; 2],
+    counters: [&'static str; 2],
+    since: Option<u64>,
+}
+
+const NOT_READ: Question = Question {
+    words: "who has not read it",
+    commands: ["LC.DIFFCARD", "LC.DIFF"],
+    counters: ["delivered", "read"],
+    since: None,
+};
+const CAME_BACK: Question = Question {
+    words: "who came back this week",
+    commands: ["LC.INTERCARD", "LC.INTER"],
+    counters: ["read", "seen"],
+    since: Some(WEEK_SECONDS),
+};
+const DRIFTS_AWAY: Question = Question {
+    words: "who was here this month, and not this week",
+    commands: ["LC.DIFFCARD", "LC.DIFF"],
+    counters: ["seen", "seen"],
+    since: Some(WEEK_SECONDS),
+};
 
 /// A class: everything is exact, and the names are there.
 fn check_class(class: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     for (status, people) in &class.truth {
         promises.same(&format!("class: {status}"), people.len(), class.count(status, server)?);
     }
-    let [delivered, read] = ["delivered", "read"].map(|status| class.key("LC", status));
-    let missing: HashSet<String> = redis::cmd("LC.DIFF").arg(2).arg(delivered).arg(read).query(server)?;
-    let truth = class.delivered_but_not_read();
-    let right = truth.iter().filter(|person| missing.contains(**person)).count();
-    let names = |listed: usize, right: usize| format!("{listed} names, {right} of them right");
-    promises.same("class: delivered but not read", names(truth.len(), truth.len()), names(missing.len(), right));
-    Ok(())
+    class.ask(&NOT_READ, &class.delivered_but_not_read(), server, promises)
 }
 
 /// A district: estimates within some of their standard errors, in little memory.
@@ -92,24 +127,12 @@ fn check_district(district: &Announcement, server: &mut Connection, promises: &m
         let off = format!(" ({:+.2}%)", 100.0 * (count as f64 - truth) / truth);
         promises.number(&format!("district: {status}"), &bounds, count as f64, off);
     }
-    check_missing(district, server, promises)?;
+    district.ask(&NOT_READ, &district.delivered_but_not_read(), server, promises)?;
     let delivered = district.key("LC", "delivered");
     let counter_bytes = memory_usage(&delivered, server)?;
     let log_bytes = memory_usage(&district.key("PF", "delivered"), server)?;
     let half = Bounds::at_most((log_bytes / 2) as f64).because("half of a HyperLogLog's");
     promises.number("district: bytes of a counter", &half, counter_bytes as f64, "");
-    Ok(())
-}
-
-/// "Delivered but not read" as a number.
-fn check_missing(message: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
-    let [delivered, read] = ["delivered", "read"].map(|status| message.key("LC", status));
-    let (missing, standard_error): (u64, f64) =
-        redis::cmd("LC.DIFFCARD").arg(2).arg(&delivered).arg(read).query(server)?;
-    let truth = message.delivered_but_not_read().len() as u64;
-    let detail = format!(" +- {standard_error:.0}, in {} bytes", thousands(memory_usage(&delivered, server)?));
-    let bounds = Bounds::around(truth as f64, STANDARD_ERRORS, standard_error, format!("{standard_error:.0}"));
-    promises.number(&format!("{}: delivered but not read", message.name), &bounds, missing as f64, detail);
     Ok(())
 }
 
@@ -131,64 +154,73 @@ fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Resu
     Ok(())
 }
 
-/// A day of a message: most look at it in the first hours, and every third comes back later. Each person counts where
-/// they came last.
-fn check_day(district: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
-    let key = district.key("LC", "looking");
-    let options = ("ERROR", ERROR_RATE, "EXACT", EXACT_LIMIT, "WINDOW", 86_400, "SLICES", HOURS, "MANUAL");
+/// Four weeks of the messenger. Readers open it in the first week, most of them early. One in three of all people comes on
+/// a later day, read or not. Each counts in the day on which they came last.
+fn check_month(message: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
+    let key = message.key("LC", "seen");
+    let options = ("ERROR", ERROR_RATE, "EXACT", EXACT_LIMIT, "WINDOW", DAYS * DAY_SECONDS, "SLICES", DAYS, "MANUAL");
     redis::cmd("LC.RESERVE").arg(&key).arg(CAPACITY).arg(options).exec(server)?;
     let mut random = Random(3);
-    let mut by_hour: Vec<Vec<&String>> = vec![Vec::new(); HOURS as usize];
+    let mut by_day: Vec<Vec<&String>> = vec![Vec::new(); DAYS as usize];
     let mut last_seen: HashMap<&String, u64> = HashMap::new();
-    for person in district.people("read") {
-        // The lesser of some is early.
-        let first = (0..4).map(|_| random.below(HOURS)).min().unwrap_or(0);
-        let again = if random.below(3) == 0 { first + random.below(HOURS - first) } else { first };
-        for hour in [first, again] {
-            by_hour[hour as usize].push(person);
+    let read: HashSet<&String> = message.people("read").iter().collect();
+    for person in message.people("delivered") {
+        // The lesser of two is early.
+        let first = random.below(WEEK_DAYS).min(random.below(WEEK_DAYS));
+        let again = first + 1 + random.below(DAYS - first - 1);
+        let days = [(read.contains(person), first), (random.below(3) == 0, again)];
+        for (_, day) in days.into_iter().filter(|(comes, _)| *comes) {
+            by_day[day as usize].push(person);
+            last_seen.insert(person, day);
         }
-        last_seen.insert(person, again);
     }
-    for (hour, people) in by_hour.iter().enumerate() {
-        redis::cmd("LC.ADVANCE").arg(&key).arg(hour).exec(server)?;
+    for (day, people) in by_day.iter().enumerate() {
+        redis::cmd("LC.ADVANCE").arg(&key).arg(day).exec(server)?;
         let mut pipeline = redis::pipe();
         for batch in people.chunks(BATCH) {
             pipeline.cmd("LC.ADD").arg(&key).arg(batch).ignore();
         }
         pipeline.exec(server)?;
     }
-    let truth_since = |hour: u64| last_seen.values().filter(|&&last| last >= hour).count() as f64;
-    let history: Vec<(i64, u64, f64)> = redis::cmd("LC.HISTORY").arg(&key).query(server)?;
-    print_history(&history);
+    let is_back = |person: &&String| last_seen.get(person).is_some_and(|&day| day >= DAYS - WEEK_DAYS);
+    let came_back: Vec<&String> = read.iter().copied().filter(is_back).collect();
+    message.ask(&CAME_BACK, &came_back, server, promises)?;
+    let drifts_away: Vec<&String> = last_seen.keys().copied().filter(|person| !is_back(person)).collect();
+    message.ask(&DRIFTS_AWAY, &drifts_away, server, promises)?;
 
-    // The slice before the first hour is remembered too, and empty.
-    let hours = history.iter().filter_map(|&(start, count, _)| Some((u64::try_from(start).ok()? / 3600, count as f64)));
-    let off = hours.map(|(hour, count)| 100.0 * (count / truth_since(hour) - 1.0).abs()).fold(0.0, f64::max);
-    let bounds = Bounds::at_most(STANDARD_ERRORS * 100.0 * ERROR_RATE)
-        .printed(2, "%")
-        .because(format!("{STANDARD_ERRORS} standard errors of {}%", 100.0 * ERROR_RATE));
-    promises.number(&format!("the day: the worst of {HOURS} spans up to now"), &bounds, off, " off");
-    // Now is the last second of the last hour. So this reaches back into the hour before the last six.
-    let count: u64 = redis::cmd("LC.COUNTSINCE").arg(&key).arg(6 * 3600).query(server)?;
-    let row = history.get(6).map_or(0, |&(_, count, _)| count);
-    promises.same("the day: LC.COUNTSINCE of six hours, and the row of LC.HISTORY", row, count);
-    let bytes = memory_usage(&key, server)?;
-    promises.tell("the day: bytes of the one key for all of it", thousands(bytes));
+    let history: Vec<(i64, u64, f64)> = redis::cmd("LC.HISTORY").arg(&key).query(server)?;
+    print_history(message, &history);
+    // The slice before the first day is remembered too, and empty.
+    let rows = history.iter().filter_map(|&(start, count, error)| {
+        let day = u64::try_from(start).ok()? / DAY_SECONDS;
+        let truth = last_seen.values().filter(|&&last| last >= day).count() as f64;
+        Some(((count as f64 - truth).abs(), error))
+    });
+    // A bound that one of a million estimates passes, since the worst of many is looked at.
+    let off = rows.map(|(off, error)| if off == 0.0 { 0.0 } else { off / error }).fold(0.0, f64::max);
+    let name = &message.name;
+    let bounds = Bounds::at_most(5.0).printed(2, " standard errors");
+    promises.number(&format!("{name}: the worst of {DAYS} spans up to now"), &bounds, off, " off");
+    let count: u64 = redis::cmd("LC.COUNTSINCE").arg(&key).arg(WEEK_SECONDS).query(server)?;
+    let row = history.get(WEEK_DAYS as usize - 1).map_or(0, |&(_, count, _)| count);
+    promises.same(&format!("{name}: LC.COUNTSINCE of a week, and the row of LC.HISTORY"), row, count);
+    promises
+        .tell(&format!("{name}: bytes of the one key for all of the month"), thousands(memory_usage(&key, server)?));
     Ok(())
 }
 
-/// The hours of a window, the newest first, each with those who were last seen in it.
-fn print_history(history: &[(i64, u64, f64)]) {
+/// The days of a window, each with those who were last seen in it.
+fn print_history(message: &Announcement, history: &[(i64, u64, f64)]) {
     const WIDTH: u64 = 50;
     // A row counts all since its slice began: what the row before has not, was last seen in this slice.
     let before = std::iter::once(0).chain(history.iter().map(|&(_, count, _)| count));
     let rows: Vec<(i64, u64)> =
         history.iter().zip(before).map(|(&(start, count, _), before)| (start, count.saturating_sub(before))).collect();
     let most = rows.iter().map(|&(_, seen)| seen).max().unwrap_or(0).max(1);
-    println!("The day of the district's message: who looked at it, by the hour in which they last did\n");
+    println!("\n  {}: the day on which each was last seen\n", message.name);
     for (start, seen) in rows.iter().rev().filter(|&&(start, _)| start >= 0) {
         let bar = "#".repeat((seen * WIDTH / most) as usize);
-        println!("  {:02}:00  {bar} {}", start / 3600, thousands(*seen));
+        println!("  day {:2}  {bar} {}", start / DAY_SECONDS as i64 + 1, thousands(*seen));
     }
     println!();
 }
@@ -229,6 +261,42 @@ impl Announcement {
     fn delivered_but_not_read(&self) -> Vec<&String> {
         let read: HashSet<&String> = self.people("read").iter().collect();
         self.people("delivered").iter().filter(|person| !read.contains(person)).collect()
+    }
+
+    /// Asks, and prints the answer: by name while the counters are exact, else a number with its standard error.
+    fn ask(
+        &self,
+        question: &Question,
+        truth: &[&String],
+        server: &mut Connection,
+        promises: &mut Promises,
+    ) -> Result<(), Failure> {
+        let command = |name: &str| {
+            let mut command = redis::cmd(name);
+            command.arg(2).arg(&question.counters.map(|counter| self.key("LC", counter)));
+            if let Some(seconds) = question.since {
+                command.arg("SINCE").arg("-").arg(seconds);
+            }
+            command
+        };
+        let [how_many, who] = question.commands.map(command);
+        let what = format!("{}: {}", self.name, question.words);
+        let (number, standard_error): (u64, f64) = how_many.query(server)?;
+        if standard_error > 0.0 {
+            println!("  {what}? {} +- {standard_error:.0}", thousands(number));
+            let truth = truth.len() as f64;
+            let bounds = Bounds::around(truth, STANDARD_ERRORS, standard_error, format!("{standard_error:.0}"));
+            promises.number(&what, &bounds, number as f64, format!(" +- {standard_error:.0}"));
+            return Ok(());
+        }
+        let mut people: Vec<String> = who.query(server)?;
+        people.sort();
+        println!("  {what}? {}, ... {number} in all", people[..NAMES.min(people.len())].join(", "));
+        let truth: HashSet<&String> = truth.iter().copied().collect();
+        let right = people.iter().filter(|person| truth.contains(person)).count();
+        let names = |listed: usize, right: usize| format!("{listed} names, {right} of them right");
+        promises.same(&what, names(truth.len(), truth.len()), names(people.len(), right));
+        Ok(())
     }
 
     /// Sends all receipts to a counter a status.

@@ -309,7 +309,7 @@ impl<'a> Share<'a> {
     }
 }
 
-/// The count of all parts and its standard error, from those of each part: in members, as `LC.ESTIMATE` replies.
+/// The count of all parts and its standard error, from those of each: both in members, as `LC.UNIONCARD` replies.
 ///
 /// ```
 /// use rollcall_core::partition::unite;

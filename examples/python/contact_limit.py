@@ -38,7 +38,7 @@ class Plan:
     def admit(self, batch: Sequence[str]) -> bool:
         """Takes a batch, as a whole or not at all: decided and done in one step, also if several come at once."""
         admissions = self.rollcall.bf.admit(
-            self.key, batch, self.limit, all=True, capacity=self.limit, error=ERROR_RATE, exat=self.end
+            self.key, batch, self.limit, all=True, capacity=self.limit, error_rate=ERROR_RATE, exat=self.end
         )
         return Admission.REFUSED not in admissions
 

@@ -40,7 +40,7 @@ class CounterCommands(Generic[Member]):
         self,
         key: Key,
         capacity: int,
-        error: float | None = None,
+        error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
         *,
@@ -62,7 +62,7 @@ class CounterCommands(Generic[Member]):
                 key,
                 capacity,
                 *options(
-                    ("ERROR", error), ("EXACT", exact), ("BYTES", bytes), ("PRECISION", precision), ("TAIL", tail)
+                    ("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes), ("PRECISION", precision), ("TAIL", tail)
                 ),
                 *options(("SEED", seed)),
                 *span("WINDOW", window),
@@ -83,7 +83,7 @@ class CounterCommands(Generic[Member]):
         key: Key,
         items: Iterable[Item],
         capacity: int | None = None,
-        error: float | None = None,
+        error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
         noCreate: bool | None = None,
@@ -105,7 +105,7 @@ class CounterCommands(Generic[Member]):
             "LC.INSERT",
             [
                 key,
-                *options(("CAPACITY", capacity), ("ERROR", error), ("EXACT", exact), ("BYTES", bytes)),
+                *options(("CAPACITY", capacity), ("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes)),
                 *options(("PRECISION", precision), ("TAIL", tail), ("SEED", seed), ("NOCREATE", noCreate)),
                 *span("WINDOW", window),
                 *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),
@@ -121,7 +121,7 @@ class CounterCommands(Generic[Member]):
         items: Iterable[Item],
         limit: int,
         capacity: int | None = None,
-        error: float | None = None,
+        error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
         noCreate: bool | None = None,
@@ -152,7 +152,7 @@ class CounterCommands(Generic[Member]):
                 "LIMIT",
                 limit,
                 *options(("ALL", all), ("DRYRUN", dryrun)),
-                *options(("CAPACITY", capacity), ("ERROR", error), ("EXACT", exact), ("BYTES", bytes)),
+                *options(("CAPACITY", capacity), ("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes)),
                 *options(("PRECISION", precision), ("TAIL", tail), ("SEED", seed), ("NOCREATE", noCreate)),
                 *span("WINDOW", window),
                 *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),

@@ -30,7 +30,7 @@ def test_every_option_of_reserve_reaches_the_server(rollcall: Driven) -> None:
     is_exactly([lc.info("hours", field) for field in ("WINDOW", "SLICES", "SLICE", "CLOCK")], [86_400, 24, 0, "manual"])
     assert 0 < rollcall.command("TTL", "hours") <= 100
     lc.reserve("century", 1000, exat=CENTURY)
-    lc.reserve("century too", 1000, error=0.02, exact=0, bytes=100, pxat=4_102_444_800_000)
+    lc.reserve("century too", 1000, error_rate=0.02, exact=0, bytes=100, pxat=4_102_444_800_000)
     assert [rollcall.command("EXPIRETIME", key) for key in ("century", "century too")] == [4_102_444_800] * 2
     is_exactly([lc.info("century too", field) for field in ("ERROR", "EXACT", "BYTES")], [0.02, 0, 100])
     with rollcall.refuses("differ in seed"):

@@ -19,7 +19,7 @@ def test_reserve_and_info(rollcall: Driven) -> None:
 def test_create_is_reserve_with_the_arguments_of_the_clients(rollcall: Driven) -> None:
     is_exactly(rollcall.bf.create("seen", 0.01, 1000, 4), True)
     assert rollcall.bf.info("seen", "EXPANSION") == 4
-    is_exactly(rollcall.bf.reserve("fixed", errorRate=0.01, capacity=1000, noScale=True), True)
+    is_exactly(rollcall.bf.reserve("fixed", error_rate=0.01, capacity=1000, noScale=True), True)
     is_exactly(rollcall.bf.info("fixed", "EXPANSION"), None)
     assert rollcall.bf.info("fixed").expansion_rate is None
 
@@ -85,7 +85,7 @@ def test_insert_makes_the_filter_with_its_options(rollcall: Driven) -> None:
 
 def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     bf = rollcall.bf
-    plan: Any = {"limit": 4, "capacity": 500, "error": 0.001, "expansion": 4, "exat": CENTURY}
+    plan: Any = {"limit": 4, "capacity": 500, "error_rate": 0.001, "expansion": 4, "exat": CENTURY}
     admits(bf.admit("contacts", ["ann", "ben", "ann"], all=True, seed=3, **plan), [1, 1, 0])
     admits(bf.admit("contacts", ["ben", "cem", "dee", "eva"], 4, all=True, dryrun=True), [0, -1, -1, -1])
     admits(bf.admit("contacts", ["ben", "cem", "dee", "eva"], limit=4, noCreate=True), [0, 1, 1, -1])
