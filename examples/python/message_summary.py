@@ -1,4 +1,4 @@
-"""School messenger: how many received a message and read it, and whom to remind.
+"""School messenger: how many received a message and read it, who has not read it, and who came back this week.
 
     pip install "$(ls target/python/wheels/rollcall_redis-*.whl)[redis]"
     ROLLCALL_URL=redis://127.0.0.1:6379 python message_summary.py
@@ -9,36 +9,53 @@ estimates at a standard error of 1 %, in 5 KB. Receipts may come twice, late and
 
 import os
 from collections.abc import Iterable
+from datetime import timedelta
 
 import redis
 
 from rollcall_redis.redis import Estimate, Rollcall
 
-YEAR = 365 * 24 * 60 * 60
+YEAR = timedelta(days=365)
+MONTH = timedelta(days=28)
+WEEK = timedelta(days=7, seconds=-1)
+"""The first second of the first of seven days is that long before the last second of the last."""
 
 
 class Message:
-    """What became of a message."""
+    """What became of a message, and who opens the messenger."""
 
     def __init__(self, rollcall: Rollcall[str], name: str):
         self.rollcall = rollcall
         # In one slot of a cluster, since they are compared.
         self.received, self.read = f"rollcall-demo:{{{name}}}:received", f"rollcall-demo:{{{name}}}:read"
+        self.seen = f"rollcall-demo:{{{name}}}:seen"
+        # Days pass by `advance` here. A service leaves out `manual`, and they pass by themselves.
+        rollcall.lc.reserve(self.seen, 50_000, error_rate=0.01, exact=250, window=MONTH, slices=28, manual=True)
 
     def note(self, key: str, people: Iterable[str]) -> None:
-        self.rollcall.lc.insert(key, people, capacity=50_000, error=0.01, exact=250, ex=YEAR)
+        self.rollcall.lc.insert(key, people, capacity=50_000, error_rate=0.01, exact=250, ex=YEAR)
 
-    def summary(self) -> tuple[int, int, Estimate]:
-        """Those who received it, who read it, and who received it and did not read it: one round trip."""
+    def open(self, day: int, people: Iterable[str]) -> None:
+        """Notes who opens the messenger on a day."""
+        self.rollcall.lc.advance(self.seen, day)
+        self.rollcall.lc.add(self.seen, *people)
+
+    def summary(self) -> tuple[int, int, Estimate, Estimate]:
+        """Those who received it, who read it, who did not, and readers who came back this week: one round trip."""
         with self.rollcall.pipeline(transaction=False) as pipe:
             received, read = pipe.lc.count(self.received), pipe.lc.count(self.read)
             unread = pipe.lc.diffcard(self.received, self.read)
+            back = pipe.lc.intercard(self.read, self.seen, since=[None, WEEK])
             pipe.execute()
-        return received.value, read.value, unread.value
+        return received.value, read.value, unread.value, back.value
 
     def to_remind(self) -> list[str]:
         """By name, as long as the counters are exact."""
         return sorted(self.rollcall.lc.diff(self.received, self.read))
+
+    def came_back(self) -> list[str]:
+        """Readers who opened the messenger in the last week, by name."""
+        return sorted(self.rollcall.lc.inter(self.read, self.seen, since=[None, WEEK]))
 
 
 def main() -> None:
@@ -47,18 +64,27 @@ def main() -> None:
     for name, size in (("class", 240), ("district", 50_000)):
         message = Message(rollcall, name)
         people = [f"{name}-{number}" for number in range(size)]
+        readers = [person for person in people if hash_of(person) % 10]
         for start in range(0, size, 350):
-            batch = people[start : start + 350]
-            message.note(message.received, batch)
-            message.note(message.read, [person for person in batch if hash_of(person) % 10])
-        received, read, unread = message.summary()
-        truth = sum(not hash_of(person) % 10 for person in people)
-        print(f"{name}: {received} received it, {read} read it, {unread.count} +- {unread.standard_error:.0f} did not")
-        assert abs(unread.count - truth) <= 3 * unread.standard_error, f"expected {truth}"
+            message.note(message.received, people[start : start + 350])
+            message.note(message.read, readers[start : start + 350])
+        # Readers open it on the day on which it arrives, and some people weeks later, whether they have read it or not.
+        for day, who in ((0, readers), (12, people[::2]), (24, people[::3])):
+            message.open(day, who)
+        rollcall.lc.advance(message.seen, 27)
+        received, read, unread, back = message.summary()
+        print(f"{name}: {received} received it, {read} read it")
+        print(f"{name}: who has not read it? {unread.count} +- {unread.standard_error:.0f}")
+        print(f"{name}: who came back this week? {back.count} +- {back.standard_error:.0f}")
+        missing = sorted(set(people) - set(readers))
+        returned = sorted(set(people[::3]) & set(readers))
+        assert abs(unread.count - len(missing)) <= 3 * unread.standard_error, f"expected {len(missing)}"
+        assert abs(back.count - len(returned)) <= 3 * back.standard_error, f"expected {len(returned)}"
         if size <= 250:
-            assert message.to_remind() == sorted(person for person in people if not hash_of(person) % 10)
-            print(f"{name}: to remind: {', '.join(message.to_remind()[:3])}, ...")
-        client.delete(message.received, message.read)
+            assert (message.to_remind(), message.came_back()) == (missing, returned)
+            print(f"{name}: to remind: {', '.join(missing[:3])}, ...")
+            print(f"{name}: came back: {', '.join(returned[:3])}, ...")
+        client.delete(message.received, message.read, message.seen)
 
 
 def hash_of(person: str) -> int:

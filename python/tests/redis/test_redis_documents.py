@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[3]
 URL = "redis://127.0.0.1:6379"
 # A quoted line of each that shows its promise was measured.
 PROGRAMS = {
-    "message_summary.py": r"class: to remind: class-\d+",
+    "message_summary.py": r"class: to remind: class-\d+, .*\nclass: came back: class-\d+, ",
     "push_dedupe.py": r"\d+ of 100000 devices notified",
     "contact_limit.py": r"autumn: 12000 contacts would go over the limit\n9\d+ contacts by now",
 }
