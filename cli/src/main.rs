@@ -32,14 +32,10 @@ use commands::Command;
 use failure::Failure;
 use output::Output;
 
-/// The meaning of the exit codes, printed below the help.
-const EXIT_CODES: &str = "Exit codes: 0 all that was asked for was done; 1 what was checked does not hold, or something \
-was left out; 2 wrong arguments; 3 failed, or found nothing to do; 130 interrupted by Ctrl-C (128 and the signal)";
-
 /// Plan, build, move and check counters (LC.*) and Bloom filters (BF.*) of Rollcall.
 #[derive(Debug, Parser)]
 #[command(name = "rollcall", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = EXIT_CODES)]
+#[command(after_help = commands::exit_codes())]
 struct Cli {
     /// Answer with one JSON value instead of text
     #[arg(long, global = true)]
@@ -98,6 +94,18 @@ fn run() -> Result<ExitCode, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn examples_of_the_man_pages_have_right_arguments() {
+        for (_, example) in commands::EXAMPLES {
+            let parts = example.split('\'').enumerate();
+            let words = parts.flat_map(|(at, part)| match at % 2 {
+                0 => part.split_whitespace().collect(),
+                _ => vec![part],
+            });
+            assert!(Cli::try_parse_from(words).is_ok(), "{example}");
+        }
+    }
 
     #[test]
     fn a_check_against_a_key_is_a_comparison() {

@@ -8,6 +8,7 @@ use crate::output::Output;
 mod against;
 mod build;
 mod check;
+mod completions;
 mod copy;
 mod dashboard;
 mod dump;
@@ -15,10 +16,14 @@ mod exporter;
 mod import;
 mod info;
 mod load;
+mod man;
 mod merge;
 mod plan;
-mod shell;
 mod top;
+
+#[cfg(test)]
+pub use man::EXAMPLES;
+pub use man::exit_codes;
 
 /// What to do.
 #[derive(Debug, Subcommand)]
@@ -52,10 +57,10 @@ pub enum Command {
     /// Add the lines of a file to a filter or counter
     Import(import::Import),
     /// Print the completions of a shell
-    Completions(shell::Completions),
+    Completions(completions::Completions),
     /// Write the man pages into a folder
     #[command(hide = true)]
-    Man(shell::Man),
+    Man(man::Man),
 }
 
 impl Command {

@@ -6,5 +6,6 @@ mod document;
 mod ends;
 mod envelope;
 mod failures;
+mod man;
 mod plan;
 mod run;

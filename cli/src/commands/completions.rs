@@ -1,6 +1,4 @@
-//! `completions` and `man`: files that packages install with the tool.
-
-use std::path::PathBuf;
+//! `completions`: scripts with which shells complete its arguments.
 
 use clap::Args;
 use clap_complete::Shell;
@@ -20,19 +18,5 @@ impl Completions {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut tool, "rollcall", &mut script);
         output.plain(&String::from_utf8_lossy(&script))
-    }
-}
-
-/// Arguments of `man`.
-#[derive(Debug, Args)]
-pub struct Man {
-    /// An existing folder
-    folder: PathBuf,
-}
-
-impl Man {
-    pub fn run(self, tool: clap::Command) -> Result<(), Failure> {
-        clap_mangen::generate_to(tool, &self.folder)
-            .map_err(|error| Failure::of(format!("cannot write man pages to {}: {error}", self.folder.display())))
     }
 }
