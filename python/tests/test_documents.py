@@ -22,7 +22,7 @@ def blocks(page: str, heading: str, language: str) -> list[str]:
 def test_examples_print_what_is_shown(server: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     examples = blocks("docs/python.md", "In your own process", "pycon")
-    assert len(examples) >= 7
+    assert len(examples) >= 6
     text = "\n".join(examples).replace("redis.Redis()", f"redis.Redis(port={server.port})")
     test = doctest.DocTestParser().get_doctest(text, {}, "docs/python.md", None, 0)
     told: list[str] = []
