@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollcall_core::admission::{Admission, Terms};
-use rollcall_core::counting::{self, Counter, diff_card, inter_card, union_card};
+use rollcall_core::counting::{self, Counter, View, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -48,11 +48,6 @@ struct Tracked {
 impl Tracked {
     fn newest(&self) -> i128 {
         self.counter.newest_slice().unwrap_or(0).into()
-    }
-
-    /// Members that were seen in this slice or later, of those alive.
-    fn since(&self, slice: i128) -> impl Iterator<Item = usize> + '_ {
-        self.alive().filter(move |number| self.seen[number] >= slice)
     }
 
     fn alive(&self) -> impl Iterator<Item = usize> + '_ {
@@ -233,17 +228,21 @@ impl Tracked {
 
     /// What is exact is right.
     fn check(&self) {
-        let counter = &self.counter;
-        let of = |numbers: &mut dyn Iterator<Item = usize>| numbers.map(item).collect::<BTreeSet<_>>();
-        if let Ok(members) = counter.members() {
-            assert_eq!(members.collect::<BTreeSet<_>>(), of(&mut self.alive()));
+        for (view, expected) in self.views() {
+            if view.is_exact() {
+                assert_eq!(view.count(), expected.len() as u64);
+            }
+            if let Ok(members) = view.members() {
+                assert!(members.collect::<BTreeSet<_>>() == expected.into_iter().map(item).collect());
+            }
         }
-        if !counter.is_exact() {
-            return;
-        }
-        assert_eq!(counter.count(), self.alive().count() as u64);
-        let Some(window) = counter.window() else { return };
-        let newest = self.newest();
+    }
+
+    /// All of it, and spans of its window that end with the first second of the newest slice, with the members seen then.
+    fn views(&self) -> Vec<(View<'_>, BTreeSet<usize>)> {
+        let (counter, newest) = (&self.counter, self.newest());
+        let mut views = vec![(counter.at(Time::Reached), self.alive().collect())];
+        let Some(window) = counter.window() else { return views };
         let start = window.start_of(newest as u64);
         for seconds in [1, window.slice_seconds(), window.seconds()] {
             let since = match window.clock_source() {
@@ -254,39 +253,45 @@ impl Tracked {
                 ClockSource::Manual => newest - i128::from(seconds / window.slice_seconds()),
             };
             let view = counter.since(seconds, Time::At(start)).expect("seconds of its window");
-            let members = view.members().expect("an exact counter");
-            let expected = of(&mut self.since(since.max(newest - i128::from(window.slices()))));
-            assert_eq!(view.count(), expected.len() as u64);
-            assert_eq!(members.collect::<BTreeSet<_>>(), expected);
+            let since = since.max(newest - i128::from(window.slices()));
+            views.push((view, self.alive().filter(|number| self.seen[number] >= since).collect()));
         }
+        views
     }
 }
 
-/// Questions about two counters.
+/// Questions about two counters: about all of both, and about a span of each.
 fn check_together(one: &Tracked, other: &Tracked) {
-    let both = [&one.counter, &other.counter];
-    let views = both.map(|counter| counter.at(Time::Reached));
-    let (union, left, within) = (union_card(&views), diff_card(&views), inter_card(&views));
-    let (Ok(union), Ok(left), Ok(within)) = (union, left, within) else {
-        assert!(one.counter.params().seed != other.counter.params().seed);
+    let (ours, mut theirs) = (one.views(), other.views());
+    if one.counter.params().seed != other.counter.params().seed {
+        let views = [ours[0].0, theirs[0].0];
+        assert!([union_card(&views), diff_card(&views), inter_card(&views)].iter().all(Result::is_err));
         return;
-    };
+    }
+    check_views(&ours[0], &theirs[0]);
+    theirs.reverse();
+    ours.iter().zip(theirs.iter().cycle()).for_each(|(ours, theirs)| check_views(ours, theirs));
+    // Only some by the clock and some by hand are refused, by now.
+    if let Ok(made) = Counter::union(&one.counter, &[&other.counter], &Limit::of(64 << 20)) {
+        made.check_answers();
+    }
+}
+
+fn check_views((one, ours): &(View<'_>, BTreeSet<usize>), (other, theirs): &(View<'_>, BTreeSet<usize>)) {
+    let views = [*one, *other];
+    let [union, left, within] =
+        [union_card(&views), diff_card(&views), inter_card(&views)].map(|told| told.expect("counters of one seed"));
     for estimated in [union, left, within] {
         assert!(estimated.estimate.is_finite() && estimated.estimate >= 0.0, "{estimated:?}");
         assert!(!estimated.standard_error.is_nan() && estimated.standard_error >= 0.0, "{estimated:?}");
     }
-    let (ours, theirs): (BTreeSet<usize>, BTreeSet<usize>) = (one.alive().collect(), other.alive().collect());
-    if both.iter().all(|counter| counter.is_exact()) {
-        assert_eq!(union.count(), ours.union(&theirs).count() as u64);
-        assert_eq!(left.count(), ours.difference(&theirs).count() as u64);
-        assert_eq!(within.count(), ours.intersection(&theirs).count() as u64);
+    if views.iter().all(View::is_exact) {
+        assert_eq!(union.count(), ours.union(theirs).count() as u64);
+        assert_eq!(left.count(), ours.difference(theirs).count() as u64);
+        assert_eq!(within.count(), ours.intersection(theirs).count() as u64);
         let list = |members: Result<Vec<_>, _>| members.expect("exact counters").into_iter().collect::<BTreeSet<_>>();
-        assert!(list(counting::diff(&views)) == ours.difference(&theirs).map(|&n| item(n)).collect());
-        assert!(list(counting::union(&views)) == ours.union(&theirs).map(|&n| item(n)).collect());
-        assert!(list(counting::inter(&views)) == ours.intersection(&theirs).map(|&n| item(n)).collect());
-    }
-    // Only some by the clock and some by hand are refused, by now.
-    if let Ok(made) = Counter::union(both[0], &both[1..], &Limit::of(64 << 20)) {
-        made.check_answers();
+        assert!(list(counting::diff(&views)) == ours.difference(theirs).map(|&n| item(n)).collect());
+        assert!(list(counting::union(&views)) == ours.union(theirs).map(|&n| item(n)).collect());
+        assert!(list(counting::inter(&views)) == ours.intersection(theirs).map(|&n| item(n)).collect());
     }
 }
