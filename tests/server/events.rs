@@ -74,6 +74,10 @@ fn what_changes_is_told() {
         ("LC.INSERT c4 EX 100 ITEMS x", "expire c4"),
         ("BF.ADMIT f5 LIMIT 9 EX 100 ITEMS x", "expire f5"),
         ("LC.ADMIT c5 LIMIT 9 EX 100 ITEMS x", "expire c5"),
+        ("BF.INSERT f6 WINDOW 40 VOLATILE ITEMS x", "expire f6"),
+        ("LC.INSERT c6 WINDOW 40 VOLATILE ITEMS x", "expire c6"),
+        ("BF.ADMIT f7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire f7"),
+        ("LC.ADMIT c7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire c7"),
     ] {
         let told = events(&mut client, &mut subscriber, command);
         assert_eq!(told.iter().filter(|event| *event == expected).count(), 1, "{command}: {told:?}");

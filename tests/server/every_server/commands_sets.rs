@@ -5,16 +5,19 @@ use std::collections::BTreeSet;
 use rollcall_testkit::client::{Client, error_text, number, show, text};
 use rollcall_testkit::server::{Server, session};
 
+/// The questions over sets of members.
+pub const SETS: [&str; 6] = ["LC.UNIONCARD", "LC.INTERCARD", "LC.DIFFCARD", "LC.UNION", "LC.INTER", "LC.DIFF"];
+
 /// The number and the standard error of a reply.
 #[track_caller]
-fn card(client: &mut Client, line: &str) -> (i64, f64) {
+pub fn card(client: &mut Client, line: &str) -> (i64, f64) {
     let reply = client.list(line);
     assert_eq!(reply.len(), 2, "{line}");
     (number(&reply[0]) as i64, number(&reply[1]))
 }
 
 #[track_caller]
-fn members(client: &mut Client, line: &str) -> BTreeSet<String> {
+pub fn members(client: &mut Client, line: &str) -> BTreeSet<String> {
     let list: Vec<String> = client.list(line).iter().map(text).collect();
     let set: BTreeSet<String> = list.iter().cloned().collect();
     assert_eq!(set.len(), list.len(), "{line} repeats members");
@@ -49,7 +52,7 @@ fn what_is_not_of_the_grammar_is_named() {
     client.expect("LC.RESERVE w 100 WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.ADD plain a", "1");
     client.expect("SET text x", "+OK");
-    for command in ["UNIONCARD", "INTERCARD", "DIFFCARD", "UNION", "INTER", "DIFF"] {
+    for command in SETS {
         for (rest, expected) in [
             ("0 w", "bad numkeys: expected from 1 to 1, the arguments behind it, got '0'"),
             ("2 w", "bad numkeys: expected from 1 to 1, the arguments behind it, got '2'"),
@@ -65,15 +68,14 @@ fn what_is_not_of_the_grammar_is_named() {
             ("1 w SINCE 41", "got 41"),
             ("2 w plain SINCE 5", "the counter 'plain' has no window of time: expected - for all of it"),
         ] {
-            let line = format!("LC.{command} {rest}");
+            let line = format!("{command} {rest}");
             let reply = client.cmd(&line);
             let error = error_text(&reply).unwrap_or_else(|| panic!("{line}: {}", show(&reply)));
             assert!(error.starts_with("ERR ") && error.contains(expected), "{line}: {error}");
         }
-        client.expect(&format!("LC.{command} 2 w text"), "-WRONGTYPE *");
+        client.expect(&format!("{command} 2 w text"), "-WRONGTYPE *");
         // A missing key takes any number of seconds.
-        client.cmd(&format!("LC.{command} 2 w missing SINCE 40 9999999"));
-        assert!(error_text(&client.cmd(&format!("LC.{command} 2 w missing SINCE 40 9999999"))).is_none());
+        assert!(error_text(&client.cmd(&format!("{command} 2 w missing SINCE 40 9999999"))).is_none());
     }
 }
 

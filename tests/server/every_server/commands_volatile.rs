@@ -1,6 +1,7 @@
 //! VOLATILE: a windowed key that expires at the moment at which it would be empty, on servers whose clock the test sets.
 
 use crate::effects::{appending, sent, sent_as};
+use crate::events::{events, subscriber};
 use crate::every_server::commands_windows::FAMILIES;
 use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::clock::Clock;
@@ -115,6 +116,58 @@ fn it_is_set_once_a_slice_behind_what_moved_it() {
     }
 }
 
+/// Each time that it is set there is an event, behind those of what was done.
+#[test]
+fn each_expiry_is_told() {
+    for (family, form) in FAMILIES.iter().flat_map(|family| [(family, 0), (family, 1)]) {
+        let clock = Clock::at(START);
+        let server = clock.setup().line("notify-keyspace-events KEA").start();
+        let (mut client, mut subscriber) = (server.client(), subscriber(&server));
+        let name = family.to_lowercase();
+        let [reserved, advanced, added] = ["reserve", "advance", "add"].map(|verb| format!("{name}.{verb} k"));
+        for (seconds, item, expected) in [
+            (0, "a", &[&*reserved, &added, "expire k"][..]),
+            (0, "b", &[&added]),
+            (10, "c", &[&advanced, &added, "expire k"]),
+            (0, "d", &[&added]),
+        ] {
+            clock.pass(seconds);
+            assert_eq!(events(&mut client, &mut subscriber, &writing(family, item)[form]), expected);
+        }
+    }
+}
+
+#[test]
+fn it_is_set_even_if_an_item_fails_afterwards() {
+    let (many, large) = ((0..2000).map(|number| format!("y{number}")).collect::<Vec<_>>(), "x".repeat((1 << 20) - 100));
+    for (family, options, failing) in [
+        ("BF", "CAPACITY 1000 EXPANSION 20000", many.iter().map(String::as_str).collect()),
+        ("LC", "EXACT 65536 BYTES 1048576", vec!["y0", &large, "z"]),
+    ] {
+        let clock = Clock::at(START);
+        let server = appending(clock.setup().args("max-key-bytes 1048576"));
+        let mut client = server.client();
+        let insert = |items: &[&str]| format!("{family}.INSERT k {options} {WINDOW} ITEMS {}", items.join(" "));
+        run(&mut client, &insert(&["a"]));
+        clock.pass(10);
+        let effects = sent(&mut client, &server, &insert(&failing));
+        assert_eq!(effects.len(), 3, "{family}");
+        assert_eq!(effects[0], format!("{}.ADVANCE k {}", sent_as(family), SLICE + 1));
+        let last = failing.last().expect("an item");
+        assert!(effects[1].contains(" y0") && !effects[1].contains(&format!(" {last}")), "only what went in");
+        assert_eq!(effects[2], format!("PEXPIREAT k {}", expiry_of(SLICE + 1)));
+        assert!(show(&client.cmd(&insert(&failing))).contains("max-key-bytes"));
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
+        if family == "LC" {
+            // It has moved on by the time it refuses the first.
+            clock.pass(10);
+            let effects = sent(&mut client, &server, &format!("LC.ADD k {large}"));
+            let moved = [format!("LC.ADVANCE k {}", SLICE + 2), format!("PEXPIREAT k {}", expiry_of(SLICE + 2))];
+            assert!(effects == moved, "{} effects", effects.len());
+        }
+    }
+}
+
 #[test]
 fn what_is_set_by_hand_holds_until_the_next_move() {
     for family in FAMILIES {
@@ -147,6 +200,28 @@ fn what_is_set_by_hand_holds_until_the_next_move() {
         clock.pass(10);
         run(&mut client, &format!("{family}.ADD k e"));
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 2));
+    }
+}
+
+/// Of values alike but for the flag the digests differ. A key that moves to another server takes both along.
+#[test]
+fn the_flag_is_part_of_the_value() {
+    for family in FAMILIES {
+        let (clock, server, mut client) = start(START);
+        run(&mut client, &writing(family, "a")[0]);
+        run(&mut client, &format!("{family}.INSERT lasting {} ITEMS a", WINDOW.replace(" VOLATILE", "")));
+        run(&mut client, &writing(family, "a")[0].replace(" k ", " same "));
+        let digests = ["k", "lasting", "same"].map(|key| client.digest(key));
+        assert!(digests[0] == digests[2] && digests[0] != digests[1], "{family}: {digests:?}");
+        let to = clock.setup().start();
+        client.expect(&format!("MIGRATE 127.0.0.1 {} k 0 5000", to.port()), "+OK");
+        let mut client = to.client();
+        assert_eq!((client.digest("k"), expires_at(&mut client)), (digests[0].clone(), expiry_of(SLICE)));
+        client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
+        clock.pass(10);
+        run(&mut client, &format!("{family}.ADD k b"));
+        assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
+        drop(server);
     }
 }
 

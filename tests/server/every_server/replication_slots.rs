@@ -1,6 +1,7 @@
 //! A cluster's slots on the move: key by key with MIGRATE, and in one piece where the server can (Valkey 9).
 
-use rollcall_testkit::client::{Client, wait_until};
+use crate::every_server::commands_sets::SETS;
+use rollcall_testkit::client::{Client, error_text, show, wait_until};
 use rollcall_testkit::cluster::cluster;
 use rollcall_testkit::fixture::{assert_same, snapshot};
 use rollcall_testkit::server::Server;
@@ -50,6 +51,15 @@ fn multi_key_commands_keep_to_one_slot() {
     client.expect("LC.MERGE {x}all elsewhere", "-CROSSSLOT *");
     client.expect("LC.COUNT {x}all elsewhere", "-CROSSSLOT *");
     client.expect("BF.MERGE {x}filter elsewhere", "-CROSSSLOT *");
+    for command in SETS {
+        for (one, two) in [("", ""), (" SINCE -", " SINCE - 60")] {
+            client.expect(&format!("{command} 2 {{x}}exact elsewhere{one}"), "-CROSSSLOT *");
+            client.expect(&format!("{command} 3 {{x}}exact {{x}}missing elsewhere{one}"), "-CROSSSLOT *");
+            // Spans are no keys.
+            let reply = client.cmd(&format!("{command} 2 {{x}}exact {{x}}missing{two}"));
+            assert!(error_text(&reply).is_none(), "{command}{two}: {}", show(&reply));
+        }
+    }
 }
 
 #[test]
