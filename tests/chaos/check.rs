@@ -259,31 +259,57 @@ impl Look<'_> {
         Some(())
     }
 
-    /// Questions about several counters, here one counter twice.
+    /// Questions about a counter and its shadow, or itself where it has none; of a window also about its last slices.
     fn at_sets(&mut self, name: &str, members: &BTreeSet<Vec<u8>>) -> Option<()> {
-        let (count, twice) = (members.len() as f64, format!("{name} {name}"));
-        for (question, expected) in
-            [("UNIONCARD 1 ?", count), ("UNIONCARD 2 ? ?", count), ("INTERCARD 2 ? ?", count), ("DIFFCARD 2 ? ?", 0.0)]
-        {
-            let asked = self.pair_of(&format!("LC.{}", question.replace('?', name)))?;
-            if asked != (expected, 0.0) {
-                self.broken(&format!("LC.{question} {asked:?} of {count} members"));
-            }
-        }
-        for (question, expected) in [("UNION", members.clone()), ("INTER", members.clone()), ("DIFF", BTreeSet::new())]
-        {
-            if self.members_of(&format!("LC.{question} 2 {twice}"))? != expected {
-                self.broken(&format!("LC.{question} lists other members"));
-            }
-        }
+        let other = self.key().shadow.map_or(name.to_owned(), |_| self.key().shadow_name());
+        let others = self.members(&other)?;
+        let mut spans = vec![("-".to_owned(), members.clone())];
         if let Remembers::Slices(_) = self.key().shape.remembers {
-            let Value::Array(rows) = self.ask(&command("LC.HISTORY ?", name))? else { self.broken("LC.HISTORY") };
-            let Some(Value::Array(oldest)) = rows.last() else { self.broken("LC.HISTORY has no rows") };
-            if number(&oldest[1]) != count {
-                self.broken(&format!("LC.HISTORY ends with {} of {count} members", show(&oldest[1])));
+            spans.extend(self.at_spans(name, members)?);
+        }
+        for (span, seen) in spans {
+            for (question, expected) in [
+                (format!("UNION 2 {name} {other} SINCE {span} -"), &seen | &others),
+                (format!("INTER 2 {name} {other} SINCE {span} -"), &seen & &others),
+                (format!("DIFF 2 {name} {other} SINCE {span} -"), &seen - &others),
+                (format!("DIFF 2 {name} {name} SINCE - {span}"), members - &seen),
+            ] {
+                let count = expected.len() as f64;
+                if self.members_of(&format!("LC.{question}"))? != expected {
+                    self.broken(&format!("LC.{question} lists other members than {count}"));
+                }
+                let question = question.replacen(' ', "CARD ", 1);
+                let asked = self.pair_of(&format!("LC.{question}"))?;
+                if asked != (count, 0.0) {
+                    self.broken(&format!("LC.{question} {asked:?} of {count} members"));
+                }
             }
         }
         Some(())
+    }
+
+    /// Who was seen in the last slices of a window by hand: as many as its history tells, and all that were added then.
+    fn at_spans(&mut self, name: &str, members: &BTreeSet<Vec<u8>>) -> Option<Vec<(String, BTreeSet<Vec<u8>>)>> {
+        let Value::Array(rows) = self.ask(&command("LC.HISTORY ?", name))? else { self.broken("LC.HISTORY") };
+        let row = |row: &Value| match row {
+            Value::Array(row) => (number(&row[0]), number(&row[1])),
+            other => self.broken(&show(other)),
+        };
+        let rows: Vec<(f64, f64)> = rows.iter().map(row).collect();
+        let (length, oldest) = ((rows[0].0 - rows[1].0) as u64, rows.len() - 1);
+        let mut spans = Vec::new();
+        for back in [0, 3, oldest] {
+            let seconds = (back as u64 * length).max(1);
+            let seen = self.members_of(&format!("LC.UNION 1 {name} SINCE {seconds}"))?;
+            let lost =
+                self.writers.iter().any(|key| key.items(key.since(back as u64)).any(|item| !seen.contains(&item)));
+            let (count, expected) = (seen.len(), rows[back].1);
+            if lost || count as f64 != expected || !seen.is_subset(members) || back == oldest && seen != *members {
+                self.broken(&format!("{count} members in the last {seconds} seconds, {expected} by LC.HISTORY"));
+            }
+            spans.push((seconds.to_string(), seen));
+        }
+        Some(spans)
     }
 
     /// A counter whose bitmap is that of the library: the same members, the same estimate.
@@ -312,6 +338,13 @@ impl Look<'_> {
         let (count, error) = self.estimate(&name)?;
         let least: u64 = self.writers.iter().map(|key| key.acked).sum();
         let most: u64 = self.writers.iter().map(|key| key.sent).sum();
+        // Of a window so long all was seen in its first slice.
+        if self.key().shape.create.contains("WINDOW")
+            && (self.pair_of(&format!("LC.UNIONCARD 1 {name} SINCE 1"))? != (count, error)
+                || self.pair_of(&format!("LC.DIFFCARD 2 {name} {name} SINCE - 1"))?.0 != 0.0)
+        {
+            self.broken(&format!("a span of LC.UNIONCARD {count} {error} has other members"));
+        }
         // Of few members the errors are whole ones.
         let off = 6.0 * error + if error > 0.0 { 3.0 } else { 0.0 };
         if count < least as f64 - off || count > most as f64 + off {

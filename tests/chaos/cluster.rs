@@ -17,7 +17,7 @@ use crate::writer::{Load, Writer, check_all};
 use rollcall_testkit::client::show;
 
 const WRITERS: u64 = 4;
-const LOAD: Load = Load { commands: 8, items: 100, share: 4 };
+const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: false };
 /// One of so many moves has a primary killed.
 const KILLED_ONE_IN: u64 = 8;
 /// Slots that are on the move at a time.

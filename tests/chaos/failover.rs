@@ -8,7 +8,7 @@ use crate::writer::{Load, Writer, check_all};
 use rollcall_testkit::server::{Server, Setup};
 
 const WRITERS: u64 = 4;
-const LOAD: Load = Load { commands: 12, items: 100, share: 4 };
+const LOAD: Load = Load { commands: 12, items: 100, share: 4, expires: true };
 
 fn new_server(random: &mut Random) -> Server {
     let diskless = random.pick(&["yes", "no"]);

@@ -163,17 +163,24 @@ impl Key {
             Remembers::All => 0..self.acked,
             Remembers::First(limit) => 0..self.acked.min(limit),
             Remembers::Last(len) => self.sent.saturating_sub(len).min(self.acked)..self.acked,
-            Remembers::Slices(slices) => {
-                let oldest = self.slice_sent.saturating_sub(slices);
-                let first =
-                    self.slices.iter().find(|(slice, _)| *slice >= oldest).map_or(self.acked, |(_, item)| *item);
-                first.min(self.acked)..self.acked
-            }
+            Remembers::Slices(slices) => self.since(slices),
             Remembers::Seconds(seconds) => {
                 let gone = self.times.iter().rev().find(|(sent, _)| sent.elapsed() >= Duration::from_secs(seconds));
                 gone.map_or(0, |(_, end)| *end).min(self.acked)..self.acked
             }
         }
+    }
+
+    /// Of a window by hand, the items that were added since it was so many slices back.
+    pub fn since(&self, slices: u64) -> Range<u64> {
+        let oldest = self.slice_sent.saturating_sub(slices);
+        let first = self.slices.iter().find(|(slice, _)| *slice >= oldest).map_or(self.acked, |(_, item)| *item);
+        first.min(self.acked)..self.acked
+    }
+
+    /// The items that the shadow has not yet, of one that gets them.
+    fn new_to_shadow(&self) -> Range<u64> {
+        self.shadow.unwrap_or(0)..self.acked
     }
 
     /// The items that may be there.
@@ -216,6 +223,14 @@ impl Key {
         self.pending = Some(step);
     }
 
+    fn can_shadow(&self) -> bool {
+        match self.shape.shadow {
+            Shadow::None => false,
+            Shadow::Merge | Shadow::Copy => true,
+            Shadow::Items => !self.new_to_shadow().is_empty(),
+        }
+    }
+
     fn choose(&self, random: &mut Random, most: u64) -> Step {
         if !self.exists && !self.shape.create.is_empty() {
             return Step::Create;
@@ -229,7 +244,7 @@ impl Key {
         let can_repeat = can_repeat && self.promised(first..end).next().is_some();
         match random.below(12) {
             0 | 1 if can_repeat => repeat,
-            2 if self.exists && self.shape.shadow != Shadow::None => Step::Shadow,
+            2 if self.exists && self.can_shadow() => Step::Shadow,
             3 if self.exists && matches!(self.shape.remembers, Remembers::Slices(_)) => {
                 let far = if random.one_in(8) { 20 } else { 2 };
                 Step::Advance(self.slice_sent + 1 + random.below(far))
@@ -263,6 +278,10 @@ impl Key {
             Step::Advance(slice) => named(&format!("{family}.ADVANCE ? {slice}"), &self.name),
             Step::Shadow if self.shape.shadow == Shadow::Merge => {
                 named(&format!("{family}.MERGE {} ?", self.shadow_name()), &self.name)
+            }
+            Step::Shadow if self.shape.shadow == Shadow::Items => {
+                let line = "LC.INSERT ? EXACT 65536 BYTES 1048576 ITEMS";
+                named(line, &self.shadow_name()).into_iter().chain(self.items(self.new_to_shadow())).collect()
             }
             Step::Shadow => named(&format!("COPY ? {} REPLACE", self.shadow_name()), &self.name),
             Step::Delete => named(&format!("DEL ? {}", self.shadow_name()), &self.name),
@@ -301,8 +320,11 @@ impl Key {
                 Value::Okay => self.slices.push((slice, self.sent)),
                 _ => return unexpected(),
             },
-            Step::Shadow => match reply {
-                Value::Okay | Value::Int(1) => self.shadow = Some(self.acked),
+            Step::Shadow => match (self.shape.shadow, reply) {
+                (Shadow::Items, Value::Int(new)) if self.tried || *new == self.new_to_shadow().count() as i64 => {
+                    self.shadow = Some(self.acked)
+                }
+                (Shadow::Merge | Shadow::Copy, Value::Okay | Value::Int(1)) => self.shadow = Some(self.acked),
                 _ => return unexpected(),
             },
             Step::Delete => match reply {

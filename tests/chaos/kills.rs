@@ -8,7 +8,7 @@ use crate::writer::{Load, Writer, check_all};
 use rollcall_testkit::server::Setup;
 
 const WRITERS: u64 = 4;
-const LOAD: Load = Load { commands: 12, items: 60, share: 8 };
+const LOAD: Load = Load { commands: 12, items: 60, share: 8, expires: true };
 
 #[test]
 #[ignore = "make chaos"]

@@ -11,7 +11,7 @@ use crate::writer::{Load, Writer, check_all};
 use rollcall_testkit::client::Client;
 use rollcall_testkit::server::Server;
 
-const LOAD: Load = Load { commands: 8, items: 50, share: 1 };
+const LOAD: Load = Load { commands: 8, items: 50, share: 1, expires: true };
 const MORE: u64 = 40;
 
 /// A server and a writer that has written to keys of every shape.

@@ -36,6 +36,8 @@ pub enum Shadow {
     None,
     Merge,
     Copy,
+    /// A counter without a window, which gets the items.
+    Items,
 }
 
 pub struct Shape {
@@ -185,6 +187,7 @@ pub const SHAPES: [Shape; 20] = [
         name: "window-counter",
         create: "LC.RESERVE ? 50000 EXACT 65536 BYTES 1048576 WINDOW 1200 SLICES 12 MANUAL",
         remembers: Remembers::Slices(12),
+        shadow: Shadow::Items,
         ..COUNTER
     },
     Shape {
@@ -195,3 +198,13 @@ pub const SHAPES: [Shape; 20] = [
         ..COUNTER
     },
 ];
+
+/// One that expires while nobody writes to it. Scenarios that compare whole data sets do without.
+pub const VOLATILE: Shape = Shape {
+    name: "volatile",
+    kind: Kind::Filter { rate: 0.01, has_card: false },
+    add: "BF.INSERT ? CAPACITY 20000 ERROR 0.01 WINDOW 8 SLICES 4 VOLATILE ITEMS",
+    remembers: Remembers::Seconds(8),
+    items: 200_000,
+    ..FILTER
+};

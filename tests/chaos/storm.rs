@@ -17,7 +17,7 @@ use rollcall_testkit::pair::{OTHER_DEFAULTS, Pair};
 use rollcall_testkit::server::{Server, Setup};
 
 const WRITERS: u64 = 4;
-const LOAD: Load = Load { commands: 12, items: 200, share: 1 };
+const LOAD: Load = Load { commands: 12, items: 200, share: 1, expires: false };
 const CHECKPOINT: Duration = Duration::from_secs(8);
 /// What a server may keep after all keys are gone: its own tables and buffers, and the allocator's.
 const SLACK: i64 = 1 << 20;

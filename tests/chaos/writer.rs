@@ -5,7 +5,7 @@ use crate::key::{Command, Key, Outcome, Step};
 use crate::line::Line;
 use crate::random::Random;
 use crate::run::Run;
-use crate::shapes::SHAPES;
+use crate::shapes::{SHAPES, VOLATILE};
 
 /// How much a writer sends at once.
 #[derive(Clone, Copy)]
@@ -16,6 +16,8 @@ pub struct Load {
     pub items: u64,
     /// One of so many of the items that keys take: the fewer they are, the sooner all can be looked at.
     pub share: u64,
+    /// Whether some keys expire.
+    pub expires: bool,
 }
 
 pub struct Writer {
@@ -30,7 +32,8 @@ impl Writer {
     pub fn new(run: &Run, number: u64, load: Load) -> Writer {
         let name = format!("w{number}");
         let random = Random::new(run.seed.wrapping_mul(1_000_003).wrapping_add(number));
-        let keys = SHAPES.iter().map(|shape| Key::new(shape, &name, 0, load.share)).collect();
+        let shapes = SHAPES.iter().chain(load.expires.then_some(&VOLATILE));
+        let keys = shapes.map(|shape| Key::new(shape, &name, 0, load.share)).collect();
         Writer { name, random, load, generation: 0, keys }
     }
 
