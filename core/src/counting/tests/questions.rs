@@ -154,13 +154,14 @@ enum Step {
     Back(u64),
     /// A counter that goes by hand moves on.
     Advance(usize, u64),
-    /// Counters with spans, each so many seconds after or before now.
-    Ask(Vec<(usize, Option<u64>, i64)>),
+    /// Counters with spans, each so many seconds after or before the beginning of its newest slice, or now.
+    Ask(Vec<(usize, Option<u64>, bool, i64)>),
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let near = prop_oneof![3 => Just(0i64), 3 => -1i64..2, 1 => -40i64..40, 1 => -5000i64..5000];
-    let asked = vec((0usize..4, proptest::option::weighted(0.7, any::<u64>()), near), 1..5);
+    let near = prop_oneof![3 => Just(0i64), 4 => -2i64..3, 1 => -40i64..40, 1 => -5000i64..5000];
+    let span = proptest::option::weighted(0.7, prop_oneof![0u64..30, any::<u64>()]);
+    let asked = vec((0usize..4, span, any::<bool>(), near), 1..5);
     prop_oneof![
         6 => (0usize..4, vec(0u32..60, 1..8)).prop_map(|(at, items)| Step::Add(at, items)),
         2 => (0usize..4, vec(0u32..500, 1..200)).prop_map(|(at, items)| Step::Add(at, items)),
@@ -195,8 +196,12 @@ proptest! {
                 Step::Back(seconds) => now = now.saturating_sub(seconds),
                 Step::Advance(at, slices) => all[at % counters].advance(slices),
                 Step::Ask(asked) => {
-                    let at = |(at, span, after)| (at, span, now.saturating_add_signed(after));
-                    check(&all, &asked.into_iter().map(at).collect::<Vec<_>>());
+                    let time = |(at, span, is_by_slice, after): (usize, _, _, i64)| {
+                        let tracked = &all[at % counters];
+                        let begin = tracked.counter.window().map(|window| window.start_of(tracked.newest as u64));
+                        (at, span, begin.filter(|_| is_by_slice).unwrap_or(now).saturating_add_signed(after))
+                    };
+                    check(&all, &asked.into_iter().map(time).collect::<Vec<_>>());
                 }
             }
         }
