@@ -24,6 +24,7 @@ mod persistence;
 mod report;
 mod resp;
 mod servers;
+mod sets;
 mod single;
 mod small;
 mod stalls;
@@ -47,12 +48,13 @@ fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
 }
 
 /// The sections, in their order: persistence uses the filter that the first one fills, and "waits" empties the servers.
-const SECTIONS: [(&str, [u64; 2], Section); 20] = [
+const SECTIONS: [(&str, [u64; 2], Section); 21] = [
     ("350 items a call", [9, 91], |bench| no_plots(batch::run)(bench)),
     ("saving and loading", [6, 60], |bench| no_plots(persistence::run)(bench)),
     ("one item a call", [2, 9], |bench| no_plots(single::run)(bench)),
     ("adding to counters", [1, 1], |bench| no_plots(counting::run_add)(bench)),
     ("unions of counters", [2, 3], |bench| no_plots(counting::run_union)(bench)),
+    ("sets by a client library", [3, 12], |bench| no_plots(sets::run)(bench)),
     ("bytes of counters", [1, 1], |bench| no_plots(counting::run_bytes)(bench)),
     ("end to end", [1, 3], |bench| no_plots(single::run_throughput)(bench)),
     ("bytes of filters", [1, 2], memory::run),

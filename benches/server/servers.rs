@@ -82,6 +82,12 @@ impl Server {
         Connection::open(self.port).expect("the server takes a connection")
     }
 
+    /// A connection of the library that applications use.
+    pub fn library(&self) -> redis::Connection {
+        let client = redis::Client::open(("127.0.0.1", self.port)).expect("an address");
+        client.get_connection().expect("the server takes a connection")
+    }
+
     /// The address of the server, in the form that REPLICAOF takes.
     pub fn address(&self) -> String {
         format!("127.0.0.1 {}", self.port)

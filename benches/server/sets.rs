@@ -1,0 +1,117 @@
+//! Questions over two counters, as an application asks them: by redis-rs over a socket, one call after another. Beside them
+//! is what answers the same from sets and HyperLogLogs.
+
+use std::time::Instant;
+
+use redis::{Cmd, Connection, Value, cmd};
+
+use crate::items::{Source, calls};
+use crate::measure::{Bench, Goal, NEVER_BEHIND, Row, Samples};
+
+/// Slices of a windowed counter, of a second each, and how many of the newest a question with SINCE asks for.
+const SLICES: usize = 12;
+const ASKED: usize = 6;
+
+/// What holds the members: two plain counters, two with a window, two sets, two HyperLogLogs.
+const KINDS: [(&str, &str); 4] = [("plain", "LC.ADD"), ("window", "LC.ADD"), ("set", "SADD"), ("log", "PFADD")];
+
+/// How the counters hold their members: what LC.INFO says, members of each, and calls of a round in a quick and a full run.
+const HELD: [(&str, usize, [usize; 2]); 2] = [("exact", 240, [300, 1000]), ("dense", 48_000, [10, 30])];
+
+/// What is asked, and the command that answers the same from two sets. From two HyperLogLogs only a union is answered.
+const QUESTIONS: [(&str, &str); 3] =
+    [("LC.INTERCARD", "SINTERCARD"), ("LC.DIFFCARD", "SDIFFSTORE"), ("LC.UNIONCARD", "SUNIONSTORE")];
+
+/// Measures each question, of whole counters and of the last half of a window.
+pub fn run(bench: &mut Bench) {
+    let rounds = bench.rounds();
+    for (at, (representation, members, count)) in HELD.into_iter().enumerate() {
+        fill(bench, representation, members);
+        let mut client = bench.ours.library();
+        let count = bench.pick(count[0], count[1]);
+        let (of_sets, of_logs) = (
+            QUESTIONS.map(|(_, sets)| of_sets(sets)),
+            [&["log:0".to_owned(), "log:1".to_owned()][..], &newest()].map(|logs| cmd("PFCOUNT").arg(logs).to_owned()),
+        );
+        let (plain, since) = (QUESTIONS.map(|(ours, _)| asked(ours, "plain")), QUESTIONS.map(|(ours, _)| since(ours)));
+        let commands = [&plain[..], &since, &of_sets, &of_logs].concat();
+        let mut samples = vec![Samples::default(); commands.len()];
+        for round in 0..rounds {
+            bench.step(at * rounds + round, HELD.len() * rounds);
+            for (command, samples) in commands.iter().zip(&mut samples) {
+                samples.push(time(&mut client, command, count));
+            }
+        }
+        let time_of = |at: usize| samples[at].median();
+        let mut push = |name: &str, goal, ours, other: Option<(&'static str, f64)>| {
+            let work = format!("by redis-rs over a socket: {name} of 2, {members} members each, {representation}");
+            bench.rows.push(Row { work, goal, ours, other, unit: "µs a call" });
+        };
+        // Few members are as soon compared in sets; most of the time is the way there and back.
+        let beside_sets = if representation == "dense" { NEVER_BEHIND } else { Goal::Shown };
+        for (at, (ours, sets)) in QUESTIONS.into_iter().enumerate() {
+            push(ours, beside_sets, time_of(at), Some((sets, time_of(6 + at))));
+            push(&format!("{ours} with SINCE"), Goal::Shown, time_of(3 + at), Some(("without", time_of(at))));
+        }
+        push(QUESTIONS[2].0, Goal::Shown, time_of(2), Some(("PFCOUNT of 2", time_of(9))));
+        let name = format!("{} with SINCE", QUESTIONS[2].0);
+        push(&name, Goal::Shown, time_of(5), Some(("PFCOUNT of 12, one a slice", time_of(10))));
+    }
+    bench.ours.call("FLUSHALL");
+}
+
+/// Two keys of each kind, half of whose members are in both. Those of a window come slice by slice.
+fn fill(bench: &mut Bench, representation: &str, members: usize) {
+    let server = &mut bench.ours;
+    server.call("FLUSHALL");
+    for key in 0..2 {
+        server.call(&format!("LC.RESERVE plain:{key} 50000"));
+        server.call(&format!("LC.RESERVE window:{key} 50000 WINDOW {SLICES} SLICES {SLICES} MANUAL"));
+        let each = members / SLICES;
+        for slice in 0..SLICES {
+            server.call(&format!("LC.ADVANCE window:{key} {slice}"));
+            // The other key's members begin with the middle of each slice.
+            let begin = (slice * each * 2 + key * each / 2) as u64;
+            let mut add = |command, name: &str| {
+                server.client.run(&calls(&[command, name], &mut Source::From(begin), each / 20, 20, 4));
+            };
+            for (kind, command) in KINDS {
+                add(command, &format!("{kind}:{key}"));
+            }
+            add("PFADD", &format!("log:{key}:{slice}"));
+        }
+        for kind in ["plain", "window"] {
+            let info = server.call(&format!("LC.INFO {kind}:{key} REPRESENTATION")).text();
+            assert_eq!(info.trim(), representation, "{kind}");
+        }
+    }
+}
+
+/// Microseconds of a call, as the caller sees it.
+fn time(client: &mut Connection, command: &Cmd, count: usize) -> f64 {
+    let mut call = || drop(command.query::<Value>(client).expect("an answer"));
+    (0..count / 10).for_each(|_| call());
+    let start = Instant::now();
+    (0..count).for_each(|_| call());
+    start.elapsed().as_secs_f64() * 1e6 / count as f64
+}
+
+/// A question over the two counters of a kind.
+fn asked(question: &str, kind: &str) -> Cmd {
+    cmd(question).arg(2).arg([0, 1].map(|key| format!("{kind}:{key}")).as_slice()).to_owned()
+}
+
+/// The same over the newest slices. Now is the last second of a slice.
+fn since(question: &str) -> Cmd {
+    asked(question, "window").arg("SINCE").arg(ASKED - 1).to_owned()
+}
+
+fn of_sets(command: &str) -> Cmd {
+    let head = if command == "SINTERCARD" { "2" } else { "set:result" };
+    cmd(command).arg(head).arg(&["set:0", "set:1"]).to_owned()
+}
+
+/// The names of what has the newest slices.
+fn newest() -> Vec<String> {
+    (SLICES - ASKED..SLICES).flat_map(|slice| [0, 1].map(|key| format!("log:{key}:{slice}"))).collect()
+}
