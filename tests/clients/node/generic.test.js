@@ -165,4 +165,33 @@ inBothProtocols("generic", (test) => {
     const { Window, Slices, Slice, Clock } = connection.lines(await client.sendCommand(["LC.INFO", key()]));
     assert.deepEqual([Window, Slices, Slice, Clock], [86_400, 4, 4, "manual"]);
   });
+
+  test("sets", async (connection, key) => {
+    const { client } = connection;
+    const [window, plain] = [key("window"), key("plain")];
+    const options = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
+    assert.equal(await client.sendCommand(["LC.INSERT", window, ...options, "ITEMS", "ann", "ben"]), 2);
+    assert.equal(await client.sendCommand(["LC.ADVANCE", window, "4"]), "OK");
+    await client.sendCommand(["LC.ADD", window, "ben", "cem"]);
+    await client.sendCommand(["LC.ADD", plain, "cem", "dan"]);
+    const [all, late, others] = [["ann", "ben", "cem"], ["ben", "cem"], ["cem", "dan"]];
+    for (const [keys, since, first, second] of [
+      [[window, plain], [], all, others],
+      [[window, plain], ["SINCE", "3600", "-"], late, others],
+      [[window, window], ["SINCE", "-", "3600"], all, late],
+      [[window, window], ["SINCE", "3600"], late, late],
+    ]) {
+      for (const [name, members] of [
+        ["UNION", [...new Set([...first, ...second])]],
+        ["INTER", first.filter((member) => second.includes(member))],
+        ["DIFF", first.filter((member) => !second.includes(member))],
+      ]) {
+        const number = await client.sendCommand([`LC.${name}CARD`, "2", ...keys, ...since]);
+        assert.deepEqual(number, [members.length, connection.double(0)]);
+        assert.deepEqual((await client.sendCommand([`LC.${name}`, "2", ...keys, ...since])).sort(), members);
+      }
+    }
+    const refusedOne = ["LC.INTERCARD", "2", window, plain, "SINCE", "3600"];
+    await refused(/has no window of time/, () => client.sendCommand(refusedOne));
+  });
 });

@@ -181,3 +181,25 @@ class Generic(Suite):
         self.is_exactly(
             [info[label] for label in (b"Window", b"Slices", b"Slice", b"Clock")], [86_400, 4, 4, b"manual"]
         )
+
+    async def test_sets(self):
+        window, plain = self.key("window"), self.key("plain")
+        options = ("WINDOW", 86_400, "MANUAL", "SLICES", 4)
+        self.is_exactly(await self.call("LC.INSERT", window, *options, "ITEMS", "ann", "ben"), 2)
+        self.is_exactly(await self.call("LC.ADVANCE", window, 4), b"OK")
+        await self.call("LC.ADD", window, "ben", "cem")
+        await self.call("LC.ADD", plain, "cem", "dan")
+        all, late, others = {b"ann", b"ben", b"cem"}, {b"ben", b"cem"}, {b"cem", b"dan"}
+        for keys, since, (first, second) in [
+            ((window, plain), (), (all, others)),
+            ((window, plain), ("SINCE", 3600, "-"), (late, others)),
+            ((window, window), ("SINCE", "-", 3600), (all, late)),
+            ((window, window), ("SINCE", 3600), (late, late)),
+        ]:
+            for name, members in [("UNION", first | second), ("INTER", first & second), ("DIFF", first - second)]:
+                number = await self.call(f"LC.{name}CARD", 2, *keys, *since)
+                self.is_exactly(number, [len(members), self.double(0.0)])
+                self.is_exactly(sorted(await self.call(f"LC.{name}", 2, *keys, *since)), sorted(members))
+        await self.is_refused(
+            "has no window of time", self.client.execute_command, "LC.INTERCARD", 2, window, plain, "SINCE", 3600
+        )

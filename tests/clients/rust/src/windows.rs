@@ -1,11 +1,11 @@
 //! Filters and counters with windows, made by the generic call. The methods for plain filters work on them unchanged.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use redis::bloom::{BloomFilterDumpChunk, BloomFilterInfoTypeResponse};
 use redis::{RedisResult, Value, cmd};
 
-use crate::ways::Session;
+use crate::ways::{Session, refusal};
 
 /// A day in four slices, which go by hand.
 const WINDOW: [&str; 5] = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
@@ -83,5 +83,32 @@ in_every_way! {
         assert_eq!(rows, [(86_400, 2, 0.0), (64_800, 2, 0.0), (43_200, 2, 0.0), (21_600, 2, 0.0), (0, 3, 0.0)]);
         let info: HashMap<String, Value> = session.query(cmd("LC.INFO").arg(&key)).expect("lines");
         assert_eq!(["Window", "Slices", "Slice"].map(|label| info[label].clone()), [86_400, 4, 4].map(Value::Int));
+    }
+
+    fn questions_over_several_counters(session: &mut Session) {
+        let (window, plain) = (session.key("window"), session.key("plain"));
+        let insert = session.query(cmd("LC.INSERT").arg(&window).arg(&WINDOW).arg("ITEMS").arg(&["ann", "ben"]));
+        assert_eq!(insert, Ok(2));
+        advance(session, "LC", &window, 4);
+        assert_eq!(session.query(cmd("LC.ADD").arg(&window).arg(&["ben", "cem"])), Ok(1));
+        assert_eq!(session.query(cmd("LC.ADD").arg(&plain).arg(&["cem", "dan"])), Ok(2));
+        let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<String>>();
+        let (all, late, others) = (set(&["ann", "ben", "cem"]), set(&["ben", "cem"]), set(&["cem", "dan"]));
+        let cases: [(_, &[&str], _, _); 4] = [
+            ([&window, &plain], &[], &all, &others),
+            ([&window, &plain], &["SINCE", "3600", "-"], &late, &others),
+            ([&window, &window], &["SINCE", "-", "3600"], &all, &late),
+            ([&window, &window], &["SINCE", "3600"], &late, &late),
+        ];
+        for (keys, since, first, second) in cases {
+            for (name, members) in [("UNION", first | second), ("INTER", first & second), ("DIFF", first - second)] {
+                let question = |name: &str| cmd(name).arg(2).arg(&keys).arg(since).to_owned();
+                let number = session.query(&question(&format!("LC.{name}CARD")));
+                assert_eq!(number, Ok((members.len(), 0.0)), "{name} {since:?}");
+                assert_eq!(session.query(&question(&format!("LC.{name}"))), Ok(members), "{name} {since:?}");
+            }
+        }
+        let refused = session.query::<Value>(cmd("LC.INTERCARD").arg(2).arg(&[&window, &plain]).arg(&["SINCE", "3600"]));
+        assert!(refusal(refused).contains("has no window of time"));
     }
 }
