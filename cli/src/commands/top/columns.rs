@@ -114,10 +114,7 @@ impl Column {
 
 /// The finding and its remedy in a line, with the command where there is one.
 fn wrong(row: &Row) -> String {
-    let findings = row.findings.iter().map(|finding| {
-        let todo = finding.command.as_ref().unwrap_or(&finding.advice);
-        format!("{}: {todo}", finding.wrong)
-    });
+    let findings = row.findings.iter().map(ToString::to_string);
     row.refused.iter().cloned().chain(findings).collect::<Vec<_>>().join("; ")
 }
 
