@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 use rollcall_core::error::Error;
-use rollcall_core::persist::file;
+use rollcall_core::persist::file::FileError;
 
 /// A class of `rollcall_redis._types`, which is looked up once.
 pub(crate) struct Class {
@@ -62,12 +62,12 @@ fn class_of(error: &Error) -> &'static Class {
 }
 
 /// The exception for an error of a file of values, which names the file where there is one.
-pub(crate) fn raised_of_file(py: Python<'_>, error: file::Error, path: Option<&Path>) -> PyErr {
+pub(crate) fn raised_of_file(py: Python<'_>, error: FileError, path: Option<&Path>) -> PyErr {
     let error = match (error, path) {
-        (file::Error::Value(error), None) => return raised(py, error),
-        (file::Error::Io(error), None) => return error.into(),
+        (FileError::Value(error), None) => return raised(py, error),
+        (FileError::Io(error), None) => return error.into(),
         // Python picks the class by the number, FileNotFoundError and so on.
-        (file::Error::Io(error), Some(path)) => {
+        (FileError::Io(error), Some(path)) => {
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default().to_owned();
             return PyOSError::new_err((error.raw_os_error(), text, path.as_os_str().to_owned()));
@@ -75,7 +75,7 @@ pub(crate) fn raised_of_file(py: Python<'_>, error: file::Error, path: Option<&P
         (error, None) => error,
         (error, Some(path)) => {
             let class = match &error {
-                file::Error::Value(error) => class_of(error),
+                FileError::Value(error) => class_of(error),
                 error => class_of_file(error),
             };
             return class.error(py, format_args!("{}: {error}", path.display()));
@@ -84,14 +84,14 @@ pub(crate) fn raised_of_file(py: Python<'_>, error: file::Error, path: Option<&P
     class_of_file(&error).error(py, error)
 }
 
-fn class_of_file(error: &file::Error) -> &'static Class {
+fn class_of_file(error: &FileError) -> &'static Class {
     match error {
-        file::Error::NotAFile
-        | file::Error::Newer { .. }
-        | file::Error::Damaged { .. }
-        | file::Error::Ends { .. }
-        | file::Error::OtherKind { .. }
-        | file::Error::NotOneValue { .. } => &CORRUPT,
+        FileError::NotAFile
+        | FileError::Newer { .. }
+        | FileError::Damaged { .. }
+        | FileError::Ends { .. }
+        | FileError::OtherKind { .. }
+        | FileError::NotOneValue { .. } => &CORRUPT,
         _ => &ANY,
     }
 }

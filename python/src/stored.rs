@@ -7,7 +7,7 @@ use std::path::Path;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use rollcall_core::persist::file::{self, Entry, Writer};
+use rollcall_core::persist::file::{self, Entry, FileError, Writer};
 use rollcall_core::persist::{self, Value};
 
 use crate::arguments::Limit;
@@ -39,7 +39,7 @@ pub(crate) fn from_bytes<T: Value>(data: &Bound<'_, PyAny>, limit: Limit) -> PyR
 /// Writes a file under a temporary name, and renames it to `path` when it is complete and on the disk.
 pub(crate) fn save<T: Value + Sync>(py: Python<'_>, value: &Guarded<T>, path: &Path) -> PyResult<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let written = value.read_long(py, |value| -> Result<(), file::Error> {
+    let written = value.read_long(py, |value| -> Result<(), FileError> {
         // The file gets the rights that any other would, not those of a temporary one. It is opened and written as a plain
         // one: errors of a `NamedTempFile` lack the system's number, by which Python picks the exception.
         let (part, name) = tempfile::Builder::new()

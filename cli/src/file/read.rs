@@ -5,7 +5,7 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use rollcall_core::persist::Value as Stored;
-use rollcall_core::persist::file::{self, Entry, Error, Kind};
+use rollcall_core::persist::file::{self, Entry, FileError, Kind};
 use rollcall_core::size_limit::SizeLimit;
 
 use super::Value;
@@ -26,7 +26,7 @@ impl Reader<BufReader<File>> {
     /// # Errors
     /// When it cannot be read, or is no such file.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let opened = File::open(path).map_err(|error| failure(path, Error::Io(error)))?;
+        let opened = File::open(path).map_err(|error| failure(path, FileError::Io(error)))?;
         let file = file::Reader::new(BufReader::with_capacity(BUFFER_BYTES, opened));
         Ok(Reader { path: path.to_owned(), file: file.map_err(|error| failure(path, error))? })
     }
@@ -67,20 +67,20 @@ impl<R: Read> Reader<R> {
 }
 
 /// The failure for an error in the file `path`.
-fn failure(path: &Path, error: Error) -> Failure {
+fn failure(path: &Path, error: FileError) -> Failure {
     let path = path.display();
     match error {
-        Error::NotAFile => {
+        FileError::NotAFile => {
             Failure::of(format!("{path} is {error}")).advise("rollcall build and rollcall dump write such files")
         }
-        Error::Newer { .. } => {
+        FileError::Newer { .. } => {
             Failure::of(format!("{path}: {error}")).advise("use the rollcall that wrote it, or a newer one")
         }
-        Error::Damaged { .. } => Failure::of(format!("{path}: {error}")).advise("copy or write the file again"),
-        Error::Ends { .. } => {
+        FileError::Damaged { .. } => Failure::of(format!("{path}: {error}")).advise("copy or write the file again"),
+        FileError::Ends { .. } => {
             Failure::of(format!("{path}: {error}")).advise("it was cut short: copy or write it again")
         }
-        Error::Io(error) => Failure::of(format!("cannot read {path}: {error}")),
+        FileError::Io(error) => Failure::of(format!("cannot read {path}: {error}")),
         other => Failure::of(format!("{path}: {other}")),
     }
 }

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rollcall_core::persist::file::{self, Entry, Error};
+use rollcall_core::persist::file::{self, Entry, FileError};
 use tempfile::NamedTempFile;
 
 use super::Value;
@@ -129,9 +129,9 @@ fn exists(path: &Path) -> Failure {
 }
 
 /// Why the file `path` cannot be written.
-fn failure(path: &Path, error: Error) -> Failure {
+fn failure(path: &Path, error: FileError) -> Failure {
     match error {
-        Error::Io(error) => cannot_write(path, &error),
+        FileError::Io(error) => cannot_write(path, &error),
         other => Failure::of(format!("{}: {other}", path.display())),
     }
 }

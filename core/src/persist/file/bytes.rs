@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::error::Error;
+use super::error::FileError;
 use super::format::Entry;
 use super::read::Reader;
 use super::write::Writer;
@@ -27,7 +27,7 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
         writer.finish()
     });
     written.map_err(|error| match error {
-        Error::Value(error) => error,
+        FileError::Value(error) => error,
         // Lists take all that is written to them, and no chunk of a dump is longer than one of a file.
         other => error::Error::corrupt("file", "what a list takes", other),
     })
@@ -41,12 +41,12 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
 /// use rollcall_core::size_limit::MaxBytes;
 ///
 /// let error = persist::from_bytes::<BloomFilter>(b"something else", &MaxBytes(1 << 20));
-/// assert!(matches!(error, Err(file::Error::NotAFile)));
+/// assert!(matches!(error, Err(file::FileError::NotAFile)));
 /// ```
 ///
 /// # Errors
-/// [`Error`] says what is wrong with the bytes, or why there is no such value.
-pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, Error> {
+/// [`FileError`] says what is wrong with the bytes, or why there is no such value.
+pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
     read_one(bytes, limit)
 }
 
@@ -58,19 +58,19 @@ pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, E
 /// use rollcall_core::size_limit::MaxBytes;
 ///
 /// let error = file::read_one::<BloomFilter>(std::io::empty(), &MaxBytes(1 << 20));
-/// assert!(matches!(error, Err(file::Error::NotAFile)));
+/// assert!(matches!(error, Err(file::FileError::NotAFile)));
 /// ```
 ///
 /// # Errors
-/// Those of [`from_bytes`], and [`Error::Io`].
-pub fn read_one<T: Value>(input: impl Read, limit: &impl SizeLimit) -> Result<T, Error> {
+/// Those of [`from_bytes`], and [`FileError::Io`].
+pub fn read_one<T: Value>(input: impl Read, limit: &impl SizeLimit) -> Result<T, FileError> {
     let mut reader = Reader::new(input)?;
     if reader.next_value()?.is_none() {
-        return Err(Error::NotOneValue { is_empty: true });
+        return Err(FileError::NotOneValue { is_empty: true });
     }
     let value = reader.load(limit)?;
     match reader.next_value()? {
         None => Ok(value),
-        Some(_) => Err(Error::NotOneValue { is_empty: false }),
+        Some(_) => Err(FileError::NotOneValue { is_empty: false }),
     }
 }

@@ -9,7 +9,7 @@ use crate::persist::value::Kind;
 /// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer). Those of a file say at which byte.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Error {
+pub enum FileError {
     /// The file does not begin like a file of values.
     NotAFile,
     /// A later version wrote the file.
@@ -60,44 +60,44 @@ pub enum Error {
     Io(io::Error),
 }
 
-impl fmt::Display for Error {
+impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Error::NotAFile => f.write_str("no file of filters and counters"),
-            Error::Newer { version } => write!(f, "version {version}, and this rollcall reads {VERSION}"),
-            Error::Damaged { at, what } => write!(f, "damaged at byte {at}: {what}"),
-            Error::Ends { at, within } => write!(f, "ends at byte {at}, within {within}"),
-            Error::OtherKind { expected, got } => write!(f, "expected a {expected}, got a {got}"),
-            Error::NotOneValue { is_empty: true } => f.write_str("expected a value, got none"),
-            Error::NotOneValue { is_empty: false } => f.write_str("expected one value, got more"),
-            Error::TooLong { what, len, most } => {
+            FileError::NotAFile => f.write_str("no file of filters and counters"),
+            FileError::Newer { version } => write!(f, "version {version}, and this rollcall reads {VERSION}"),
+            FileError::Damaged { at, what } => write!(f, "damaged at byte {at}: {what}"),
+            FileError::Ends { at, within } => write!(f, "ends at byte {at}, within {within}"),
+            FileError::OtherKind { expected, got } => write!(f, "expected a {expected}, got a {got}"),
+            FileError::NotOneValue { is_empty: true } => f.write_str("expected a value, got none"),
+            FileError::NotOneValue { is_empty: false } => f.write_str("expected one value, got more"),
+            FileError::TooLong { what, len, most } => {
                 write!(f, "a {what} of {len} bytes is more than the {most} of a file")
             }
-            Error::OutOfOrder => f.write_str("a record where it does not belong"),
-            Error::Value(error) => error.fmt(f),
-            Error::Io(error) => error.fmt(f),
+            FileError::OutOfOrder => f.write_str("a record where it does not belong"),
+            FileError::Value(error) => error.fmt(f),
+            FileError::Io(error) => error.fmt(f),
         }
     }
 }
 
-impl std::error::Error for Error {
+impl std::error::Error for FileError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Error::Value(error) => Some(error),
-            Error::Io(error) => Some(error),
+            FileError::Value(error) => Some(error),
+            FileError::Io(error) => Some(error),
             _ => None,
         }
     }
 }
 
-impl From<io::Error> for Error {
+impl From<io::Error> for FileError {
     fn from(error: io::Error) -> Self {
-        Error::Io(error)
+        FileError::Io(error)
     }
 }
 
-impl From<error::Error> for Error {
+impl From<error::Error> for FileError {
     fn from(error: error::Error) -> Self {
-        Error::Value(error)
+        FileError::Value(error)
     }
 }

@@ -8,11 +8,11 @@
 //!
 //! ```
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
-//! use rollcall_core::persist::file::{Entry, Error, Kind, Reader, Writer};
+//! use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};
 //! use rollcall_core::size_limit::{MaxBytes, Unlimited};
 //! use rollcall_core::window::Time;
 //!
-//! # fn main() -> Result<(), Error> {
+//! # fn main() -> Result<(), FileError> {
 //! let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
 //! let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited)?;
 //! filter.live(Time::Reached).add(b"ann", &Unlimited)?;
@@ -44,7 +44,7 @@ mod write;
 
 pub use super::value::Kind;
 pub use bytes::{from_bytes, read_one, to_bytes};
-pub use error::Error;
+pub use error::FileError;
 pub use format::Entry;
 pub use read::Reader;
 pub use write::Writer;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::error::Error;
+use super::error::FileError;
 use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
 use crate::persist::chunks;
 use crate::persist::value::{Kind, Value};
@@ -33,23 +33,23 @@ impl<R: Read> Reader<R> {
     /// Reads the beginning of a file. Many small pieces are read, so that `input` should have a buffer.
     ///
     /// ```
-    /// use rollcall_core::persist::file::{Error, Reader};
+    /// use rollcall_core::persist::file::{FileError, Reader};
     ///
-    /// assert!(matches!(Reader::new(&b"something else"[..]), Err(Error::NotAFile)));
+    /// assert!(matches!(Reader::new(&b"something else"[..]), Err(FileError::NotAFile)));
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotAFile`], [`Error::Newer`], [`Error::Io`].
-    pub fn new(input: R) -> Result<Self, Error> {
+    /// [`FileError::NotAFile`], [`FileError::Newer`], [`FileError::Io`].
+    pub fn new(input: R) -> Result<Self, FileError> {
         let mut reader = Reader { input, position: 0, sum: Box::new(Xxh3::new()), num_values: 0, open: None };
         match reader.array("the beginning") {
             Ok(MAGIC) => {}
-            Ok(_) | Err(Error::Ends { .. }) => return Err(Error::NotAFile),
+            Ok(_) | Err(FileError::Ends { .. }) => return Err(FileError::NotAFile),
             Err(error) => return Err(error),
         }
         match u32::from_le_bytes(reader.array("the version")?) {
             VERSION => Ok(reader),
-            version => Err(Error::Newer { version }),
+            version => Err(FileError::Newer { version }),
         }
     }
 
@@ -64,12 +64,12 @@ impl<R: Read> Reader<R> {
     /// let mut file = file::Reader::new(&bytes[..])?;
     /// assert_eq!(file.next_value()?, Some(file::Entry::of(file::Kind::Counter)));
     /// assert_eq!(file.next_value()?, None);
-    /// # Ok::<(), file::Error>(())
+    /// # Ok::<(), file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Ends`], [`Error::Io`].
-    pub fn next_value(&mut self) -> Result<Option<Entry>, Error> {
+    /// [`FileError::Damaged`], [`FileError::Ends`], [`FileError::Io`].
+    pub fn next_value(&mut self) -> Result<Option<Entry>, FileError> {
         self.skip()?;
         let start = self.position;
         match self.byte("a record")? {
@@ -108,12 +108,12 @@ impl<R: Read> Reader<R> {
     /// // The header has the iterator 1, and encloses what an empty counter holds.
     /// assert_eq!(file.next_chunk()?.map(|(iterator, _)| iterator), Some(1));
     /// assert_eq!(file.next_chunk()?, None);
-    /// # Ok::<(), file::Error>(())
+    /// # Ok::<(), file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Ends`], [`Error::Io`].
-    pub fn next_chunk(&mut self) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    /// [`FileError::Damaged`], [`FileError::Ends`], [`FileError::Io`].
+    pub fn next_chunk(&mut self) -> Result<Option<(u64, Vec<u8>)>, FileError> {
         let Some(open) = self.open else { return Ok(None) };
         let start = self.position;
         match self.byte("a record")? {
@@ -149,12 +149,12 @@ impl<R: Read> Reader<R> {
     /// file.next_value()?;
     /// file.skip()?;
     /// assert_eq!(file.next_chunk()?, None);
-    /// # Ok::<(), file::Error>(())
+    /// # Ok::<(), file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Damaged`], [`Error::Ends`], [`Error::Io`].
-    pub fn skip(&mut self) -> Result<(), Error> {
+    /// [`FileError::Damaged`], [`FileError::Ends`], [`FileError::Io`].
+    pub fn skip(&mut self) -> Result<(), FileError> {
         while self.next_chunk()?.is_some() {}
         Ok(())
     }
@@ -172,17 +172,17 @@ impl<R: Read> Reader<R> {
     /// file.next_value()?;
     /// let counter: Counter = file.load(&MaxBytes(1 << 20))?;
     /// assert_eq!(counter.params(), &params);
-    /// # Ok::<(), file::Error>(())
+    /// # Ok::<(), file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OtherKind`]; [`Error::Value`] when the chunks make no such value, or one larger than `limit` allows;
+    /// [`FileError::OtherKind`]; [`FileError::Value`] when the chunks make no such value, or one larger than `limit` allows;
     /// and those of [`Self::next_chunk`].
-    pub fn load<T: Value>(&mut self, limit: &impl SizeLimit) -> Result<T, Error> {
+    pub fn load<T: Value>(&mut self, limit: &impl SizeLimit) -> Result<T, FileError> {
         if let Some(Open { kind, .. }) = self.open
             && kind != T::KIND
         {
-            return Err(Error::OtherKind { expected: T::KIND, got: kind });
+            return Err(FileError::OtherKind { expected: T::KIND, got: kind });
         }
         let mut failure = None;
         let chunks = std::iter::from_fn(|| self.next_chunk().map_err(|error| failure = Some(error)).ok().flatten());
@@ -193,7 +193,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn entry(&mut self, start: u64) -> Result<Entry, Error> {
+    fn entry(&mut self, start: u64) -> Result<Entry, FileError> {
         let kind = self.byte("a kind")?;
         let kind = Kind::ALL
             .iter()
@@ -210,7 +210,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// A field of bytes with its length in front.
-    fn bytes(&mut self, start: u64, most: usize, what: &'static str) -> Result<Vec<u8>, Error> {
+    fn bytes(&mut self, start: u64, most: usize, what: &'static str) -> Result<Vec<u8>, FileError> {
         let len = u32::from_le_bytes(self.array("a length")?) as usize;
         if len > most {
             return Err(self.damaged(start, format_args!("a {what} of {len} bytes, more than {most}")));
@@ -222,12 +222,12 @@ impl<R: Read> Reader<R> {
         if bytes.len() < len { Err(self.ends_in(what)) } else { Ok(bytes) }
     }
 
-    fn byte(&mut self, what: &'static str) -> Result<u8, Error> {
+    fn byte(&mut self, what: &'static str) -> Result<u8, FileError> {
         let [byte] = self.array(what)?;
         Ok(byte)
     }
 
-    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], Error> {
+    fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], FileError> {
         let mut bytes = [0; N];
         let len = self.fill(&mut bytes)?;
         self.took(&bytes[..len]);
@@ -254,7 +254,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Checks the checksum that ends the record from `start` on.
-    fn check_sum(&mut self, start: u64) -> Result<(), Error> {
+    fn check_sum(&mut self, start: u64) -> Result<(), FileError> {
         let expected = self.sum.digest();
         match u64::from_le_bytes(self.array("a checksum")?) {
             own if own == expected => Ok(()),
@@ -262,18 +262,18 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    fn expect(&self, start: u64, what: &str, counted: u64, stored: u64) -> Result<(), Error> {
+    fn expect(&self, start: u64, what: &str, counted: u64, stored: u64) -> Result<(), FileError> {
         if counted == stored {
             return Ok(());
         }
         Err(self.damaged(start, format_args!("{stored} {what} where {counted} came")))
     }
 
-    fn damaged(&self, at: u64, what: impl std::fmt::Display) -> Error {
-        Error::Damaged { at, what: what.to_string() }
+    fn damaged(&self, at: u64, what: impl std::fmt::Display) -> FileError {
+        FileError::Damaged { at, what: what.to_string() }
     }
 
-    fn ends_in(&self, within: &'static str) -> Error {
-        Error::Ends { at: self.position, within }
+    fn ends_in(&self, within: &'static str) -> FileError {
+        FileError::Ends { at: self.position, within }
     }
 }

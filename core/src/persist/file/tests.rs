@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::format::{MAX_CHUNK_BYTES, MAX_KEY_BYTES};
-use super::{Entry, Error, Kind, Reader, Writer, from_bytes, to_bytes};
+use super::{Entry, FileError, Kind, Reader, Writer, from_bytes, to_bytes};
 use crate::bloom::{BitLayout, BloomFilter, Params};
 use crate::counting::{self, Counter};
 use crate::persist;
@@ -61,7 +61,7 @@ fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
 }
 
 /// All values of a file.
-fn read(bytes: &[u8]) -> Result<Vec<(Entry, Value)>, Error> {
+fn read(bytes: &[u8]) -> Result<Vec<(Entry, Value)>, FileError> {
     let limit = MaxBytes(1 << 20);
     let mut reader = Reader::new(bytes)?;
     let mut values = Vec::new();
@@ -97,8 +97,8 @@ fn a_file_cut_anywhere_is_refused() {
     let bytes = sample().1;
     for len in (0..bytes.len()).filter(|len| len % 97 == 0 || *len < 300 || bytes.len() - len < 300) {
         match read(&bytes[..len]).unwrap_err() {
-            Error::Ends { at, .. } => assert_eq!(at, len as u64),
-            Error::NotAFile => assert!(len < 8),
+            FileError::Ends { at, .. } => assert_eq!(at, len as u64),
+            FileError::NotAFile => assert!(len < 8),
             other => panic!("{len}: {other}"),
         }
     }
@@ -139,11 +139,11 @@ fn one_value_is_a_file_of_it() {
         let copy: BloomFilter = from_bytes(&bytes, &MaxBytes(1 << 20)).unwrap();
         assert!(copy == filter);
         let other = from_bytes::<Counter>(&bytes, &Unlimited).unwrap_err();
-        assert!(matches!(other, Error::OtherKind { expected: Kind::Counter, got: Kind::Filter }));
+        assert!(matches!(other, FileError::OtherKind { expected: Kind::Counter, got: Kind::Filter }));
         assert_eq!(other.to_string(), "expected a counter, got a filter");
         assert!(matches!(
             from_bytes::<BloomFilter>(&bytes, &MaxBytes(100)),
-            Err(Error::Value(crate::error::Error::TooLarge { .. }))
+            Err(FileError::Value(crate::error::Error::TooLarge { .. }))
         ));
     }
     // A key and an expiry are no part of the value.
@@ -158,9 +158,9 @@ fn one_value_is_a_file_of_it() {
 #[test]
 fn other_numbers_of_values_than_one_are_refused() {
     let none = Writer::new(Vec::new()).unwrap().finish().unwrap();
-    assert!(matches!(from_bytes::<BloomFilter>(&none, &Unlimited), Err(Error::NotOneValue { is_empty: true })));
+    assert!(matches!(from_bytes::<BloomFilter>(&none, &Unlimited), Err(FileError::NotOneValue { is_empty: true })));
     let many = sample().1;
-    assert!(matches!(from_bytes::<BloomFilter>(&many, &Unlimited), Err(Error::NotOneValue { is_empty: false })));
+    assert!(matches!(from_bytes::<BloomFilter>(&many, &Unlimited), Err(FileError::NotOneValue { is_empty: false })));
 }
 
 #[test]
@@ -178,15 +178,15 @@ fn room_is_made_for_all_bytes_before_the_first_is_written() {
 #[test]
 fn records_out_of_order_are_refused() {
     let mut writer = Writer::new(Vec::new()).unwrap();
-    assert!(matches!(writer.end(), Err(Error::OutOfOrder)));
-    assert!(matches!(writer.chunk(1, b""), Err(Error::OutOfOrder)));
+    assert!(matches!(writer.end(), Err(FileError::OutOfOrder)));
+    assert!(matches!(writer.chunk(1, b""), Err(FileError::OutOfOrder)));
     writer.begin(&Entry::of(Kind::Filter)).unwrap();
-    assert!(matches!(writer.begin(&Entry::of(Kind::Filter)), Err(Error::OutOfOrder)));
+    assert!(matches!(writer.begin(&Entry::of(Kind::Filter)), Err(FileError::OutOfOrder)));
     assert!(matches!(
         writer.store(&Entry::of(Kind::Counter), &filter(BitLayout::Lines, 1)),
-        Err(Error::OtherKind { .. })
+        Err(FileError::OtherKind { .. })
     ));
-    assert!(matches!(writer.finish(), Err(Error::OutOfOrder)));
+    assert!(matches!(writer.finish(), Err(FileError::OutOfOrder)));
 }
 
 /// Gives a few bytes at a time, and is interrupted before each.
@@ -225,12 +225,12 @@ fn what_comes_in_small_pieces_is_read_and_what_fails_is_told() {
     assert_eq!(all(None, bytes.len()).unwrap(), (None, 100));
     for len in 0..bytes.len() {
         let error = all(Some(io::ErrorKind::TimedOut), len).unwrap_err();
-        assert!(matches!(&error, Error::Io(error) if error.kind() == io::ErrorKind::TimedOut), "{len}: {error}");
+        assert!(matches!(&error, FileError::Io(error) if error.kind() == io::ErrorKind::TimedOut), "{len}: {error}");
         assert!(error.source().is_some_and(|source| source.is::<io::Error>()));
     }
     let error = from_bytes::<Counter>(&bytes, &MaxBytes(1)).unwrap_err();
     assert!(error.source().is_some_and(|source| source.is::<crate::error::Error>()));
-    assert!(Error::OutOfOrder.source().is_none());
+    assert!(FileError::OutOfOrder.source().is_none());
 }
 
 /// The bytes of a file up to some place, other numbers instead of the rest, and a matching checksum.
@@ -289,7 +289,7 @@ fn lengths_are_bounded_before_anything_is_read() {
         }
         for len in [most, content.len() as u32 + 1] {
             let error = with(len);
-            assert!(matches!(error, Error::Ends { within, .. } if within == what), "{error}");
+            assert!(matches!(error, FileError::Ends { within, .. } if within == what), "{error}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use xxhash_rust::xxh3::Xxh3;
 
-use super::error::Error;
+use super::error::FileError;
 use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
 use crate::persist::chunks;
 use crate::persist::value::Value;
@@ -26,12 +26,12 @@ impl<W: Write> Writer<W> {
     ///
     /// let empty = Writer::new(Vec::new())?.finish()?;
     /// assert!(empty.starts_with(b"RollCall"));
-    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::Io`].
-    pub fn new(out: W) -> Result<Self, Error> {
+    /// [`FileError::Io`].
+    pub fn new(out: W) -> Result<Self, FileError> {
         let mut writer = Writer { out, sum: Box::new(Xxh3::new()), num_values: 0, open: None };
         writer.put(&MAGIC)?;
         writer.put(&VERSION.to_le_bytes())?;
@@ -48,16 +48,16 @@ impl<W: Write> Writer<W> {
     /// // What `BF.SCANDUMP` replied to 0, and so on.
     /// file.chunk(1, b"header")?;
     /// file.end()?;
-    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] when the one before has not ended, [`Error::TooLong`] for its key, [`Error::Io`].
-    pub fn begin(&mut self, entry: &Entry) -> Result<(), Error> {
+    /// [`FileError::OutOfOrder`] when the one before has not ended, [`FileError::TooLong`] for its key, [`FileError::Io`].
+    pub fn begin(&mut self, entry: &Entry) -> Result<(), FileError> {
         if self.open.is_some() {
-            return Err(Error::OutOfOrder);
+            return Err(FileError::OutOfOrder);
         }
-        let key = entry.key.as_ref().map(|key| Ok::<_, Error>((length(key.len(), MAX_KEY_BYTES, "key")?, key)));
+        let key = entry.key.as_ref().map(|key| Ok::<_, FileError>((length(key.len(), MAX_KEY_BYTES, "key")?, key)));
         let key = key.transpose()?;
         self.put(&[tag::VALUE, entry.kind.byte()])?;
         self.put(&entry.expires_at.unwrap_or(0).to_le_bytes())?;
@@ -76,17 +76,17 @@ impl<W: Write> Writer<W> {
     /// Writes a chunk of the current value, with its iterator.
     ///
     /// ```
-    /// use rollcall_core::persist::file::{Error, Writer};
+    /// use rollcall_core::persist::file::{FileError, Writer};
     ///
     /// let mut file = Writer::new(Vec::new())?;
-    /// assert!(matches!(file.chunk(1, b"of no value"), Err(Error::OutOfOrder)));
-    /// # Ok::<(), Error>(())
+    /// assert!(matches!(file.chunk(1, b"of no value"), Err(FileError::OutOfOrder)));
+    /// # Ok::<(), FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] when none was begun, [`Error::TooLong`] when it is larger than 64 MiB, [`Error::Io`].
-    pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), Error> {
-        let (chunks, sum_bytes) = self.open.ok_or(Error::OutOfOrder)?;
+    /// [`FileError::OutOfOrder`] when none was begun, [`FileError::TooLong`] when it is larger than 64 MiB, [`FileError::Io`].
+    pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), FileError> {
+        let (chunks, sum_bytes) = self.open.ok_or(FileError::OutOfOrder)?;
         let len = length(bytes.len(), MAX_CHUNK_BYTES, "chunk")?;
         self.put(&[tag::CHUNK])?;
         self.put(&iterator.to_le_bytes())?;
@@ -99,17 +99,17 @@ impl<W: Write> Writer<W> {
     /// Ends the value.
     ///
     /// ```
-    /// use rollcall_core::persist::file::{Error, Writer};
+    /// use rollcall_core::persist::file::{FileError, Writer};
     ///
     /// let mut file = Writer::new(Vec::new())?;
-    /// assert!(matches!(file.end(), Err(Error::OutOfOrder)));
-    /// # Ok::<(), Error>(())
+    /// assert!(matches!(file.end(), Err(FileError::OutOfOrder)));
+    /// # Ok::<(), FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] when none was begun, [`Error::Io`].
-    pub fn end(&mut self) -> Result<(), Error> {
-        let (chunks, bytes) = self.open.take().ok_or(Error::OutOfOrder)?;
+    /// [`FileError::OutOfOrder`] when none was begun, [`FileError::Io`].
+    pub fn end(&mut self) -> Result<(), FileError> {
+        let (chunks, bytes) = self.open.take().ok_or(FileError::OutOfOrder)?;
         self.put(&[tag::VALUE_END])?;
         self.put(&chunks.to_le_bytes())?;
         self.put(&bytes.to_le_bytes())?;
@@ -125,7 +125,7 @@ impl<W: Write> Writer<W> {
     /// let dump = [(1, b"header".to_vec()), (4096, b"bits".to_vec())];
     /// let mut file = Writer::new(Vec::new())?;
     /// file.value(&Entry::of(Kind::Filter), dump)?;
-    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
     /// # Errors
@@ -134,7 +134,7 @@ impl<W: Write> Writer<W> {
         &mut self,
         entry: &Entry,
         chunks: impl IntoIterator<Item = (u64, C)>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), FileError> {
         self.begin(entry)?;
         for (iterator, chunk) in chunks {
             self.chunk(iterator, chunk.as_ref())?;
@@ -151,14 +151,14 @@ impl<W: Write> Writer<W> {
     /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut file = Writer::new(Vec::new())?;
     /// file.store(&Entry::of(Kind::Counter), &Counter::new(params)?)?;
-    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OtherKind`] when the entry is of another kind, and those of [`Self::value`].
-    pub fn store<T: Value>(&mut self, entry: &Entry, value: &T) -> Result<(), Error> {
+    /// [`FileError::OtherKind`] when the entry is of another kind, and those of [`Self::value`].
+    pub fn store<T: Value>(&mut self, entry: &Entry, value: &T) -> Result<(), FileError> {
         if entry.kind != T::KIND {
-            return Err(Error::OtherKind { expected: entry.kind, got: T::KIND });
+            return Err(FileError::OtherKind { expected: entry.kind, got: T::KIND });
         }
         self.value(entry, chunks::dump(value))
     }
@@ -170,14 +170,14 @@ impl<W: Write> Writer<W> {
     ///
     /// let empty = Writer::new(Vec::new())?.finish()?;
     /// assert_eq!(Reader::new(&empty[..])?.next_value()?, None);
-    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfOrder`] within a value, [`Error::Io`].
-    pub fn finish(mut self) -> Result<W, Error> {
+    /// [`FileError::OutOfOrder`] within a value, [`FileError::Io`].
+    pub fn finish(mut self) -> Result<W, FileError> {
         if self.open.is_some() {
-            return Err(Error::OutOfOrder);
+            return Err(FileError::OutOfOrder);
         }
         self.put(&[tag::FILE_END])?;
         self.put(&self.num_values.to_le_bytes())?;
@@ -196,7 +196,7 @@ impl<W: Write> Writer<W> {
     /// assert!(!file.is_within_value());
     /// file.chunk(1, b"header")?;
     /// assert!(file.is_within_value());
-    /// # Ok::<(), rollcall_core::persist::file::Error>(())
+    /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     pub fn is_within_value(&self) -> bool {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
@@ -205,33 +205,33 @@ impl<W: Write> Writer<W> {
     /// Returns the sink with an unfinished file. [`Reader`](super::Reader) reads it up to where it ends.
     ///
     /// ```
-    /// use rollcall_core::persist::file::{Entry, Error, Kind, Reader, Writer};
+    /// use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};
     ///
     /// let mut file = Writer::new(Vec::new())?;
     /// file.begin(&Entry::of(Kind::Filter))?;
     /// let half = file.into_inner();
     /// let mut file = Reader::new(&half[..])?;
     /// assert!(file.next_value()?.is_some());
-    /// assert!(matches!(file.next_chunk(), Err(Error::Ends { .. })));
-    /// # Ok::<(), Error>(())
+    /// assert!(matches!(file.next_chunk(), Err(FileError::Ends { .. })));
+    /// # Ok::<(), FileError>(())
     /// ```
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    fn put(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn put(&mut self, bytes: &[u8]) -> Result<(), FileError> {
         self.sum.update(bytes);
         Ok(self.out.write_all(bytes)?)
     }
 
     /// Ends a record with the checksum of everything before.
-    fn put_sum(&mut self) -> Result<(), Error> {
+    fn put_sum(&mut self) -> Result<(), FileError> {
         let sum = self.sum.digest();
         self.put(&sum.to_le_bytes())
     }
 }
 
-fn length(len: usize, most: usize, what: &'static str) -> Result<[u8; 4], Error> {
+fn length(len: usize, most: usize, what: &'static str) -> Result<[u8; 4], FileError> {
     let written = u32::try_from(len).ok().filter(|_| len <= most);
-    written.map(u32::to_le_bytes).ok_or(Error::TooLong { what, len, most })
+    written.map(u32::to_le_bytes).ok_or(FileError::TooLong { what, len, most })
 }
