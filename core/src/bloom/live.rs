@@ -150,70 +150,13 @@ fn all_of<'a, F>(
     Ok(all)
 }
 
-/// Short forms for tests, at the newest slice.
 #[cfg(test)]
-mod standing {
-    use super::*;
-    use crate::live::Outcome;
-    use crate::window::Move;
+crate::live::short_forms!(BloomFilter);
 
-    impl BloomFilter {
-        pub(crate) fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
-            self.live(Time::Reached).add(item, limit)
-        }
-
-        pub(crate) fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-            &mut self,
-            items: impl IntoIterator<Item = &'a I>,
-            limit: &impl SizeLimit,
-            added: impl FnMut(bool),
-        ) -> Result<(), Error> {
-            self.live(Time::Reached).add_all(items, limit, added)
-        }
-
-        pub(crate) fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-            &mut self,
-            items: impl ExactSizeIterator<Item = &'a I>,
-            terms: Terms,
-            limit: &impl SizeLimit,
-        ) -> Result<Vec<Admission>, Error> {
-            self.live(Time::Reached).admit(items, terms, limit)
-        }
-
-        pub(crate) fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-            self.live(Time::Reached).merge(others, limit)
-        }
-
-        pub(crate) fn advance_due(&mut self, time: Time) -> Move {
-            let mut live = self.live(time);
-            let due = live.due();
-            live.make(due);
-            due
-        }
-
-        /// With what it came to, also after an error.
-        pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-            &mut self,
-            items: impl ExactSizeIterator<Item = &'a I>,
-            terms: Terms,
-            time: Time,
-            limit: &impl SizeLimit,
-        ) -> Result<(Vec<Admission>, Outcome<<Self as Windowed>::Forgotten>), Error> {
-            let mut live = self.live(time);
-            let told = live.admit(items, terms, limit)?;
-            Ok((told, live.finish()))
-        }
-
-        pub(crate) fn merge_at(
-            &mut self,
-            others: &[&Self],
-            time: Time,
-            limit: &impl SizeLimit,
-        ) -> Result<Outcome<<Self as Windowed>::Forgotten>, Error> {
-            let mut live = self.live(time);
-            live.merge(others, limit)?;
-            Ok(live.finish())
-        }
+#[cfg(test)]
+impl BloomFilter {
+    pub(crate) fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
+        self.live(Time::Reached).merge(others, limit)
     }
 }
 

@@ -157,67 +157,12 @@ impl Windowed for Counter {
     }
 }
 
-/// Short forms for tests, at the newest slice.
 #[cfg(test)]
-mod standing {
-    use super::*;
+crate::live::short_forms!(Counter);
 
-    impl Counter {
-        pub(crate) fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
-            self.live(Time::Reached).add(item, limit)
-        }
-
-        pub(crate) fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-            &mut self,
-            items: impl IntoIterator<Item = &'a I>,
-            limit: &impl SizeLimit,
-            added: impl FnMut(bool),
-        ) -> Result<(), Error> {
-            self.live(Time::Reached).add_all(items, limit, added)
-        }
-
-        pub(crate) fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-            &mut self,
-            items: impl ExactSizeIterator<Item = &'a I>,
-            terms: Terms,
-            limit: &impl SizeLimit,
-        ) -> Result<Vec<Admission>, Error> {
-            self.live(Time::Reached).admit(items, terms, limit)
-        }
-
-        pub(crate) fn advance_due(&mut self, time: Time) -> Move {
-            let mut live = self.live(time);
-            let due = live.due();
-            live.make(due);
-            due
-        }
-
-        /// Admits items, and returns the outcome, also after an error.
-        pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
-            &mut self,
-            items: impl ExactSizeIterator<Item = &'a I>,
-            terms: Terms,
-            time: Time,
-            limit: &impl SizeLimit,
-        ) -> Result<(Vec<Admission>, Outcome<<Self as Windowed>::Forgotten>), Error> {
-            let mut live = self.live(time);
-            let told = live.admit(items, terms, limit)?;
-            Ok((told, live.finish()))
-        }
-
-        pub(crate) fn merge_at(
-            &mut self,
-            others: &[&Self],
-            time: Time,
-            limit: &impl SizeLimit,
-        ) -> Result<Outcome<<Self as Windowed>::Forgotten>, Error> {
-            let mut live = self.live(time);
-            live.merge(others, limit)?;
-            Ok(live.finish())
-        }
-
-        pub(crate) fn touch(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Touch, Error> {
-            self.add_hashed(item.as_ref(), hash64(item.as_ref(), self.params().seed), limit)
-        }
+#[cfg(test)]
+impl Counter {
+    pub(crate) fn touch(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Touch, Error> {
+        self.add_hashed(item.as_ref(), hash64(item.as_ref(), self.params().seed), limit)
     }
 }
