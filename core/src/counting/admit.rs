@@ -83,12 +83,12 @@ impl Counter {
         match &surveyed.survey.new_items()[..surveyed.admitted] {
             [] => Ok(None),
             // One is added in whole or not at all.
-            &[(hash, only)] if due == Move::Stay && !is_dry => self.add_hashed(only, hash, limit).map(|_| None),
+            &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
             several => {
                 let mut copy = self.try_clone()?;
                 copy.make(due);
                 for &(hash, item) in several {
-                    copy.add_hashed(item, hash, limit)?;
+                    copy.add_absent(item, hash, limit)?;
                 }
                 Ok(Some(copy))
             }
@@ -131,6 +131,7 @@ mod tests {
     use super::*;
     use crate::admission::Admission::{Admitted, Known, Refused};
     use crate::counting::Params;
+    use crate::counting::held::members::tests::LOOKED_AT;
     use crate::error::Limit;
     use crate::size_limit::{MaxBytes, Unlimited};
     use proptest::collection::vec;
@@ -179,6 +180,17 @@ mod tests {
             assert!(matches!(error, Error::TooLarge { limit: Limit::Value, .. }), "{error}");
             assert_eq!(counter.members().unwrap().collect::<Vec<_>>(), [b"a", b"b"]);
         }
+    }
+
+    #[test]
+    fn each_item_is_looked_up_once() {
+        let mut counter = Counter::new(PARAMS).unwrap();
+        for (items, limit) in [(&[&b"a"[..]][..], 20), (&[b"b", b"c"], 20), (&[b"a", b"d", b"e"], 4)] {
+            LOOKED_AT.set(0);
+            admit(&mut counter, items, Terms { limit, ..SOME }).unwrap();
+            assert_eq!(LOOKED_AT.get(), items.len() as u64);
+        }
+        assert_eq!(counter.count(), 4);
     }
 
     proptest! {

@@ -134,7 +134,27 @@ impl Counter {
             Contents::Plain(held) => {
                 held.add(item, hash, (), Adding { plan, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
             }
-            Contents::Windowed(set) => set.add(item, hash, plan, Self::WINDOWED_BYTES, limit),
+            Contents::Windowed(set) => {
+                let (held, ages) = set.held_mut();
+                held.add(item, hash, ages.newest, Adding { plan, ages, held_bytes: Self::WINDOWED_BYTES, limit })
+            }
+        }
+    }
+
+    /// As [`Self::add_hashed`], of an item that is no member of an exact counter.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Touch, Error> {
+        let plan = &*self.plan;
+        match &mut self.contents {
+            Contents::Plain(held) => {
+                held.add_absent(item, hash, (), Adding { plan, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
+            }
+            Contents::Windowed(set) => {
+                let (held, ages) = set.held_mut();
+                held.add_absent(item, hash, ages.newest, Adding { plan, ages, held_bytes: Self::WINDOWED_BYTES, limit })
+            }
         }
     }
 

@@ -44,24 +44,6 @@ impl WindowedSet {
         &self.held
     }
 
-    /// Records an item, given with its hash, as seen in the newest slice. `held_bytes` is what the counter takes
-    /// besides.
-    ///
-    /// # Errors
-    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
-    #[inline(always)]
-    pub(super) fn add(
-        &mut self,
-        item: &[u8],
-        hash: u64,
-        plan: &Plan,
-        held_bytes: u64,
-        limit: &impl SizeLimit,
-    ) -> Result<Touch, Error> {
-        let ages = self.ring.ages();
-        self.held.add(item, hash, ages.newest, Adding { plan, ages, held_bytes, limit })
-    }
-
     /// The held set, to change it without regard to the window, and the tags as ages.
     #[inline]
     pub(super) fn held_mut(&mut self) -> (&mut Held<u8>, Ages) {

@@ -95,14 +95,13 @@ impl Ring {
                 }
             }
             let Some(&hash) = hash else { break };
-            told[place] = if LineSubFilter::look_up(&self.sub_filters[start..=at], hash) {
-                Admission::Known
-            } else if admitted == most {
-                Admission::Refused
-            } else {
-                self.insert_from(start, &mut at, hash);
+            told[place] = if admitted < most && self.insert_from(start, &mut at, hash) {
                 admitted += 1;
                 Admission::Admitted
+            } else if admitted < most || LineSubFilter::look_up(&self.sub_filters[start..=at], hash) {
+                Admission::Known
+            } else {
+                Admission::Refused
             };
         }
         // Room was made for what others of the items made known.

@@ -156,7 +156,16 @@ impl<T: Tag> Packed<T> {
         match (self.groups, self.record) {
             (0, _) => self.find_among_few(item, found),
             (_, 0) => self.find_indexed::<OFFSET, R>(item, hash, found),
-            _ => self.find_indexed::<NUMBERED, R>(item, hash, found),
+            // Only what has a record of this length can be a member.
+            (_, record) => match item.len() {
+                0..0x80 if usize::from(record) == T::BYTES + 1 + item.len() => {
+                    self.find_indexed::<NUMBERED, R>(item, hash, found)
+                }
+                0x80.. if usize::from(record) == record_bytes::<T>(item) => {
+                    self.find_indexed_anywhere::<NUMBERED, R>(item, hash, found)
+                }
+                _ => None,
+            },
         }
     }
 
@@ -228,11 +237,14 @@ impl<T: Tag> Packed<T> {
         item: &[u8],
         found: impl Fn(usize) -> R,
     ) -> Option<R> {
-        let at = if BYTES == NUMBERED {
-            usize::from(group[GROUP + place]) * usize::from(self.record)
-        } else {
-            usize::from(u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]))
-        };
+        if BYTES == NUMBERED {
+            // The record of `item` would be as long as all are.
+            let at = usize::from(group[GROUP + place]) * usize::from(self.record);
+            let end = at + usize::from(self.record);
+            let member = self.buffer.get(end - item.len()..end)?;
+            return is_same(member, item).then(|| found(at));
+        }
+        let at = usize::from(u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]));
         let is_it = match self.buffer.get(at + T::BYTES..).and_then(|rest| rest.split_first()) {
             Some((&length @ 0..0x80, rest)) => {
                 usize::from(length) == item.len() && rest.get(..item.len()).is_some_and(|member| is_same(member, item))
@@ -330,7 +342,11 @@ impl<T: Tag> Packed<T> {
         let (tag_bytes, free) = free.split_at_mut(T::BYTES);
         tag_bytes.copy_from_slice(tag.as_bytes());
         let (length, free) = free.split_at_mut(prefix.as_bytes().len());
-        length.copy_from_slice(prefix.as_bytes());
+        match (length, prefix.as_bytes()) {
+            // Without a call.
+            ([only], &[byte]) => *only = byte,
+            (length, bytes) => length.copy_from_slice(bytes),
+        }
         free[..item.len()].copy_from_slice(item);
         self.arena_len += (T::BYTES + prefix.as_bytes().len() + item.len()) as u16;
         self.member_bytes += item.len() as u16;

@@ -165,6 +165,8 @@ impl<T: Tag> Table<T> {
     }
 
     /// Where the record of `item` begins, whose hash is `hash`.
+    // Apart, so that the code for few members stays small.
+    #[inline(never)]
     pub(super) fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
         self.offsets.find(hash, |offset| self.member_at(offset) == Some(item))
     }
