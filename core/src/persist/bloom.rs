@@ -37,15 +37,45 @@ use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with
 /// The least bytes of a sub-filter in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// The usual bytes of a sub-filter in the header.
-const SUB_FILTER_BYTES: usize = 8;
+/// The usual bytes of a sub-filter or a generation in the header.
+pub(super) const PART_BYTES: usize = 8;
 
 /// The usual bytes of the other fields.
 const OTHER_BYTES: usize = 32;
 
-/// The bits of all sub-filters, end to end.
-fn all_bits(filter: &LineFilter) -> Payload<'_> {
-    Payload::of_bitmaps(filter.sub_filters(), LineSubFilter::as_bytes)
+/// The bits of sub-filters, end to end.
+fn all_bits(sub_filters: &[LineSubFilter]) -> Payload<'_> {
+    Payload::of_bitmaps(sub_filters, LineSubFilter::as_bytes)
+}
+
+/// The payload outside the header.
+pub(super) fn payload_apart(sub_filters: &[LineSubFilter]) -> Payload<'_> {
+    enclosed::apart(all_bits(sub_filters))
+}
+
+/// Begins a header with the parameters. It has room for so many bytes of others, and for the sub-filters.
+pub(super) fn begin_header(
+    kind: HeaderKind,
+    params: &Params,
+    other_bytes: usize,
+    sub_filters: &[LineSubFilter],
+) -> HeaderWriter {
+    let num_bytes = all_bits(sub_filters).len();
+    let room = enclosed::header_room(other_bytes, PART_BYTES, sub_filters.len(), num_bytes);
+    let mut writer = HeaderWriter::new(kind, room);
+    writer.rate(params.error_rate);
+    writer.number(params.capacity);
+    writer.number(params.expansion.into());
+    writer.number(params.seed);
+    writer
+}
+
+/// Ends a header with the payload, or with where that is.
+pub(super) fn finish_header(mut writer: HeaderWriter, sub_filters: &[LineSubFilter]) -> Vec<u8> {
+    let payload = all_bits(sub_filters);
+    let content = Content::Bits(payload.len() * 8);
+    enclosed::write(&mut writer, payload, content, sub_filters.iter().map(SubFilter::set_bits).sum());
+    writer.finish()
 }
 
 /// Writes the sub-filters of a chain: their number, and the fields of each.
@@ -155,44 +185,34 @@ pub(super) fn read_params(reader: &mut HeaderReader<'_>) -> Result<Params, Error
     Ok(params)
 }
 
-/// Writes the parameters of a filter.
-pub(super) fn write_params(writer: &mut HeaderWriter, params: &Params) {
-    writer.rate(params.error_rate);
-    writer.number(params.capacity);
-    writer.number(params.expansion.into());
-    writer.number(params.seed);
-}
-
 impl Stored for LineFilter {
     type Loading = LoadingFilter;
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        let (params, payload) = (self.params(), all_bits(self));
-        let (num_bytes, len) = (payload.len(), self.sub_filters().len());
-        let room = enclosed::header_room(OTHER_BYTES, SUB_FILTER_BYTES, len, num_bytes);
-        let mut writer = HeaderWriter::new(HeaderKind::Filter, room);
-        write_params(&mut writer, params);
+        let mut writer = begin_header(HeaderKind::Filter, self.params(), OTHER_BYTES, self.sub_filters());
         write_sub_filters(&mut writer, self.sub_filters());
-        let set_bits = self.sub_filters().iter().map(SubFilter::set_bits).sum();
-        enclosed::write(&mut writer, payload, Content::Bits(num_bytes * 8), set_bits);
-        writer.finish()
+        finish_header(writer, self.sub_filters())
     }
 
     fn payload(&self) -> Payload<'_> {
-        enclosed::apart(all_bits(self))
+        payload_apart(self.sub_filters())
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.params(), self.sub_filters())
+        chunk_format(self.params(), [], self.sub_filters())
     }
 }
 
-/// The format, with a fingerprint of seed and sizes. Items may be added while a dump is read, but another sub-filter
-/// would no longer fit the header.
-fn chunk_format(params: &Params, sub_filters: &[LineSubFilter]) -> ChunkFormat {
+/// The format, with a fingerprint of seed, of what else places the bits, and of sizes. Items may be added while a dump is
+/// read, but another sub-filter would no longer fit the header.
+pub(super) fn chunk_format(
+    params: &Params,
+    places: impl IntoIterator<Item = u64>,
+    sub_filters: &[LineSubFilter],
+) -> ChunkFormat {
     let lines = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines);
-    ChunkFormat::Checked { fingerprint: checksum_of_numbers(lines, params.seed) }
+    ChunkFormat::Checked { fingerprint: checksum_of_numbers(places.into_iter().chain(lines), params.seed) }
 }
 
 /// A partially loaded filter of lines.
@@ -210,7 +230,7 @@ impl Arrives for LineFilter {
         let mut claimed = Claimed::of(header, size_of::<LineFilter>() as u64, limit);
         claimed.read_chain(&mut reader, &params, most)?;
         let (sub_filters, enclosed) = claimed.allocate(reader)?;
-        let claims = (params, chunk_format(&params, &sub_filters));
+        let claims = (params, chunk_format(&params, [], &sub_filters));
         Ok(Begun { claims, sub_filters, enclosed })
     }
 

@@ -16,47 +16,39 @@
 //!
 //! The payload is the lines of all generations end to end, oldest first.
 
+use std::iter::once;
+
 use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
-use super::bloom::{Claimed, read_params, write_params, write_sub_filters};
-use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::enclosed::{self, Content};
+use super::bloom::{
+    Claimed, PART_BYTES, begin_header, chunk_format, finish_header, payload_apart, read_params, write_sub_filters,
+};
+use super::codec::{HeaderKind, HeaderReader, expect, stored_parameter};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
-use crate::bloom::chain::{MAX_SUB_FILTERS, SubFilter};
+use crate::bloom::chain::MAX_SUB_FILTERS;
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::params::Params;
 use crate::bloom::ring::{Generation, Ring, check_generations};
 use crate::bloom::sliding::Sliding;
 use crate::error::Error;
-use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, array_bytes, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
 /// Bytes of the fields but the sub-filters, mostly.
 const OTHER_BYTES: usize = 48;
 
-/// Bytes of a generation and of a sub-filter, mostly.
-const PART_BYTES: usize = 8;
-
 const BY_HAND: u8 = 1;
 const REFRESH: u8 = 2;
 const VOLATILE: u8 = 4;
-
-/// The bits of all sub-filters, end to end.
-fn all_bits(filter: &Ring) -> Payload<'_> {
-    Payload::of_bitmaps(filter.sub_filters(), LineSubFilter::as_bytes)
-}
 
 impl Stored for Ring {
     type Loading = LoadingRing;
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        let (sliding, payload) = (self.sliding(), all_bits(self));
-        let (num_bytes, parts) = (payload.len(), self.generations().len() + self.sub_filters().len());
-        let room = enclosed::header_room(OTHER_BYTES, PART_BYTES, parts, num_bytes);
-        let mut writer = HeaderWriter::new(HeaderKind::WindowedFilter, room);
-        write_params(&mut writer, self.params());
+        let other_bytes = OTHER_BYTES + PART_BYTES * self.generations().len();
+        let mut writer = begin_header(HeaderKind::WindowedFilter, self.params(), other_bytes, self.sub_filters());
+        let sliding = self.sliding();
         let (seconds, mut flags) = (sliding.window().map_or(0, Window::seconds), 0);
         for (flag, is_set) in [
             (BY_HAND, sliding.window().is_some_and(|window| window.clock_source() == ClockSource::Manual)),
@@ -75,17 +67,15 @@ impl Stored for Ring {
             writer.number(generation.renewed);
             write_sub_filters(&mut writer, sub_filters);
         }
-        let set_bits = self.sub_filters().iter().map(SubFilter::set_bits).sum();
-        enclosed::write(&mut writer, payload, Content::Bits(num_bytes * 8), set_bits);
-        writer.finish()
+        finish_header(writer, self.sub_filters())
     }
 
     fn payload(&self) -> Payload<'_> {
-        enclosed::apart(all_bits(self))
+        payload_apart(self.sub_filters())
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.params(), self.newest_slice(), self.generations(), self.sub_filters())
+        chunk_format(self.params(), places(self.newest_slice(), self.generations()), self.sub_filters())
     }
 
     fn stamp(&self) -> u64 {
@@ -93,18 +83,9 @@ impl Stored for Ring {
     }
 }
 
-/// The chunk format, with a fingerprint of everything that places bits: a dump ends with an error once slices or
-/// sub-filters have begun.
-fn chunk_format(
-    params: &Params,
-    newest_slice: u64,
-    generations: &[Generation],
-    sub_filters: &[LineSubFilter],
-) -> ChunkFormat {
-    let places = generations.iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
-    let lines = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines);
-    let numbers = std::iter::once(newest_slice).chain(places).chain(lines);
-    ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, params.seed) }
+/// What places the bits, besides seed and sizes: a dump ends with an error once slices or sub-filters have begun.
+fn places(newest_slice: u64, generations: &[Generation]) -> impl Iterator<Item = u64> {
+    once(newest_slice).chain(generations.iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]))
 }
 
 /// A partially loaded windowed filter.
@@ -149,7 +130,7 @@ impl Arrives for Ring {
         }
         check_generations(&params, &sliding, &generations)?;
         let (sub_filters, enclosed) = claimed.allocate(reader)?;
-        let chunk_format = chunk_format(&params, newest_slice, &generations, &sub_filters);
+        let chunk_format = chunk_format(&params, places(newest_slice, &generations), &sub_filters);
         // What can be wrong shows before the payload arrives.
         Ring::check_parts(&of_generation, &generations, &sub_filters)?;
         let claims = WindowClaims { params, sliding, newest_slice, generations, chunk_format };
