@@ -22,6 +22,17 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
 
+/// Fills `chunk` from `hashes`, as far as they reach; returns the number of hashes taken.
+#[inline(always)]
+pub(crate) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
+    let mut len = 0;
+    for (slot, hash) in chunk.iter_mut().zip(hashes) {
+        *slot = hash;
+        len += 1;
+    }
+    len
+}
+
 /// XXH3-64 of `item` under `seed`. It decides the position of a member in a counter.
 #[inline]
 pub fn hash64(item: &[u8], seed: u64) -> u64 {

@@ -9,6 +9,7 @@ use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Sliding};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
+use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::ClockSource;
 
 use crate::arguments::{Limit, Seconds, Whole, default_slices, time, unix_seconds, with_slices};
@@ -16,6 +17,7 @@ use crate::errors::{ADMISSION, PARAMETER, raised};
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
+use crate::transfer::{CLASSIC, LINES};
 use crate::{chunks, stored, transfer};
 
 /// A set that answers whether an item may be in it, at a byte or two per item.
@@ -321,8 +323,9 @@ impl BloomFilter {
     }
 
     /// Empties the filter.
-    fn clear(&self, py: Python<'_>) {
-        self.filter.write_long(py, Filter::clear);
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let cleared = self.filter.write_long(py, |filter| filter.empty_twin(&Unlimited).map(|empty| *filter = empty));
+        cleared.map_err(|error| raised(py, error))
     }
 
     /// A copy of the filter.
@@ -495,11 +498,11 @@ impl BloomFilter {
         transfer::upload(copy, client, key, ttl, replace)
     }
 
-    /// The name of the filter's type on a server, and the prefix of the commands that load its chunks.
-    fn _stored_as(&self, py: Python<'_>) -> (&'static str, &'static str) {
+    /// The prefix of the commands that take its chunks.
+    fn _prefix(&self, py: Python<'_>) -> &'static str {
         self.filter.read(py, |filter| match filter.layout() {
-            BitLayout::Lines => ("RCfilter-", "RF"),
-            BitLayout::Classic => ("MBbloom--", "BF"),
+            BitLayout::Lines => LINES,
+            BitLayout::Classic => CLASSIC,
         })
     }
 

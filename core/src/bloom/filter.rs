@@ -79,6 +79,7 @@ macro_rules! reached {
     };
 }
 
+pub(crate) use either;
 pub(super) use reached;
 
 impl BloomFilter {
@@ -189,11 +190,6 @@ impl BloomFilter {
     /// The current false-positive rate, estimated from the set bits.
     pub fn false_positive_rate(&self) -> f64 {
         reached!(&self.chain, false_positive_rate(), 0)
-    }
-
-    /// Empties the filter. It keeps its parameters and the memory of its first sub-filter.
-    pub fn clear(&mut self) {
-        either!(&mut self.chain, filter => filter.clear());
     }
 
     pub(super) fn as_lines(&self) -> Option<&LineFilter> {

@@ -14,9 +14,9 @@
 
 use std::alloc::Layout;
 
-use super::chain::chunks::{hashes_of, next_chunk};
 use super::chain::{
-    Chain, Expected, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, num_items, try_clone_all,
+    Chain, Expected, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, hashes_of, look_up_chunks, num_items,
+    try_clone_all,
 };
 use super::lines::screen::look_up_chunk_in_even;
 use super::lines::sub_filter::LineSubFilter;
@@ -215,18 +215,12 @@ impl Ring {
     pub fn may_contain_all<'a>(
         &self,
         items: impl IntoIterator<Item = &'a [u8]>,
-        mut found: impl FnMut(bool),
+        found: impl FnMut(bool),
         slices_later: u64,
     ) {
         let alive = self.alive(slices_later);
         let mut hashes = hashes_of(items, |item| self.hash(item));
-        let mut expected = Expected::Absent;
-        while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let marks = look_up_chunk(alive, &chunk[..len], expected);
-            // The next chunk is most likely like this one.
-            expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
-            (0..len).for_each(|i| found(marks >> i & 1 == 1));
-        }
+        look_up_chunks(&mut hashes, found, |chunk, expected| look_up_chunk(alive, chunk, expected));
     }
 
     /// The number of items that the filter still holds once `slices_later` more slices have begun. After a merge it is
@@ -268,11 +262,6 @@ impl Ring {
     /// The false-positive rate, estimated from the bits that are live once `slices_later` more slices have begun.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
         false_positive_rate(self.alive(slices_later))
-    }
-
-    /// Empties the filter. It keeps its parameters and its newest slice.
-    pub fn clear(&mut self) {
-        (self.generations, self.sub_filters) = (Vec::new(), Vec::new());
     }
 
     /// Calls `visit` with the layout of every heap allocation that the filter owns, besides itself.

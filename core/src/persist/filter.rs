@@ -8,7 +8,7 @@ use super::payload::Payload;
 use super::redisbloom::{LoadingClassic, header_bytes};
 use super::ring::LoadingRing;
 use super::value::{ChunkFormat, Loading, Stored};
-use crate::bloom::filter::{BloomFilter, EitherChain};
+use crate::bloom::filter::{BloomFilter, EitherChain, either as chain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
@@ -34,17 +34,6 @@ pub fn has_window(header: &[u8]) -> bool {
 fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
     [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
-}
-
-/// Calls a method of the chain, whatever its layout.
-macro_rules! chain {
-    ($self:expr, $filter:ident => $call:expr) => {
-        match $self {
-            EitherChain::Lines($filter) => $call,
-            EitherChain::Classic($filter) => $call,
-            EitherChain::Windowed($filter) => $call,
-        }
-    };
 }
 
 impl Stored for BloomFilter {

@@ -130,7 +130,6 @@ fn of_filters() -> Operations {
         push("copy", reading(make, BloomFilter::try_clone));
         push("make the twin of", reading(make, |filter| filter.empty_twin(&Unlimited)));
         push("ask", reading(make, |filter| Ok(filter.may_contain(b"item:3"))));
-        push("clear", operation(make, always(BloomFilter::clear), same_filter));
         let more = |filter: &mut BloomFilter| filter.live(Time::Reached).add(b"one that makes it grow", &Unlimited);
         push("add to", operation(make, more, same_filter));
         let is_of_last = make().sliding().is_some_and(|sliding| sliding.window().is_none());

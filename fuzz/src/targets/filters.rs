@@ -89,7 +89,7 @@ impl Tracked {
             11 => self.filter.set_clock_source(if input.flag() { ClockSource::Manual } else { ClockSource::System }),
             12 => return self.merge(other, limit),
             13 => {
-                self.filter.clear();
+                self.filter = self.filter.empty_twin(&Unlimited).expect("its own parameters");
                 self.remembered = Remembered::default();
                 assert!(self.filter.is_empty());
             }

@@ -130,7 +130,7 @@ fn every_layout_of_sizing_is_equal_on_the_replica() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
     for error_rate in ["0.25", "0.05", "0.02", "0.01", "0.005", "0.002", "0.001"] {
-        for capacity in (3..=10).map(|exponent| 10u64.pow(exponent)) {
+        for capacity in (3..=10).map(|exponent| 10u64.pow(exponent)).chain([50_000]) {
             for window in ["", " WINDOW 40 MANUAL"] {
                 let key = format!("k:{error_rate}:{capacity}:{}", window.len());
                 client.expect(&format!("LC.RESERVE {key} {capacity} ERROR {error_rate} EXACT 0{window}"), "+OK");

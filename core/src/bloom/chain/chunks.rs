@@ -2,32 +2,10 @@
 
 use std::iter::from_fn;
 
-use crate::hash::Hash128;
+use crate::hash::{Hash128, fill};
 
 /// Hashes of a chunk: one for each bit of a `u32` mask, and about as many as a core has cache misses in flight.
 pub(in crate::bloom) const CHUNK: usize = 32;
-
-/// The hashes of items. `next` is inlined, unlike those of `map` and `take`. A call would return the hash through memory:
-/// two stores of 64 bits, then one load of 128. Store forwarding fails there, which costs a list a tenth of its time.
-pub(in crate::bloom) fn hashes_of<'a>(
-    items: impl IntoIterator<Item = &'a [u8]>,
-    hash: impl Fn(&[u8]) -> Hash128,
-) -> impl Iterator<Item = Hash128> {
-    let mut items = items.into_iter().fuse();
-    from_fn(move || Some(hash(items.next()?)))
-}
-
-/// At most `left` hashes. `left` counts down.
-pub(super) fn up_to(hashes: &mut impl Iterator<Item = Hash128>, left: &mut usize) -> impl Iterator<Item = Hash128> {
-    from_fn(move || {
-        if *left == 0 {
-            return None;
-        }
-        let hash = hashes.next()?;
-        *left -= 1;
-        Some(hash)
-    })
-}
 
 /// The next chunk of hashes and its length; `None` when there are no more.
 pub(in crate::bloom) fn next_chunk(hashes: &mut impl Iterator<Item = Hash128>) -> Option<([Hash128; CHUNK], usize)> {
@@ -39,17 +17,6 @@ pub(in crate::bloom) fn next_chunk(hashes: &mut impl Iterator<Item = Hash128>) -
 /// The mask of the first `len` hashes of a chunk.
 pub(in crate::bloom) fn first_marks(len: usize) -> u32 {
     ((1u64 << len) - 1) as u32
-}
-
-/// Fills `chunk` from `hashes`, as far as they reach; returns the number of hashes taken.
-#[inline(always)]
-pub(in crate::bloom) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
-    let mut len = 0;
-    for (slot, hash) in chunk.iter_mut().zip(hashes) {
-        *slot = hash;
-        len += 1;
-    }
-    len
 }
 
 /// The positions of the bits set in `marks`, ascending.

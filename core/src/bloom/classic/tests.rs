@@ -162,12 +162,10 @@ fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
 }
 
 #[test]
-fn clear_leaves_it_as_new() {
-    let mut grown = filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
-    assert!(!grown.is_empty());
+fn an_empty_twin_is_as_new() {
+    let grown = filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
     let twin = grown.empty_twin(&Unlimited).unwrap();
-    grown.clear();
-    assert!(grown.is_empty() && grown == twin && grown == filter(params(0.01, 20, 2)));
+    assert!(!grown.is_empty() && twin.is_empty() && twin == filter(params(0.01, 20, 2)));
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //! shape of an item and for several instruction sets.
 
 use super::super::bitmap::Line;
-use super::super::chain::chunks::{CHUNK, fill, marked};
+use super::super::chain::chunks::{CHUNK, marked};
 use super::line::{self, line_index, pick, places};
-use crate::hash::Hash128;
+use crate::hash::{Hash128, fill};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;

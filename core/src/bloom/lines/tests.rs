@@ -239,10 +239,9 @@ fn stored_sub_filters_are_checked() {
 }
 
 #[test]
-fn clear_leaves_it_as_new() {
-    let mut grown = filled(params(0.01, 20, 2, 9), &(0..100).collect::<Vec<_>>());
-    grown.clear();
-    assert!(grown == filter(*grown.params()));
+fn an_empty_twin_is_as_new() {
+    let grown = filled(params(0.01, 20, 2, 9), &(0..100).collect::<Vec<_>>());
+    assert!(grown.empty_twin(&Unlimited).unwrap() == filter(*grown.params()));
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::iter::once;
 
-use super::super::chain::chunks::{first_marked, first_marks, hashes_of, marked, next_chunk};
-use super::super::chain::{Expected, SubFilter, num_items};
+use super::super::chain::chunks::{first_marked, first_marks, marked, next_chunk};
+use super::super::chain::{Expected, SubFilter, hashes_of, num_items};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Forgotten, Generation, Ring, look_up_chunk};
 use crate::error::Error;
