@@ -28,6 +28,7 @@ use config::Commands;
 use server::api::{self, api};
 use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString};
 use server::{alloc, facts, reclaim, version};
+use types::callbacks::register;
 use types::family::{Classic, Counters, Lines};
 
 /// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, missing from the bindings. It declares that slots with
@@ -102,19 +103,16 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
              commands lc (no filters)"
         )
     };
-    if !types::callbacks::register::<Counters>(ctx) {
-        return Err("another module already holds the data type RCcounter".to_owned());
-    }
+    let other = |what: &str| format!("another module already holds {what}");
+    register::<Counters>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
     // Registered with every choice of commands, so that a data set with filters of lines always loads.
-    if !types::callbacks::register::<Lines>(ctx) {
-        return Err("another module already holds the data type RCfilter-".to_owned());
-    }
-    if commands == Commands::All && !types::callbacks::register::<Classic>(ctx) {
-        return Err(taken("the data type MBbloom-- of the BF commands"));
+    register::<Lines>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
+    if commands == Commands::All {
+        register::<Classic>(ctx).map_err(|name| taken(&format!("the data type {name} of the BF commands")))?;
     }
     commands::register(ctx, commands).map_err(|name| match name.starts_with("bf.") {
         true => taken(&name),
-        false => format!("another module already holds {name}"),
+        false => other(&name),
     })?;
     info::register(ctx);
     ctx.log(LogLevel::Notice, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));

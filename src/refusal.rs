@@ -5,6 +5,7 @@
 //! Redis 8, ours begin with the texts of Redis 8.
 
 use rollcall_core::error::{Error, Limit, Parameter};
+use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
 
 use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
@@ -41,7 +42,7 @@ pub enum Refusal {
     /// A chunk that is damaged, comes out of order, or is for a value that is complete.
     BadData,
     /// A value whose dump has not fully arrived.
-    StillLoading { noun: Noun, received_bytes: u64, total_bytes: u64 },
+    StillLoading { noun: Noun, arrived: StillLoading },
     /// A command on filters by a client, where the module serves none.
     NoFilters,
     /// A classic filter, where BF.* are not ours: the module was loaded with these `commands`.
@@ -110,12 +111,10 @@ impl Refusal {
         match self {
             Refusal::Arity => "ERR wrong number of arguments".to_owned(),
             Refusal::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
-            Refusal::NotFound => "ERR not found".to_owned(),
+            Refusal::NotFound => format!("ERR {NOT_FOUND}"),
             Refusal::Exists => "ERR item exists".to_owned(),
-            Refusal::BadData => "ERR received bad data".to_owned(),
-            Refusal::StillLoading { noun, received_bytes, total_bytes } => {
-                format!("ERR {} is still loading: {received_bytes} of {total_bytes} bytes", noun.word())
-            }
+            Refusal::BadData => format!("ERR {BAD_DATA}"),
+            Refusal::StillLoading { noun, arrived } => format!("ERR {} is {arrived}", noun.word()),
             Refusal::NoFilters => NO_FILTERS.to_owned(),
             Refusal::NoClassic { commands } => format!(
                 "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout lines"
@@ -215,7 +214,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
             four_digits(*would_be)
         ),
         // Its first word is what a client goes by.
-        Error::Stale { .. } => format!("STALE {error}"),
+        Error::Stale { .. } => format!("{STALE} {error}"),
         Error::NotExact { exact_limit, exact_bytes } => format!(
             "ERR counter holds an estimate: members are listed only up to its EXACT limit of {exact_limit} members and \
              {exact_bytes} bytes"
@@ -225,7 +224,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
              {exact_limit} members and {exact_bytes} bytes"
         ),
         Error::NotOfLast { what } => format!("ERR a filter of the last items has no {what}"),
-        Error::Corrupt { .. } => "ERR received bad data".to_owned(),
+        Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),
         // What the library may add, in its own words.
         _ => format!("ERR {error}"),
     }

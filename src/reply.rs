@@ -5,6 +5,7 @@ use crate::server::ffi::Ctx;
 use crate::server::metrics::{FULL_REFUSED, MEMORY_REFUSED};
 use rollcall_core::admission::Admission;
 use rollcall_core::error::Error;
+use rollcall_core::unstable::info::Field;
 
 /// Replies with the error for `refusal`.
 pub fn refuse(ctx: Ctx, refusal: Refusal) {
@@ -55,14 +56,6 @@ pub fn admissions(ctx: Ctx, told: &[Admission]) {
             Admission::Refused => -1,
         });
     }
-}
-
-/// A value of an INFO reply.
-pub enum Field {
-    Integer(u64),
-    Double(f64),
-    Text(&'static str),
-    Null,
 }
 
 fn field(ctx: Ctx, field: &Field) {

@@ -39,6 +39,7 @@ pub mod counting;
 pub mod error;
 pub(crate) mod hash;
 pub(crate) mod heap;
+pub(crate) mod info;
 pub mod live;
 pub(crate) mod parallel;
 pub mod partition;
@@ -48,6 +49,7 @@ pub(crate) mod shared;
 pub mod size_limit;
 pub mod unstable;
 pub mod window;
+pub(crate) mod wire;
 
 /// The examples of docs/library.md, compiled and run as tests.
 #[cfg(doctest)]

@@ -16,6 +16,11 @@ pub mod heap {
     pub use crate::heap::{Mover, OnHeap};
 }
 
+/// What INFO says of a value.
+pub mod info {
+    pub use crate::info::{CounterAt, FILTER_FIELDS_SHOWN, Field, FilterAt, InfoField, OF_COUNTERS, OF_FILTERS};
+}
+
 /// Standard errors of rounded numbers.
 pub mod rounding {
     pub use crate::rounding::error_of_whole;
@@ -79,4 +84,9 @@ pub mod persist {
     pub mod redisbloom {
         pub use crate::persist::redisbloom::{RDB_ENCODING_NEWEST, load_rdb, save_rdb};
     }
+}
+
+/// What servers with the module say that programs go by.
+pub mod wire {
+    pub use crate::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading, TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 }

@@ -41,12 +41,12 @@ Steps = Generator[Command, Any, Result]
 
 def download_filter(client: Client, key: Any, max_bytes: int | None) -> Any:
     """The filter at a key."""
-    return run(client, downloading(key, {"RCfilter-": "RF", "MBbloom--": "BF"}, _rollcall._FilterLoader(max_bytes)))
+    return run(client, downloading(key, _rollcall._FilterLoader(max_bytes)))
 
 
 def download_counter(client: Client, key: Any, max_bytes: int | None) -> Any:
     """The counter at a key."""
-    return run(client, downloading(key, {"RCcounter": "LC"}, _rollcall._CounterLoader(max_bytes)))
+    return run(client, downloading(key, _rollcall._CounterLoader(max_bytes)))
 
 
 def upload(
@@ -58,11 +58,8 @@ def upload(
     return run(client, uploading(value, key, ttl, replace))
 
 
-def downloading(
-    key: Any,
-    prefixes: dict[str, str],
-    loader: "_rollcall._FilterLoader | _rollcall._CounterLoader",
-) -> Steps[Any]:
+def downloading(key: Any, loader: "_rollcall._FilterLoader | _rollcall._CounterLoader") -> Steps[Any]:
+    prefixes = dict(loader.PREFIXES)
     reply = yield Command(("TYPE", key))
     found = reply.decode() if isinstance(reply, bytes) else str(reply)
     if found == "none":
@@ -80,7 +77,7 @@ def downloading(
 def uploading(
     value: "_rollcall.BloomFilter | _rollcall.Counter", key: Any, ttl: float | None, replace: bool
 ) -> Steps[None]:
-    _, prefix = value._stored_as()
+    prefix = value._prefix()
     if not replace and (yield Command(("EXISTS", key))):
         raise KeyExistsError(f"the key {shown(key)} exists: pass replace=True to replace it")
     temporary = beside(as_bytes(key))

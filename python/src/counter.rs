@@ -18,6 +18,7 @@ use crate::filter::admissions;
 use crate::guarded::Guarded;
 use crate::items::{Items, LONG, answers, with_item};
 use crate::stored::Pickled;
+use crate::transfer::COUNTERS;
 use crate::{chunks, stored, transfer};
 
 /// The default number of slices of a counter, as on a server.
@@ -503,9 +504,9 @@ impl Counter {
         transfer::upload(copy, client, key, ttl, replace)
     }
 
-    /// The name of the counter's type on a server, and the prefix of the commands that load its chunks.
-    fn _stored_as(&self) -> (&'static str, &'static str) {
-        ("RCcounter", "LC")
+    /// The prefix of the commands that load its chunks.
+    fn _prefix(&self) -> &'static str {
+        COUNTERS
     }
 
     /// The reply of SCANDUMP to an iterator.

@@ -498,7 +498,7 @@ impl BloomFilter {
         transfer::upload(copy, client, key, ttl, replace)
     }
 
-    /// The prefix of the commands that take its chunks.
+    /// The prefix of the commands that load its chunks.
     fn _prefix(&self, py: Python<'_>) -> &'static str {
         self.filter.read(py, |filter| match filter.layout() {
             BitLayout::Lines => LINES,

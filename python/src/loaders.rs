@@ -4,11 +4,13 @@ use pyo3::prelude::*;
 use rollcall_core::bloom::BloomFilter as Filter;
 use rollcall_core::counting::Counter as Count;
 use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
+use rollcall_core::unstable::wire;
 
 use crate::arguments::{Limit, Whole};
 use crate::chunks::Arriving;
 use crate::counter::Counter;
 use crate::filter::BloomFilter;
+use crate::transfer::{CLASSIC, COUNTERS, LINES};
 
 /// A filter that is loaded by chunks.
 #[pyclass(frozen, name = "_FilterLoader", module = "rollcall_redis._rollcall")]
@@ -19,6 +21,10 @@ pub(crate) struct FilterLoader {
 
 #[pymethods]
 impl FilterLoader {
+    /// The types of its keys on servers, each with the prefix of the commands that give its chunks.
+    #[classattr]
+    const PREFIXES: [(&str, &str); 2] = [(wire::TYPE_OF_LINES, LINES), (wire::TYPE_OF_CLASSIC, CLASSIC)];
+
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {
@@ -46,6 +52,10 @@ pub(crate) struct CounterLoader {
 
 #[pymethods]
 impl CounterLoader {
+    /// As that of filters.
+    #[classattr]
+    const PREFIXES: [(&str, &str); 1] = [(wire::TYPE_OF_COUNTERS, COUNTERS)];
+
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {

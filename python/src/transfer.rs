@@ -5,6 +5,11 @@ use pyo3::types::PyDict;
 
 use crate::arguments::Whole;
 
+/// The prefixes of the commands that give and take the chunks of filters of lines, of classic ones, and of counters.
+pub(crate) const LINES: &str = "RF";
+pub(crate) const CLASSIC: &str = "BF";
+pub(crate) const COUNTERS: &str = "LC";
+
 const MODULE: &str = "rollcall_redis._transfer";
 
 /// Calls the Python function of this name for a key; returns a value, or an awaitable where the client is of asyncio.

@@ -4,13 +4,13 @@ use rollcall_core::bloom::{BitLayout, BloomFilter, Forgotten, Params, Present, S
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
+use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
 use rollcall_core::window::Time;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::filters::Creation;
-use super::info::{self, FilterAt};
 use super::keyspace::{check_copy, refusal_of, value, value_mut};
-use super::{advance, dump, obeyed, windows};
+use super::{info, obeyed, windows};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
@@ -29,10 +29,6 @@ const INSERT_OPTIONS: [Opt; 18] = args::joined(&[OF_INSERT, windows::OF_FILTERS,
 /// never sent.
 const OBEYED_INSERT_OPTIONS: [Opt; 15] = args::joined(&[OF_INSERT, windows::OF_FILTERS, &[Opt::Slice]]);
 const ADMIT_OPTIONS: [Opt; 21] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
-
-fn core_error(error: Error) -> Refusal {
-    refusal_of::<BloomFilter>(error)
-}
 
 impl Changing for BloomFilter {
     type Creation = Creation;
@@ -53,8 +49,8 @@ impl Changing for BloomFilter {
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Refusal> {
         check_copy(first, limit)?;
-        let mut union = first.try_clone().map_err(core_error)?;
-        union.live(Time::Reached).merge(others, limit).map_err(core_error)?;
+        let mut union = first.try_clone().map_err(refusal_of::<BloomFilter>)?;
+        union.live(Time::Reached).merge(others, limit).map_err(refusal_of::<BloomFilter>)?;
         Ok(union)
     }
 
@@ -148,7 +144,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
             // If an item is refused all the same, errors fill the array to its length: otherwise the client would wait
             // for more.
             if let Err(error) = outcome {
-                let refusal = core_error(error);
+                let refusal = refusal_of::<BloomFilter>(error);
                 reply::count(&refusal);
                 let text = refusal.text();
                 (handled..items.len()).for_each(|_| ctx.reply_error(&text));
@@ -176,11 +172,6 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let (creation, options) = of_insert(ctx, args, &ADMIT_OPTIONS)?;
     changes::admit::<BloomFilter>(ctx, args, &options, creation)
-}
-
-/// `BF.ADVANCE key slice | CLOCK`
-pub fn advance(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    advance::advance::<BloomFilter>(ctx, args)
 }
 
 /// `BF.EXISTS key item`
@@ -219,29 +210,8 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
-    let time = time_of(ctx, [filter]);
-    let at = FilterAt { filter, present: filter.at(time), time };
-    info::info(ctx, args, &info::OF_FILTERS, info::FILTER_FIELDS_SHOWN, |of| of(&at))
-}
-
-/// `BF.MERGE destination source [source ...]`
-pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    changes::merge::<BloomFilter>(ctx, args)
-}
-
-/// `BF.CLEAR key`
-pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    changes::clear::<BloomFilter>(ctx, args)
-}
-
-/// `BF.SCANDUMP key iterator`
-pub fn scandump(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::scandump::<BloomFilter>(ctx, args)
-}
-
-/// `BF.LOADCHUNK key iterator data`
-pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::loadchunk::<BloomFilter>(ctx, args)
+    let at = FilterAt::new(filter, time_of(ctx, [filter]));
+    info::info(ctx, args, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
 }
 
 /// `BF.DEBUG key`

@@ -2,12 +2,12 @@
 
 use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::counters::Creation;
-use super::info::{self, CounterAt};
 use super::keyspace::{list, open_all, refusal_of, value, values};
-use super::{advance, dump, sets, windows};
+use super::{info, sets, windows};
 use crate::args::{self, Opt, Options};
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal, quoted};
@@ -24,10 +24,6 @@ const ADMIT_OPTIONS: [Opt; 20] = args::joined(&[&[Opt::Limit, Opt::All, Opt::Dry
 const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
 const OBEYED_INSERT_OPTIONS: [Opt; 18] = args::joined(&[&INSERT_OPTIONS, &[Opt::Slice]]);
 
-fn core_error(error: Error) -> Refusal {
-    refusal_of::<Counter>(error)
-}
-
 impl Changing for Counter {
     type Creation = Creation;
     const MOVED_BY: Prefix = Prefix::Lc;
@@ -38,7 +34,7 @@ impl Changing for Counter {
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Refusal> {
-        Counter::union(first, others, limit).map_err(core_error)
+        Counter::union(first, others, limit).map_err(refusal_of::<Counter>)
     }
 
     fn is_empty(&self) -> bool {
@@ -93,7 +89,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
         if added.is_ok() {
             ctx.reply_integer(new as i64);
         }
-        Handled { items: handled, new, refused: added.err().map(core_error) }
+        Handled { items: handled, new, refused: added.err().map(refusal_of::<Counter>) }
     })
 }
 
@@ -121,25 +117,15 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let now = time_of(ctx, counters.iter().copied());
     let mut views = list::<Counter, _>(counters.len())?;
     views.extend(counters.iter().map(|counter| counter.at(now)));
-    ctx.reply_integer(counting::union_card(&views).map_err(core_error)?.count() as i64);
+    ctx.reply_integer(counting::union_card(&views).map_err(refusal_of::<Counter>)?.count() as i64);
     Ok(())
-}
-
-/// `LC.ADVANCE key slice | CLOCK`
-pub fn advance(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    advance::advance::<Counter>(ctx, args)
-}
-
-/// `LC.MERGE destination source [source ...]`
-pub fn merge(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    changes::merge::<Counter>(ctx, args)
 }
 
 /// `LC.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = match value::<Counter>(&key)? {
-        Some(counter) => now(ctx, counter).contains(args.get(2).bytes()).map_err(core_error)?,
+        Some(counter) => now(ctx, counter).contains(args.get(2).bytes()).map_err(refusal_of::<Counter>)?,
         None => false,
     };
     ctx.reply_bool(found);
@@ -158,7 +144,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
     if let Some(view) = view {
         // An estimate answers for no item, so the error comes instead of the array.
-        view.contains(items.get(0).bytes()).map_err(core_error)?;
+        view.contains(items.get(0).bytes()).map_err(refusal_of::<Counter>)?;
     }
     // An estimate that answers all the same has nobody in view.
     let view = view.filter(|view| view.is_exact());
@@ -167,11 +153,6 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         ctx.reply_bool(view.is_some_and(|view| view.contains(item) == Ok(true)));
     }
     Ok(())
-}
-
-/// `LC.CLEAR key`
-pub fn clear(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    changes::clear::<Counter>(ctx, args)
 }
 
 /// `LC.MEMBERS key [SINCE seconds]`
@@ -191,7 +172,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         return Ok(());
     };
     if counter.window().is_none() && back.is_none() {
-        let members = counter.members().map_err(core_error)?;
+        let members = counter.members().map_err(refusal_of::<Counter>)?;
         ctx.reply_array(counter.count() as usize);
         members.for_each(|member| ctx.reply_bulk(member));
         return Ok(());
@@ -199,7 +180,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let seconds = back.map(|seconds| args::count(Noun::Counter, Parameter::Seconds, seconds)).transpose()?;
     let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]))?;
     let mut members = list::<Counter, _>(counter.count() as usize)?;
-    members.extend(view.members().map_err(core_error)?);
+    members.extend(view.members().map_err(refusal_of::<Counter>)?);
     sets::reply_members(ctx, &members);
     Ok(())
 }
@@ -211,18 +192,6 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
-    let time = time_of(ctx, [counter]);
-    let present = counter.at(time).counter().map_err(core_error)?;
-    let at = CounterAt { counter, present: &present, time };
-    info::info(ctx, args, &info::OF_COUNTERS, info::OF_COUNTERS.len(), |of| of(&at))
-}
-
-/// `LC.SCANDUMP key iterator`
-pub fn scandump(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::scandump::<Counter>(ctx, args)
-}
-
-/// `LC.LOADCHUNK key iterator data`
-pub fn loadchunk(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
-    dump::loadchunk::<Counter>(ctx, args)
+    let at = CounterAt::new(counter, time_of(ctx, [counter])).map_err(refusal_of::<Counter>)?;
+    info::info(ctx, args, &OF_COUNTERS, OF_COUNTERS.len(), |of| of(&at))
 }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::{Loading, Stored};
+use rollcall_core::unstable::wire::StillLoading;
 
 use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
@@ -27,11 +28,8 @@ pub(super) fn refusal_of<T: Family>(error: Error) -> Refusal {
 }
 
 pub(super) fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
-    Refusal::StillLoading {
-        noun: T::NOUN,
-        received_bytes: loading.received_bytes(),
-        total_bytes: loading.total_bytes(),
-    }
+    let (received_bytes, total_bytes) = (loading.received_bytes(), loading.total_bytes());
+    Refusal::StillLoading { noun: T::NOUN, arrived: StillLoading { received_bytes, total_bytes } }
 }
 
 /// The value of an open key to read; `None` if the key is missing.

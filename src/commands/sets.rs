@@ -88,10 +88,6 @@ pub(super) fn view<'c>(
     })
 }
 
-fn core_error(error: Error) -> Refusal {
-    refusal_of::<Counter>(error)
-}
-
 /// Which views a question is about; none where the answer is nothing.
 type Chosen = for<'v> fn(&[Option<View<'v>>]) -> Option<Vec<View<'v>>>;
 
@@ -119,7 +115,7 @@ fn card(
 ) -> Result<(), Refusal> {
     let operands = Operands::of(ctx, args)?;
     let estimated = match chosen(&operands.views(ctx)?) {
-        Some(views) => ask(&views).map_err(core_error)?,
+        Some(views) => ask(&views).map_err(refusal_of::<Counter>)?,
         None => Estimated { estimate: 0.0, standard_error: 0.0 },
     };
     ctx.reply_array(2);
@@ -137,7 +133,7 @@ fn members(
 ) -> Result<(), Refusal> {
     let operands = Operands::of(ctx, args)?;
     let members = match chosen(&operands.views(ctx)?) {
-        Some(views) => ask(&views).map_err(core_error)?,
+        Some(views) => ask(&views).map_err(refusal_of::<Counter>)?,
         None => Vec::new(),
     };
     reply_members(ctx, &members);
@@ -200,7 +196,7 @@ pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     if counter.window().is_none() {
         return Err(no_window::<Counter>());
     }
-    let rows = counter.history(time_of(ctx, [counter])).map_err(core_error)?;
+    let rows = counter.history(time_of(ctx, [counter])).map_err(refusal_of::<Counter>)?;
     ctx.reply_array(rows.len());
     for (start, estimated) in rows {
         ctx.reply_array(3);

@@ -3,7 +3,7 @@
 //! with a null value.
 
 use std::alloc::Layout;
-use std::ffi::{c_char, c_int, c_ulong, c_void};
+use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
 use std::ptr::null_mut;
 
 use redis_module::raw;
@@ -24,8 +24,8 @@ use crate::server::metrics::{CORRUPT_REFUSED, MEMORY_REFUSED};
 use crate::server::rdb::{Rdb, Unreadable};
 use crate::server::{reclaim, resident};
 
-/// Registers a data type. False if the server refuses, because the name is taken.
-pub fn register<S: Stores>(ctx: Ctx) -> bool {
+/// Registers a data type. An error, its name, if the server refuses because that is taken.
+pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
         rdb_load: Some(rdb_load::<S>),
@@ -48,13 +48,14 @@ pub fn register<S: Stores>(ctx: Ctx) -> bool {
         aux_save2: None,
     };
     let data_type = S::data_type();
-    // SAFETY: the server copies the methods; each takes values of the family as `KeyEntry`.
+    let name = CString::new(data_type.name).unwrap_or_default();
+    // SAFETY: the server copies the name and the methods; each method takes values of the family as `KeyEntry`.
     let handle = unsafe {
         let encoding = data_type.encoding as c_int;
-        api!(RedisModule_CreateDataType(ctx.as_ptr(), data_type.name.as_ptr(), encoding, &mut methods))
+        api!(RedisModule_CreateDataType(ctx.as_ptr(), name.as_ptr(), encoding, &mut methods))
     };
     data_type.set_handle(handle);
-    !handle.is_null()
+    if handle.is_null() { Err(data_type.name) } else { Ok(()) }
 }
 
 impl Sink for Rdb {

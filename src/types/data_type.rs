@@ -1,6 +1,5 @@
 //! A data type: its name and its handle in the server.
 
-use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -9,14 +8,14 @@ use redis_module::raw;
 /// A data type of the server.
 pub struct DataType {
     /// Nine characters, stored with every value.
-    pub name: &'static CStr,
+    pub name: &'static str,
     /// The encoding version of written values.
     pub encoding: u32,
     handle: AtomicPtr<raw::RedisModuleType>,
 }
 
 impl DataType {
-    pub const fn new(name: &'static CStr, encoding: u32) -> Self {
+    pub const fn new(name: &'static str, encoding: u32) -> Self {
         DataType { name, encoding, handle: AtomicPtr::new(null_mut()) }
     }
 

@@ -10,6 +10,7 @@ use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, redisbloom};
+use rollcall_core::unstable::wire;
 
 use super::data_type::DataType;
 use super::names::Prefix;
@@ -135,9 +136,9 @@ pub struct Classic;
 /// Counters.
 pub struct Counters;
 
-static LINES: DataType = DataType::new(c"RCfilter-", rdb::ENCODING);
-static CLASSIC: DataType = DataType::new(c"MBbloom--", redisbloom::RDB_ENCODING_NEWEST);
-static COUNTERS: DataType = DataType::new(c"RCcounter", rdb::ENCODING);
+static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
+static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
+static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
 
 /// Whether classic filters, and BF.* with them, are this module's. If not, `MBbloom--` may be another module's.
 pub fn serves_classic() -> bool {

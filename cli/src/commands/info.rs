@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
-use rollcall_core::live::Windowed;
-use rollcall_core::window::{ClockSource, Window};
+use rollcall_core::unstable::info::{CounterAt, Field, FilterAt, InfoField, OF_COUNTERS, OF_FILTERS};
+use rollcall_core::window::Time;
 use serde_json::{Map, Value as Json, json};
 
 use crate::failure::Failure;
@@ -32,7 +32,7 @@ impl Info {
             // One at a time in memory.
             let fields = match reader.load(&entry, &memory::available())? {
                 Value::Filter(filter) => of_filter(&filter),
-                Value::Counter(counter) => of_counter(&counter),
+                Value::Counter(counter) => of_counter(&counter)?,
             };
             values.push((of_entry(&entry), fields));
         }
@@ -68,62 +68,28 @@ fn of_entry(entry: &Entry) -> Fields {
     vec![("Kind", json!(entry.kind.name())), ("Key", json!(key)), ("Expires at (ms)", json!(entry.expires_at))]
 }
 
-/// As `BF.INFO` labels them.
+/// As `BF.INFO` has them.
 fn of_filter(filter: &BloomFilter) -> Fields {
-    let (params, sliding) = (filter.params(), filter.sliding());
-    let mut fields = vec![
-        ("Capacity", json!(filter.capacity())),
-        ("Size", json!(filter.size_bytes())),
-        ("Number of filters", json!(filter.sub_filters().len())),
-        ("Number of items inserted", json!(filter.num_items())),
-        ("Expansion rate", json!((params.expansion > 0).then_some(params.expansion))),
-        ("Error rate", json!(params.error_rate)),
-        ("False positive rate", json!(filter.false_positive_rate())),
-        ("Fill ratio", json!(filter.fill_ratio())),
-        ("Layout", json!(filter.layout().name())),
-        ("Seed", json!(params.seed)),
-    ];
-    if let Some(sliding) = sliding {
-        fields.push(("Window", sliding.window().map_or(json!("last"), |window| json!(window.seconds()))));
-        fields.push(("Slices", json!(sliding.slices())));
-        fields.push(("Slice", json!(sliding.window().and(filter.newest_slice()))));
-        fields.push(("Clock", json!(sliding.window().map(clock_source))));
-        fields.push(("Volatile", json!(sliding.window().map(|window| u8::from(window.is_volatile())))));
-        fields.push(("Refresh", json!(u8::from(sliding.refresh))));
-    }
-    fields
+    let at = FilterAt::new(filter, Time::Reached);
+    fields(&OF_FILTERS, |of| of(&at), filter.params().seed)
 }
 
-/// As `LC.INFO` labels them.
-fn of_counter(counter: &Counter) -> Fields {
-    let params = counter.params();
-    let mut fields = vec![
-        ("Capacity", json!(params.capacity)),
-        ("Error rate", json!(params.error_rate)),
-        ("Exact limit", json!(params.exact_limit)),
-        ("Exact bytes", json!(params.exact_bytes)),
-        ("Mode", json!(if counter.is_exact() { "exact" } else { "estimate" })),
-        ("Representation", json!(counter.representation().name())),
-        ("Size", json!(counter.size_bytes())),
-        ("Count", json!(counter.count())),
-        ("Standard error", json!(counter.standard_error())),
-        ("Bits", json!(counter.num_bits())),
-        ("Bits set", json!(counter.set_bits())),
-        ("Seed", json!(params.seed)),
-    ];
-    if let Some(window) = counter.window() {
-        fields.push(("Window", json!(window.seconds())));
-        fields.push(("Slices", json!(window.slices())));
-        fields.push(("Slice", json!(counter.newest_slice())));
-        fields.push(("Clock", json!(clock_source(window))));
-        fields.push(("Volatile", json!(u8::from(window.is_volatile()))));
-    }
-    fields
+/// As `LC.INFO` has them.
+fn of_counter(counter: &Counter) -> Result<Fields, Failure> {
+    let at = CounterAt::new(counter, Time::Reached).map_err(|error| Failure::of(error.to_string()))?;
+    Ok(fields(&OF_COUNTERS, |of| of(&at), counter.params().seed))
 }
 
-fn clock_source(window: &Window) -> &'static str {
-    match window.clock_source() {
-        ClockSource::System => "system",
-        ClockSource::Manual => "manual",
-    }
+/// Those that have a value, and the seed, which servers do not tell.
+fn fields<F: Copy>(table: &[InfoField<F>], value_of: impl Fn(F) -> Field, seed: u64) -> Fields {
+    let values = table.iter().filter_map(|field| {
+        let value = match value_of(field.of) {
+            Field::Integer(value) => json!(value),
+            Field::Double(value) => json!(value),
+            Field::Text(value) => json!(value),
+            Field::Null => return None,
+        };
+        Some((field.label, value))
+    });
+    values.chain([("Seed", json!(seed))]).collect()
 }

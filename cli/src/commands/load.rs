@@ -6,6 +6,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use rollcall_core::persist;
 use rollcall_core::unstable::persist::is_redisbloom_header;
+use rollcall_core::unstable::wire::StillLoading;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -14,7 +15,7 @@ use crate::file::{Entry, Kind, Reader};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, LOADED, Named, Server, Summing, Url};
+use crate::server::{Class, LOADED, Named, Server, Summing, Url, texts};
 use crate::server::{arrive, beside, check_rights, fingerprint, named, naming, shown};
 use crate::table;
 
@@ -102,7 +103,7 @@ impl Load {
         let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
         // Asked without an argument: a server that does not know a command shows those in its error, and a chunk is no text.
         if let Err(text) = server.ask(&temporary, &class.command("LOADCHUNK"))?
-            && text.contains("unknown command")
+            && texts::is_unknown_command(&text)
         {
             return Err(not_there(server, class, &temporary, &text));
         }
@@ -110,7 +111,7 @@ impl Load {
         let arrived = self.arrived(server, class, &temporary)?;
         let refused = |server: &Server, text: String| {
             let failure = not_there(server, class, &temporary, &text);
-            if text.contains("bad data") { failure.advise("its log has why") } else { failure }
+            if texts::is_bad_data(&text) { failure.advise("its log has why") } else { failure }
         };
         let (mut summing, mut bytes, mut resumed) = (Summing::new(), 0, 0);
         let bar = progress::bar(None, "bytes");
@@ -159,10 +160,9 @@ impl Load {
     /// Bytes of the payload that an earlier load has brought; `None` to begin again.
     fn arrived(&self, server: &mut Server, class: Class, temporary: &[u8]) -> Result<Option<u64>, Failure> {
         if let Err(text) = server.ask(temporary, class.count().arg(temporary))?
-            && let Some((_, rest)) = text.split_once("still loading: ")
-            && let Some(arrived) = rest.split(' ').next().and_then(|number| number.parse().ok())
+            && let Some(arrived) = StillLoading::of(&text)
         {
-            return Ok(Some(arrived));
+            return Ok(Some(arrived.received_bytes));
         }
         // Whether it is complete is not known of a server that does not say it.
         server.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
@@ -191,7 +191,7 @@ fn now() -> u128 {
 fn not_there(server: &Server, class: Class, key: &[u8], text: &str) -> Failure {
     let failure = server.refused(key, &format!("{}.LOADCHUNK", class.family()), text);
     match class {
-        Class::Filter if text.contains("unknown command") => failure.advise(
+        Class::Filter if texts::is_unknown_command(text) => failure.advise(
             "the module is not loaded there. RedisBloom takes classic filters only, whose file `rollcall info` calls classic",
         ),
         _ => failure,

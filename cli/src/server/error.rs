@@ -2,6 +2,7 @@
 
 use redis::{RedisError, Value};
 
+use super::texts;
 use crate::failure::Failure;
 
 /// The failure of a connection attempt.
@@ -46,7 +47,7 @@ pub fn refused(server: &str, command: &str, text: &str) -> Failure {
 
 /// The advice for an error of a server, by its first word.
 fn advice(text: &str) -> Option<&'static str> {
-    if text.contains("unknown command") {
+    if texts::is_unknown_command(text) {
         return Some(match text.to_ascii_lowercase() {
             lower if ["lc.", "bf.", "rf."].iter().any(|prefix| lower.contains(prefix)) => {
                 "the module is not loaded there: loadmodule /path/librollcall.so in redis.conf; MODULE LIST shows it"
@@ -54,10 +55,10 @@ fn advice(text: &str) -> Option<&'static str> {
             _ => "the server is older than 7.0, or the command was renamed there",
         });
     }
-    if text.contains("without any password configured") {
+    if texts::needs_no_password(text) {
         return Some("this server asks for no password: give none, neither in the URL nor in ROLLCALL_PASSWORD");
     }
-    let code = if text.contains("no permissions") { "NOPERM" } else { text.split(' ').next()? };
+    let code = if texts::is_forbidden(text) { "NOPERM" } else { text.split(' ').next()? };
     Some(match code {
         "NOAUTH" => "give user and password in the URL, or the password in ROLLCALL_PASSWORD",
         "WRONGPASS" => {
@@ -84,9 +85,4 @@ pub fn text_of(value: &Value) -> Option<String> {
     let Value::ServerError(error) = value else { return None };
     let details = error.details().unwrap_or_default();
     Some(format!("{} {details}", error.code()).trim_end().to_owned())
-}
-
-/// Whether a server's error says that the key does not exist.
-pub fn is_gone(text: &str) -> bool {
-    text.ends_with("not found") || text.contains("does not exist")
 }

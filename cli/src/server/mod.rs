@@ -12,13 +12,14 @@ mod scan;
 mod slots;
 mod small;
 mod temporary;
+pub mod texts;
 mod value;
 mod writers;
 
 use redis::{Cmd, Connection, Value};
 
 pub use address::{Access, Address, Tls, Url};
-pub use error::{is_gone, text_of as error_text};
+pub use error::text_of as error_text;
 pub use moving::{ATTEMPTS, Fingerprint, Summing, Transfer, expires_at, fingerprint, transfer};
 pub use pause::Pause;
 pub use reply::{bytes, integer, items, number, pairs, text};

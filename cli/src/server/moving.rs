@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::Xxh3;
 use super::reply::integer;
 use super::temporary::arrive;
 use super::value::{Chunk, Read, chunks};
-use super::{Class, Server};
+use super::{Class, Server, texts};
 use crate::failure::Failure;
 
 /// A fingerprint of all chunks of a value, however its payload is cut: `build` cuts that of a classic filter into
@@ -101,7 +101,7 @@ pub fn transfer(
                 return Ok(Transfer::Gone);
             }
             // What does not fit together is read again; anything else would be refused again.
-            Read::Whole if !refusal.contains("bad data") => break,
+            Read::Whole if !texts::is_bad_data(&refusal) => break,
             _ => {}
         }
     }
@@ -113,7 +113,7 @@ pub fn transfer(
 pub fn expires_at(server: &mut Server, key: &[u8]) -> Result<Option<u64>, Failure> {
     let at = match server.ask(key, redis::cmd("PEXPIRETIME").arg(key))? {
         Ok(reply) => integer(&reply).unwrap_or(-1),
-        Err(text) if text.contains("unknown command") => {
+        Err(text) if texts::is_unknown_command(&text) => {
             let left = integer(&server.call(key, redis::cmd("PTTL").arg(key))?).unwrap_or(-1);
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
             if left < 0 { left } else { left.saturating_add(i64::try_from(now).unwrap_or(i64::MAX)) }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use rollcall_core::unstable::wire;
+
 use super::reply::{bytes, items, text};
-use super::{Answer, Server, error};
+use super::{Answer, Server, error, texts};
 use crate::failure::Failure;
 
 /// Keys that a server looks at in one step of SCAN, which takes some 100 microseconds.
@@ -25,9 +27,9 @@ impl Class {
     /// The name of the type on servers.
     pub fn type_name(self) -> &'static str {
         match self {
-            Class::Classic => "MBbloom--",
-            Class::Filter => "RCfilter-",
-            Class::Counter => "RCcounter",
+            Class::Classic => wire::TYPE_OF_CLASSIC,
+            Class::Filter => wire::TYPE_OF_LINES,
+            Class::Counter => wire::TYPE_OF_COUNTERS,
         }
     }
 
@@ -171,7 +173,7 @@ impl Server {
             let reply = match answer {
                 Ok(reply) => reply,
                 // A server that does not know a type has no key of it.
-                Err(text) if text.contains("unknown type") => return Ok(()),
+                Err(text) if texts::is_unknown_type(&text) => return Ok(()),
                 Err(text) => return Err(error::refused(&self.node_name(node), "SCAN", &text)),
             };
             let parts = items(&reply).filter(|parts| parts.len() == 2);

@@ -6,7 +6,7 @@
 use redis::{Cmd, Value};
 
 use super::value::Chunk;
-use super::{Answer, Class, Server};
+use super::{Answer, Class, Server, texts};
 use crate::failure::Failure;
 
 /// The prefix of the temporary names of values from another server.
@@ -87,7 +87,7 @@ pub fn named(answers: &[Answer]) -> Result<Named, String> {
         [Err(text), ..] => Err(text.clone()),
         [_, Ok(Value::Int(0)), ..] => Ok(Named::Taken),
         [_, Ok(_), ..] => Ok(Named::Yes),
-        [_, Err(text), ..] if text.contains("no such key") => Ok(Named::Gone),
+        [_, Err(text), ..] if texts::is_no_such_key(text) => Ok(Named::Gone),
         [_, Err(text), ..] => Err(text.clone()),
         _ => Err("no answer".to_owned()),
     }

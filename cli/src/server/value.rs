@@ -1,9 +1,10 @@
 //! Whole values: SCANDUMP and LOADCHUNK.
 
 use redis::Value;
+use rollcall_core::unstable::wire::STALE;
 
-use super::error::is_gone;
 use super::reply::{bytes, integer, items};
+use super::texts::is_gone;
 use super::{Class, Server, shown};
 use crate::failure::Failure;
 
@@ -50,7 +51,7 @@ pub fn first_chunk(server: &mut Server, class: Class, key: &[u8]) -> Result<Opti
 fn chunk(server: &mut Server, class: Class, key: &[u8], iterator: u64) -> Result<Result<Chunk, Read>, Failure> {
     let reply: Value = match server.ask(key, class.command("SCANDUMP").arg(key).arg(iterator))? {
         Ok(reply) => reply,
-        Err(text) if text.starts_with("STALE") => return Ok(Err(Read::Stale)),
+        Err(text) if text.starts_with(STALE) => return Ok(Err(Read::Stale)),
         Err(text) if is_gone(&text) => return Ok(Err(Read::Gone)),
         Err(text) => return Err(server.refused(key, &format!("{}.SCANDUMP {}", class.family(), shown(key)), &text)),
     };

@@ -2,10 +2,11 @@
 
 use crate::health::{CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts};
 use redis::Value;
+use rollcall_core::unstable::wire::StillLoading;
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::failure::Failure;
-use crate::server::{Answer, Class, Key, Server, integer, is_gone, items, number, pairs, shown, text};
+use crate::server::{Answer, Class, Key, Server, integer, items, number, pairs, shown, text, texts};
 
 /// Keys that are asked about together.
 const BATCH: usize = 200;
@@ -195,8 +196,7 @@ fn prefix_of_lines(server: &mut Server) -> Result<&'static str, Failure> {
 
 /// Whether the user may not ask by the commands that a filter of lines was asked by.
 fn is_forbidden(key: &Key, answers: &[Answer]) -> bool {
-    key.class == Class::Filter
-        && matches!(answers.get(2), Some(Err(text)) if text.starts_with("NOPERM") || text.contains("no permissions"))
+    key.class == Class::Filter && matches!(answers.get(2), Some(Err(text)) if texts::is_forbidden(text))
 }
 
 /// A counter with a window, the newest slice first: the Unix time at which each begins, and the members since then.
@@ -245,9 +245,10 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
     };
     let info = match answers.get(2)? {
         Ok(info) => pairs(info),
-        Err(text) if is_gone(text) => return None,
+        Err(text) if texts::is_gone(text) => return None,
         Err(text) => {
-            row.loading = still_loading(text);
+            row.loading = StillLoading::of(text)
+                .map(|StillLoading { received_bytes, total_bytes }| LoadingFacts { received_bytes, total_bytes });
             row.refused = row.loading.is_none().then(|| text.clone());
             return Some((row, true));
         }
@@ -318,13 +319,6 @@ fn mode(window: WindowFacts) -> String {
     }
 }
 
-/// The bytes in the error of a value that is half loaded: `... still loading: 5 of 10 bytes`.
-fn still_loading(error: &str) -> Option<LoadingFacts> {
-    let (_, bytes) = error.split_once("still loading: ")?;
-    let (received, total) = bytes.strip_suffix(" bytes")?.split_once(" of ")?;
-    Some(LoadingFacts { received_bytes: received.parse().ok()?, total_bytes: total.parse().ok()? })
-}
-
 /// The value of a reply to INFO with a field.
 fn one(reply: &Value) -> Option<Value> {
     match reply {
@@ -337,8 +331,7 @@ fn one(reply: &Value) -> Option<Value> {
 /// The rate of the first sub-filter in what BF.DEBUG says.
 fn first_ratio(reply: &Value) -> Option<f64> {
     let Value::Array(lines) = reply else { return None };
-    let line = text(lines.get(1)?)?;
-    line.split(' ').find_map(|word| word.strip_prefix("ratio:"))?.parse().ok()
+    texts::ratio(&text(lines.get(1)?)?)
 }
 
 /// Findings as JSON has them.

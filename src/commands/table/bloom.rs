@@ -1,7 +1,9 @@
 //! BF.*, which are RF.* too.
 
-use super::super::info;
-use super::super::{bloom, valkey_bloom};
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::unstable::info::OF_FILTERS;
+
+use super::super::{advance, bloom, changes, dump, info, valkey_bloom};
 use super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
     FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO,
@@ -44,22 +46,22 @@ pub static BLOOM: &[Command] = rows! {
     c"bf.card" bloom::card, 2 READ_FAST Read [KEY]
         c"O(1)"
         c"Returns the number of items that were added to a Bloom filter"
-    c"bf.info" bloom::info, -2 READ_FAST Read [KEY, field(&const { info::choices(&info::OF_FILTERS) })]
+    c"bf.info" bloom::info, -2 READ_FAST Read [KEY, field(&const { info::choices(&OF_FILTERS) })]
         c"O(1)"
         c"Returns the parameters and the state of a Bloom filter"
-    c"bf.advance" bloom::advance, -3 CHANGE_FAST Advance [KEY, TO]
+    c"bf.advance" advance::advance::<BloomFilter>, -3 CHANGE_FAST Advance [KEY, TO]
         c"O(N) where N is the number of sub-filters"
         c"Moves the window of a Bloom filter on to a slice, or hands it to the clock"
-    c"bf.merge" bloom::merge, -3 WRITE Merge [DESTINATION, SOURCES]
+    c"bf.merge" changes::merge::<BloomFilter>, -3 WRITE Merge [DESTINATION, SOURCES]
         c"O(N*M) where N is the number of filters and M their bits"
         c"Makes a Bloom filter the union of itself and others of the same parameters"
-    c"bf.clear" bloom::clear, 2 CHANGE_FAST Clear [KEY]
+    c"bf.clear" changes::clear::<BloomFilter>, 2 CHANGE_FAST Clear [KEY]
         c"O(1)"
         c"Empties a Bloom filter and keeps its parameters and time to live"
-    c"bf.scandump" bloom::scandump, 3 READ Read [KEY, ITERATOR]
+    c"bf.scandump" dump::scandump::<BloomFilter>, 3 READ Read [KEY, ITERATOR]
         c"O(N) where N is the size of the chunk"
         c"Returns the next chunk of a Bloom filter's dump"
-    c"bf.loadchunk" bloom::loadchunk, 4 WRITE Insert [KEY, ITERATOR, DATA]
+    c"bf.loadchunk" dump::loadchunk::<BloomFilter>, 4 WRITE Insert [KEY, ITERATOR, DATA]
         c"O(N) where N is the size of the chunk"
         c"Restores a Bloom filter chunk by chunk, as BF.SCANDUMP gave them"
     c"bf.debug" bloom::debug, 2 READ Read [KEY]

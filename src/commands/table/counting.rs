@@ -1,7 +1,9 @@
 //! LC.*
 
-use super::super::counting;
-use super::super::{info, sets};
+use rollcall_core::counting::Counter;
+use rollcall_core::unstable::info::OF_COUNTERS;
+
+use super::super::{advance, changes, counting, dump, info, sets};
 use super::argument::{
     AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, CAPACITY, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA,
     DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES,
@@ -46,10 +48,10 @@ pub static COUNTING: &[Command] = rows! {
     c"lc.history" sets::history, 2 READ Read [KEY]
         c"O(N) where N is the number of slots"
         c"Returns for each slice of a counter's window when it begins, how many distinct members were seen since, and the standard error"
-    c"lc.advance" counting::advance, -3 CHANGE Advance [KEY, TO]
+    c"lc.advance" advance::advance::<Counter>, -3 CHANGE Advance [KEY, TO]
         c"O(N) where N is the number of slots"
         c"Moves the window of a counter on to a slice, or hands it to the clock"
-    c"lc.merge" counting::merge, -3 WRITE Merge [DESTINATION, SOURCES]
+    c"lc.merge" changes::merge::<Counter>, -3 WRITE Merge [DESTINATION, SOURCES]
         c"O(N*M) where N is the number of counters and M their bits"
         c"Makes a counter the union of itself and others"
     c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered [NUMKEYS, KEYS, SINCE]
@@ -79,16 +81,16 @@ pub static COUNTING: &[Command] = rows! {
     c"lc.members" counting::members, -2 READ Read [KEY, option(c"SINCE", c"seconds", ArgumentKind::Integer)]
         c"O(N) where N is the number of members"
         c"Lists the members of a counter while it is exact"
-    c"lc.clear" counting::clear, 2 CHANGE_FAST Clear [KEY]
+    c"lc.clear" changes::clear::<Counter>, 2 CHANGE_FAST Clear [KEY]
         c"O(1)"
         c"Empties a counter, which is exact again unless EXACT is 0, and keeps its parameters and time to live"
-    c"lc.info" counting::info, -2 READ_FAST Read [KEY, field(&const { info::choices(&info::OF_COUNTERS) })]
+    c"lc.info" counting::info, -2 READ_FAST Read [KEY, field(&const { info::choices(&OF_COUNTERS) })]
         c"O(1)"
         c"Returns the parameters and the state of a counter"
-    c"lc.scandump" counting::scandump, 3 READ Read [KEY, ITERATOR]
+    c"lc.scandump" dump::scandump::<Counter>, 3 READ Read [KEY, ITERATOR]
         c"O(N) where N is the size of the chunk"
         c"Returns the next chunk of a counter's dump"
-    c"lc.loadchunk" counting::loadchunk, 4 WRITE Insert [KEY, ITERATOR, DATA]
+    c"lc.loadchunk" dump::loadchunk::<Counter>, 4 WRITE Insert [KEY, ITERATOR, DATA]
         c"O(N) where N is the size of the chunk"
         c"Restores a counter chunk by chunk, as LC.SCANDUMP gave them"
 };

@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::server::{Answer, Class, Key, SMALL_BYTES, Server};
-use crate::server::{fingerprint, first_chunk, integer, is_gone, pairs, read_small, text};
+use crate::server::{fingerprint, first_chunk, integer, pairs, read_small, text, texts};
 
 /// Keys that are looked up together.
 const BATCH: usize = 200;
@@ -97,7 +97,7 @@ impl Plan {
                 let bytes = usages[at].as_ref().ok().and_then(integer);
                 let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
                 let filters = match &infos[at] {
-                    Err(text) if is_gone(text) => continue,
+                    Err(text) if texts::is_gone(text) => continue,
                     Err(text) => {
                         plan.steps.push((key.clone(), bytes, Step::Refuse(text.clone())));
                         continue;

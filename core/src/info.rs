@@ -1,0 +1,158 @@
+//! What INFO says of a filter and of a counter: a table of fields each, which the module replies and describes, and the
+//! tool shows of files.
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+
+use crate::bloom::{BloomFilter, Present, Sliding};
+use crate::counting::Counter;
+use crate::counting::counter::Shaped;
+use crate::error::Error;
+use crate::live::Windowed;
+use crate::window::{ClockSource, Time, Window};
+
+/// A field.
+#[derive(Debug)]
+pub struct InfoField<F> {
+    /// What stands before its value, as in RedisBloom.
+    pub label: &'static str,
+    /// The word that asks for it alone.
+    pub word: &'static CStr,
+    /// That word in small letters.
+    pub name: &'static CStr,
+    /// What it is of a value.
+    pub of: F,
+}
+
+/// The value of a field.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Field {
+    /// A number or a size.
+    Integer(u64),
+    /// A rate or a share.
+    Double(f64),
+    /// A word.
+    Text(&'static str),
+    /// It has none.
+    Null,
+}
+
+/// A filter, as it is at a time.
+#[derive(Debug)]
+pub struct FilterAt<'a> {
+    filter: &'a BloomFilter,
+    present: Present<'a>,
+    time: Time,
+}
+
+/// A counter, and what of it counts at a time.
+#[derive(Debug)]
+pub struct CounterAt<'a> {
+    counter: &'a Counter,
+    present: Cow<'a, Counter>,
+    time: Time,
+}
+
+impl<'a> FilterAt<'a> {
+    /// The filter at this time.
+    pub fn new(filter: &'a BloomFilter, time: Time) -> Self {
+        FilterAt { filter, present: filter.at(time), time }
+    }
+}
+
+impl<'a> CounterAt<'a> {
+    /// The counter at this time.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn new(counter: &'a Counter, time: Time) -> Result<Self, Error> {
+        Ok(CounterAt { counter, present: counter.at(time).counter()?, time })
+    }
+}
+
+macro_rules! field {
+    ($label:literal, $word:literal, $name:literal, $of:expr) => {
+        InfoField { label: $label, word: $word, name: $name, of: $of }
+    };
+}
+
+/// A field of a filter.
+type OfFilter = fn(&FilterAt<'_>) -> Field;
+/// A field of a counter.
+type OfCounter = fn(&CounterAt<'_>) -> Field;
+
+/// Fields in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only by name.
+pub const FILTER_FIELDS_SHOWN: usize = 5;
+
+/// Of filters.
+pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
+    field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.filter.capacity())),
+    field!("Size", c"SIZE", c"size", |at| Field::Integer(at.filter.size_bytes())),
+    field!("Number of filters", c"FILTERS", c"filters", |at| Field::Integer(at.filter.sub_filters().len() as u64)),
+    field!("Number of items inserted", c"ITEMS", c"items", |at| Field::Integer(at.present.num_items())),
+    field!("Expansion rate", c"EXPANSION", c"expansion", |at| match at.filter.params().expansion {
+        0 => Field::Null,
+        expansion => Field::Integer(u64::from(expansion)),
+    }),
+    field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.filter.params().error_rate)),
+    field!("False positive rate", c"FPR", c"fpr", |at| Field::Double(at.present.false_positive_rate())),
+    field!("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.present.fill_ratio())),
+    field!("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
+    field!("Window", c"WINDOW", c"window", |at| match (at.filter.sliding(), at.filter.window()) {
+        (Some(_), None) => Field::Text("last"),
+        (_, window) => seconds(window),
+    }),
+    field!("Slices", c"SLICES", c"slices", |at| number(at.filter.sliding().and_then(Sliding::slices).map(u64::from))),
+    field!("Slice", c"SLICE", c"slice", |at| slice(at.filter, at.time)),
+    field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
+    field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),
+    field!("Refresh", c"REFRESH", c"refresh", |at| number(at.filter.sliding().map(|sliding| sliding.refresh.into()))),
+];
+
+/// Of counters.
+pub static OF_COUNTERS: [InfoField<OfCounter>; 18] = [
+    field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.counter.params().capacity)),
+    field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
+    field!("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
+    field!("Exact bytes", c"BYTES", c"bytes", |at| Field::Integer(at.counter.params().exact_bytes.into())),
+    field!("Mode", c"MODE", c"mode", |at| Field::Text(if at.counter.is_exact() { "exact" } else { "estimate" })),
+    field!("Representation", c"REPRESENTATION", c"representation", |at| {
+        Field::Text(at.counter.representation().name())
+    }),
+    field!("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
+    field!("Count", c"COUNT", c"count", |at| Field::Integer(at.present.count())),
+    field!("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.standard_error())),
+    field!("Bits", c"BITS", c"bits", |at| Field::Integer(at.counter.num_bits())),
+    field!("Bits set", c"BITSSET", c"bitsset", |at| Field::Integer(at.present.set_bits())),
+    field!("Precision", c"PRECISION", c"precision", |at| Field::Integer(at.counter.layout().precision().into())),
+    field!("Tail bits", c"TAIL", c"tail", |at| Field::Integer(at.counter.layout().tail_bits().into())),
+    field!("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
+    field!("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
+    field!("Slice", c"SLICE", c"slice", |at| slice(at.counter, at.time)),
+    field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.counter.window())),
+    field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.counter.window())),
+];
+
+fn number(number: Option<u64>) -> Field {
+    number.map_or(Field::Null, Field::Integer)
+}
+
+fn seconds(window: Option<&Window>) -> Field {
+    number(window.map(|window| window.seconds()))
+}
+
+/// The present slice of a value with a window of time.
+fn slice<T: Windowed>(value: &T, time: Time) -> Field {
+    number(value.window().and_then(|_| value.present_slice(time)))
+}
+
+fn is_volatile(window: Option<&Window>) -> Field {
+    number(window.map(|window| window.is_volatile().into()))
+}
+
+fn clock_source(window: Option<&Window>) -> Field {
+    window.map_or(Field::Null, |window| match window.clock_source() {
+        ClockSource::System => Field::Text("system"),
+        ClockSource::Manual => Field::Text("manual"),
+    })
+}
