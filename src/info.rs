@@ -12,7 +12,7 @@ use crate::server::metrics::{
     LIMIT_REFUSED, MEMORY_REFUSED,
 };
 use crate::server::{alloc, reclaim, version};
-use crate::types::totals::{ValueKind, bytes, capacity, grown, items, keys, sub_filters};
+use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
 use crate::unserved;
 
 /// Registers the sections.
@@ -64,10 +64,10 @@ fn of_filters() -> [Figure; 14] {
         (c"filters_classic_bytes", bytes([ValueKind::Classic])),
         (c"filters_windowed_bytes", bytes([ValueKind::WindowedFilter])),
         (c"filters_loading_bytes", bytes(ARRIVING_FILTERS)),
-        (c"filters_items", items()),
-        (c"filters_capacity", capacity()),
-        (c"filters_sub_filters", sub_filters()),
-        (c"filters_grown", grown()),
+        (c"filters_items", ITEMS.get()),
+        (c"filters_capacity", CAPACITY.get()),
+        (c"filters_sub_filters", SUB_FILTERS.get()),
+        (c"filters_grown", GROWN.get()),
         (c"filters_growths", GROWTHS.get()),
         (c"filters_advances", FILTER_ADVANCES.get()),
     ]

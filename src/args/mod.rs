@@ -124,35 +124,51 @@ impl Options {
     }
 }
 
-/// An option a command takes.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Opt {
-    Capacity,
-    Error,
-    Expansion,
-    Exact,
-    Bytes,
-    Precision,
-    Tail,
-    Seed,
-    Layout,
-    NonScaling,
-    NoCreate,
-    Items,
-    Ex,
-    Px,
-    ExAt,
-    PxAt,
-    Limit,
-    All,
-    DryRun,
-    Window,
-    Manual,
-    Volatile,
-    Slices,
-    Refresh,
-    Last,
-    Slice,
+macro_rules! options {
+    ($($option:ident $word:literal,)*) => {
+        /// An option a command takes.
+        #[derive(Clone, Copy, PartialEq)]
+        pub enum Opt {
+            $($option,)*
+        }
+
+        impl Opt {
+            fn word(self) -> &'static str {
+                match self {
+                    $(Opt::$option => $word,)*
+                }
+            }
+        }
+    };
+}
+
+options! {
+    Capacity "CAPACITY",
+    Error "ERROR",
+    Expansion "EXPANSION",
+    Exact "EXACT",
+    Bytes "BYTES",
+    Precision "PRECISION",
+    Tail "TAIL",
+    Seed "SEED",
+    Layout "LAYOUT",
+    NonScaling "NONSCALING",
+    NoCreate "NOCREATE",
+    Items "ITEMS",
+    Ex "EX",
+    Px "PX",
+    ExAt "EXAT",
+    PxAt "PXAT",
+    Limit "LIMIT",
+    All "ALL",
+    DryRun "DRYRUN",
+    Window "WINDOW",
+    Manual "MANUAL",
+    Volatile "VOLATILE",
+    Slices "SLICES",
+    Refresh "REFRESH",
+    Last "LAST",
+    Slice "SLICE",
 }
 
 /// The time to live of a key that a command creates.
@@ -175,37 +191,6 @@ pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
 }
 
 impl Opt {
-    fn word(self) -> &'static str {
-        match self {
-            Opt::Capacity => "CAPACITY",
-            Opt::Error => "ERROR",
-            Opt::Expansion => "EXPANSION",
-            Opt::Exact => "EXACT",
-            Opt::Bytes => "BYTES",
-            Opt::Precision => "PRECISION",
-            Opt::Tail => "TAIL",
-            Opt::Seed => "SEED",
-            Opt::Layout => "LAYOUT",
-            Opt::NonScaling => "NONSCALING",
-            Opt::NoCreate => "NOCREATE",
-            Opt::Items => "ITEMS",
-            Opt::Ex => "EX",
-            Opt::Px => "PX",
-            Opt::ExAt => "EXAT",
-            Opt::PxAt => "PXAT",
-            Opt::Limit => "LIMIT",
-            Opt::All => "ALL",
-            Opt::DryRun => "DRYRUN",
-            Opt::Window => "WINDOW",
-            Opt::Manual => "MANUAL",
-            Opt::Volatile => "VOLATILE",
-            Opt::Slices => "SLICES",
-            Opt::Refresh => "REFRESH",
-            Opt::Last => "LAST",
-            Opt::Slice => "SLICE",
-        }
-    }
-
     fn takes_value(self) -> bool {
         use Opt::{All, DryRun, Items, Last, Manual, NoCreate, NonScaling, Refresh, Volatile};
         !matches!(self, NonScaling | NoCreate | Items | All | DryRun | Manual | Volatile | Refresh | Last)

@@ -2,11 +2,11 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number that only grows.
+/// How often something has happened, or how much there is of it now. Several threads change it.
 pub struct Metric(AtomicU64);
 
 impl Metric {
-    const fn new() -> Self {
+    pub const fn new() -> Self {
         Metric(AtomicU64::new(0))
     }
 
@@ -20,37 +20,19 @@ impl Metric {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// The count so far.
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
-
-/// A sum of what exists now. Several threads add and take away.
-pub struct Gauge(AtomicU64);
-
-impl Gauge {
-    pub const fn new() -> Self {
-        Gauge(AtomicU64::new(0))
-    }
-
-    pub fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
     /// Subtracts what was added before.
     pub fn sub(&self, less: u64) {
         self.0.fetch_sub(less, Ordering::Relaxed);
     }
 
-    /// Replaces a part of the sum.
+    /// Replaces a part of what there is now.
     pub fn replace(&self, before: u64, after: u64) {
         if before != after {
             self.add(after.wrapping_sub(before));
         }
     }
 
-    /// The present sum.
+    /// The number now.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

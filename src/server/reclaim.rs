@@ -12,7 +12,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::thread::ThreadId;
 
 use super::ffi::guard;
-use super::metrics::Gauge;
+use super::metrics::Metric;
 use super::{facts, pages};
 
 /// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
@@ -41,9 +41,9 @@ impl Drop for Garbage {
 }
 
 /// The number of values that wait to be freed.
-pub static WAITING: Gauge = Gauge::new();
+pub static WAITING: Metric = Metric::new();
 /// The bytes of the values that wait to be freed.
-pub static WAITING_BYTES: Gauge = Gauge::new();
+pub static WAITING_BYTES: Metric = Metric::new();
 
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static RECLAIMER: OnceLock<Option<(u32, Sender<Garbage>)>> = OnceLock::new();

@@ -1,7 +1,7 @@
 //! Records of values before a change in place, so that the [`totals`](super::totals) stay right.
 
 use super::family::Family;
-use super::totals::{ValueShare, add_items};
+use super::totals::{ITEMS, ValueShare};
 
 /// The contents of a value before a command that changes it in place.
 #[must_use]
@@ -35,7 +35,7 @@ impl Before {
     #[inline(always)]
     pub fn added<T: Family>(self, value: &T, new: u64) {
         match self {
-            Before::InPlace if T::COUNTS_ITEMS && new > 0 => add_items(new),
+            Before::InPlace if T::COUNTS_ITEMS && new > 0 => ITEMS.add(new),
             Before::InPlace => {}
             Before::Share(before) => becomes(&before, value),
             Before::New(before) => before.count_events(&value.share()),

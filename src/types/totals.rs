@@ -3,7 +3,7 @@
 //! [`KeyEntry`](super::entry::KeyEntry) adds what a value holds when it comes, and takes it away when it goes. A command that
 //! changes a value in place notes it before and after, see [`Before`](super::before::Before).
 
-use crate::server::metrics::{CONVERSIONS, GROWTHS, Gauge};
+use crate::server::metrics::{CONVERSIONS, GROWTHS, Metric};
 use crate::server::reclaim;
 
 /// A kind of value: its family and its layout.
@@ -30,15 +30,19 @@ const KINDS: usize = ValueKind::ArrivingCounter as usize + 1;
 
 /// Sums over the values of a kind.
 struct Total {
-    keys: Gauge,
-    bytes: Gauge,
+    keys: Metric,
+    bytes: Metric,
 }
 
-static TOTALS: [Total; KINDS] = [const { Total { keys: Gauge::new(), bytes: Gauge::new() } }; KINDS];
-static ITEMS: Gauge = Gauge::new();
-static CAPACITY: Gauge = Gauge::new();
-static SUB_FILTERS: Gauge = Gauge::new();
-static GROWN: Gauge = Gauge::new();
+static TOTALS: [Total; KINDS] = [const { Total { keys: Metric::new(), bytes: Metric::new() } }; KINDS];
+/// The number of items in all complete filters.
+pub static ITEMS: Metric = Metric::new();
+/// The number of items that all complete filters are sized for.
+pub static CAPACITY: Metric = Metric::new();
+/// The number of sub-filters of all complete filters.
+pub static SUB_FILTERS: Metric = Metric::new();
+/// The number of filters with more than one sub-filter, without windowed ones.
+pub static GROWN: Metric = Metric::new();
 
 /// The number of values of these kinds.
 pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
@@ -48,31 +52,6 @@ pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
 /// Bytes of the values of these kinds. Of those that arrive, bytes that have arrived.
 pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
-}
-
-/// The number of items in all complete filters.
-pub fn items() -> u64 {
-    ITEMS.get()
-}
-
-/// Adds items to the sum of complete filters.
-pub fn add_items(new: u64) {
-    ITEMS.add(new);
-}
-
-/// The number of items that all complete filters are sized for.
-pub fn capacity() -> u64 {
-    CAPACITY.get()
-}
-
-/// The number of sub-filters of all complete filters.
-pub fn sub_filters() -> u64 {
-    SUB_FILTERS.get()
-}
-
-/// The number of filters with more than one sub-filter, without windowed ones.
-pub fn grown() -> u64 {
-    GROWN.get()
 }
 
 /// A value's share of the sums. Items, capacity and sub-filters are those of complete filters, and 0 of all else.
@@ -106,17 +85,17 @@ impl ValueShare {
     /// Adds the value to the sums.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
-        self.change(Gauge::add);
+        self.change(Metric::add);
     }
 
     /// Subtracts the value from the sums.
     pub fn leave(&self) {
-        self.change(Gauge::sub);
+        self.change(Metric::sub);
     }
 
     /// Applies `change` to every sum that the value is part of.
     #[inline(always)]
-    fn change(&self, change: impl Fn(&Gauge, u64)) {
+    fn change(&self, change: impl Fn(&Metric, u64)) {
         let total = &TOTALS[self.kind as usize];
         change(&total.keys, 1);
         change(&total.bytes, self.bytes);
