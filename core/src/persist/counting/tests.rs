@@ -151,3 +151,27 @@ fn a_second_version_of_counters_is_theirs_alone() {
     assert_eq!(of_filter[0], 0xf1);
     assert!(HeaderReader::new(&of_filter, HeaderKind::Filter).is_ok());
 }
+
+/// Those that had to change for such a version.
+#[test]
+fn the_recipe_of_a_stored_field_names_every_file() {
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+    let page = std::fs::read_to_string(format!("{root}/CONTRIBUTING.md")).unwrap();
+    let recipe = page.split("\n### ").find(|section| section.starts_with("A stored field\n")).unwrap();
+    for (folder, file) in [
+        ("core/src/persist", "core/src/persist/codec.rs"),
+        ("core/src/persist", "counting.rs"),
+        ("core/src/counting", "core/src/counting/form.rs"),
+        ("core/src/persist/counting", "core/src/persist/counting/tests.rs"),
+        ("core/src/persist/counting/tests", "windowed.rs"),
+        ("core/tests", "core/tests/windowed_counters.rs"),
+        ("core/tests", "core/tests/headers.rs"),
+        ("core/tests", "core/tests/digests.rs"),
+        ("core/tests", "core/tests/golden.rs"),
+        ("docs", "docs/persistence.md"),
+    ] {
+        let name = file.rsplit('/').next().unwrap();
+        assert!(recipe.contains(&format!("`{file}`")), "{file}");
+        assert!(std::fs::exists(format!("{root}/{folder}/{name}")).unwrap(), "{folder}/{name}");
+    }
+}
