@@ -6,7 +6,6 @@ pub mod facts;
 pub mod ffi;
 pub mod metrics;
 pub mod pages;
-pub mod rdb;
 pub mod reclaim;
 pub mod resident;
 pub mod version;

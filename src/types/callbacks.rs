@@ -16,12 +16,12 @@ use rollcall_core::unstable::persist::{Loading, dump_loading};
 use super::entry::{KeyEntry, entry, entry_mut};
 use super::family::{Family, State, Stores};
 use super::names::Verb;
+use super::rdb::{Rdb, Unreadable};
 use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, LogLevel, OK, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REFUSED, MEMORY_REFUSED};
-use crate::server::rdb::{Rdb, Unreadable};
 use crate::server::{reclaim, resident};
 
 /// Registers a data type. An error, its name, if the server refuses because that is taken.

@@ -6,4 +6,5 @@ pub mod data_type;
 pub mod entry;
 pub mod family;
 pub mod names;
+pub mod rdb;
 pub mod totals;

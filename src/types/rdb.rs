@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use redis_module::raw;
 
-use super::api::api;
-use super::ffi::{self, LogLevel, RedisModuleCtx};
+use crate::server::api::api;
+use crate::server::ffi::{self, LogLevel, RedisModuleCtx};
 
 /// The error of a value that ends too early or cannot be read. Without the module's option `HANDLE_IO_ERRORS` the
 /// server would end instead.
