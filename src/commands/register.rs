@@ -196,7 +196,7 @@ fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *
         };
         listed.push(raw::RedisModuleCommandArg {
             name: argument.name.as_ptr(),
-            type_: argument.kind.raw(),
+            type_: argument.kind as raw::RedisModuleCommandArgType,
             key_spec_index: key_spec,
             token: argument.token.map_or(null(), CStr::as_ptr),
             summary: null(),

@@ -10,13 +10,12 @@ use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::rdb::{Sink, Source};
 use rollcall_core::unstable::persist::{Loading, dump_loading};
 
 use super::entry::{KeyEntry, entry, entry_mut};
 use super::family::{Family, State, Stores};
 use super::names::Verb;
-use super::rdb::{Rdb, Unreadable};
+use super::rdb::Rdb;
 use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
@@ -56,39 +55,6 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     };
     data_type.set_handle(handle);
     if handle.is_null() { Err(data_type.name) } else { Ok(()) }
-}
-
-impl Sink for Rdb {
-    fn unsigned(&mut self, value: u64) {
-        self.save_unsigned(value);
-    }
-
-    fn double(&mut self, value: f64) {
-        self.save_double(value);
-    }
-
-    fn string(&mut self, bytes: &[u8]) {
-        self.save_string(bytes);
-    }
-}
-
-/// The error of a field that the server could not read.
-fn unreadable(field: &'static str) -> impl FnOnce(Unreadable) -> Error {
-    move |Unreadable| Error::corrupt(field, "more bytes", "the end or unreadable ones")
-}
-
-impl Source for Rdb {
-    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
-        self.load_unsigned().map_err(unreadable(field))
-    }
-
-    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
-        self.load_double().map_err(unreadable(field))
-    }
-
-    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        read(self.load_string().map_err(unreadable(field))?.bytes())
-    }
 }
 
 /// Makes the save that `io` belongs to fail: after a panic the value is cut off, and no file may have it.

@@ -1,17 +1,14 @@
-//! The primitives of RDB values, as the server reads and writes them.
+//! RDB values, as the server reads and writes them.
 
 use std::ffi::c_char;
 use std::ptr::NonNull;
 
 use redis_module::raw;
+use rollcall_core::error::Error;
+use rollcall_core::unstable::persist::rdb::{Sink, Source};
 
 use crate::server::api::api;
 use crate::server::ffi::{self, LogLevel, RedisModuleCtx};
-
-/// The error of a value that ends too early or cannot be read. Without the module's option `HANDLE_IO_ERRORS` the
-/// server would end instead.
-#[derive(Debug)]
-pub struct Unreadable;
 
 /// A value being saved or loaded.
 pub struct Rdb(*mut raw::RedisModuleIO);
@@ -41,56 +38,66 @@ impl Rdb {
         unsafe { ffi::log_to(self.ctx(), level, message) };
     }
 
-    pub fn save_unsigned(&mut self, value: u64) {
+    /// Fails where the server could not read the field.
+    fn check(&self, field: &'static str) -> Result<(), Error> {
+        // SAFETY: `io` is live.
+        if unsafe { api!(RedisModule_IsIOError(self.0)) } == 0 { Ok(()) } else { Err(unreadable(field)) }
+    }
+}
+
+/// The error of a value that ends too early or cannot be read. Without the module's option `HANDLE_IO_ERRORS` the server would end instead.
+fn unreadable(field: &'static str) -> Error {
+    Error::corrupt(field, "more bytes", "the end or unreadable ones")
+}
+
+impl Sink for Rdb {
+    fn unsigned(&mut self, value: u64) {
         // SAFETY: `io` is live.
         unsafe { api!(RedisModule_SaveUnsigned(self.0, value)) };
     }
 
-    pub fn save_double(&mut self, value: f64) {
+    fn double(&mut self, value: f64) {
         // SAFETY: `io` is live.
         unsafe { api!(RedisModule_SaveDouble(self.0, value)) };
     }
 
-    pub fn save_string(&mut self, bytes: &[u8]) {
+    fn string(&mut self, bytes: &[u8]) {
         // SAFETY: `io` is live; the server copies or writes the bytes before it returns.
         unsafe { api!(RedisModule_SaveStringBuffer(self.0, bytes.as_ptr().cast::<c_char>(), bytes.len())) };
     }
+}
 
-    pub fn load_unsigned(&mut self) -> Result<u64, Unreadable> {
+impl Source for Rdb {
+    fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
         // SAFETY: `io` is live.
         let value = unsafe { api!(RedisModule_LoadUnsigned(self.0)) };
-        self.check().map(|()| value)
+        self.check(field).map(|()| value)
     }
 
-    pub fn load_double(&mut self) -> Result<f64, Unreadable> {
+    fn double(&mut self, field: &'static str) -> Result<f64, Error> {
         // SAFETY: `io` is live.
         let value = unsafe { api!(RedisModule_LoadDouble(self.0)) };
-        self.check().map(|()| value)
+        self.check(field).map(|()| value)
     }
 
-    pub fn load_string(&mut self) -> Result<RdbString, Unreadable> {
+    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
         let mut len = 0;
         // SAFETY: `io` is live.
         let start = unsafe { api!(RedisModule_LoadStringBuffer(self.0, &mut len)) };
         let string = NonNull::new(start).map(|start| RdbString { start, len });
-        self.check()?;
-        string.ok_or(Unreadable)
-    }
-
-    fn check(&self) -> Result<(), Unreadable> {
-        // SAFETY: `io` is live.
-        if unsafe { api!(RedisModule_IsIOError(self.0)) } == 0 { Ok(()) } else { Err(Unreadable) }
+        self.check(field)?;
+        read(string.ok_or_else(|| unreadable(field))?.bytes())
     }
 }
 
 /// A loaded string, in the server's memory.
-pub struct RdbString {
+struct RdbString {
     start: NonNull<c_char>,
     len: usize,
 }
 
 impl RdbString {
-    pub fn bytes(&self) -> &[u8] {
+    fn bytes(&self) -> &[u8] {
         // SAFETY: the server gave `len` bytes, ours until freed.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.len) }
     }

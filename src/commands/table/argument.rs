@@ -15,17 +15,19 @@ pub struct Argument {
     pub choices: &'static [Argument],
 }
 
+/// Its kind, as the server numbers them.
 #[derive(Clone, Copy, PartialEq)]
+#[repr(u32)]
 pub enum ArgumentKind {
-    Key,
-    String,
-    Integer,
-    Double,
-    UnixTime,
-    Token,
-    OneOf,
+    Key = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
+    String = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
+    Integer = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
+    Double = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
+    UnixTime = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
+    Token = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
+    OneOf = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
     /// All that is listed, in this order.
-    Block,
+    Block = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
 }
 
 pub(super) const fn argument(name: &'static CStr, kind: ArgumentKind) -> Argument {
@@ -140,18 +142,3 @@ pub(super) const TO: Argument = Argument {
 pub(super) const LIMIT: Argument = Argument { token: Some(c"LIMIT"), ..argument(c"limit", ArgumentKind::Integer) };
 pub(super) const ALL: Argument = flag(c"ALL", c"all");
 pub(super) const DRYRUN: Argument = flag(c"DRYRUN", c"dryrun");
-
-impl ArgumentKind {
-    pub fn raw(self) -> raw::RedisModuleCommandArgType {
-        match self {
-            ArgumentKind::Key => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_KEY,
-            ArgumentKind::String => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_STRING,
-            ArgumentKind::Integer => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_INTEGER,
-            ArgumentKind::Double => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_DOUBLE,
-            ArgumentKind::UnixTime => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
-            ArgumentKind::Token => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
-            ArgumentKind::OneOf => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-            ArgumentKind::Block => raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
-        }
-    }
-}
