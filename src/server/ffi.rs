@@ -59,7 +59,7 @@ pub fn log_anywhere(level: LogLevel, message: &str) {
 ///
 /// # Safety
 /// `ctx` is live, or null.
-pub(super) unsafe fn log_to(ctx: *mut RedisModuleCtx, level: LogLevel, message: &str) {
+pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: LogLevel, message: &str) {
     let message = c_text(message);
     // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. Without the function
     // nothing can be told, not even that it is missing.
