@@ -9,7 +9,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
 use rollcall_core::window::{ClockSource, Merging, Move, Time};
 
-use super::effects::{Added, Creation, announce_added, announce_expiry, announce_move};
+use super::effects::{Added, Creating, announce_added, announce_expiry, announce_move};
 use super::expiry;
 use super::keyspace::{create, create_expiring, open, open_merge, refusal_of, replace, value_mut, values};
 use crate::args::Options;
@@ -25,7 +25,7 @@ use crate::types::names::{Prefix, Verb};
 
 /// What the commands of a family that change keys differ in.
 pub(super) trait Changing: Family + Windowed {
-    type Creation: Creation<Self>;
+    type Creation: Creating<Self>;
     /// Whose commands move a value on. Of filters only those of lines have windows.
     const MOVED_BY: Prefix;
     /// How often windows have moved on.

@@ -14,7 +14,7 @@ pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
 }
 
 /// The parameters of a value of family `T` that a command creates.
-pub(super) trait Creation<T: Family> {
+pub(super) trait Creating<T: Family> {
     /// The value.
     ///
     /// # Errors
@@ -86,7 +86,7 @@ pub(super) struct Added<'a, C> {
 }
 
 /// Replicates the effect of adding items, and sends its events. A created key is sent with every parameter.
-pub(super) fn announce_added<T: Family, C: Creation<T>>(ctx: Ctx, added: Added<'_, C>) {
+pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'_, C>) {
     let Added { prefix, key, created, whole, some, items } = added;
     let events = T::prefix_of_events();
     let mut arguments = vec![ArgOrOwned::Arg(key.name())];

@@ -68,7 +68,7 @@ impl Creation {
     }
 }
 
-impl effects::Creation<Counter> for Creation {
+impl effects::Creating<Counter> for Creation {
     fn build(&self, _limit: &ServerLimit) -> Result<Counter, Refusal> {
         let counter = Counter::with_layout(self.params, self.layout()?).map_err(refusal_of::<Counter>)?;
         match self.window {

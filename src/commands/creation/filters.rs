@@ -151,7 +151,7 @@ impl Creation {
     }
 }
 
-impl effects::Creation<BloomFilter> for Creation {
+impl effects::Creating<BloomFilter> for Creation {
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Refusal> {
         let built = match (self.sliding, self.layout, self.noted_growth) {
             (Some((sliding, slice)), ..) => BloomFilter::windowed(self.params, sliding, slice, limit),
