@@ -7,7 +7,7 @@ use crate::counting::estimate::Estimated;
 use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::{Adding, Held};
-use crate::counting::layout::{Layout, Slot};
+use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Plan, Representation};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
@@ -16,9 +16,6 @@ use crate::heap::{Mover, OnHeap};
 use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
 use crate::window::{Time, Touch};
-
-/// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
-const BATCH: usize = 32;
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
@@ -187,8 +184,8 @@ impl Counter {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
             return members.len() as u64;
         }
-        // Estimates are finite and far below 2^53.
-        libm::round(self.estimate()) as u64
+        // Estimates are finite, at least a half or 0, and far below 2^52: this is what rounds them.
+        (self.estimate() + 0.5) as u64
     }
 
     /// Number of distinct members, not rounded: the most likely one, but at least one more than the last exact count.
@@ -400,23 +397,10 @@ fn add_to<'a, T: SlotTag>(
     let layout = bitmap.layout();
     let Slots::Dense(cells) = bitmap.slots_mut() else { return Ok(()) };
     let mut has_new = false;
-    let mut block = [Slot { index: 0, segment: 0 }; BATCH];
-    loop {
-        let mut len = 0;
-        for (slot, item) in block.iter_mut().zip(items.by_ref()) {
-            *slot = layout.slot_of(hash64(item, seed));
-            cells.prefetch(*slot);
-            len += 1;
-        }
-        for &slot in &block[..len] {
-            let touch = cells.mark(slot, T::newest(ages), ages);
-            has_new |= touch == Touch::New;
-            added(touch);
-        }
-        if len < BATCH {
-            break;
-        }
-    }
+    cells.mark_all(layout, items.map(|item| hash64(item, seed)), ages, |touch| {
+        has_new |= touch == Touch::New;
+        added(touch);
+    });
     if has_new {
         bitmap.forget_estimate();
     }

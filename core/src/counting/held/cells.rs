@@ -16,6 +16,9 @@ use crate::error::Error;
 use crate::heap::Mover;
 use crate::window::Touch;
 
+/// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
+const BATCH: usize = 32;
+
 /// Words of 64 slots that are looked at together: their cells, 8 KiB at most, stay in the nearest cache.
 const BLOCK_WORDS: usize = 128;
 
@@ -50,8 +53,8 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
     /// Marks a cell with a tag, if that is younger than the one it has.
     fn mark(&mut self, slot: Slot, tag: T, ages: T::Ages) -> Touch;
 
-    /// Asks for the cell of a slot, ahead of its use.
-    fn prefetch(&self, slot: Slot);
+    /// Marks the cells of hashes with the newest tag, in order.
+    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: T::Ages, marked: impl FnMut(Touch));
 
     /// How many cells of each segment are not free.
     fn counts(&self) -> &SegmentCounts;
@@ -80,6 +83,31 @@ pub(crate) struct TagCells {
     has_halves: bool,
     /// How many cells of each segment are not free. In a box, so that bitmaps that are sparse stay small.
     counts: Box<SegmentCounts>,
+}
+
+/// [`Cells::mark_all`] a block at a time, whose reads of memory overlap.
+#[inline(always)]
+pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
+    cells: &mut C,
+    layout: Layout,
+    mut hashes: impl Iterator<Item = u64>,
+    ages: T::Ages,
+    prefetch: impl Fn(&C, Slot),
+    mut marked: impl FnMut(Touch),
+) {
+    let mut block = [Slot { index: 0, segment: 0 }; BATCH];
+    loop {
+        let mut len = 0;
+        for (slot, hash) in block.iter_mut().zip(hashes.by_ref()) {
+            *slot = layout.slot_of(hash);
+            prefetch(cells, *slot);
+            len += 1;
+        }
+        block[..len].iter().for_each(|&slot| marked(cells.mark(slot, T::newest(ages), ages)));
+        if len < BATCH {
+            return;
+        }
+    }
 }
 
 /// Zeroed bytes.
@@ -147,9 +175,12 @@ impl Cells<u8> for TagCells {
         Touch::Renewed
     }
 
-    #[inline]
-    fn prefetch(&self, slot: Slot) {
-        prefetch_index::prefetch_index(&self.bytes, slot.index as usize >> u32::from(self.has_halves));
+    #[inline(always)]
+    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: Ages, marked: impl FnMut(Touch)) {
+        let prefetch = |cells: &Self, slot: Slot| {
+            prefetch_index::prefetch_index(&cells.bytes, slot.index as usize >> u32::from(cells.has_halves));
+        };
+        mark_blocks(self, layout, hashes, ages, prefetch, marked);
     }
 
     fn counts(&self) -> &SegmentCounts {

@@ -3,11 +3,14 @@
 use std::alloc::Layout as Memory;
 
 use crate::bits;
-use crate::counting::held::cells::Cells;
+use crate::counting::held::cells::{Cells, mark_blocks};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::window::Touch;
+
+/// Words of a bitmap that the nearest caches hold. Its items are not waited for, so that they are marked one by one.
+const NEAR_WORDS: usize = (32 << 10) / size_of::<u64>();
 
 /// A bit for each slot.
 #[derive(Debug)]
@@ -74,9 +77,25 @@ impl Cells<()> for Words {
         Touch::New
     }
 
-    #[inline]
-    fn prefetch(&self, slot: Slot) {
-        bits::prefetch(&self.words, slot.index as usize);
+    #[inline(always)]
+    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, (): (), mut marked: impl FnMut(Touch)) {
+        if self.words.len() > NEAR_WORDS {
+            let prefetch = |cells: &Self, slot: Slot| bits::prefetch(&cells.words, slot.index as usize);
+            return mark_blocks(self, layout, hashes, (), prefetch, marked);
+        }
+        let mut new_in_main = 0;
+        for hash in hashes {
+            let Slot { index, segment } = layout.slot_of(hash);
+            let is_new = bits::set(&mut self.words, index as usize);
+            // Of most layouts most hashes fall in main, whose sum stays in a register.
+            if segment == 0 {
+                new_in_main += u64::from(is_new);
+            } else {
+                self.counts.add(segment, u64::from(is_new));
+            }
+            marked(if is_new { Touch::New } else { Touch::Same });
+        }
+        self.counts.add(0, new_in_main);
     }
 
     fn counts(&self) -> &SegmentCounts {
