@@ -16,22 +16,27 @@ use rollcall_core::size_limit::SizeLimit;
 /// checks its limits once an item. So a `ServerLimit` must not outlive its command.
 pub struct ServerLimit<'a> {
     ctx: Option<Ctx<'a>>,
-    exempt: OnceCell<bool>,
+    bounds: OnceCell<Bounds>,
+}
+
+struct Bounds {
+    /// The most bytes of a value.
+    key_bytes: u64,
     /// Bytes that `maxmemory` leaves, less those allowed since; `None` when `maxmemory` is not set.
-    left: OnceCell<Option<Cell<u64>>>,
+    left: Option<Cell<u64>>,
 }
 
 impl<'a> ServerLimit<'a> {
     /// The limits of the running command. A command that a primary or the AOF has accepted before has none.
     pub fn new(ctx: Ctx<'a>) -> Self {
-        ServerLimit { ctx: Some(ctx), exempt: OnceCell::new(), left: OnceCell::new() }
+        ServerLimit { ctx: Some(ctx), bounds: OnceCell::new() }
     }
 
     /// The limits of a RESTORE by a client; `None` while an RDB file or a full sync is loaded, and on replicas. `flags`
     /// are the server's.
     pub fn for_restore(flags: u32) -> Option<Self> {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-        (flags & exempt == 0).then_some(ServerLimit { ctx: None, exempt: OnceCell::new(), left: OnceCell::new() })
+        (flags & exempt == 0).then_some(ServerLimit { ctx: None, bounds: OnceCell::new() })
     }
 
     /// As [`SizeLimit::check`], with the bytes that the allocator will set aside for `more_bytes`.
@@ -39,7 +44,7 @@ impl<'a> ServerLimit<'a> {
     /// # Errors
     /// As there.
     pub fn check_rounded(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
-        if self.is_exempt() {
+        if self.ctx.is_some_and(must_obey) {
             return Ok(());
         }
         let checked = self.within_limits(held_bytes, more_bytes, rounded_bytes);
@@ -51,19 +56,19 @@ impl<'a> ServerLimit<'a> {
         checked
     }
 
-    fn is_exempt(&self) -> bool {
-        *self.exempt.get_or_init(|| self.ctx.is_some_and(must_obey))
-    }
-
     /// Checks the size of a value against `max-key-bytes`, and what it takes on top, as the allocator rounds it up, against
     /// what `maxmemory` leaves. The first is compared with what `INFO key SIZE` says, so that it can be planned.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
-        let limit_bytes = config::max_key_bytes();
+        let bounds = self.bounds.get_or_init(|| {
+            let left = maxmemory_left();
+            Bounds { key_bytes: config::max_key_bytes(left.is_some()), left: left.map(Cell::new) }
+        });
+        let limit_bytes = bounds.key_bytes;
         if needed_bytes > limit_bytes {
             return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value });
         }
-        let Some(left) = self.left.get_or_init(|| maxmemory_left().map(Cell::new)) else { return Ok(()) };
+        let Some(left) = &bounds.left else { return Ok(()) };
         if rounded_bytes > left.get() {
             // Values that were deleted and are still being freed count as used memory.
             reclaim::wait();

@@ -200,7 +200,8 @@ impl Opt {
 /// Reads options for a value called `noun` from argument `start` on; `allowed` are those that the command takes.
 pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, Refusal> {
     let mut options = Options::default();
-    let mut seen: Vec<Opt> = Vec::with_capacity(allowed.len());
+    // A bit for each.
+    let mut seen = 0u32;
     let mut out_of_range = None;
     let mut at = start;
     while at < args.len() {
@@ -208,10 +209,11 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         let Some(&option) = allowed.iter().find(|option| given.eq_ignore_ascii_case(option.word().as_bytes())) else {
             return Err(unknown_option(given, allowed));
         };
-        if seen.contains(&option) {
+        let bit = 1 << option as u32;
+        if seen & bit != 0 {
             return Err(Refusal::Argument(format!("option {} is given twice", option.word())));
         }
-        seen.push(option);
+        seen |= bit;
         at += 1;
         if option == Opt::Items {
             if at == args.len() {

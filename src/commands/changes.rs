@@ -17,7 +17,7 @@ use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
 use crate::reply;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx, Key, Mode};
+use crate::server::ffi::{Args, Closed, Ctx, Key, Mode};
 use crate::server::metrics::Metric;
 use crate::types::before::Before;
 use crate::types::family::Family;
@@ -230,7 +230,7 @@ pub(super) fn admit<T: Changing>(
         // The items that came in or were renewed, as if these alone had been added.
         let changed = |told: &Admission| *told == Admission::Admitted || renews && *told == Admission::Known;
         let some = items.iter().zip(&told).filter(|(_, told)| changed(told));
-        let some = some.map(|(item, _)| ArgOrOwned::Arg(item)).collect();
+        let some = some.map(|(item, _)| item).collect();
         announce_added::<T, _>(ctx, Added { prefix, key, created, whole: None, some, items: Args::none() });
     }
     announce_expiry(ctx, key, expiry);

@@ -1,20 +1,40 @@
 //! What a command did, for replicas, the AOF and subscribers.
 
+use std::cell::RefCell;
+use std::iter::once;
+use std::mem::ManuallyDrop;
+use std::thread::LocalKey;
+
 use rollcall_core::window::Move;
 
 use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
-use crate::server::ffi::{ArgOrOwned, Args, Closed, Ctx};
+use crate::server::ffi::{Arg, Args, Closed, Ctx, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
 /// A word of a replicated command.
-pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> ArgOrOwned<'static> {
-    ArgOrOwned::Owned(ctx.string(text.as_ref()))
+pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> OwnedString {
+    ctx.string(text.as_ref())
+}
+
+/// The last creation, and its words as options of `INSERT`: most creations are like the one before. Never freed, since a
+/// thread ends when the server does.
+pub(super) type LastWords<C> = ManuallyDrop<RefCell<Option<(C, Vec<OwnedString>)>>>;
+
+/// For statics.
+pub(super) const fn no_words<C>() -> LastWords<C> {
+    ManuallyDrop::new(RefCell::new(None))
 }
 
 /// The parameters of a value of family `T` that a command creates.
-pub(super) trait Creating<T: Family> {
+pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
+    /// Where the last words are kept.
+    fn last_words() -> &'static LocalKey<LastWords<Self>>;
+
+    /// The same that never expires: the expiry is sent apart.
+    fn without_expiry(&self) -> Self;
+
     /// The value.
     ///
     /// # Errors
@@ -31,27 +51,37 @@ pub(super) trait Creating<T: Family> {
     fn size(&self) -> (Option<f64>, u64);
 
     /// All others, as options that `RESERVE` and `INSERT` share.
-    fn options(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>>;
+    fn options(&self, ctx: Ctx) -> Vec<OwnedString>;
 
-    /// All parameters, as options of `INSERT`.
-    fn insert_words(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
-        let (error_rate, capacity) = self.size();
-        let mut words = vec![word(ctx, "CAPACITY"), word(ctx, capacity.to_string())];
-        if let Some(error_rate) = error_rate {
-            words.extend([word(ctx, "ERROR"), word(ctx, format!("{error_rate:?}"))]);
-        }
-        words.extend(self.options(ctx));
-        words
+    /// Calls `with` with all parameters, as options of `INSERT`: `CAPACITY`, then `ERROR` where that is a part of the size.
+    /// The last is `ITEMS`.
+    fn with_words(&self, ctx: Ctx, with: impl FnOnce(&[OwnedString])) {
+        let creation = self.without_expiry();
+        Self::last_words().with(|last| {
+            let mut last = last.borrow_mut();
+            if last.as_ref().is_none_or(|(like, _)| *like != creation) {
+                let (error_rate, capacity) = self.size();
+                let mut words = vec![word(ctx, "CAPACITY"), word(ctx, capacity.to_string())];
+                if let Some(error_rate) = error_rate {
+                    words.extend([word(ctx, "ERROR"), word(ctx, format!("{error_rate:?}"))]);
+                }
+                words.extend(self.options(ctx));
+                words.push(word(ctx, "ITEMS"));
+                *last = Some((creation, words));
+            }
+            with(last.as_ref().map_or(&[], |(_, words)| words));
+        });
     }
 
     /// Replicates the creation of an empty key, and sends its event.
     fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
-        let (error_rate, capacity) = self.size();
-        let mut arguments = vec![ArgOrOwned::Arg(key.name())];
-        arguments.extend(error_rate.map(|error_rate| word(ctx, format!("{error_rate:?}"))));
-        arguments.push(word(ctx, capacity.to_string()));
-        arguments.extend(self.options(ctx));
-        ctx.replicate(self.prefix().name(Verb::Reserve).text(), &arguments, Args::none());
+        self.with_words(ctx, |words| {
+            // The size comes first, without its names, and no items follow.
+            let (size, options): (&[usize], _) = if self.size().0.is_some() { (&[3, 1], 4) } else { (&[1], 2) };
+            let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
+            let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
+            ctx.replicate(self.prefix().name(Verb::Reserve).text(), &arguments, Args::none());
+        });
         ctx.changed(key, T::prefix_of_events().event(Verb::Reserve));
         announce_expiry(ctx, key, self.expiry());
     }
@@ -64,11 +94,10 @@ pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Mov
         Move::Advance(slice) => (slice, false),
         Move::Rebase(slice) => (slice, true),
     };
-    let mut arguments = vec![ArgOrOwned::Arg(key.name()), word(ctx, slice.to_string())];
-    if rebases {
-        arguments.push(word(ctx, "REBASE"));
-    }
-    ctx.replicate(prefix.name(Verb::Advance).text(), &arguments, Args::none());
+    let words = [word(ctx, slice.to_string()), word(ctx, "REBASE")];
+    let arguments = [key.name(), words[0].as_arg(), words[1].as_arg()];
+    let arguments = if rebases { &arguments } else { &arguments[..2] };
+    ctx.replicate(prefix.name(Verb::Advance).text(), arguments, Args::none());
 }
 
 /// Items that a command has added to a key.
@@ -81,7 +110,7 @@ pub(super) struct Added<'a, C> {
     /// The running command and all of its arguments, if it may be sent as it came.
     pub(super) whole: Option<(Verb, Args<'a>)>,
     /// Otherwise the items, as if these alone had been added: some of a list, and all of another.
-    pub(super) some: Vec<ArgOrOwned<'a>>,
+    pub(super) some: Vec<Arg<'a>>,
     pub(super) items: Args<'a>,
 }
 
@@ -89,17 +118,17 @@ pub(super) struct Added<'a, C> {
 pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'_, C>) {
     let Added { prefix, key, created, whole, some, items } = added;
     let events = T::prefix_of_events();
-    let mut arguments = vec![ArgOrOwned::Arg(key.name())];
     if let Some(creation) = &created {
-        arguments.extend(creation.insert_words(ctx));
-        arguments.push(word(ctx, "ITEMS"));
-        arguments.extend(some);
-        ctx.replicate(prefix.name(Verb::Insert).text(), &arguments, items);
+        creation.with_words(ctx, |words| {
+            let words = words.iter().map(OwnedString::as_arg);
+            let arguments: Vec<Arg> = once(key.name()).chain(words).chain(some).collect();
+            ctx.replicate(prefix.name(Verb::Insert).text(), &arguments, items);
+        });
         ctx.changed(key, events.event(Verb::Reserve));
     } else if let Some((verb, command)) = whole {
         ctx.replicate_under(prefix.name(verb), command);
     } else {
-        arguments.extend(some);
+        let arguments: Vec<Arg> = once(key.name()).chain(some).collect();
         ctx.replicate(prefix.name(Verb::AddAll).text(), &arguments, items);
     }
     ctx.changed(key, events.event(Verb::Add));
@@ -109,7 +138,7 @@ pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'
 /// Replicates the expiry of a key that was created just now, and sends its event.
 pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
     if let Some(at) = expiry {
-        ctx.replicate(c"PEXPIREAT", &[ArgOrOwned::Arg(key.name()), word(ctx, at.to_string())], Args::none());
+        ctx.replicate(c"PEXPIREAT", &[key.name(), word(ctx, at.to_string()).as_arg()], Args::none());
         ctx.notify_generic(key, c"expire");
     }
 }

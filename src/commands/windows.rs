@@ -10,7 +10,7 @@ use super::keyspace::refusal_of;
 use crate::args::{self, Opt, Options};
 use crate::refusal::Refusal;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{ArgOrOwned, Ctx};
+use crate::server::ffi::{Ctx, OwnedString};
 use crate::types::family::Family;
 
 /// The options of a filter's window.
@@ -132,7 +132,7 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Refusal
 }
 
 /// The options that make the same window elsewhere, at the same slice.
-pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec<ArgOrOwned<'static>> {
+pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec<OwnedString> {
     let mut words = vec![word(ctx, "WINDOW"), word(ctx, window.seconds().to_string())];
     if window.clock_source() == ClockSource::Manual {
         words.push(word(ctx, "MANUAL"));
@@ -146,7 +146,7 @@ pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec
 }
 
 /// As [`words`], of any filter that forgets.
-pub(super) fn sliding_words(ctx: Ctx, sliding: &Sliding, slice: u64) -> Vec<ArgOrOwned<'static>> {
+pub(super) fn sliding_words(ctx: Ctx, sliding: &Sliding, slice: u64) -> Vec<OwnedString> {
     match &sliding.span {
         Span::Time(window) => words(ctx, window, sliding.refresh, slice),
         Span::Last { slices } => {
@@ -158,7 +158,7 @@ pub(super) fn sliding_words(ctx: Ctx, sliding: &Sliding, slice: u64) -> Vec<ArgO
     }
 }
 
-fn words_of_slices(ctx: Ctx, slices: u32, refresh: bool) -> Vec<ArgOrOwned<'static>> {
+fn words_of_slices(ctx: Ctx, slices: u32, refresh: bool) -> Vec<OwnedString> {
     let mut words = vec![word(ctx, "SLICES"), word(ctx, slices.to_string())];
     if refresh {
         words.push(word(ctx, "REFRESH"));

@@ -11,7 +11,6 @@ use rollcall_core::{bloom, counting};
 
 use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
 use crate::refusal::quoted;
-use crate::server::facts;
 use crate::server::ffi::RedisModuleString;
 
 /// The kind of an option's value: how it is parsed, and what the bits of its word mean.
@@ -278,10 +277,10 @@ const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
 /// limit of strings.
 const MAX_KEY_BYTES_OF_UNBOUNDED: u64 = 512 << 20;
 
-/// The largest size of a value, bytes.
-pub fn max_key_bytes() -> u64 {
+/// The largest size of a value, bytes. `has_maxmemory`: whether `maxmemory` is set.
+pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
     match MAX_KEY_BYTES.bits() {
-        0 if facts::has_maxmemory() => MAX_KEY_BYTES_OF_BOUNDED,
+        0 if has_maxmemory => MAX_KEY_BYTES_OF_BOUNDED,
         0 => MAX_KEY_BYTES_OF_UNBOUNDED,
         bytes => bytes,
     }

@@ -59,7 +59,13 @@ pub fn is_redis_8() -> bool {
 }
 
 /// Whether the running command is replicated: it was acknowledged elsewhere and must not fail here.
+#[inline]
 pub fn must_obey(ctx: Ctx) -> bool {
+    ctx.is_obeyed(|| ask_whether_to_obey(ctx))
+}
+
+#[inline(never)]
+fn ask_whether_to_obey(ctx: Ctx) -> bool {
     if ctx.flags() & (raw::REDISMODULE_CTX_FLAGS_REPLICATED | raw::REDISMODULE_CTX_FLAGS_LOADING) != 0 {
         return true;
     }
@@ -77,11 +83,6 @@ fn used_ratio() -> f64 {
 /// Whether the server holds as much as `maxmemory` allows, and so evicts keys or rejects commands.
 pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
-}
-
-/// Whether `maxmemory` is set.
-pub fn has_maxmemory() -> bool {
-    used_ratio() > 0.0
 }
 
 /// Bytes that may still be used under `maxmemory`; `None` when it is not set.

@@ -5,7 +5,7 @@
 //! commands the rest: arguments read in place, keys, and replies written straight to the client. Everything here runs
 //! while the server's lock is held unless it says otherwise.
 
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -81,7 +81,8 @@ fn c_text(text: &str) -> CString {
 #[derive(Clone, Copy)]
 pub struct Ctx<'a> {
     ptr: *mut RedisModuleCtx,
-    _call: PhantomData<&'a ()>,
+    /// Whether the command must be obeyed, once that was asked.
+    obeyed: &'a OnceCell<bool>,
 }
 
 impl Ctx<'_> {
@@ -92,6 +93,11 @@ impl Ctx<'_> {
     pub fn log(self, level: LogLevel, message: &str) {
         // SAFETY: the context is live.
         unsafe { log_to(self.ptr, level, message) };
+    }
+
+    /// Whether the command must be obeyed. What `ask` answers does not change while it runs.
+    pub(super) fn is_obeyed(self, ask: impl FnOnce() -> bool) -> bool {
+        *self.obeyed.get_or_init(ask)
     }
 
     /// The flags of the context, `REDISMODULE_CTX_FLAGS_*`.
@@ -166,18 +172,16 @@ impl Ctx<'_> {
         }
     }
 
-    /// Propagates `command` with `arguments` and then `items`, instead of the running command. `items` may be many, and
-    /// are not copied.
-    pub fn replicate(self, command: &CStr, arguments: &[ArgOrOwned<'_>], items: Args<'_>) {
-        let pointers: Vec<*mut RedisModuleString> = arguments.iter().map(ArgOrOwned::as_ptr).collect();
-        // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number.
+    /// Propagates `command` with `arguments` and then `items`, instead of the running command.
+    pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>], items: Args<'_>) {
+        // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number. An `Arg` is a pointer.
         unsafe {
             api!(RedisModule_Replicate(
                 self.ptr,
                 command.as_ptr(),
                 c"vv".as_ptr(),
-                pointers.as_ptr(),
-                pointers.len(),
+                arguments.as_ptr().cast::<*mut RedisModuleString>(),
+                arguments.len(),
                 items.0.as_ptr().cast::<*mut RedisModuleString>(),
                 items.0.len()
             ))
@@ -275,6 +279,7 @@ impl Ctx<'_> {
 
 /// One argument of a command, in the server's memory.
 #[derive(Clone, Copy)]
+#[repr(transparent)]
 pub struct Arg<'a> {
     ptr: *mut RedisModuleString,
     _args: PhantomData<&'a [u8]>,
@@ -344,6 +349,12 @@ impl<'a> Args<'a> {
 /// A string that the module made; freed on drop.
 pub struct OwnedString(*mut RedisModuleString);
 
+impl OwnedString {
+    pub fn as_arg(&self) -> Arg<'_> {
+        Arg { ptr: self.0, _args: PhantomData }
+    }
+}
+
 impl Drop for OwnedString {
     fn drop(&mut self) {
         // SAFETY: made by us without a context and freed once.
@@ -380,21 +391,6 @@ impl Name {
         let made = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
         self.string.store(made, Ordering::Relaxed);
         made
-    }
-}
-
-/// An argument to replicate: one of the running command's, or one made for it.
-pub enum ArgOrOwned<'a> {
-    Arg(Arg<'a>),
-    Owned(OwnedString),
-}
-
-impl ArgOrOwned<'_> {
-    fn as_ptr(&self) -> *mut RedisModuleString {
-        match self {
-            ArgOrOwned::Arg(arg) => arg.ptr,
-            ArgOrOwned::Owned(owned) => owned.0,
-        }
     }
 }
 
@@ -530,7 +526,8 @@ pub unsafe fn run_command<E>(
     handler: impl for<'a> FnOnce(Ctx<'a>, Args<'a>) -> Result<(), E>,
     reply_error: impl FnOnce(Ctx<'_>, E),
 ) -> c_int {
-    let ctx = Ctx { ptr: ctx, _call: PhantomData };
+    let obeyed = OnceCell::new();
+    let ctx = Ctx { ptr: ctx, obeyed: &obeyed };
     OWES_ELEMENTS.store(false, Ordering::Relaxed);
     guard(
         "a command",

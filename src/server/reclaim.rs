@@ -95,12 +95,14 @@ pub fn has_started() -> bool {
 
 /// Drops a value of `bytes` bytes, in the background if it is large and this is the server's main thread.
 pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
+    if bytes < BACKGROUND_BYTES {
+        return drop(value);
+    }
     let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
     if !on_main_thread {
         return pages::drop_in_steps(value);
     }
-    if bytes >= BACKGROUND_BYTES
-        && !facts::is_memory_full()
+    if !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {
         hand_over(sender, value, bytes);

@@ -172,7 +172,7 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     guard(
         "free",
         || {
-            let bytes = entry.memory_bytes();
+            let bytes = entry.num_bytes();
             reclaim::dispose(entry, bytes);
         },
         || (),
@@ -184,7 +184,7 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
-    guard("free_effort", || entry.memory_bytes() / 4096 + 1, || 1)
+    guard("free_effort", || entry.num_bytes() / 4096 + 1, || 1)
 }
 
 unsafe extern "C" fn copy<T: Family>(

@@ -54,6 +54,14 @@ impl<T: Family> KeyEntry<T> {
         bytes
     }
 
+    /// About as many bytes as [`Self::memory_bytes`], without a walk over all that a complete value has.
+    pub fn num_bytes(&self) -> usize {
+        match &self.state {
+            State::Ready(value) => value.num_bytes() as usize,
+            State::Loading(_) => self.memory_bytes(),
+        }
+    }
+
     /// Appends the next chunk to a partially loaded value.
     ///
     /// # Errors

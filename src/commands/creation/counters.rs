@@ -1,23 +1,25 @@
 //! What a counter is created with: read from options and defaults, and written as words for replicas and the AOF.
 
+use std::thread::LocalKey;
+
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
 use rollcall_core::window::Window;
 
-use super::super::effects::{self, word};
+use super::super::effects::{self, LastWords, word};
 use super::super::keyspace::refusal_of;
 use super::super::{expiry, windows};
 use crate::args::Options;
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::refusal::Refusal;
-use crate::server::ffi::{ArgOrOwned, Ctx};
+use crate::server::ffi::{Ctx, OwnedString};
 use crate::types::names::Prefix;
 
 /// What a counter is created with.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
     /// The shape of its bitmap, where that was decided elsewhere.
@@ -68,7 +70,19 @@ impl Creation {
     }
 }
 
+thread_local! {
+    static LAST_WORDS: LastWords<Creation> = const { effects::no_words() };
+}
+
 impl effects::Creating<Counter> for Creation {
+    fn last_words() -> &'static LocalKey<LastWords<Self>> {
+        &LAST_WORDS
+    }
+
+    fn without_expiry(&self) -> Self {
+        Creation { expiry: None, ..*self }
+    }
+
     fn build(&self, _limit: &ServerLimit) -> Result<Counter, Refusal> {
         let counter = Counter::with_layout(self.params, self.layout()?).map_err(refusal_of::<Counter>)?;
         match self.window {
@@ -89,7 +103,7 @@ impl effects::Creating<Counter> for Creation {
         (None, self.params.capacity)
     }
 
-    fn options(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
+    fn options(&self, ctx: Ctx) -> Vec<OwnedString> {
         let params = &self.params;
         let mut words = vec![
             word(ctx, "ERROR"),

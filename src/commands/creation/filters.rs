@@ -1,11 +1,13 @@
 //! What a filter is created with: read from options and defaults, and written as words for replicas and the AOF.
 
+use std::thread::LocalKey;
+
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
 use rollcall_core::error::Parameter;
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
-use super::super::effects::{self, word};
+use super::super::effects::{self, LastWords, word};
 use super::super::keyspace::refusal_of;
 use super::super::{expiry, windows};
 use crate::args::{self, Opt, Options};
@@ -13,7 +15,7 @@ use crate::config;
 use crate::limits::ServerLimit;
 use crate::refusal::{Noun, Refusal};
 use crate::server::facts::{is_redis_8, must_obey};
-use crate::server::ffi::{ArgOrOwned, Args, Ctx};
+use crate::server::ffi::{Args, Ctx, OwnedString};
 use crate::types::entry::no_classic;
 use crate::types::family::serves_classic;
 use crate::types::names::Prefix;
@@ -27,7 +29,7 @@ const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::La
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
 /// What a filter is created with.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
     layout: BitLayout,
@@ -151,7 +153,19 @@ impl Creation {
     }
 }
 
+thread_local! {
+    static LAST_WORDS: LastWords<Creation> = const { effects::no_words() };
+}
+
 impl effects::Creating<BloomFilter> for Creation {
+    fn last_words() -> &'static LocalKey<LastWords<Self>> {
+        &LAST_WORDS
+    }
+
+    fn without_expiry(&self) -> Self {
+        Creation { expiry: None, ..*self }
+    }
+
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Refusal> {
         let built = match (self.sliding, self.layout, self.noted_growth) {
             (Some((sliding, slice)), ..) => BloomFilter::windowed(self.params, sliding, slice, limit),
@@ -182,7 +196,7 @@ impl effects::Creating<BloomFilter> for Creation {
 
     /// For a classic filter they are RedisBloom's own, so that a RedisBloom can replicate from us and read our AOF. It
     /// has no filters of lines.
-    fn options(&self, ctx: Ctx) -> Vec<ArgOrOwned<'static>> {
+    fn options(&self, ctx: Ctx) -> Vec<OwnedString> {
         let mut words = Vec::new();
         let is_of_last = self.sliding.is_some_and(|(sliding, _)| sliding.window().is_none());
         if self.params.expansion == 0 && !is_of_last {
