@@ -104,14 +104,26 @@ const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 /// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written: a write to
 /// untouched memory would cost a page fault and make it resident.
 pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
+    copy_pages(dst, src, |_| 0);
+}
+
+/// As [`copy_to_zeroed`]; returns how many bits are set. A page is counted while it is in the nearest cache.
+pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
+    copy_pages(dst, src, count_ones_in_bytes)
+}
+
+/// Copies the pages that are not zeros, and returns the sum of what `count` returns for them.
+fn copy_pages(dst: &mut [u8], src: &[u8], count: impl Fn(&[u8]) -> u64 + Sync) -> u64 {
     sum_of_both(dst, src, |dst, src| {
+        let mut sum = 0;
         for (to, from) in dst.chunks_mut(PAGE_BYTES).zip(src.chunks(PAGE_BYTES)) {
             if has_ones(from) {
                 to.copy_from_slice(from);
+                sum += count(from);
             }
         }
-        0
-    });
+        sum
+    })
 }
 
 /// Calls `work` with large pieces of two buffers of equal length, on several threads where that pays. Returns the sum
@@ -287,6 +299,9 @@ mod tests {
         let mut copy = vec![0; len];
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut copy), bytemuck::cast_slice(&one));
         assert!(copy == one);
+        let mut counted = vec![0; len];
+        let ones = copy_counted_to_zeroed(bytemuck::cast_slice_mut(&mut counted), bytemuck::cast_slice(&one));
+        assert!(counted == one && ones == count_ones(&one));
         let new = count_either(&one, &other) - count_ones(&one);
         assert_eq!(or_new(&mut copy, &other), new);
         assert!(copy.iter().zip(one.iter().zip(&other)).all(|(both, (one, other))| *both == one | other));

@@ -96,8 +96,7 @@ impl LineBitmap {
     pub(super) fn append_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let unset = part(&mut self.lines, offset, bytes.len(), len)?;
         debug_assert!(unset.iter().all(|&byte| byte == 0), "bytes written twice");
-        bits::copy_to_zeroed(unset, bytes);
-        self.set_bits += bits::count_ones_in_bytes(bytes);
+        self.set_bits += bits::copy_counted_to_zeroed(unset, bytes);
         Ok(())
     }
 
