@@ -1,7 +1,7 @@
 //! Look-ups in a long chain, at the price of little more than one comparison a sub-filter.
 //!
 //! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
-//! the size. So the bits are laid out once as a mask, and one line of each sub-filter is compared with it. The
+//! the size. So the bits are laid out once as a mask for all sub-filters that have as many, and one line of each sub-filter is compared with it. The
 //! comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch costs more than a
 //! comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that pass are looked up
 //! in full.
@@ -14,6 +14,8 @@ use super::line::avx512;
 use super::line::{lay_out, line_index, places};
 use super::sub_filter::LineSubFilter;
 use crate::hash::Hash128;
+#[cfg(target_arch = "x86_64")]
+use bytemuck::cast;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
@@ -60,20 +62,32 @@ fn look_up_groups(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
-    screen: impl Fn(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
+    screen: impl Fn(&[LineSubFilter], &[Hash128], u32, &mut Masks, &mut [u32; CHUNK]),
     has: impl Fn(&LineSubFilter, Hash128) -> bool,
 ) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     let apart = if expected == Expected::Present { NEWEST } else { 0 };
     let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
-    for group in newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)) {
+    let ask = |group: &[LineSubFilter], pending: u32| {
+        group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
+    };
+    let mut groups = newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)).peekable();
+    let (mut masks, mut has_asked) = (Masks { probes: 0, bits: [[0; 8]; CHUNK] }, false);
+    while let Some(group) = groups.next() {
         let pending = all & !found;
         if pending == 0 {
             break;
         }
-        group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
+        if !has_asked {
+            ask(group, pending);
+        }
+        // The lines of the next group arrive while this one is screened, unless most items will be found in this one.
+        has_asked = expected == Expected::Absent;
+        if let Some(next) = groups.peek().filter(|_| has_asked) {
+            ask(next, pending);
+        }
         let mut candidates = [0; CHUNK];
-        screen(group, hashes, pending, &mut candidates);
+        screen(group, hashes, pending, &mut masks, &mut candidates);
         if group.last().is_some_and(LineSubFilter::is_large) {
             for i in marked(pending) {
                 if let Some(newest) = newest(candidates[i]) {
@@ -122,44 +136,72 @@ fn newest(candidates: u32) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
+/// The bits that the hashes of a chunk have in their first lines, where those have so many bits an item.
+struct Masks {
+    probes: u32,
+    bits: [[u64; 8]; CHUNK],
+}
+
+impl Masks {
+    /// Lays the bits of the pending hashes out by `lay_out`, unless that was done for more of them before.
+    #[inline(always)]
+    fn make(&mut self, hashes: &[Hash128], pending: u32, probes: u32, lay_out: impl Fn(u64, u32) -> [u64; 8]) {
+        if self.probes != probes {
+            self.probes = probes;
+            marked(pending).for_each(|i| self.bits[i] = lay_out(places(hashes[i].lo), probes));
+        }
+    }
+}
+
 /// Writes for each pending hash the mask of the sub-filters whose first line has its bits.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut Masks, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
+            masks.make(hashes, pending, probes, |places, probes| cast(avx512::lay_out(places, probes)));
             for i in marked(pending) {
-                let bits = avx512::lay_out(places(hashes[i].lo), probes);
+                let bits = cast(masks.bits[i]);
                 candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
             }
         },
         _ => {
-            let mut bits = [[0; 8]; CHUNK];
             // A loop of its own: store forwarding fails for wide loads right after stores of 64 bits.
+            masks.make(hashes, pending, probes, laid_out);
             for i in marked(pending) {
-                lay_out(&mut bits[i], places(hashes[i].lo), probes);
-            }
-            for i in marked(pending) {
-                candidates[i] = passed(group, hashes[i].lo, |line| line.has(&bits[i]));
+                candidates[i] = passed(group, hashes[i].lo, |line| line.has(&masks.bits[i]));
             }
         },
     }
 }
 
 /// As [`screen`], of sub-filters of one size.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn screen_even(
+    group: &[LineSubFilter],
+    hashes: &[Hash128],
+    pending: u32,
+    masks: &mut Masks,
+    candidates: &mut [u32; CHUNK],
+) {
     let (probes, num_lines) = (common_probes(group), group.first().map_or(0, |first| first.lines().len()));
-    let (mut bits, mut index) = ([[0; 8]; CHUNK], [0; CHUNK]);
-    for (i, hash) in hashes.iter().enumerate().take(CHUNK) {
-        lay_out(&mut bits[i], places(hash.lo), probes);
-        index[i] = line_index(hash.lo, num_lines);
-    }
+    let has = match_target! {
+        "x86_64+avx512f" => {
+            masks.make(hashes, pending, probes, |places, probes| cast(avx512::lay_out(places, probes)));
+            |line: &Line, bits: &[u64; 8]| avx512::has_all(line, cast(*bits))
+        },
+        _ => {
+            masks.make(hashes, pending, probes, laid_out);
+            Line::has
+        },
+    };
+    let mut index = [0; CHUNK];
+    index.iter_mut().zip(hashes).for_each(|(index, hash)| *index = line_index(hash.lo, num_lines));
     let is_whole = pending == first_marks(hashes.len());
     // Sub-filter by sub-filter: few registers are needed.
     for (which, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
-        let mut screen = |i: usize| candidates[i] |= u32::from(lines[index[i]].has(&bits[i])) << which;
+        let mut screen = |i: usize| candidates[i] |= u32::from(has(&lines[index[i]], &masks.bits[i])) << which;
         if is_whole {
             (0..hashes.len().min(CHUNK)).for_each(&mut screen);
         } else {
@@ -178,11 +220,18 @@ fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
             passed(group, hash.lo, |line| avx512::has_all(line, bits))
         },
         _ => {
-            let mut bits = [0; 8];
-            lay_out(&mut bits, places, probes);
+            let bits = laid_out(places, probes);
             passed(group, hash.lo, |line| line.has(&bits))
         },
     }
+}
+
+/// [`lay_out`], of places.
+#[inline(always)]
+fn laid_out(places: u64, probes: u32) -> [u64; 8] {
+    let mut bits = [0; 8];
+    lay_out(&mut bits, places, probes);
+    bits
 }
 
 /// The smallest number of bits that an item has in a line of these sub-filters. Those with more are compared in full
