@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
-# Measures. A quick run (QUICK=1), or one of some sections (ONLY=words), shows that all works and roughly what it gives,
-# and writes below target/; only a full run is worth keeping in docs/.
+# Measures. A quick run (QUICK=1), or one of some sections (ONLY=words), shows that all works and roughly what it gives.
+# They and a run on another server write below target/; only a full run is worth keeping in docs/.
 #
 #   scripts/bench.sh server      against RedisBloom and a floor, both built and fetched before
+#                                on redis-server, or on SERVER=redis-8.2.3
 #   scripts/bench.sh accuracy    every claim about errors and rates; fails if one does not hold
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 quick=${QUICK:-}
 [[ "$quick" != 0 ]] || quick=
-part=$quick${ONLY:-}
+part=$quick${ONLY:-}${SERVER:-}
 # A quick run is compiled as the tests are, without link-time optimisation: in a fifth of the time.
 options=(--profile bench) folder=release
 [[ -z "$quick" ]] || options=(--profile test --config .cargo/optimised.toml) folder=debug
@@ -21,9 +22,10 @@ case "${1:-}" in
         [[ -z "$part" ]] || document=$target/benchmarks.md pages=
         peer=$(scripts/servers.py path redisbloom-2.8.2)
         [[ -n "$peer" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
+        server=${SERVER:+$(scripts/servers.py path "$SERVER")}
         cargo build "${options[@]}" --example floor --bin rollcall
         BENCH_QUICK=$quick BENCH_ONLY=${ONLY:-} BENCH_DOCUMENT=$document BENCH_PAGES=$pages BENCH_PEER=$peer \
-            BENCH_MODULE=$target/release/librollcall.so BENCH_FLOOR=$target/$folder/examples/libfloor.so \
+            BENCH_SERVER=${server:-redis-server} BENCH_MODULE=$target/release/librollcall.so BENCH_FLOOR=$target/$folder/examples/libfloor.so \
             BENCH_TOOL=$target/$folder/rollcall cargo bench "${options[@]}" --bench server
         [[ -n "$part" ]] || cargo bench --locked --package rollcall-core --bench core
         ;;
@@ -33,5 +35,5 @@ case "${1:-}" in
         ACCURACY_QUICK=$quick ACCURACY_ONLY=${ONLY:-} ACCURACY_TEMPLATE=$PWD/docs/accuracy.md ACCURACY_DOCUMENT=$document \
             cargo bench "${options[@]}" --bench accuracy
         ;;
-    *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac

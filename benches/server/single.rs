@@ -52,7 +52,11 @@ const fn bloom(name: &'static str, command: &'static str, items: Items) -> Work 
 
 const fn counting(name: &'static str, command: &'static str, items: Items) -> Work {
     // LC.COUNT only reads. Adding an item that is there opens the key for writing, but propagates nothing.
-    let floor = if matches!(command.as_bytes()[3], b'A') { "BENCH.WRITE" } else { "BENCH.READ" };
+    let floor = match (command.as_bytes()[3], items) {
+        (b'A', _) => "BENCH.WRITE",
+        (_, Items::None) => "BENCH.COUNT",
+        _ => "BENCH.READ",
+    };
     let change = if matches!(items, Items::New) { Some("BENCH.CHANGE") } else { None };
     Work { name, command, key: COUNTER, items, floor, change, peer: false }
 }

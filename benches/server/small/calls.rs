@@ -153,7 +153,7 @@ fn measure(
                 .collect();
             let batches = |command: &str| requests(command, &chosen, work.items != Items::None);
             let floor = match work.items {
-                Items::None => "BENCH.READ",
+                Items::None => "BENCH.COUNT",
                 items => looks(work.command, items == Items::Present),
             };
             let (times, missed) = (&mut times[index], &mut missed[index]);
