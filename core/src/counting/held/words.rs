@@ -9,8 +9,11 @@ use crate::error::Error;
 use crate::heap::Mover;
 use crate::window::Touch;
 
-/// Words of a bitmap that the nearest caches hold. Its items are not waited for, so that they are marked one by one.
+/// Words of a bitmap that the nearest cache holds.
 const NEAR_WORDS: usize = (32 << 10) / size_of::<u64>();
+
+/// Words of a cache line.
+const LINE_WORDS: usize = 8;
 
 /// A bit for each slot.
 #[derive(Debug)]
@@ -79,10 +82,13 @@ impl Cells<()> for Words {
 
     #[inline(always)]
     fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, (): (), mut marked: impl FnMut(Touch)) {
-        if self.words.len() > NEAR_WORDS {
+        // Where the list has most lines of a small bitmap, all are asked for at once.
+        let lines = (0..self.words.len()).step_by(LINE_WORDS);
+        if self.words.len() > NEAR_WORDS || hashes.size_hint().0 < lines.len() {
             let prefetch = |cells: &Self, slot: Slot| bits::prefetch(&cells.words, slot.index as usize);
             return mark_blocks(self, layout, hashes, (), prefetch, marked);
         }
+        lines.for_each(|word| bits::prefetch(&self.words, word * bits::WORD_BITS));
         let mut new_in_main = 0;
         for hash in hashes {
             let Slot { index, segment } = layout.slot_of(hash);
