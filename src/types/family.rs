@@ -317,10 +317,10 @@ impl Family for Counter {
 
     const COUNTS_ITEMS: bool = false;
 
-    /// A dense counter takes items in place: they only set bits.
+    /// A dense counter takes items in place if it holds all slots: they only set bits.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
-        self.window().is_none() && self.representation() == Representation::Dense
+        self.window().is_none() && self.holds_all_slots()
     }
 
     fn try_clone(&self) -> Result<Self, Error> {

@@ -225,11 +225,20 @@ impl Counter {
         self.representation() == Representation::Exact
     }
 
-    /// How it holds its set.
+    /// How it stores its set. A dense one may hold positions all the same, while they are few.
     pub fn representation(&self) -> Representation {
         match &self.contents {
             Contents::Plain(held) => held.representation(),
             Contents::Windowed(set) => set.held().representation(),
+        }
+    }
+
+    /// Whether it has a bit, or a tag, for each slot, so that items change no size. For the server module.
+    #[doc(hidden)]
+    pub fn holds_all_slots(&self) -> bool {
+        match &self.contents {
+            Contents::Plain(held) => held.is_dense(),
+            Contents::Windowed(set) => set.held().is_dense(),
         }
     }
 

@@ -218,9 +218,9 @@ mod tests {
         let check =
             |representation, bytes, limit| form(params, layout, 0, representation).check_bytes(bytes, &MaxBytes(limit));
         assert_eq!(check(Representation::Sparse, 4000, 1 << 14), Ok(()));
-        // A position takes two bytes and a sixteenth, where its payload has four.
+        // A position takes a byte and a sixteenth at least, where its payload has four.
         for bytes in [1 << 17, layout.num_bytes() / 2] {
-            assert!(matches!(check(Representation::Sparse, bytes, bytes / 2), Err(Error::TooLarge { .. })));
+            assert!(matches!(check(Representation::Sparse, bytes, bytes / 4), Err(Error::TooLarge { .. })));
         }
         assert!(matches!(check(Representation::Dense, layout.num_bytes(), 1 << 19), Err(Error::TooLarge { .. })));
         for bytes in [0, layout.num_bytes() - 1, layout.num_bytes() + 1] {

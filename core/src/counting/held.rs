@@ -72,19 +72,19 @@ impl<T: SlotTag> Held<T> {
                 return Ok(Held::Exact(Members::from_bytes(payload, params.room(), params.seed, ages)?));
             }
             Representation::Sparse => Bitmap::from_ascending(layout, positions::read(payload, layout, ages)?, ages)?,
-            Representation::Dense => Bitmap::dense(layout, T::Cells::from_payload(payload, layout, ages)?),
+            Representation::Dense => {
+                Bitmap::from_stored_cells(layout, T::Cells::from_payload(payload, layout, ages)?, ages)?
+            }
         };
         Ok(Held::Estimating(Box::new(bitmap)))
     }
 
-    /// How it holds its set.
+    /// How it stores its set.
     pub(super) fn representation(&self) -> Representation {
         match self {
             Held::Exact(_) => Representation::Exact,
-            Held::Estimating(bitmap) => match bitmap.slots() {
-                Slots::Sparse(_) => Representation::Sparse,
-                Slots::Dense(_) => Representation::Dense,
-            },
+            Held::Estimating(bitmap) if bitmap.is_stored_sparse() => Representation::Sparse,
+            Held::Estimating(_) => Representation::Dense,
         }
     }
 

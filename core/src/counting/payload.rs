@@ -14,11 +14,12 @@
 
 use std::borrow::Cow;
 
-use crate::counting::counter::{Contents, Counter};
+use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
-use crate::counting::held::bitmap::{SlotTag, Slots};
+use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::positions::{POSITION_BYTES, Positions};
+use crate::counting::layout::Layout;
 
 /// Positions of a part. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
@@ -31,6 +32,8 @@ pub(crate) const PART_BYTES: usize = POSITIONS_PER_PART as usize * POSITION_BYTE
 pub(crate) enum PayloadPart<'a> {
     /// Bytes as they are in memory.
     Bytes(&'a [u8]),
+    /// The words of these positions, which are made when they are read.
+    Words(&'a Positions, Layout),
     /// Positions, which are encoded when they are read: this number of them after `rank` others.
     Plain(&'a Positions, u64, u64),
     /// Positions with their tags, which are encoded when they are read.
@@ -42,6 +45,7 @@ impl<'a> PayloadPart<'a> {
     pub(crate) fn num_bytes(&self) -> u64 {
         match *self {
             PayloadPart::Bytes(bytes) => bytes.len() as u64,
+            PayloadPart::Words(_, layout) => layout.num_bytes(),
             PayloadPart::Plain(_, _, len) => len * POSITION_BYTES as u64,
             PayloadPart::Tagged(_, _, len) => len * (POSITION_BYTES as u64 + 1),
         }
@@ -69,6 +73,11 @@ impl<'a> PayloadPart<'a> {
         let before = bytes.len();
         match *self {
             PayloadPart::Bytes(own) => return bytes.extend_from_slice(&own[start as usize..end as usize]),
+            PayloadPart::Words(positions, layout) => {
+                bytes.resize(before + layout.num_bytes() as usize, 0);
+                let words = &mut bytes[before..];
+                positions.iter().for_each(|(position, ())| words[position as usize / 8] |= 1 << (position % 8));
+            }
             PayloadPart::Plain(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
             PayloadPart::Tagged(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
         }
@@ -101,7 +110,10 @@ impl Counter {
     /// Part number `index` of the set as bytes; `None` after the last. All of them are stored one after the other.
     pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.contents() {
-            Contents::Plain(held) => part(held, index, PayloadPart::Plain),
+            Contents::Plain(held) => match held.bitmap().and_then(Bitmap::stored_as_words) {
+                Some(positions) => (index == 0).then_some(PayloadPart::Words(positions, self.layout())),
+                None => part(held, index, PayloadPart::Plain),
+            },
             Contents::Windowed(set) => part(set.held(), index, PayloadPart::Tagged),
         }
     }
@@ -125,8 +137,6 @@ pub(crate) mod tests {
     use super::*;
     use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
     use crate::counting::form::CounterForm;
-    use crate::counting::held::bitmap::Bitmap;
-    use crate::counting::layout::Layout;
     use crate::counting::params::Representation;
     use crate::hash::hash64;
     use crate::window::{ClockSource, Window};

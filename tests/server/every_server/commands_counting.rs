@@ -569,3 +569,23 @@ fn counters_of_a_few_members_grow_one_by_one_whatever_the_malloc() {
     client.expect("LC.COUNT key:0 key:1999", "9");
     server.assert_up();
 }
+
+#[test]
+fn a_counter_takes_no_more_than_a_hyperloglog() {
+    let server = Server::start();
+    let mut client = server.client();
+    // A counter for a million begins with the lengths of more buckets.
+    for (capacity, from) in [(50_000, 251), (1_000_000, 500)] {
+        client.cmd("DEL lc hl");
+        client.expect(&format!("LC.RESERVE lc {capacity} ERROR 0.01"), "+OK");
+        let mut before = 0;
+        for len in [251, 300, 400, 500, 600, 700, 800, 900, 1000, 1150, 1200, 1500, 1600, 1700, 2000, 3000, 10_000] {
+            for command in ["LC.ADD lc", "PFADD hl"] {
+                add_many(&mut client, command, "x", before..len);
+            }
+            before = len;
+            let [ours, theirs] = ["lc", "hl"].map(|key| client.int(&format!("MEMORY USAGE {key}")));
+            assert!(len < from || ours <= theirs, "{len} members for {capacity}: {ours} bytes, HyperLogLog {theirs}");
+        }
+    }
+}

@@ -15,7 +15,7 @@ use crate::counting::held::words::Words;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Touch;
 
 /// A tag that slots may have.
@@ -39,9 +39,16 @@ pub(in crate::counting) fn most_position_bytes<T: SlotTag>(layout: Layout, ages:
     T::Cells::num_bytes(layout, ages) / (1 + T::BYTES as u64)
 }
 
-/// Are `len` slots of a layout held as positions?
+/// Are `len` slots of a layout stored as positions?
 pub(in crate::counting) fn is_sparse<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
     len * (POSITION_BYTES + T::BYTES) as u64 <= most_position_bytes::<T>(layout, ages)
+}
+
+/// Are `len` slots of a layout held as positions? Where they are in one list, some more than are stored so: as long as they
+/// take half of what all words do.
+pub(in crate::counting) fn has_few<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
+    let take_half = || 2 * positions::heap_bytes::<T>(layout, len) <= T::Cells::heap_bytes(layout, ages);
+    is_sparse::<T>(layout, len, ages) || T::BYTES == 0 && positions::is_one_list(layout) && take_half()
 }
 
 /// The slots of an estimating counter.
@@ -67,7 +74,7 @@ pub(in crate::counting) enum Slots<T: SlotTag> {
 
 /// The most heap bytes that a bitmap takes with `len` slots marked, besides its own struct, held as it will be then.
 pub(in crate::counting) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> u64 {
-    if is_sparse::<T>(layout, len, ages) {
+    if has_few::<T>(layout, len, ages) {
         positions::heap_bytes::<T>(layout, len)
     } else {
         T::Cells::heap_bytes(layout, ages)
@@ -97,7 +104,7 @@ impl<T: SlotTag> Bitmap<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn for_slots(layout: Layout, len: u64, ages: T::Ages) -> Result<Self, Error> {
-        if is_sparse::<T>(layout, len, ages) {
+        if has_few::<T>(layout, len, ages) {
             return Ok(Self::new(layout));
         }
         Ok(Self::dense(layout, T::Cells::new(layout, ages)?))
@@ -163,6 +170,30 @@ impl<T: SlotTag> Bitmap<T> {
         self.estimate.get_or(|| compute().max(f64::from(self.floor)))
     }
 
+    /// Is it stored as positions? With tags, all that is held so is.
+    pub(in crate::counting) fn is_stored_sparse(&self) -> bool {
+        let is_few = |len| T::BYTES > 0 || is_sparse::<()>(self.layout, len, ());
+        matches!(&self.slots, Slots::Sparse(positions) if is_few(positions.len()))
+    }
+
+    /// Of all cells that were stored, held as positions where those of as many slots are stored as all cells.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(in crate::counting) fn from_stored_cells(
+        layout: Layout,
+        cells: T::Cells,
+        ages: T::Ages,
+    ) -> Result<Self, Error> {
+        let len = cells.counts().total();
+        if is_sparse::<T>(layout, len, ages) || !has_few::<T>(layout, len, ages) {
+            return Ok(Self::dense(layout, cells));
+        }
+        let mut all: Vec<(u32, T)> = try_with_capacity(len as usize)?;
+        cells.for_each(&mut |index, tag| all.push((index as u32, tag)));
+        Self::from_ascending(layout, all.iter().copied(), ages)
+    }
+
     /// Marked slots.
     pub(in crate::counting) fn set_bits(&self) -> u64 {
         match &self.slots {
@@ -218,7 +249,7 @@ impl<T: SlotTag> Bitmap<T> {
             Ok(touch) => return Ok(touch),
             Err(at) => at,
         };
-        if is_sparse::<T>(layout, len + 1, ages) {
+        if has_few::<T>(layout, len + 1, ages) {
             let heap_bytes = |len| positions::heap_bytes::<T>(layout, len);
             limit.check(held_bytes + heap_bytes(len), heap_bytes(len + 1) - heap_bytes(len))?;
             positions.insert(layout, at, position, tag)?;
@@ -280,6 +311,14 @@ impl<T: SlotTag> Bitmap<T> {
 }
 
 impl Bitmap {
+    /// The positions, where words are stored for them.
+    pub(in crate::counting) fn stored_as_words(&self) -> Option<&Positions> {
+        match &self.slots {
+            Slots::Sparse(positions) if !self.is_stored_sparse() => Some(positions),
+            _ => None,
+        }
+    }
+
     /// The words, when dense.
     pub(in crate::counting) fn words(&self) -> Option<&[u64]> {
         match &self.slots {
@@ -330,7 +369,8 @@ mod tests {
     use crate::counting::held::words::zeroed_words;
     use std::cell::RefCell;
 
-    /// 7936 slots: the words, 992 bytes, are as many as those of 248 stored positions.
+    /// 7936 slots: the words, 992 bytes, are as many as those of 248 stored positions. 454 are held as positions, in at most
+    /// half the bytes that the words take with their counts.
     fn small() -> Layout {
         Layout::new(11, 8).unwrap()
     }
@@ -366,20 +406,35 @@ mod tests {
     #[test]
     fn each_slot_asks_for_its_position_and_the_first_too_many_for_all_words() {
         let mut bitmap = Bitmap::new(small());
-        for position in 0..300u64 {
+        for position in 0..500u64 {
             let asked = Asked::default();
             let slot = slot_at(small(), 3 * position);
             assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::New));
             let bytes = |len| positions::heap_bytes::<()>(small(), len);
             let expected = match position {
-                0..248 => vec![(1000 + bytes(position), bytes(position + 1) - bytes(position))],
-                248 => vec![(1000, 992 + size_of::<SegmentCounts>() as u64)],
+                0..454 => vec![(1000 + bytes(position), bytes(position + 1) - bytes(position))],
+                454 => vec![(1000, 992 + size_of::<SegmentCounts>() as u64)],
                 _ => vec![],
             };
             assert_eq!(asked.0.take(), expected, "{position}");
-            assert_eq!(matches!(bitmap.slots(), Slots::Sparse(_)), position < 248);
+            assert_eq!(
+                (matches!(bitmap.slots(), Slots::Sparse(_)), bitmap.is_stored_sparse()),
+                (position < 454, position < 248)
+            );
             assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::Same));
             assert!(asked.0.take().is_empty());
+        }
+    }
+
+    #[test]
+    fn some_are_held_as_positions_and_stored_as_words() {
+        for (len, is_held_sparse) in [(248u64, false), (249, true), (454, true), (455, false)] {
+            let mut words = zeroed_words(small()).unwrap();
+            (0..len).for_each(|number| assert!(bits::set(&mut words, 17 * number as usize)));
+            let read = Bitmap::from_stored_cells(small(), Words::counted(small(), words.clone()), ()).unwrap();
+            assert_eq!((matches!(read.slots(), Slots::Sparse(_)), read.is_stored_sparse()), (is_held_sparse, false));
+            assert_eq!(read.stored_as_words().is_some(), is_held_sparse);
+            assert_eq!(*read.counts(), SegmentCounts::of_words(&words, small()));
         }
     }
 

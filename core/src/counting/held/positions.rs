@@ -1,9 +1,18 @@
 //! Few slots of a bitmap, by their positions, each with its tag.
 //!
-//! Positions that share their upper bits are in one sorted list of their lower 16, so that a new one moves few others
-//! and takes two bytes and its tag. Lists grow by a sixteenth.
+//! There is a list for every 65,536 slots. While it is short it has two bytes a position, sorted. A longer one has a byte
+//! a position, sorted in buckets of 255 slots, behind the number of positions in each bucket:
+//!
+//! ```text
+//! short:  lower 16 bits, tag | lower 16 bits, tag | ...
+//! long:   len of bucket 0 | len of bucket 1 | ... | place in its bucket, tag | place in its bucket, tag | ...
+//! ```
+//!
+//! So a position takes at most two bytes, and its tag, and where there are more than buckets, little more than one. Lists
+//! grow by a sixteenth.
 
 use std::alloc::Layout as Memory;
+use std::marker::PhantomData;
 
 use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts};
@@ -15,16 +24,10 @@ use crate::window::Touch;
 pub(in crate::counting) const POSITION_BYTES: usize = size_of::<u32>();
 /// Bits of a position that its list keeps.
 const LOWER_BITS: u32 = u16::BITS;
+/// Slots of a bucket, of which no more can be marked than a byte counts.
+const BUCKET: usize = u8::MAX as usize;
 /// Entries that a list grows by at least.
 const LEAST_GROWTH: usize = 4;
-
-/// The lower bits of a position, and its tag.
-#[derive(Debug, Clone, Copy)]
-#[repr(C, packed)]
-struct Record<T: Tag> {
-    lower: u16,
-    tag: T,
-}
 
 /// Entries by which a list of `len` grows at most when it is full.
 fn growth(len: usize) -> usize {
@@ -34,20 +37,210 @@ fn growth(len: usize) -> usize {
 /// Positions with tags.
 #[derive(Debug)]
 pub(crate) struct Positions<T: Tag = ()> {
-    /// A list for every 65,536 slots, or nothing where there are no positions.
-    lists: Box<[Vec<Record<T>>]>,
+    /// One for every 65,536 slots, or nothing where there are no positions.
+    lists: Box<[List<T>]>,
     len: u64,
+}
+
+/// The positions among 65,536 slots.
+#[derive(Debug)]
+struct List<T> {
+    /// The lengths of the buckets, if it is long, and the records.
+    bytes: Vec<u8>,
+    /// Buckets of a long list; 0 of a short one.
+    buckets: u16,
+    tags: PhantomData<T>,
 }
 
 fn num_lists(layout: Layout) -> u64 {
     layout.num_bits().div_ceil(1 << LOWER_BITS)
 }
 
+/// Are the positions of a layout in one list?
+pub(in crate::counting) fn is_one_list(layout: Layout) -> bool {
+    num_lists(layout) == 1
+}
+
+/// Buckets of list number `list` where it is long.
+fn buckets_of(layout: Layout, list: usize) -> usize {
+    let slots = layout.num_bits() as usize - (list << LOWER_BITS);
+    slots.min(1 << LOWER_BITS).div_ceil(BUCKET)
+}
+
 /// The most heap bytes of `len` positions.
 pub(in crate::counting) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
     let lists = if len > 0 { num_lists(layout) } else { 0 };
     let most_entries = len + len / 16 + LEAST_GROWTH as u64 * lists.min(len);
-    lists * size_of::<Vec<Record<T>>>() as u64 + most_entries * size_of::<Record<T>>() as u64
+    let buckets: usize = (0..lists as usize).map(|list| buckets_of(layout, list)).sum();
+    let short = most_entries * List::<T>::SHORT as u64;
+    lists * size_of::<List<T>>() as u64 + short.min(buckets as u64 + most_entries * List::<T>::LONG as u64)
+}
+
+impl<T: Tag> List<T> {
+    /// Bytes of a record of a short list.
+    const SHORT: usize = size_of::<u16>() + T::BYTES;
+    /// Bytes of a record of a long list.
+    const LONG: usize = size_of::<u8>() + T::BYTES;
+
+    const NONE: Self = List { bytes: Vec::new(), buckets: 0, tags: PhantomData };
+
+    /// Empty, with room for `len` positions, among which `buckets` are chosen where that is shorter.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn with_room(len: usize, buckets: usize) -> Result<Self, Error> {
+        let buckets = if len > buckets { buckets } else { 0 };
+        let record = if buckets > 0 { Self::LONG } else { Self::SHORT };
+        let mut bytes = try_with_capacity(buckets + len * record)?;
+        bytes.resize(buckets, 0);
+        Ok(List { bytes, buckets: buckets as u16, tags: PhantomData })
+    }
+
+    #[inline]
+    fn record_bytes(&self) -> usize {
+        if self.buckets > 0 { Self::LONG } else { Self::SHORT }
+    }
+
+    #[inline]
+    fn records(&self) -> &[u8] {
+        &self.bytes[usize::from(self.buckets)..]
+    }
+
+    fn len(&self) -> usize {
+        self.records().len() / self.record_bytes()
+    }
+
+    /// The rank of a position, by its lower bits; the error says [where](Self::insert) one belongs that is not there.
+    #[inline]
+    fn find(&self, lower: u16) -> Result<usize, usize> {
+        if self.buckets == 0 {
+            let at = |rank: usize| self.lower_at(rank);
+            let (mut from, mut end) = (0, self.len());
+            while from < end {
+                let middle = (from + end) / 2;
+                // Without a branch: it could not be predicted.
+                let is_below = at(middle) < lower;
+                from = if is_below { middle + 1 } else { from };
+                end = if is_below { end } else { middle };
+            }
+            return if from < self.len() && at(from) == lower { Ok(from) } else { Err(from) };
+        }
+        let (bucket, place) = (usize::from(lower) / BUCKET, (usize::from(lower) % BUCKET) as u8);
+        let (before, rest) = self.bytes.split_at(bucket.min(self.buckets.into()));
+        let start = before.iter().map(|&len| u32::from(len)).sum::<u32>() as usize;
+        let len = if bucket < self.buckets.into() { rest.first().map_or(0, |&len| usize::from(len)) } else { 0 };
+        let records = &self.records()[start * Self::LONG..][..len * Self::LONG];
+        let below = records.chunks_exact(Self::LONG).take_while(|record| record[0] < place).count();
+        let is_there = records.get(below * Self::LONG) == Some(&place);
+        if is_there { Ok(start + below) } else { Err(start + below) }
+    }
+
+    /// The lower bits at a rank of a short list.
+    #[inline]
+    fn lower_at(&self, rank: usize) -> u16 {
+        let at = rank * Self::SHORT;
+        u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]])
+    }
+
+    /// The tag at a rank, to change it.
+    fn tag_bytes(&mut self, rank: usize) -> &mut [u8] {
+        let record = self.record_bytes();
+        let end = usize::from(self.buckets) + (rank + 1) * record;
+        &mut self.bytes[end - T::BYTES..end]
+    }
+
+    /// Inserts a position at its rank, in a list that has `buckets` when it is long.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`]; nothing was changed then.
+    fn insert(&mut self, rank: usize, lower: u16, tag: T, buckets: usize) -> Result<(), Error> {
+        let len = self.len();
+        if self.buckets == 0 && len == buckets {
+            let mut long = Self::with_room(len + growth(len), buckets)?;
+            self.iter().for_each(|(lower, tag)| long.push(lower, tag));
+            *self = long;
+        }
+        let record = self.record_bytes();
+        if self.bytes.len() + record > self.bytes.capacity() {
+            let more = if self.buckets == 0 { growth(len).min(buckets - len) } else { growth(len) };
+            let needed_bytes = (more * record) as u64;
+            self.bytes.try_reserve_exact(more * record).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+        }
+        let (at, end) = (usize::from(self.buckets) + rank * record, self.bytes.len());
+        self.bytes.resize(end + record, 0);
+        self.bytes.copy_within(at..end, at + record);
+        self.write(at, lower, tag);
+        Ok(())
+    }
+
+    /// Appends a position, for which there is room.
+    fn push(&mut self, lower: u16, tag: T) {
+        let at = self.bytes.len();
+        self.bytes.resize(at + self.record_bytes(), 0);
+        self.write(at, lower, tag);
+    }
+
+    /// Writes a record over the bytes from `at` on, and counts it.
+    #[inline]
+    fn write(&mut self, at: usize, lower: u16, tag: T) {
+        let number = if self.buckets == 0 {
+            self.bytes[at..at + 2].copy_from_slice(&lower.to_le_bytes());
+            2
+        } else {
+            self.bytes[at] = (usize::from(lower) % BUCKET) as u8;
+            self.bytes[usize::from(lower) / BUCKET] += 1;
+            1
+        };
+        self.bytes[at + number..][..T::BYTES].copy_from_slice(tag.as_bytes());
+    }
+
+    /// All of them, ascending.
+    fn iter(&self) -> impl Iterator<Item = (u16, T)> + Clone + '_ {
+        let (is_short, mut lens) = (self.buckets == 0, self.bytes[..self.buckets.into()].iter());
+        // Of the bucket that is gone through, and those of it that are left.
+        let (mut next_start, mut left) = (0, 0);
+        self.records().chunks_exact(self.record_bytes()).filter_map(move |record| {
+            if is_short {
+                let (lower, tag) = record.split_first_chunk()?;
+                return Some((u16::from_le_bytes(*lower), T::split(tag)?.0));
+            }
+            while left == 0 {
+                left = *lens.next()?;
+                next_start += BUCKET;
+            }
+            left -= 1;
+            let (&place, tag) = record.split_first()?;
+            Some(((next_start - BUCKET) as u16 + u16::from(place), T::split(tag)?.0))
+        })
+    }
+
+    /// Keeps those whose tags `is_kept` says; allocates nothing.
+    fn retain(&mut self, is_kept: impl Fn(T) -> bool) {
+        let (buckets, record) = (usize::from(self.buckets), self.record_bytes());
+        let (lens, records) = self.bytes.split_at_mut(buckets);
+        let (all, mut from, mut to) = (records.len(), 0, 0);
+        let mut keep = |end: usize| {
+            let mut kept = 0usize;
+            while from < end {
+                let tag = T::split(&records[from + record - T::BYTES..from + record]);
+                if tag.is_some_and(|(tag, _)| is_kept(tag)) {
+                    records.copy_within(from..from + record, to);
+                    (kept, to) = (kept + 1, to + record);
+                }
+                from += record;
+            }
+            kept
+        };
+        let mut end = 0;
+        for len in lens.iter_mut() {
+            end += usize::from(*len) * record;
+            *len = keep(end) as u8;
+        }
+        if buckets == 0 {
+            keep(all);
+        }
+        self.bytes.truncate(buckets + to);
+    }
 }
 
 impl<T: Tag> Positions<T> {
@@ -63,7 +256,7 @@ impl<T: Tag> Positions<T> {
     fn with_lists(layout: Layout) -> Result<Self, Error> {
         let num_lists = num_lists(layout) as usize;
         let mut lists = try_with_capacity(num_lists)?;
-        lists.resize_with(num_lists, Vec::new);
+        lists.resize_with(num_lists, || List::NONE);
         Ok(Positions { lists: lists.into_boxed_slice(), len: 0 })
     }
 
@@ -84,7 +277,7 @@ impl<T: Tag> Positions<T> {
         (0u32..).zip(&self.lists).flat_map(move |(upper, list)| {
             let from = skipped.min(list.len());
             skipped -= from;
-            list[from..].iter().map(move |entry| (upper << LOWER_BITS | u32::from(entry.lower), entry.tag))
+            list.iter().skip(from).map(move |(lower, tag)| (upper << LOWER_BITS | u32::from(lower), tag))
         })
     }
 
@@ -92,11 +285,8 @@ impl<T: Tag> Positions<T> {
     #[inline]
     pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Result<Touch, usize> {
         let list = self.lists.get_mut((position >> LOWER_BITS) as usize).ok_or(0usize)?;
-        let at = list.binary_search_by_key(&(position as u16), |entry| entry.lower)?;
-        let mut before = list[at].tag;
-        let touch = tag.renew(&mut before, ages);
-        list[at].tag = before;
-        Ok(touch)
+        let rank = list.find(position as u16)?;
+        Ok(tag.renew_in(list.tag_bytes(rank), ages))
     }
 
     /// Inserts a position of a layout that is not there yet, at the place in its list where it belongs.
@@ -113,13 +303,8 @@ impl<T: Tag> Positions<T> {
         if self.lists.is_empty() {
             *self = Self::with_lists(layout)?;
         }
-        let list = &mut self.lists[(position >> LOWER_BITS) as usize];
-        if list.len() == list.capacity() {
-            let more = growth(list.len());
-            let needed_bytes = (more * size_of::<Record<T>>()) as u64;
-            list.try_reserve_exact(more).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-        }
-        list.insert(at, Record { lower: position as u16, tag });
+        let number = (position >> LOWER_BITS) as usize;
+        self.lists[number].insert(at, position as u16, tag, buckets_of(layout, number))?;
         self.len += 1;
         Ok(())
     }
@@ -137,12 +322,12 @@ impl<T: Tag> Positions<T> {
         }
         let mut positions = Self::with_lists(layout)?;
         let mut lens = all.clone().map(|(position, _)| position >> LOWER_BITS).peekable();
-        for (upper, list) in (0..).zip(&mut positions.lists) {
-            let len = std::iter::from_fn(|| lens.next_if_eq(&upper)).count();
-            *list = try_with_capacity(len)?;
+        for (number, list) in positions.lists.iter_mut().enumerate() {
+            let len = std::iter::from_fn(|| lens.next_if_eq(&(number as u32))).count();
+            *list = List::with_room(len, buckets_of(layout, number))?;
         }
         for (position, tag) in all {
-            positions.lists[(position >> LOWER_BITS) as usize].push(Record { lower: position as u16, tag });
+            positions.lists[(position >> LOWER_BITS) as usize].push(position as u16, tag);
             positions.len += 1;
         }
         Ok(positions)
@@ -152,16 +337,17 @@ impl<T: Tag> Positions<T> {
     pub(in crate::counting) fn retain(&mut self, is_kept: impl Fn(T) -> bool) {
         self.len = 0;
         for list in &mut self.lists {
-            list.retain(|entry| is_kept(entry.tag));
+            let buckets = usize::from(list.buckets);
+            list.retain(&is_kept);
+            let (len, room) = (list.len(), (list.bytes.capacity() - buckets) / list.record_bytes());
             // Bytes are reported of lists that are nearly full. Without memory for a smaller one it stays.
-            if list.capacity() > list.len() + growth(list.len())
-                && let Ok(smaller) = try_to_vec(list)
+            if (room > len + growth(len) || len < buckets || len == 0)
+                && let Ok(mut smaller) = List::with_room(len, if buckets > 0 { buckets } else { len })
             {
+                list.iter().for_each(|(lower, tag)| smaller.push(lower, tag));
                 *list = smaller;
-            } else if list.is_empty() {
-                *list = Vec::new();
             }
-            self.len += list.len() as u64;
+            self.len += len as u64;
         }
     }
 
@@ -180,10 +366,10 @@ impl<T: Tag> Positions<T> {
 
     /// How many are below a position.
     fn rank(&self, position: u64) -> u64 {
-        let (whole, lower) = ((position >> LOWER_BITS) as usize, position as u16);
+        let whole = (position >> LOWER_BITS) as usize;
         let (before, rest) = self.lists.split_at(whole.min(self.lists.len()));
-        let in_list = rest.first().map_or(0, |list| list.partition_point(|entry| entry.lower < lower));
-        before.iter().map(Vec::len).sum::<usize>() as u64 + in_list as u64
+        let in_list = rest.first().map_or(0, |list| list.find(position as u16).unwrap_or_else(|rank| rank));
+        before.iter().map(List::len).sum::<usize>() as u64 + in_list as u64
     }
 
     /// Appends `len` records from the one numbered `rank` on: each position as u32, little-endian, and its tag.
@@ -199,8 +385,8 @@ impl<T: Tag> Positions<T> {
         if !self.lists.is_empty() {
             visit(Memory::for_value::<[_]>(&self.lists));
         }
-        for list in self.lists.iter().filter(|list| list.capacity() > 0) {
-            visit(Memory::array::<Record<T>>(list.capacity()).unwrap_or(Memory::new::<u64>()));
+        for list in self.lists.iter().filter(|list| list.bytes.capacity() > 0) {
+            visit(Memory::array::<u8>(list.bytes.capacity()).unwrap_or(Memory::new::<u64>()));
         }
     }
 
@@ -210,8 +396,8 @@ impl<T: Tag> Positions<T> {
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
         let mut lists = try_with_capacity(self.lists.len())?;
-        for list in &self.lists {
-            lists.push(try_to_vec(list)?);
+        for &List { ref bytes, buckets, tags } in &self.lists {
+            lists.push(List { bytes: try_to_vec(bytes)?, buckets, tags });
         }
         Ok(Positions { lists: lists.into_boxed_slice(), len: self.len })
     }
@@ -294,23 +480,43 @@ mod tests {
 
     #[test]
     fn lists_grow_by_a_sixteenth_and_take_no_more_than_reported() {
+        // 21,504 slots in 85 buckets.
         let layout = layout(14);
         let mut positions = Positions::none();
         assert!(sizes(&positions).is_empty());
         let mut capacity = 0;
         for position in 0..3000u32 {
             positions.insert(layout, position as usize, 7 * position, ()).unwrap();
-            let (sizes, len) = (sizes(&positions), position as usize + 1);
-            if len > capacity {
-                capacity = position as usize + (position as usize / 16).max(4);
+            let (sizes, before, len) = (sizes(&positions), position as usize, position as usize + 1);
+            if len > capacity || len == 86 {
+                let grown = before + (before / 16).max(4);
+                capacity = if len <= 85 { grown.min(85) } else { grown };
             }
-            assert_eq!(sizes, [(24, 8), (2 * capacity, 1)]);
-            assert!(24 + 2 * capacity as u64 <= heap_bytes::<()>(layout, len as u64));
+            let bytes = if len <= 85 { 2 * capacity } else { 85 + capacity };
+            assert_eq!(sizes, [(32, 8), (bytes, 1)], "{len}");
+            assert!(32 + bytes as u64 <= heap_bytes::<()>(layout, len as u64));
         }
-        // What is read takes two bytes each.
+        // What is read takes a byte each.
         let read = Positions::from_ascending(layout, positions.iter()).unwrap();
-        assert_eq!((sizes(&read), read.len()), (vec![(24, 8), (6000, 1)], 3000));
+        assert_eq!((sizes(&read), read.len()), (vec![(32, 8), (3085, 1)], 3000));
         assert_eq!(sizes(&positions.try_clone().unwrap()), sizes(&read));
+    }
+
+    #[test]
+    fn a_bucket_may_be_full() {
+        let layout = layout(20);
+        let mut positions = Positions::none();
+        // Backwards, from the list after the first.
+        for position in (0..66_000u32).rev() {
+            assert_eq!(positions.renew(position, (), ()), Err(0));
+            positions.insert(layout, 0, position, ()).unwrap();
+        }
+        assert!(positions.iter().map(|(position, ())| position).eq(0..66_000));
+        assert!((0..66_000).all(|position| positions.renew(position, (), ()) == Ok(Touch::Same)));
+        assert_eq!(
+            [0, 254, 255, 65_535, 65_536, 66_000, 70_000].map(|end| positions.rank(end)),
+            [0, 254, 255, 65_535, 65_536, 66_000, 66_000]
+        );
     }
 
     #[test]

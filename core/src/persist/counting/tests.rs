@@ -115,7 +115,7 @@ fn a_sparse_counter_has_at_most_as_many_bytes_of_positions_as_of_words() {
     let sparse = sparse();
     let most = sparse.layout().num_bytes();
     let header = header_apart(&sparse, most);
-    assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most / 2)).is_err());
+    assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most / 4)).is_err());
     assert!(LoadingCounter::begin(&header_apart(&sparse, most + 4), &Unlimited).is_err());
     let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
     (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());
