@@ -389,6 +389,34 @@ impl Shaped for Counter {
     }
 }
 
+/// Adds items as of the newest slice, one by one, until the set is dense. A new set has room for all from the start.
+#[inline(always)]
+fn add_one_by_one<'a, T: SlotTag>(
+    held: &mut Held<T>,
+    items: &mut impl Iterator<Item = &'a [u8]>,
+    adding: Adding<'_, T, impl SizeLimit>,
+    added: &mut impl FnMut(Touch),
+) -> Result<(), Error> {
+    let (seed, mut reserved) = (adding.plan.params.seed, None);
+    let result = loop {
+        let Some(item) = (if held.is_dense() { None } else { items.next() }) else { break Ok(()) };
+        if let Held::Exact(members) = held
+            && members.len() == 0
+        {
+            let check = |bytes| adding.limit.check(adding.held_bytes, bytes);
+            reserved = members.reserve(item, 1 + items.size_hint().0, check);
+        }
+        match held.add(item, hash64(item, seed), T::newest(adding.ages), adding) {
+            Ok(touch) => added(touch),
+            Err(error) => break Err(error),
+        }
+    };
+    if let (Held::Exact(members), Some(reserved)) = (held, reserved) {
+        members.trim(reserved);
+    }
+    result
+}
+
 /// Adds items as of the newest slice: one by one, and once the set is dense a block at a time, whose reads overlap.
 #[inline(always)]
 fn add_to<'a, T: SlotTag>(
@@ -398,9 +426,8 @@ fn add_to<'a, T: SlotTag>(
     mut added: impl FnMut(Touch),
 ) -> Result<(), Error> {
     let (seed, ages) = (adding.plan.params.seed, adding.ages);
-    while !held.is_dense() {
-        let Some(item) = items.next() else { return Ok(()) };
-        added(held.add(item, hash64(item, seed), T::newest(ages), adding)?);
+    if !held.is_dense() {
+        add_one_by_one(held, &mut items, adding, &mut added)?;
     }
     let Held::Estimating(bitmap) = held else { return Ok(()) };
     let layout = bitmap.layout();

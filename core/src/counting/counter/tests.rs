@@ -252,6 +252,31 @@ fn relocation_keeps_the_bits() {
 }
 
 #[test]
+fn a_list_into_a_new_counter_takes_no_more_than_its_members_one_by_one() {
+    let alike = |number: usize| format!("member {number:03}");
+    let shorter = |number: usize| "m".repeat(300 - number);
+    for len in [1, 2, 4, 5, 10, 15, 16, 46, 106, 250] {
+        for again in [1, 3] {
+            for name in [alike as fn(usize) -> String, shorter] {
+                let items: Vec<String> = (0..len).map(|number| name(number / again)).collect();
+                let [mut at_once, mut one_by_one] = [(); 2].map(|()| counter(params((50_000, 0.01), 250), 0..0));
+                at_once.live(Time::Reached).add_all(&items, &Unlimited, |_| ()).unwrap();
+                for item in &items {
+                    one_by_one.live(Time::Reached).add(item, &Unlimited).unwrap();
+                }
+                assert!(at_once.size_bytes() <= one_by_one.size_bytes(), "{len} items");
+                let members =
+                    |counter: &Counter| counter.members().map(|all| all.map(<[u8]>::to_vec).collect::<Vec<_>>());
+                assert_eq!(members(&at_once), members(&one_by_one));
+                assert!(items.iter().all(|item| at_once.contains(item) == Ok(true)));
+                at_once.live(Time::Reached).add("one more", &Unlimited).ok();
+                assert!(items.iter().all(|item| len == 250 || at_once.contains(item) == Ok(true)));
+            }
+        }
+    }
+}
+
+#[test]
 fn sizes_are_the_sum_of_the_allocations() {
     for items in [0, 10, 300, 5000] {
         let counter = counter(params((50_000, 0.01), 250), 0..items);

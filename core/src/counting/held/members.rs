@@ -149,6 +149,27 @@ impl<T: Tag> Members<T> {
         }
     }
 
+    /// Makes room in an empty set for `len` members as long as `item`, as far as one buffer holds them and `check` allows
+    /// its bytes. Returns what to [trim](Self::trim) it with.
+    pub(in crate::counting) fn reserve(
+        &mut self,
+        item: &[u8],
+        len: usize,
+        check: impl FnOnce(u64) -> Result<(), Error>,
+    ) -> Option<usize> {
+        match self {
+            Members::Packed(packed) => packed.reserve(item, len, check),
+            Members::Table(_) => None,
+        }
+    }
+
+    /// Gives back what is left of a reserved buffer.
+    pub(in crate::counting) fn trim(&mut self, reserved: usize) {
+        if let Members::Packed(packed) = self {
+            packed.trim(reserved);
+        }
+    }
+
     /// The most heap bytes of members that are read from an arena of so many bytes, but for what lists allocate ahead.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         // All but one have a byte besides tag and length.

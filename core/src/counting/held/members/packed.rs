@@ -125,6 +125,35 @@ impl<T: Tag> Packed<T> {
         Ok(packed)
     }
 
+    /// Makes room in an empty one for `len` members as long as `item`, if they are so few and `check` allows the bytes.
+    /// Returns the length of the buffer then.
+    pub(super) fn reserve(
+        &mut self,
+        item: &[u8],
+        len: usize,
+        check: impl FnOnce(u64) -> Result<(), Error>,
+    ) -> Option<usize> {
+        let arena = len.checked_mul(record_bytes::<T>(item)).filter(|&arena| arena <= usize::from(u16::MAX))?;
+        if len < 2 || len > MAX_MEMBERS || !self.buffer.is_empty() {
+            return None;
+        }
+        let bytes = arena + usize::from(groups_for(len)) * NUMBERED;
+        check(size_class(bytes) as u64).and_then(|()| self.make_room(bytes)).ok()?;
+        Some(self.buffer.len())
+    }
+
+    /// Gives back what is left of a buffer that was [reserved](Self::reserve) and has this length still.
+    pub(super) fn trim(&mut self, reserved: usize) {
+        let index_bytes = self.index_bytes();
+        let after = size_class(usize::from(self.arena_len) + index_bytes);
+        if self.buffer.len() == reserved && after < reserved {
+            self.buffer.copy_within(reserved - index_bytes..reserved, after - index_bytes);
+            let mut buffer = std::mem::take(&mut self.buffer).into_vec();
+            buffer.truncate(after);
+            self.buffer = buffer.into_boxed_slice();
+        }
+    }
+
     /// Number of members.
     #[inline]
     pub(super) fn len(&self) -> usize {
