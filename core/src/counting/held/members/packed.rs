@@ -134,7 +134,7 @@ impl<T: Tag> Packed<T> {
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Option<usize> {
         let arena = len.checked_mul(record_bytes::<T>(item)).filter(|&arena| arena <= usize::from(u16::MAX))?;
-        if len < 2 || len > MAX_MEMBERS || !self.buffer.is_empty() {
+        if !(2..=MAX_MEMBERS).contains(&len) || !self.buffer.is_empty() {
             return None;
         }
         let bytes = arena + usize::from(groups_for(len)) * NUMBERED;
