@@ -100,6 +100,28 @@ fn long_length(first: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
     (third < 0x80).then_some((length | usize::from(third) << 14, rest))
 }
 
+/// Compares two members. Most have 8 to 64 bytes and are compared without a call.
+#[inline(always)]
+pub(super) fn is_same(member: &[u8], item: &[u8]) -> bool {
+    if member.len() != item.len() {
+        return false;
+    }
+    match item.len() {
+        8..=16 => have_same_ends::<8>(member, item),
+        17..=32 => have_same_ends::<16>(member, item),
+        33..=64 => have_same_ends::<32>(member, item),
+        _ => member == item,
+    }
+}
+
+#[inline(always)]
+fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
+    let starts = (member.first_chunk::<N>(), item.first_chunk::<N>());
+    let ends = (member.last_chunk::<N>(), item.last_chunk::<N>());
+    let ((Some(start), Some(item_start)), (Some(end), Some(item_end))) = (starts, ends) else { return false };
+    start == item_start && end == item_end
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

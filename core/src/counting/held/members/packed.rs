@@ -18,7 +18,7 @@
 use std::alloc::Layout;
 use std::marker::PhantomData;
 
-use super::arena::{LengthPrefix, Records, record_bytes};
+use super::arena::{LengthPrefix, Records, is_same, record_bytes};
 use super::group::{GROUP, NUMBERED, OFFSET, enter, fingerprint, first_place, group_of, matches};
 use crate::counting::held::tag::Tag;
 use crate::error::Error;
@@ -460,28 +460,6 @@ impl<T: Tag> Packed<T> {
 #[inline(never)]
 fn is_long_member<T: Tag>(arena: &[u8], at: usize, item: &[u8]) -> bool {
     Records::<T>::from(arena, at).next().is_some_and(|(_, member)| member == item)
-}
-
-/// Are they the same bytes? Most members have 8 to 64: these are compared without a call.
-#[inline(always)]
-fn is_same(member: &[u8], item: &[u8]) -> bool {
-    if member.len() != item.len() {
-        return false;
-    }
-    match item.len() {
-        8..=16 => have_same_ends::<8>(member, item),
-        17..=32 => have_same_ends::<16>(member, item),
-        33..=64 => have_same_ends::<32>(member, item),
-        _ => member == item,
-    }
-}
-
-#[inline(always)]
-fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
-    let starts = (member.first_chunk::<N>(), item.first_chunk::<N>());
-    let ends = (member.last_chunk::<N>(), item.last_chunk::<N>());
-    let ((Some(start), Some(item_start)), (Some(end), Some(item_end))) = (starts, ends) else { return false };
-    start == item_start && end == item_end
 }
 
 #[cfg(test)]
