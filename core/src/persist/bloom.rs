@@ -48,6 +48,11 @@ fn all_bits(sub_filters: &[LineSubFilter]) -> Payload<'_> {
     Payload::of_bitmaps(sub_filters, LineSubFilter::as_bytes)
 }
 
+/// The number of all bits of sub-filters.
+fn num_bits(sub_filters: &[LineSubFilter]) -> u64 {
+    sub_filters.iter().map(SubFilter::num_bits).sum()
+}
+
 /// The payload outside the header.
 pub(super) fn payload_apart(sub_filters: &[LineSubFilter]) -> Payload<'_> {
     enclosed::apart(all_bits(sub_filters))
@@ -60,7 +65,7 @@ pub(super) fn begin_header(
     other_bytes: usize,
     sub_filters: &[LineSubFilter],
 ) -> HeaderWriter {
-    let num_bytes = all_bits(sub_filters).len();
+    let num_bytes = num_bits(sub_filters) / 8;
     let room = enclosed::header_room(other_bytes, PART_BYTES, sub_filters.len(), num_bytes);
     let mut writer = HeaderWriter::new(kind, room);
     writer.rate(params.error_rate);
@@ -72,9 +77,8 @@ pub(super) fn begin_header(
 
 /// Ends a header with the payload, or with where that is.
 pub(super) fn finish_header(mut writer: HeaderWriter, sub_filters: &[LineSubFilter]) -> Vec<u8> {
-    let payload = all_bits(sub_filters);
-    let content = Content::Bits(payload.len() * 8);
-    enclosed::write(&mut writer, payload, content, sub_filters.iter().map(SubFilter::set_bits).sum());
+    let set_bits = sub_filters.iter().map(SubFilter::set_bits).sum();
+    enclosed::write(&mut writer, all_bits(sub_filters), Content::Bits(num_bits(sub_filters)), set_bits);
     writer.finish()
 }
 
