@@ -81,7 +81,7 @@ pub enum Problem {
     Idle,
     /// A server's memory is short.
     Memory,
-    /// A server may evict whole filters.
+    /// A server may evict whole filters, or this volatile key.
     MayEvict,
     /// A server keeps filters that it serves to nobody.
     NotServed,
@@ -222,6 +222,8 @@ pub struct FilterFacts<'a> {
     pub window: Option<WindowFacts>,
     /// Whether the key has a time to live.
     pub expires: bool,
+    /// Whether its server evicts keys with a time to live, and only these.
+    pub evicts_expiring: bool,
 }
 
 impl<'a> FilterFacts<'a> {
@@ -238,16 +240,16 @@ impl<'a> FilterFacts<'a> {
             error_rate: None,
             window: None,
             expires: false,
+            evicts_expiring: false,
         }
     }
 
     /// What is wrong with it, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let past = self.past_rate();
-        let mut found: Vec<Finding> = [self.full(), past, self.grown(), idle(self.window, self.items, self.expires)]
-            .into_iter()
-            .flatten()
-            .collect();
+        let idle = idle(self.window, self.items, self.expires);
+        let evicted = may_be_evicted(self.window, self.evicts_expiring);
+        let mut found: Vec<Finding> = [self.full(), past, self.grown(), idle, evicted].into_iter().flatten().collect();
         sort(&mut found);
         found
     }
@@ -340,18 +342,30 @@ pub struct CounterFacts<'a> {
     pub window: Option<WindowFacts>,
     /// Whether the key has a time to live.
     pub expires: bool,
+    /// Whether its server evicts keys with a time to live, and only these.
+    pub evicts_expiring: bool,
 }
 
 impl<'a> CounterFacts<'a> {
     /// A counter that is empty and has nothing special.
     pub fn of(key: &'a [u8]) -> Self {
-        CounterFacts { key, members: 0, capacity: 0, standard_error: 0.0, error: 0.0, window: None, expires: false }
+        CounterFacts {
+            key,
+            members: 0,
+            capacity: 0,
+            standard_error: 0.0,
+            error: 0.0,
+            window: None,
+            expires: false,
+            evicts_expiring: false,
+        }
     }
 
     /// What is wrong with it, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
-        let mut found: Vec<Finding> =
-            [self.past_capacity(), idle(self.window, self.members, self.expires)].into_iter().flatten().collect();
+        let idle = idle(self.window, self.members, self.expires);
+        let evicted = may_be_evicted(self.window, self.evicts_expiring);
+        let mut found: Vec<Finding> = [self.past_capacity(), idle, evicted].into_iter().flatten().collect();
         sort(&mut found);
         found
     }
@@ -480,6 +494,14 @@ fn idle(window: Option<WindowFacts>, held: u64, expires: bool) -> Option<Finding
     let wrong = format!("has forgotten all: nobody wrote to it for its window of {seconds} s, and it does not expire");
     let advice = "delete it if it is not used again; keys that are made with VOLATILE go by themselves";
     Some(Finding::of(Problem::Idle, Severity::Notice, wrong, advice))
+}
+
+/// A volatile key has a time to live, so a policy that is to spare what lasts takes it, and its limit begins anew.
+fn may_be_evicted(window: Option<WindowFacts>, evicts_expiring: bool) -> Option<Finding> {
+    let Some(WindowFacts::Volatile(_)) = window.filter(|_| evicts_expiring) else { return None };
+    let wrong = "may be evicted whole when memory is used up, since it has a time to live".to_owned();
+    let advice = "give volatile keys a server of their own with maxmemory-policy noeviction";
+    Some(Finding::of(Problem::MayEvict, Severity::Notice, wrong, advice))
 }
 
 /// The most urgent first; alike ones in the order in which they were found.

@@ -200,6 +200,21 @@ fn nothing_is_made_to_replace_a_window_at_once() {
 }
 
 #[test]
+fn volatile_keys_may_be_evicted_by_a_policy_that_spares_others() {
+    let of = |window, evicts_expiring| {
+        let filter = FilterFacts { window, expires: true, evicts_expiring, ..FilterFacts::of(KEY) };
+        let counter = CounterFacts { window, expires: true, evicts_expiring, ..CounterFacts::of(KEY) };
+        [filter.findings(), counter.findings()].concat()
+    };
+    let found = of(Some(WindowFacts::Volatile(3600)), true);
+    assert_eq!(codes(&found), [("may-evict", Severity::Notice); 2]);
+    assert!(found.iter().all(|found| found.command.is_none()));
+    assert!(of(Some(WindowFacts::Volatile(3600)), false).is_empty());
+    assert!(of(Some(WindowFacts::Seconds(3600)), true).is_empty());
+    assert!(of(None, true).is_empty());
+}
+
+#[test]
 fn the_most_urgent_comes_first() {
     let facts = FilterFacts {
         items: 1_000_000,

@@ -1,5 +1,8 @@
 //! What a server says about its filters and counters, judged.
 
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
 use crate::health::{CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts};
 use redis::Value;
 use rollcall_core::unstable::wire::StillLoading;
@@ -79,6 +82,9 @@ pub struct Row {
     #[serde(flatten, serialize_with = "as_window")]
     pub window: Option<WindowFacts>,
     pub slices: Option<i64>,
+    /// Whether its server evicts keys with a time to live, and only these.
+    #[serde(skip)]
+    pub evicts_expiring: bool,
     /// What has arrived of a value that is half loaded.
     #[serde(serialize_with = "as_loading")]
     pub loading: Option<LoadingFacts>,
@@ -122,6 +128,7 @@ impl Row {
                 error: self.asked.unwrap_or(0.0),
                 window,
                 expires,
+                evicts_expiring: self.evicts_expiring,
                 ..CounterFacts::of(&self.name)
             };
             return counter.findings();
@@ -136,6 +143,7 @@ impl Row {
             error_rate: self.asked,
             window,
             expires,
+            evicts_expiring: self.evicts_expiring,
             ..FilterFacts::of(&self.name)
         };
         filter.findings()
@@ -151,6 +159,8 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
 /// A row for each of these keys that is still there.
 pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Failure> {
     let lines = prefix_of_lines(server)?;
+    // Nodes are asked when the first key is found for which it matters.
+    let mut evicting: BTreeMap<usize, bool> = BTreeMap::new();
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
         let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, key.class.family())).collect();
@@ -168,6 +178,13 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
             if row.asked.is_none() && row.filters.is_some_and(|filters| filters > HARMLESS_GROWTHS as i64) {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
                 row.asked = description.ok().as_ref().and_then(first_ratio).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
+            }
+            if matches!(row.window, Some(WindowFacts::Volatile(_))) {
+                let node = server.node_of(&key.name);
+                row.evicts_expiring = match evicting.entry(node) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(unknown) => *unknown.insert(evicts_expiring(server, node)?),
+                };
             }
             row.findings = row.judge(if key.class == Class::Filter { lines } else { USUAL }, grows);
             rows.push(row);
@@ -192,6 +209,15 @@ fn prefix_of_lines(server: &mut Server) -> Result<&'static str, Failure> {
     // Who may not ask is told the usual.
     let is_another = matches!(known, Some(Ok(Value::Array(known))) if matches!(known.first(), None | Some(Value::Nil)));
     Ok(if is_another { BESIDE } else { USUAL })
+}
+
+/// Whether a node evicts keys with a time to live, and only these. `false` for a user who may not ask.
+fn evicts_expiring(server: &mut Server, node: usize) -> Result<bool, Failure> {
+    let info = server.ask_node(node, &[redis::cmd("INFO").arg("memory").to_owned()])?.pop();
+    let info = info.and_then(Result::ok).as_ref().and_then(text).unwrap_or_default();
+    let field = |name: &str| info.lines().find_map(|line| line.trim_end().strip_prefix(name)?.strip_prefix(':'));
+    let has_limit = field("maxmemory").is_some_and(|bytes| bytes != "0");
+    Ok(has_limit && field("maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-")))
 }
 
 /// Whether the user may not ask by the commands that a filter of lines was asked by.

@@ -54,6 +54,12 @@ fn keys_are_listed_with_what_is_wrong() {
     assert!(word("over", "command").starts_with("LC.RESERVE {over}:new "), "{}", found("over"));
     assert_eq!((row("good")["window"].as_i64(), row("good")["slices"].as_i64()), (Some(3600), Some(4)));
     assert_eq!(row("few")["server"], to.trim_start_matches("redis://"));
+    // A policy that evicts keys with a time to live takes volatile ones too.
+    client.expect("CONFIG SET maxmemory 1gb maxmemory-policy volatile-ttl", "+OK");
+    let sent = tool(&["--json", "top", "--pattern", "sent", "--url", &to]).expect(0).json();
+    assert_eq!(sent[0]["findings"][0]["problem"], "may-evict", "{sent}");
+    assert!(sent[0]["findings"][0]["command"].is_null(), "{sent}");
+    client.expect("CONFIG SET maxmemory 0", "+OK");
     // A table, since the output is no terminal; sorted, cut and filtered.
     let table = tool(&["top", "--sort", "items", "--limit", "2", "--url", &to]).expect(0).out;
     let lines: Vec<&str> = table.lines().collect();
