@@ -543,3 +543,22 @@ proptest! {
         prop_assert!(refusal::<Counter>(chunks).is_some());
     }
 }
+
+/// RDB files hold 23 or 24 bytes of the server for a key with a name of 9 bytes. With them RedisBloom's full filter of
+/// 100 takes 208 bytes, and a set of one member of 12 bytes 25.
+#[test]
+fn small_values_take_few_bytes() {
+    let bytes = |fields: &[rollcall_fuzz::fields::Field]| match fields {
+        [rollcall_fuzz::fields::Field::String(bytes)] => bytes.len(),
+        _ => panic!("more than one field"),
+    };
+    let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
+    let mut full = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+    for item in 0..100u32 {
+        full.add(item.to_le_bytes(), &Unlimited).unwrap();
+    }
+    assert_eq!((full.sub_filters().len(), bytes(&rdb_of_filter(&full))), (1, 144));
+    let mut one = Counter::new(counting::Params::default()).unwrap();
+    one.live(Time::Reached).add("member of 12", &Unlimited).unwrap();
+    assert_eq!(bytes(&rdb_of(&one)), 20);
+}

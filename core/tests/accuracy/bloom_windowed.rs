@@ -142,7 +142,7 @@ fn the_last_items_are_found_in_the_same_memory_for_ever() {
 }
 
 /// Bits an item of the window, against `(g + 1) / g * log2((g + 1) / p) / ln 2` of a filter without any loss. Ours takes
-/// 2 to 8 % more: the first sub-filter of a chain has four fifths of the rate, lines take 1 to 5 %, 0.5 % is margin.
+/// 2 to 7 % more: the first sub-filter of a chain has nine tenths of the rate, lines take 1 to 5 %, 0.5 % is margin.
 #[test]
 fn windows_take_the_memory_that_theory_asks_for() {
     let capacity = 1_000_000;

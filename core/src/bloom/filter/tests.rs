@@ -30,7 +30,8 @@ fn either_layout_behaves_alike() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let mut filter = filled(layout, 0..500);
         assert_eq!((filter.layout(), filter.sub_filters().len(), filter.capacity()), (layout, 3, 700));
-        assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.01 && filter.fill_ratio() > 0.2);
+        // The first sub-filter has 100 items. One such filter deviates from the mean by 17 %.
+        assert!(filter.num_items() > 480 && filter.false_positive_rate() < 0.013 && filter.fill_ratio() > 0.2);
         assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
         for (index, info) in filter.sub_filters().enumerate() {
             let bitmap = either!(&filter.chain, filter => filter.sub_filters()[index].as_bytes());
@@ -119,7 +120,7 @@ fn chains_of_any_length_merge_while_they_fit() {
         assert!(both == union(&long, &[&short]).unwrap());
         assert!(both == union(&chain(layout, 0.01, 0..0), &[&long, &short]).unwrap());
         assert!((0..800u32).chain(5000..5010).all(|item| both.may_contain(item.to_le_bytes())));
-        assert!(both.sub_filters().len() == 4 && both.false_positive_rate() < 0.01);
+        assert!(both.sub_filters().len() == 4 && both.false_positive_rate() < 0.013);
         assert!(both.num_items().abs_diff(810) < 12, "{}", both.num_items());
         assert!((0..2000u32).all(|item| both.add(item.to_le_bytes(), &Unlimited).is_ok()));
         assert!(both.sub_filters().len() == 5 && (0..2000u32).all(|item| both.may_contain(item.to_le_bytes())));
@@ -178,7 +179,7 @@ fn the_rate_of_a_refused_union_adds_up() {
             let set_bits: u64 = a.iter().zip(b).map(|(a, b)| u64::from((a | b).count_ones())).sum();
             let rate = match &info.geometry {
                 // The newest is full before the union grows.
-                Some(_) if index == 1 => 0.2 * 0.05 / 2.0,
+                Some(_) if index == 1 => 0.1 * 0.05 / 2.0,
                 Some(geometry) => sizing::false_positive_rate(geometry, sizing::estimate_items(geometry, set_bits)),
                 None => (set_bits as f64 / info.num_bits as f64).powi(info.hashes as i32),
             };
@@ -187,8 +188,8 @@ fn the_rate_of_a_refused_union_adds_up() {
             none *= 1.0 - rate;
         }
         if layout == BitLayout::Lines {
-            // Sub-filter i has the share 1/(i*(i+1)) of a fifth: those from the third on have a half of it.
-            none *= 1.0 - 0.2 * 0.05 / 2.0;
+            // Sub-filter i has the share 1/(i*(i+1)) of a tenth: those from the third on have a half of it.
+            none *= 1.0 - 0.1 * 0.05 / 2.0;
         }
         assert!((would_be - (1.0 - none)).abs() < 1e-12, "{layout}: {would_be}");
     }

@@ -23,10 +23,10 @@ const RAREST_LINE_ERROR: f64 = 200.0;
 const MARGIN: f64 = 1.005;
 
 /// Share of a chain's error rate that its first sub-filter takes. Part of the stored format.
-const FIRST_SHARE: f64 = 0.8;
+const FIRST_SHARE: f64 = 0.9;
 
 /// Share of a chain's error rate that all its other sub-filters take together. Part of the stored format.
-const LATER_SHARE: f64 = 0.2;
+const LATER_SHARE: f64 = 0.1;
 
 /// Largest rate at which the number of counted items alone keeps the rate. Up to here, at most 0.4 % of the new items
 /// are taken for known ones, which [`MARGIN`] covers. Part of the stored format.
@@ -336,16 +336,16 @@ mod tests {
     /// The same for the first sub-filter of chains of these rates, and lines for 10^8 items.
     #[rustfmt::skip]
     const FIRST_SHAPES: [(f64, u32, u32, f64, u64); 10] = [
-        (0.1,   1, 4, 5.316501305032681,  1043572),
-        (0.05,  1, 5, 6.8148677124539985, 1337684),
-        (0.02,  1, 6, 8.834929363166466,  1734201),
-        (0.01,  1, 7, 10.42859581574449,  2047020),
-        (0.005, 2, 4, 11.607871264082627, 2278499),
-        (0.001, 2, 5, 15.11654832820182,  2967214),
-        (1e-4,  2, 7, 20.354163571581765, 3995300),
-        (1e-5,  3, 6, 25.049566158436708, 4916956),
-        (1e-6,  3, 7, 30.28248940856958,  5944122),
-        (1e-9,  4, 7, 45.54297633524509,  8939589),
+        (0.1,   1, 3, 5.0777033903788598, 996_698),
+        (0.05,  1, 4, 6.5591357254138113, 1_287_487),
+        (0.02,  1, 6, 8.5766651708081384, 1_683_506),
+        (0.01,  1, 7, 10.163201714689824, 1_994_926),
+        (0.005, 2, 4, 11.358595197451355, 2_229_569),
+        (0.001, 2, 5, 14.8568672101867,   2_916_241),
+        (1e-4,  2, 6, 20.089779755999942, 3_943_405),
+        (1e-5,  3, 5, 24.782028644783382, 4_864_442),
+        (1e-6,  3, 6, 30.007382872406305, 5_890_122),
+        (1e-9,  4, 7, 45.258853851713292, 8_883_818),
     ];
 
     fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
