@@ -82,7 +82,7 @@ fn an_empty_counter_is_small() {
 fn a_large_counter_of_few_members_is_small() {
     let counter = counter(params((10_000_000, 0.01), 250), 0..1000);
     assert_eq!(counter.representation(), Representation::Sparse);
-    assert_eq!(counter.layout(), layout(13, 12));
+    assert_eq!(counter.layout(), layout(14, 12));
     assert!(counter.size_bytes() < 8 * 1024, "{} bytes", counter.size_bytes());
 }
 

@@ -74,9 +74,9 @@ fn merge_takes_the_parameters_of_the_smallest() {
 fn merge_of_layouts_that_differ_both_ways_says_the_error_it_has() {
     let mut one = counter(params((50_000, 0.02), 0), 0..3000);
     let other = counter(params((1_000_000, 0.02), 0), 2000..4000);
-    assert_eq!((one.layout(), other.layout()), (layout(14, 8), layout(11, 10)));
+    assert_eq!((one.layout(), other.layout()), (layout(14, 8), layout(12, 10)));
     assert!(one.merge(&[&other], &Unlimited).unwrap());
-    assert_eq!((one.layout(), one.params().capacity), (layout(11, 8), 50_000));
+    assert_eq!((one.layout(), one.params().capacity), (layout(12, 8), 50_000));
     assert_eq!(format!("{:.3}", one.params().error_rate), "0.040");
     assert!(one.standard_error() <= one.params().error_rate);
     let mut built = Counter::with_layout(*one.params(), one.layout()).unwrap();
