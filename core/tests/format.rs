@@ -555,7 +555,7 @@ fn small_values_take_few_bytes() {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
     let mut full = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
     for item in 0..100u32 {
-        full.add(item.to_le_bytes(), &Unlimited).unwrap();
+        full.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
     }
     assert_eq!((full.sub_filters().len(), bytes(&rdb_of_filter(&full))), (1, 144));
     let mut one = Counter::new(counting::Params::default()).unwrap();

@@ -66,7 +66,7 @@ fn refused_field<T: Stored>(header: Vec<u8>) -> &'static str {
 #[test]
 fn forged_filter_headers_are_refused_by_field() {
     let header = filter(100, 2, 1000).header();
-    assert_eq!(header[..8], *b"\xf1\x02\x01\x64\x02\x07\x04\x03");
+    assert_eq!(header[..8], *b"\xf1\x02\x01\x64\x02\x07\x04\x02");
     let cases: [(Range<usize>, &[u8], &str); 22] = [
         (0..1, b"\xf2", "version"),
         (0..1, b"\xf0", "version"),
