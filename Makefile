@@ -161,11 +161,11 @@ demo: ## Run the three example services on real input, each beside a server of i
 		echo; echo "== $$name"; $(WITH) $(CARGO_TARGET_DIR)/debug/with-server $(CARGO_TARGET_DIR)/debug/examples/$$name; \
 	done
 
-bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks.md and other pages' tables; QUICK=1: a rough run of two; SERVER=redis-8.2.3: on that server, and only prints
+bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks-tables.md and other pages' tables; QUICK=1: a rough run of two; SERVER=redis-8.2.3: on that server, and only prints
 	@scripts/servers.py fetch redisbloom-2.8.2 $(SERVER)
 	@QUICK=$(QUICK) ONLY="$(ONLY)" SERVER=$(SERVER) scripts/bench.sh server
 
-accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy.md; QUICK=1: a rough run of one; fails if one does not hold
+accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy-tables.md; QUICK=1: a rough run of one; fails if one does not hold
 	@scripts/setup.sh build
 	@QUICK=$(QUICK) ONLY="$(ONLY)" scripts/bench.sh accuracy
 

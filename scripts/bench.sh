@@ -18,7 +18,7 @@ options+=(--workspace --locked)
 
 case "${1:-}" in
     server)
-        document=docs/benchmarks.md pages=README.md,docs/choosing.md,docs/operations.md,docs/counting.md,docs/windows.md
+        document=docs/benchmarks-tables.md pages=README.md,docs/benchmarks.md,docs/choosing.md,docs/operations.md,docs/counting.md,docs/windows.md
         [[ -z "$part" ]] || document=$target/benchmarks.md pages=
         peer=$(scripts/servers.py path redisbloom-2.8.2)
         [[ -n "$peer" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
@@ -30,10 +30,10 @@ case "${1:-}" in
         [[ -n "$part" ]] || cargo bench --locked --package rollcall-core --bench core
         ;;
     accuracy)
-        document=$PWD/docs/accuracy.md
-        [[ -z "$quick" ]] || document=$target/accuracy.md
-        ACCURACY_QUICK=$quick ACCURACY_ONLY=${ONLY:-} ACCURACY_TEMPLATE=$PWD/docs/accuracy.md ACCURACY_DOCUMENT=$document \
-            cargo bench "${options[@]}" --bench accuracy
+        template=$PWD/docs/accuracy-tables.md document=$PWD/docs/accuracy-tables.md page=$PWD/docs/accuracy.md
+        [[ -z "$quick" ]] || document=$target/accuracy.md page=
+        ACCURACY_QUICK=$quick ACCURACY_ONLY=${ONLY:-} ACCURACY_TEMPLATE=$template ACCURACY_DOCUMENT=$document \
+            ACCURACY_PAGE=$page cargo bench "${options[@]}" --bench accuracy
         ;;
     *) sed -n '2,7s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac

@@ -122,7 +122,8 @@ impl Check {
         self.excess().map(|excess| excess <= bound())
     }
 
-    fn claimed(&self) -> String {
+    /// What is claimed, in a cell.
+    pub fn claimed(&self) -> String {
         match self.claim {
             Claim::AtMost(most) => format!("≤ {}", self.unit.text(most)),
             Claim::AtLeast(least) => format!("≥ {}", self.unit.text(least)),
@@ -137,7 +138,8 @@ impl Check {
         if self.measured.error == 0.0 { "-".to_owned() } else { self.unit.text(self.measured.error) }
     }
 
-    fn brief(&self) -> String {
+    /// What was measured and its standard error, in a cell.
+    pub fn brief(&self) -> String {
         let value = self.unit.text(self.measured.value);
         let text = match (self.unit, self.measured.error) {
             (_, 0.0) => value,
@@ -262,6 +264,17 @@ pub struct Findings {
     pub plots: Vec<plot::File>,
 }
 
+/// Which figure of a section stands for it.
+#[derive(Debug, Clone, Copy)]
+pub enum Pick {
+    /// The lowest of those with a lower bound.
+    Lowest,
+    /// The highest of those with an upper bound.
+    Highest,
+    /// That of this number in the first row whose first texts are these.
+    Row(&'static [&'static str], usize),
+}
+
 /// How many claims a section checked, how many of them do not hold, and how far the furthest is off, in standard errors.
 pub struct Summary {
     /// Figures with a claim.
@@ -273,6 +286,23 @@ pub struct Summary {
 }
 
 impl Findings {
+    /// The figure that stands for them.
+    pub fn pick(&self, pick: Pick) -> Option<&Check> {
+        let rows = || self.tables.iter().flat_map(|table| &table.rows);
+        let checks = || rows().flat_map(|row| Table::checks(row));
+        let value = |one: &&Check, other: &&Check| one.measured.value.total_cmp(&other.measured.value);
+        match pick {
+            Pick::Lowest => checks().filter(|check| matches!(check.claim, Claim::AtLeast(_))).min_by(value),
+            Pick::Highest => checks().filter(|check| matches!(check.claim, Claim::AtMost(_))).max_by(value),
+            Pick::Row(texts, number) => {
+                let begins = |row: &&Vec<Cell>| {
+                    texts.iter().zip(*row).all(|(&text, cell)| matches!(cell, Cell::Text(cell) if cell == text))
+                };
+                Table::checks(rows().find(begins)?).nth(number)
+            }
+        }
+    }
+
     /// What to say of them in a line.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary { claims: 0, broken: Vec::new(), furthest: f64::NEG_INFINITY };

@@ -1,9 +1,10 @@
-//! docs/accuracy.md: the text is written by hand, what stands between two marks by the program.
+//! docs/accuracy-tables.md, and the table of docs/accuracy.md: text is written by hand, what stands between two marks by
+//! the program.
 
 use std::path::Path;
 use std::{fs, io};
 
-use crate::claims::{Findings, Table};
+use crate::claims::{Findings, Pick, Table};
 use rollcall_bench_output::markdown;
 use rollcall_bench_output::plot;
 
@@ -47,10 +48,40 @@ pub fn summary(sections: &[Section]) -> String {
     markdown::table(&["what", "figures with a claim", "furthest that holds, standard errors beyond", "verdict"], &lines)
 }
 
-/// Writes the document, with the text of `template`, and the plots into the folder of its name.
+/// The figures of the page that people read: the mark of a section, what the figure is, and which.
+const FIGURES: [(&str, &str, Pick); 11] = [
+    ("counters", "Error of a default counter, 50,000 members", Pick::Row(&["50,000", "(14, 10)", "50,000"], 0)),
+    ("counters", "The same with a million, 20 times its capacity", Pick::Row(&["50,000", "(14, 10)", "1,000,000"], 0)),
+    ("counters", "Counts within two of their standard errors, the worst row", Pick::Lowest),
+    ("hyperloglog", "Error over HyperLogLog's, 1,000 members", Pick::Row(&["1,000"], 1)),
+    ("hyperloglog", "Error over HyperLogLog's, 50,000 members", Pick::Row(&["50,000"], 1)),
+    (
+        "unions",
+        "Error of a union of capacities 50,000 and 1,000,000",
+        Pick::Row(&["0.01 for 50,000 and 0.01 for 1,000,000"], 0),
+    ),
+    ("differences", "Differences within two of their standard errors, the worst cell", Pick::Lowest),
+    ("intersections", "Intersections of 2 to 8 counters likewise", Pick::Lowest),
+    ("spans", "Spans of windows, and questions over them, likewise", Pick::Lowest),
+    ("capacity", "Rate of full filters over the rate asked for, the worst cell", Pick::Highest),
+    ("chains", "Rate of filters grown up to a hundredfold, likewise", Pick::Highest),
+];
+
+/// Writes the table of figures into the page that people read.
+pub fn write_page(page: &Path, sections: &[Section]) -> io::Result<()> {
+    let line = |&(mark, what, pick): &(&str, &str, Pick)| {
+        let check = sections.iter().find(|section| section.mark == mark).and_then(|found| found.findings.pick(pick));
+        let [claimed, measured] = check.map_or_else(Default::default, |check| [check.claimed(), check.brief()]);
+        vec![what.to_owned(), claimed, measured]
+    };
+    let table = markdown::table(&["what", "claimed", "measured"], &FIGURES.iter().map(line).collect::<Vec<_>>());
+    fs::write(page, replaced(&fs::read_to_string(page)?, "figures", &table)?)
+}
+
+/// Writes the document, with the text of `template`, and the plots into the folder `accuracy` beside it.
 pub fn write(template: &Path, document: &Path, sections: &[Section]) -> io::Result<()> {
-    let folder = document.with_extension("");
-    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = "accuracy";
+    let folder = document.with_file_name(name);
     fs::create_dir_all(&folder)?;
     let mut text = replaced(&fs::read_to_string(template)?, "summary", &summary(sections))?;
     for Section { mark, findings, .. } in sections {

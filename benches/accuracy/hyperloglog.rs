@@ -79,7 +79,7 @@ fn hashed(trial: u64, numbers: &[u64]) -> Vec<f64> {
         added = number;
         let mut histogram = [0; REST as usize + 2];
         registers.iter().for_each(|&value| histogram[usize::from(value)] += 1);
-        estimate(&histogram) / number as f64 - 1.0
+        estimate(&histogram).round() / number as f64 - 1.0
     };
     numbers.iter().map(&mut at).collect()
 }
@@ -94,7 +94,7 @@ fn simulated(random: &mut Random, number: u64) -> f64 {
         let value = libm::ceil(libm::log2(load / -libm::log(random.unit())));
         histogram[value.clamp(0.0, f64::from(REST + 1)) as usize] += 1;
     }
-    estimate(&histogram) / number as f64 - 1.0
+    estimate(&histogram).round() / number as f64 - 1.0
 }
 
 const CHEAP: [u64; 8] = [300, 1_000, 3_000, 10_000, 12_000, 16_000, 25_000, 50_000];

@@ -30,6 +30,86 @@ fn counters(kind: Kind, trial: u64, own: u64, common: u64) -> Vec<Counter> {
 
 /// Whether two standard errors of LC.INTERCARD cover what they should.
 pub fn coverages(run: &mut Run) -> Findings {
+    let mut findings = of_equal_sizes(run);
+    findings.tables.extend(of_unequal_sizes(run));
+    findings
+}
+
+/// Numbers of sets of which the first is smaller.
+const AROUND: [usize; 3] = [2, 4, 8];
+/// Members that each of the others has for itself.
+const LARGE: u64 = 100_000;
+/// Members of the small one, 1:1 to 1:10,000, and whether it is exact.
+const SMALL: [(u64, bool); 7] =
+    [(100_000, false), (10_000, false), (1_000, false), (100, false), (100, true), (10, false), (10, true)];
+/// Members of the small one that all others have too, in per cent.
+const OVERLAPS: [u64; 6] = [0, 1, 10, 50, 90, 100];
+
+/// A small set and large ones. What they have in common is in none of the others alone.
+fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
+    let kind = Kind::new(0.01, 50_000);
+    let all: Vec<Vec<Estimated>> = run.map(run.trials(300), |trial| {
+        let own = |set: u64, number: u64| set << 32..(set << 32) + number;
+        let large: Vec<Counter> = (1..AROUND[2] as u64).map(|set| kind.filled(trial, own(set, LARGE))).collect();
+        let mut told = Vec::new();
+        for (size, is_exact) in SMALL {
+            for overlap in OVERLAPS {
+                let common = size * overlap / 100;
+                let mut kind = kind;
+                kind.params.exact_limit *= u32::from(is_exact);
+                let mut small = kind.filled(trial, 0..common);
+                add(&mut small, trial, own(9, size - common));
+                let mut counters = vec![small];
+                for one in &large {
+                    let mut one = one.try_clone().expect("memory");
+                    add(&mut one, trial, 0..common);
+                    counters.push(one);
+                }
+                let views: Vec<View> = counters.iter().map(|counter| counter.at(Time::Reached)).collect();
+                told.extend(AROUND.map(|sets| inter_card(&views[..sets]).expect("counters of one seed")));
+            }
+        }
+        told
+    });
+    let labels: Vec<String> =
+        OVERLAPS.iter().flat_map(|overlap| AROUND.map(|sets| format!("{overlap} % in {}", sets - 1))).collect();
+    let mut heads = vec!["members of the small one"];
+    heads.extend(labels.iter().map(String::as_str));
+    let of = format!("A small set and 1, 3 or 7 of {}, ERROR 0.01, CAPACITY 50,000", members(LARGE));
+    let mut covered = Table::new(format!("{of}; what two errors cover"), &heads);
+    let mut errors = Table::new(format!("{of}; errors in members: found / stated"), &heads);
+    let each = AROUND.len() * OVERLAPS.len();
+    for (row, (size, is_exact)) in SMALL.into_iter().enumerate() {
+        let name = format!("{}{}", members(size), if is_exact { ", exact" } else { "" });
+        let (mut of_covered, mut of_errors) = (vec![Cell::Text(name.clone())], vec![Cell::Text(name)]);
+        for column in 0..each {
+            let common = size * OVERLAPS[column / AROUND.len()] / 100;
+            let replies: Vec<Estimated> = all.iter().map(|told| told[row * each + column]).collect();
+            let [of_covered_cell, of_errors_cell] = cells(&replies, common);
+            of_covered.push(of_covered_cell);
+            of_errors.push(of_errors_cell);
+        }
+        covered.push(of_covered);
+        errors.push(of_errors);
+    }
+    [covered, errors]
+}
+
+/// What two errors of these replies cover, and their errors in members: found and stated.
+pub fn cells(replies: &[Estimated], truth: u64) -> [Cell; 2] {
+    let off = |told: &Estimated| told.count().abs_diff(truth) as f64;
+    let measured = share(replies.iter().map(|told| off(told) <= 2.0 * told.standard_error))
+        .or(error_of_share(replies.len(), LEAST_COVERED));
+    let found = rms(&replies.iter().map(off).collect::<Vec<_>>()).value;
+    let stated = mean(&replies.iter().map(|told| told.standard_error).collect::<Vec<_>>()).value;
+    [
+        Cell::Brief(Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))),
+        Cell::Text(format!("{found:.1} / {stated:.1}")),
+    ]
+}
+
+/// Counters of equal sizes.
+fn of_equal_sizes(run: &mut Run) -> Findings {
     let mut findings = Findings::default();
     for (error_rate, capacity) in [(0.01, 50_000), (0.01, 1_000_000), (0.02, 1_000)] {
         let mut kind = Kind::new(error_rate, capacity);
@@ -49,14 +129,10 @@ pub fn coverages(run: &mut Run) -> Findings {
             let row = || vec![Cell::Text(whole(own)), Cell::Text(whole(common))];
             let (mut of_covered, mut of_errors) = (row(), row());
             for index in 0..SETS.len() {
-                let told = || all.iter().map(|told| told[index]);
-                let off = |told: Estimated| told.count().abs_diff(common) as f64;
-                let measured = share(told().map(|told| off(told) <= 2.0 * told.standard_error))
-                    .or(error_of_share(all.len(), LEAST_COVERED));
-                of_covered.push(Cell::Brief(Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))));
-                let found = rms(&told().map(off).collect::<Vec<_>>()).value;
-                let stated = mean(&told().map(|told| told.standard_error).collect::<Vec<_>>()).value;
-                of_errors.push(Cell::Text(format!("{found:.1} / {stated:.1}")));
+                let replies: Vec<Estimated> = all.iter().map(|told| told[index]).collect();
+                let [of_covered_cell, of_errors_cell] = cells(&replies, common);
+                of_covered.push(of_covered_cell);
+                of_errors.push(of_errors_cell);
             }
             covered.push(of_covered);
             errors.push(of_errors);

@@ -1,11 +1,12 @@
-//! `make accuracy`: measures every claim of accuracy in the documents and writes docs/accuracy.md.
+//! `make accuracy`: measures every claim of accuracy in the documents and writes docs/accuracy-tables.md.
 //!
 //! Every figure comes with its standard error. A claim holds if the figure lies within it or at most three standard errors
 //! beyond; if one does not, the program fails. Seeds are fixed and the mathematics is the same on every platform, so
 //! that a run gives the same document everywhere.
 //!
 //! It takes from the environment `ACCURACY_TEMPLATE`, the document whose text is kept, and `ACCURACY_DOCUMENT`, the one that is
-//! written (plots go into a folder of its name). `ACCURACY_QUICK=1` makes it quick, `ACCURACY_ONLY=word,word` runs the
+//! written (plots go into the folder `accuracy` beside it), and perhaps `ACCURACY_PAGE`, a page with a table of figures.
+//! `ACCURACY_QUICK=1` makes it quick, `ACCURACY_ONLY=word,word` runs the
 //! sections whose name has one of the words and writes nothing. `ACCURACY_SEED`, 0 to 7, gives a quick run other items.
 
 mod chains;
@@ -20,6 +21,7 @@ mod intersections;
 mod items;
 mod random;
 mod segments;
+mod spans;
 mod trials;
 mod unions;
 
@@ -51,14 +53,15 @@ const fn part(mark: &'static str, title: &'static str, seconds: [u64; 2], maps: 
 }
 
 /// In the order of the document.
-const PARTS: [Part; 16] = [
+const PARTS: [Part; 17] = [
     part("counters", "one counter", [8, 180], 119, counters::errors),
     part("hyperloglog", "beside HyperLogLog", [1, 8], 5, |run, curves| hyperloglog::compare(run, curves)),
     part("sizes", "bytes of counters", [1, 1], 1, |_, _| counters::sizes()),
     part("steps", "a count never falls", [1, 7], 6, |run, _| counters::steps(run)),
     part("unions", "unions and merges", [1, 7], 7, |run, _| unions::unions(run)),
     part("differences", "differences", [3, 25], 29, |run, _| differences::coverages(run)),
-    part("intersections", "intersections", [2, 10], 21, |run, _| intersections::coverages(run)),
+    part("intersections", "intersections", [4, 30], 24, |run, _| intersections::coverages(run)),
+    part("spans", "spans of windows", [2, 20], 6, |run, _| spans::coverages(run)),
     part("items", "families of items", [8, 40], 24, |run, _| items::families(run)),
     part("capacity", "full filters", [6, 20], 84, |run, _| filters::at_capacity(run)),
     part("deviations", "one filter against all", [1, 6], 4, |run, _| filters::deviations(run)),
@@ -78,7 +81,7 @@ fn main() -> ExitCode {
     let is_quick = std::env::var("ACCURACY_QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
     let only = std::env::var("ACCURACY_ONLY").unwrap_or_default();
     let (template, document) =
-        (path("ACCURACY_TEMPLATE", "docs/accuracy.md"), path("ACCURACY_DOCUMENT", "target/accuracy.md"));
+        (path("ACCURACY_TEMPLATE", "docs/accuracy-tables.md"), path("ACCURACY_DOCUMENT", "target/accuracy.md"));
 
     fills::check_lines();
     let parts: Vec<&Part> = PARTS.iter().filter(|part| only.split(',').any(|word| part.title.contains(word))).collect();
@@ -98,7 +101,9 @@ fn main() -> ExitCode {
     }
 
     if only.is_empty() {
-        if let Err(error) = document::write(&template, &document, &sections) {
+        let page = std::env::var_os("ACCURACY_PAGE").filter(|page| !page.is_empty()).map(PathBuf::from);
+        let written = document::write(&template, &document, &sections);
+        if let Err(error) = written.and_then(|()| page.map_or(Ok(()), |page| document::write_page(&page, &sections))) {
             eprintln!("accuracy: {}: {error}", document.display());
             return ExitCode::FAILURE;
         }

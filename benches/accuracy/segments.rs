@@ -6,6 +6,7 @@ use rollcall_core::unstable::counting::estimate::{self, Segments};
 use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
 use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::hash::hash64;
+use rollcall_core::unstable::rounding::error_of_whole;
 use rollcall_core::window::Time;
 
 use crate::random::Random;
@@ -56,9 +57,14 @@ impl Kind {
         self.layout.num_bytes()
     }
 
-    /// The relative standard error that it states at so many members.
+    /// The relative standard error of the reply, a whole number, that it states at this number of members.
     pub fn stated(&self, members: f64) -> f64 {
-        estimate::standard_error(self.layout, members)
+        error_of_whole(self.deviation(members)) / members
+    }
+
+    /// The standard error of the estimate before it is rounded, in members.
+    pub fn deviation(&self, members: f64) -> f64 {
+        estimate::standard_error(self.layout, members) * members
     }
 
     /// Members whose slot another has taken, on average.
@@ -68,9 +74,9 @@ impl Kind {
         members - (0..self.layout.num_segments()).map(taken).sum::<f64>()
     }
 
-    /// The estimate of a counter of so many members that a perfect hash spreads: how many fall into each segment, then
+    /// The count of a counter of so many members that a perfect hash spreads: how many fall into each segment, then
     /// how many of its slots they take.
-    pub fn simulated(&self, members: u64, random: &mut Random) -> f64 {
+    pub fn simulated(&self, members: u64, random: &mut Random) -> u64 {
         let mut set = SegmentCounts::default();
         let (mut left, mut left_share) = (members, 1.0);
         for segment in 0..self.layout.num_segments() {
@@ -82,7 +88,7 @@ impl Kind {
             left -= here;
             left_share -= share;
         }
-        Segments::new(self.layout, &set).estimate()
+        Segments::new(self.layout, &set).estimate().round() as u64
     }
 }
 

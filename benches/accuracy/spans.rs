@@ -1,0 +1,111 @@
+//! Spans of counters with windows: counts, and questions over two counters with a span for each.
+
+use rollcall_core::counting::{Counter, Estimated, View, diff_card, inter_card, union_card};
+use rollcall_core::live::Windowed;
+use rollcall_core::window::{ClockSource, Time, Window};
+
+use crate::claims::{Cell, Findings, Table, members};
+use crate::intersections::cells;
+use crate::segments::{Kind, add};
+use crate::trials::Run;
+
+const HOUR: u64 = 3_600;
+/// Hours of the windows.
+const HOURS: u64 = 12;
+/// Hours that pass in a trial: the first few are forgotten.
+const PASSED: u64 = 16;
+
+/// Members an hour, and trials.
+const EACH: [(u64, u64); 3] = [(700, 600), (7_000, 400), (70_000, 60)];
+
+/// Hours of A, hours of B or `None` for a B without a window, and by how many hours B's members are ahead of A's.
+const CASES: [(u64, Option<u64>, u64); 6] =
+    [(1, Some(1), 1), (12, Some(3), 0), (12, Some(12), 2), (3, Some(12), 1), (6, None, 4), (1, Some(12), 12)];
+
+/// Members seen from one hour to another, both included. Each hour has `each`, half of them those of the hour before.
+fn seen(first: u64, last: u64, each: u64) -> std::ops::Range<u64> {
+    first * (each / 2)..last * (each / 2) + each
+}
+
+/// A counter that saw all hours: with slices of this length, or without a window.
+fn filled(kind: Kind, trial: u64, slice: Option<u64>, each: u64, ahead: u64) -> Counter {
+    let mut counter = kind.counter();
+    if let Some(slice) = slice {
+        let slices = u32::try_from(HOURS * HOUR / slice).expect("few slices");
+        let window = Window::new(HOURS * HOUR, slices, Counter::MAX_SLICES, ClockSource::Manual).expect("a window");
+        counter = counter.with_window(window, 0).expect("an empty counter");
+    }
+    for hour in 0..PASSED {
+        if let Some(slice) = slice {
+            // The last slice of the hour.
+            counter.advance((hour + 1) * HOUR / slice - 1);
+        }
+        add(&mut counter, trial, seen(hour + ahead, hour + ahead, each));
+    }
+    counter
+}
+
+/// What was seen in the last hours, of a manual clock: the present moment is the last second of one.
+fn view(counter: &Counter, hours: Option<u64>) -> View<'_> {
+    match hours {
+        Some(hours) => counter.since(hours * HOUR - HOUR / 4, Time::Reached).expect("within the window"),
+        None => counter.at(Time::Reached),
+    }
+}
+
+/// The four questions: COUNTSINCE of A, UNIONCARD, INTERCARD and DIFFCARD of both. With the true numbers.
+fn ask(a: &Counter, b: &Counter, each: u64, case: (u64, Option<u64>, u64)) -> [(Estimated, u64); 4] {
+    let (hours, others, ahead) = case;
+    let views = [view(a, Some(hours)), view(b, others)];
+    let of_a = seen(PASSED - hours, PASSED - 1, each);
+    let of_b = seen(PASSED - others.unwrap_or(PASSED) + ahead, PASSED - 1 + ahead, each);
+    let both = of_a.end.min(of_b.end).saturating_sub(of_a.start.max(of_b.start));
+    let [a_alone, b_alone] = [of_a, of_b].map(|members| members.end - members.start - both);
+    let seeds = "counters of one seed";
+    [
+        (views[0].estimated(), a_alone + both),
+        (union_card(&views).expect(seeds), a_alone + both + b_alone),
+        (inter_card(&views).expect(seeds), both),
+        (diff_card(&views).expect(seeds), a_alone),
+    ]
+}
+
+/// Whether replies about spans have the errors that they state.
+pub fn coverages(run: &mut Run) -> Findings {
+    let heads =
+        ["members an hour", "hours of A", "of B", "LC.COUNTSINCE", "LC.UNIONCARD", "LC.INTERCARD", "LC.DIFFCARD"];
+    let mut findings = Findings::default();
+    for (error_rate, capacity) in [(0.01, 50_000), (0.02, 10_000)] {
+        let mut kind = Kind::new(error_rate, capacity);
+        kind.params.exact_limit = 0;
+        let of = format!("ERROR {error_rate}, CAPACITY {}, 12 hours, B in slices half as long", members(capacity));
+        let mut covered = Table::new(format!("{of}; what two errors cover"), &heads);
+        let mut errors = Table::new(format!("{of}; errors in members: found / stated"), &heads);
+        for (each, trials) in EACH {
+            let all = run.map(run.trials(trials), |trial| {
+                let a = filled(kind, trial, Some(HOUR), each, 0);
+                CASES.map(|case| {
+                    let b = filled(kind, trial, case.1.map(|_| HOUR / 2), each, case.2);
+                    ask(&a, &b, each, case)
+                })
+            });
+            for (index, (hours, others, _)) in CASES.into_iter().enumerate() {
+                let row = || {
+                    let others = others.map_or("no window".to_owned(), |hours| hours.to_string());
+                    vec![Cell::Text(members(each)), Cell::Text(hours.to_string()), Cell::Text(others)]
+                };
+                let (mut of_covered, mut of_errors) = (row(), row());
+                for question in 0..4 {
+                    let replies: Vec<Estimated> = all.iter().map(|replies| replies[index][question].0).collect();
+                    let [of_covered_cell, of_errors_cell] = cells(&replies, all[0][index][question].1);
+                    of_covered.push(of_covered_cell);
+                    of_errors.push(of_errors_cell);
+                }
+                covered.push(of_covered);
+                errors.push(of_errors);
+            }
+        }
+        findings.tables.extend([covered, errors]);
+    }
+    findings
+}
