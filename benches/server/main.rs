@@ -1,4 +1,4 @@
-//! `make bench`: measures every goal of docs/benchmarks.md on two servers of one binary, ours and RedisBloom's,
+//! `make bench`: measures every goal of docs/benchmarks-tables.md on two servers of one binary, ours and RedisBloom's,
 //! and writes the table and the plots.
 //!
 //! Times are the server's own, from `INFO commandstats`, unless a row says otherwise. So the speed of this client does
@@ -7,7 +7,7 @@
 //!
 //! Its settings come in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
 //! `BENCH_PEER` (the modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of the file that it
-//! builds from), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into a folder of the same name beside it)
+//! builds from), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into the folder `benchmarks` beside it)
 //! and, for a full run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew). `BENCH_QUICK=1`
 //! makes a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
@@ -106,13 +106,13 @@ fn main() {
 
     println!("{}", report::table(&bench));
     bench.extras.iter().for_each(|extra| println!("{extra}"));
-    let folder = document.with_extension("");
+    let folder = document.with_file_name("benchmarks");
     std::fs::create_dir_all(&folder).expect("the folder of the plots");
     plots.iter().for_each(|plot| plot::write(&folder, plot).expect("the plot is written"));
     report::write(&document, &mut bench, &plots).expect("the document is written");
     let pages = std::env::var("BENCH_PAGES").unwrap_or_default();
     for page in pages.split(',').filter(|page| !page.is_empty()) {
-        report::write_page(&PathBuf::from(page), &bench).unwrap_or_else(|error| panic!("{page}: {error}"));
+        report::write_page(&PathBuf::from(page), &mut bench).unwrap_or_else(|error| panic!("{page}: {error}"));
     }
     let missed = bench.rows.iter().filter(|row| row.met() == Some(false)).count();
     let goals = bench.rows.iter().filter(|row| row.met().is_some()).count();

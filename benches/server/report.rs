@@ -1,4 +1,4 @@
-//! The table, on the terminal and in docs/benchmarks.md, and the machine that it is from.
+//! The tables, on the terminal, in docs/benchmarks-tables.md and in other pages, and the machine that they are from.
 
 use std::fs;
 use std::path::Path;
@@ -120,7 +120,7 @@ pub fn caches() -> Vec<(f64, String)> {
 
 /// Replaces the measured part of the document.
 pub fn write(document: &Path, bench: &mut Bench, plots: &[rollcall_bench_output::plot::File]) -> std::io::Result<()> {
-    let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks\n\n{BEGIN}\n{END}\n"));
+    let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks: the tables\n\n{BEGIN}\n{END}\n"));
     let images: String =
         plots.iter().map(|plot| format!("![{}](benchmarks/{}.svg)\n\n", plot.title, plot.name)).collect();
     let setting = setting(bench);
@@ -135,12 +135,59 @@ fn replaced(document: &str, begin: &str, lines: &str) -> String {
     format!("{before}{begin}\n{lines}{END}{after}")
 }
 
+/// The figures of docs/benchmarks.md: what is asked, what the work of the row begins with, and what it is compared with.
+const FIGURES: [(&str, &str, &str); 11] = [
+    ("350 new items into a filter of 100 million", "BF.MADD, 350 new, n = 100M", "RedisBloom"),
+    ("350 absent items of it", "BF.MEXISTS, 350 absent, n = 100M", "RedisBloom"),
+    ("350 absent items of a filter of 100,000", "BF.MEXISTS, 350 absent, n = 100k", "RedisBloom"),
+    ("one new item into a filter of a million", "BF.ADD, new, one item", "RedisBloom"),
+    ("350 absent items of a filter grown from 100 to 2 million", "BF.MEXISTS, 350 absent, grown", "RedisBloom, grown"),
+    (
+        "350 absent items of the last 7 days",
+        "a window of 50,000 in 7 slices, p = 0.001: 350 absent",
+        "RedisBloom, seven keys",
+    ),
+    ("350 new members into a counter", "LC.ADD, 350 new, capacity 50,000", "PFADD"),
+    (
+        "distinct members of the last 24 hours",
+        "50,000 members of a day, 24 slices in cells of 8 bits: LC.COUNT",
+        "PFCOUNT of 24",
+    ),
+    ("bytes of a counter with 50,000 members at 1 %", "bytes of a counter with 50,000 members", "HyperLogLog"),
+    ("bytes of a filter of 100,000 at p = 0.01", "bytes of a filter of 100k at p = 0.01: Size", "RedisBloom"),
+    ("creating a filter of 100, with 10 items", "200000 filters of 100: creating one", "RedisBloom"),
+];
+
+/// The table of [`FIGURES`]. Its last column says how many times slower or larger the other is. Empty unless all were
+/// measured.
+fn figures(bench: &Bench) -> String {
+    let line = |&(asked, work, other): &(&str, &str, &str)| {
+        let is_it = |row: &&Row| row.work.starts_with(work) && row.other.is_some_and(|(name, _)| name == other);
+        let row = bench.rows.iter().find(is_it)?;
+        let (name, theirs) = row.other?;
+        let with = |value| format!("{} {}", short(value), row.unit);
+        Some(vec![asked.to_owned(), with(row.ours), format!("{name}: {}", with(theirs)), short(theirs / row.ours)])
+    };
+    let lines: Option<Vec<_>> = FIGURES.iter().map(line).collect();
+    let heads = ["what", "Rollcall", "compared with", "times ours"];
+    lines.map_or(String::new(), |lines| markdown::table(&heads, &lines))
+}
+
+/// The goals that were missed. Empty if none was.
+fn missed(bench: &Bench) -> String {
+    let rows = bench.rows.iter().filter(|row| row.met() == Some(false));
+    let lines: Vec<_> = rows.map(|row| [0, 1, 4].map(|column| cells(row)[column].clone()).to_vec()).collect();
+    let heads = [0, 1, 4].map(|column| HEADS[column]);
+    if lines.is_empty() { String::new() } else { markdown::table(&heads, &lines) }
+}
+
 /// What the works in the table of README.md begin with.
 const SPEED: [&str; 3] = ["BF.MADD, 350 new, n = 100M", "BF.MEXISTS, 350 absent, n = 100M", "BF.ADD, new, one item"];
 
 /// Replaces the tables of a page by those that were measured. A table of which nothing was measured stays as it is.
-pub fn write_page(page: &Path, bench: &Bench) -> std::io::Result<()> {
+pub fn write_page(page: &Path, bench: &mut Bench) -> std::io::Result<()> {
     let mut text = fs::read_to_string(page)?;
+    let setting = setting(bench);
     let extra = |title: &str| {
         let extra = bench.extras.iter().find_map(|extra| extra.strip_prefix("### ")?.strip_prefix(title));
         extra.and_then(|extra| extra.split_once("\n\n")).map_or(String::new(), |(_, table)| table.to_owned())
@@ -148,6 +195,9 @@ pub fn write_page(page: &Path, bench: &Bench) -> std::io::Result<()> {
     let tables = [
         ("bytes of counts", extra("MEMORY USAGE of LC")),
         ("errors of counts", extra("Error of LC")),
+        ("setting", setting),
+        ("figures", figures(bench)),
+        ("missed goals", missed(bench)),
         ("speed", beside_redisbloom(bench, &SPEED)),
         ("small filters", extra(FILTER_TABLE)),
         ("small counters", extra(COUNTER_TABLE)),
