@@ -356,7 +356,7 @@ unsafe fn set(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc:
 /// Words of the union that are computed before their bits are counted: a block stays in the first-level cache.
 const BLOCK: usize = 512;
 
-/// The number of set bits in the union of these strings.
+/// The number of set bits in the union of `strings`.
 fn count_union(strings: &[&[u64]]) -> u64 {
     let len = strings.iter().map(|words| words.len()).min().unwrap_or(0);
     let mut total = 0;

@@ -5,7 +5,7 @@ use rollcall_core::unstable::persist::Stored;
 
 /// Whether two counters have equal parameters and equal members or bits, seen in the same slices.
 pub(crate) fn are_equal(one: &Counter, other: &Counter) -> bool {
-    // What a digest is made of has no order, where members have one.
+    // A digest ignores the order of its parts, but members have an order.
     let records = |counter: &Counter| {
         let mut records = Vec::new();
         counter.digest(&mut |record| records.push(record.to_vec()));

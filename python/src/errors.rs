@@ -56,7 +56,7 @@ fn class_of(error: &Error) -> &'static Class {
         Error::Incompatible { .. } => &INCOMPATIBLE,
         Error::NotExact { .. } | Error::PastExact { .. } => &NOT_EXACT,
         Error::Corrupt { .. } => &CORRUPT,
-        // What the library may add: the base of all.
+        // Errors that the library may add later get the base class.
         _ => &ANY,
     }
 }

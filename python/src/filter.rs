@@ -84,7 +84,7 @@ impl BloomFilter {
     }
 }
 
-/// The window of a filter that is made with these arguments.
+/// The window of a filter with these arguments.
 fn sliding_of(
     py: Python<'_>,
     window: Option<Seconds>,
@@ -350,7 +350,7 @@ impl BloomFilter {
 
     /// Begins all slices up to this one, and drops what expires.
     fn advance(&self, py: Python<'_>, slice: Whole) {
-        // What was forgotten is freed under the lock of the filter alone.
+        // Expired data is freed under the lock of the filter alone.
         self.filter.write_long(py, |filter| drop(filter.advance(slice.0)));
     }
 

@@ -64,7 +64,7 @@ impl<T: Send + Sync> Guarded<T> {
         })
     }
 
-    /// Changes the value with the help of other values. It is not among these itself, whatever `others` has.
+    /// Changes the value with the help of other values. The value itself is never among them.
     pub(crate) fn write_with<R: Send>(
         &self,
         py: Python<'_>,
@@ -98,7 +98,7 @@ impl<T: Send + Sync> Guarded<T> {
         })
     }
 
-    // A panic under a lock would be a defect of the core. It reaches Python as an exception, and what it left is a value.
+    // A panic under a lock would be a defect of the core. It reaches Python as an exception, and leaves a usable value.
     fn shared(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -52,7 +52,7 @@ fn copied<'py>(item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
 /// The buffer of an object.
 ///
 /// # Errors
-/// `TypeError` of what has none, or one of no dimension.
+/// `TypeError` for an object without a buffer, or with one of no dimension.
 fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     let py = given.py();
     let error = match PyUntypedBuffer::get(given) {
@@ -118,7 +118,7 @@ impl<'py> Items<'py> {
         }
     }
 
-    /// Calls `take` with all items, in blocks. What raises within ends it; the blocks before were taken.
+    /// Calls `take` with all items, in blocks. An exception within ends the call; the blocks before it were taken.
     pub(crate) fn blocks(self, py: Python<'py>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
         match self {
             Items::Listed(tuple) => {

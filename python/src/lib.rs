@@ -24,7 +24,7 @@ mod stored;
 mod transfer;
 
 /// Filters and counters.
-// What `rows.rs` copies may not change meanwhile, so Python keeps its lock.
+// `rows.rs` copies memory that must not change meanwhile, so Python keeps its lock.
 #[pyo3::pymodule(gil_used = true)]
 mod _rollcall {
     #[pymodule_export]

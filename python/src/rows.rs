@@ -38,7 +38,7 @@ impl Rows {
             ));
         }
         let format = buffer.format().to_bytes();
-        // What stands before a type is its byte order. The fields of a structure have names.
+        // A prefix of the format is its byte order. The fields of a structure have names.
         let is_structure = format.starts_with(b"T{");
         let kind = if is_structure { field_of_objects(format) } else { None };
         let kind = kind.or_else(|| {
@@ -82,7 +82,7 @@ impl Rows {
             }
         };
         let len = match (width, buffer.len_bytes()) {
-            // Empty rows: there are as many as the shape says.
+            // Empty rows: the shape says how many there are.
             (0, 0) if of_shape == Some(0) => buffer.shape().first().copied().unwrap_or(0),
             (0, _) => return Err(PyValueError::new_err("width must be at least 1, got 0")),
             (width, bytes) if bytes % width == 0 => bytes / width,

@@ -134,7 +134,7 @@ impl Setting {
         }
     }
 
-    // These two texts are those of Redis 8's own module: tools may match on them.
+    // Both texts are those of Redis 8's own module: tools may match on them.
 
     fn invalid(&self) -> String {
         format!("Invalid value for `{}`", self.name.to_string_lossy())

@@ -281,7 +281,8 @@ impl ServerAlloc {
             let base = server_alloc(size, zeroed);
             let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
             if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-                // An allocator that aligned what was tried at loading, and not this. What it gave cannot be used.
+                // The allocator aligned the blocks that were tested at loading, but not this one, so this block cannot
+                // be used.
                 if let Some(free) = raw::RedisModule_Free {
                     free(base.cast());
                 }
@@ -442,8 +443,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         }
         DEFRAG_MOVES.count();
         if padding(layout) == 0 {
-            // The new block has the same size class, and so the same alignment. Should it not, what it holds cannot be
-            // used, and the old block is gone.
+            // The new block has the same size class, and so the same alignment. If it had another alignment, its
+            // contents could not be used, and the old block is gone.
             if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }

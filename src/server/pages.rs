@@ -23,8 +23,8 @@ pub fn drop_in_steps<T>(value: T) {
     drop(value);
 }
 
-/// Returns the pages of a block that is about to be freed, if it is large and no client waits. What remains is left to
-/// the allocator.
+/// Returns the pages of a block that is about to be freed, if it is large and no client waits. The rest is left to the
+/// allocator.
 ///
 /// # Safety
 /// The block is allocated in private anonymous memory, as malloc has it, and nobody reads it any more.

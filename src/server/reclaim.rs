@@ -53,8 +53,8 @@ pub fn init() {
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
 }
 
-/// The channel to the background thread, which starts at the first use. `None` in a forked child, which has no such
-/// thread, and where none could be started.
+/// The channel to the background thread, which starts at the first use. `None` in a forked child, and if the thread
+/// could not be started.
 fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
@@ -83,7 +83,8 @@ pub fn prepare(bytes: u64) {
     }
 }
 
-/// False if the thread is gone. Then the error returns the value, which is freed here.
+/// Passes the value to the thread; returns false if the thread is gone. Then the error returns the value, which is
+/// freed here.
 fn hand_over(sender: &Sender<Garbage>, value: Box<dyn Send>, bytes: usize) -> bool {
     sender.send(Garbage::new(value, bytes)).is_ok()
 }

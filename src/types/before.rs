@@ -9,7 +9,7 @@ pub enum Before {
     /// Nothing but bits and the number of items can change.
     InPlace,
     Share(ValueShare),
-    /// The value is in no key yet, so the totals do not include it. What happens to it is counted all the same.
+    /// The value is in no key yet, so the totals do not include it. Its events are counted all the same.
     New(ValueShare),
 }
 

@@ -225,7 +225,7 @@ unsafe extern "C" fn defrag<T: Family>(
                     *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
                 }
                 let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
-                // The cursor may be that of a value that the key had before. Any number is right: `relocate` answers
+                // The cursor may belong to a value that the key had before. Any number is right: `relocate` answers
                 // false beyond the last buffer, and which buffers move is not promised.
                 let mover = Defragmenter::new(ctx);
                 while inner.relocate(cursor as usize, &mover) {

@@ -19,7 +19,7 @@ use crate::server::ffi::{Key, OtherType};
 const SERVER_OBJECT_BYTES: usize = 32;
 
 /// A value in the keyspace. It is kept under the data type that follows from its state, and no change of the state in
-/// place may change that. What it holds is in the [`totals`](super::totals) for as long as it lives.
+/// place may change that. The [`totals`](super::totals) include it for as long as it lives.
 pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
@@ -143,8 +143,8 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool 
 
 /// Replaces a partially loaded value by the complete one that `finish` makes of it, if it makes one.
 ///
-/// A classic filter changes its data type by that. The server replaces a value in place only by one of the same type.
-/// So the filter is stored anew, and the key's expiry is restored. The server frees the old entry, an empty husk.
+/// This changes the data type of a classic filter. The server replaces a value in place only by one of the same type,
+/// so the filter is stored anew, and the key's expiry is restored. The server frees the old entry, an empty husk.
 ///
 /// # Errors
 /// What `finish` returns, and [`Refusal::NoClassic`].

@@ -25,7 +25,7 @@ pub enum State<T: Stored> {
 }
 
 impl<T: Family> State<T> {
-    /// The value's share of the totals. Of one that is still arriving, what has arrived.
+    /// The value's share of the totals. For a partially loaded value it is the loaded part.
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),

@@ -1,7 +1,7 @@
 //! Sums over all values, for `INFO`. Each change of a value changes the sums too, so nobody has to look at all values.
 //!
-//! [`KeyEntry`](super::entry::KeyEntry) adds what a value holds when it comes, and takes it away when it goes. A command that
-//! changes a value in place notes it before and after, see [`Before`](super::before::Before).
+//! [`KeyEntry`](super::entry::KeyEntry) adds a value's share when it comes, and subtracts it when it goes. A command
+//! that changes a value in place records it before and after, see [`Before`](super::before::Before).
 
 use crate::server::metrics::{CONVERSIONS, GROWTHS, Metric};
 use crate::server::reclaim;
@@ -44,17 +44,17 @@ pub static SUB_FILTERS: Metric = Metric::new();
 /// The number of filters with more than one sub-filter, without windowed ones.
 pub static GROWN: Metric = Metric::new();
 
-/// The number of values of these kinds.
+/// The number of values of several kinds.
 pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
 
-/// Bytes of the values of these kinds. Of those that arrive, bytes that have arrived.
+/// Bytes of the values of several kinds. Of those that arrive, bytes that have arrived.
 pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
-/// A value's share of the sums. Items, capacity and sub-filters are those of complete filters, and 0 of all else.
+/// A value's share of the sums. Only complete filters have items, capacity and sub-filters; the others have 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueShare {
     pub kind: ValueKind,

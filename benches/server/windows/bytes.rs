@@ -11,7 +11,7 @@ const KEY: &str = "windows:bytes";
 const CAPACITY: u64 = 100_000;
 const RATES: [f64; 2] = [0.01, 0.001];
 
-/// Numbers of slices, of which every second one is a row of the table. All are points of the plot.
+/// Numbers of slices: every second one is a row of the table. All are points of the plot.
 const SLICES: [u64; 9] = [2, 3, 4, 6, 8, 12, 16, 24, 32];
 
 /// Measures filters, then a counter.

@@ -74,7 +74,8 @@ fn request(command: &str, words: &[&str]) -> Batch {
     batch
 }
 
-/// Members of each hour. Each hour a thousand of them leave and as many come, so that the day has [`OF_THE_DAY`].
+/// Members of each hour. Each hour a thousand of them leave and another thousand come, so that the day has
+/// [`OF_THE_DAY`].
 pub const AN_HOUR: u64 = 27_000;
 const OF_THE_DAY: u64 = AN_HOUR + 23 * 1000;
 
@@ -122,7 +123,7 @@ fn run_count(bench: &mut Bench) {
     for round in 0..rounds {
         bench.step(2 * rounds + round, 3 * rounds);
         let server = &mut bench.ours;
-        // What a command takes that does nothing is the server's.
+        // The time of a command that does nothing is the server's.
         let idle = server_time(server, "BENCH.READ", &nothing[..20], &nothing);
         for (key, samples) in keys.iter().zip(&mut samples) {
             let work = [

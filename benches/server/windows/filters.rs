@@ -76,7 +76,7 @@ fn measure(bench: &mut Bench, case: &Case, done: usize, all: usize) {
                 fill(server, plain, &mut Source::From(0), plain_items);
             }
         }
-        // The floor has bitmaps as large as those of all copies.
+        // The lower bound has bitmaps as large as all copies together.
         let sizes = of_sub_filters(server, &windowed[0], "bytes").into_iter().map(|bytes| bytes * case.copies as u64);
         let sizes = sizes.map(|bytes| bytes.to_string()).collect::<Vec<_>>().join(" ");
         let lines = of_sub_filters(server, &windowed[0], "lines_per_item").pop().unwrap_or(1);

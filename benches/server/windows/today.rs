@@ -17,7 +17,7 @@ const PAIR: [&str; 2] = ["pair:older", "pair:newer"];
 const SEVEN_KEYS: &str = "RedisBloom, seven keys";
 const TWO_KEYS: &str = "RedisBloom, two keys";
 
-/// Calls per round. The newest day has room for what they add.
+/// Calls per round. The newest day has room for the items that they add.
 const CALLS: usize = 10;
 
 /// Makes the filters of today. Each day has a share of the items and of the error rate, so that all together promise
@@ -72,7 +72,7 @@ pub fn run(bench: &mut Bench, done: usize, all: usize) {
         WEEK.make(ours, KEY, WEEK.share(), WEEK.share() / 4);
         make(peer);
         let seed = round as u64 + 1;
-        // What came on one of the last six full days is in all of them.
+        // Items that came on one of the last six full days are in all of them.
         let (known, warm) = (Source::below(WEEK.share() * 6, seed), Source::below(WEEK.share() * 6, !seed));
         for (source, samples) in [(Source::From(ABSENT + (seed << 32)), &mut *absent_ones), (known, present_ones)] {
             samples[0].push(time_of_all(ours, "BF.MEXISTS", &[KEY], &warm, &source));

@@ -134,7 +134,7 @@ impl Dump {
         }
         let now = first_chunk(server, class, key)?.ok_or_else(|| no_key(key))?;
         let changed = now != header;
-        // What grew a part while it was read does not fit together.
+        // The chunks of a value that grew while it was read do not fit together.
         if changed && self::shape(server, class, key)? != shape {
             return Ok(Attempt::Again);
         }
@@ -167,7 +167,7 @@ fn take_over(
     old: &Path,
     writer: &mut Writer,
 ) -> Result<Option<(u64, u64)>, Failure> {
-    // What ends in the middle, as such a file does, is read up to there.
+    // A file that ends in the middle is read up to there.
     let Ok(mut reader) = Reader::open(old) else { return Ok(None) };
     match reader.next_value() {
         Ok(Some(found)) if found.kind == entry.kind && found.key == entry.key => {}

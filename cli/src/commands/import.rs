@@ -41,7 +41,7 @@ pub struct Import {
     url: Url,
 }
 
-/// What a key can be.
+/// The kinds of keys that an import can create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Created {
     Filter,

@@ -206,11 +206,11 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
     Error::check_field(num_items <= num_bits, "num_items", format_args!("at most {num_bits}, one a bit"), num_items)
 }
 
-/// A Bloom filter that grows. The newest sub-filter takes what is added; the filter holds an item if any sub-filter
+/// A Bloom filter that grows. Items are added to the newest sub-filter; the filter holds an item if any sub-filter
 /// does. The two kinds are `LineFilter` and `ClassicFilter`.
 ///
-/// The parameters and the rules of growth are what the first sub-filter says: millions of small filters have no more
-/// than it.
+/// The first sub-filter has the parameters and the rules of growth, so that millions of small filters consist of
+/// nothing else.
 ///
 /// Invariants: it has at least one sub-filter, and only one if it does not scale. All but the newest are full in a
 /// chain that grew here; loading does not check that.
@@ -300,8 +300,8 @@ impl<S: SubFilter> Chain<S> {
     ) -> Result<(), Error> {
         let seed = self.params().seed;
         let mut hashes = hashes_of(items, |item| S::hash(item, seed));
-        // A single sub-filter is given only as many hashes as fit if all are new, so its room need not be checked after
-        // each.
+        // The chunk has no more hashes than fit if all are new, so the room of a single sub-filter need not be checked
+        // after each.
         while self.sub_filters().len() == 1 && self.room() > 0 {
             let mut fitting = usize::try_from(self.room()).unwrap_or(usize::MAX);
             if let Some(only) = self.sub_filters_mut().last_mut() {
@@ -447,8 +447,8 @@ impl<S: SubFilter> Chain<S> {
             {
                 return (AddedChunk { new, handled: left.trailing_zeros() as usize }, Err(error));
             }
-            // Only as many hashes as fit if all are new, so the room need not be checked after each. A new sub-filter
-            // takes at least one, as in `add`.
+            // The chunk has no more hashes than fit if all are new, so the room need not be checked after each. A new
+            // sub-filter takes at least one, as in `add`.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.sub_filters_mut().last_mut() else { break };

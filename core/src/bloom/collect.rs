@@ -1,5 +1,5 @@
-//! Filters as collections of std: cloned, extended, and collected from items. What would be an error elsewhere is a panic
-//! here, since these traits have no errors.
+//! Filters as collections of std: cloned, extended, and collected from items. Errors are panics here, since these
+//! traits have no errors.
 
 use super::filter::BloomFilter;
 use super::params::{BitLayout, Params};

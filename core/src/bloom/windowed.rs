@@ -25,7 +25,7 @@ pub struct Present<'a> {
 }
 
 impl BloomFilter {
-    /// An empty windowed filter with this newest slice. What has no time uses the newest slice.
+    /// An empty windowed filter with this newest slice. Methods without a time use the newest slice.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says, which is asked for all slices at

@@ -1,5 +1,5 @@
-//! Counters as collections of std: cloned, extended, and collected from members. What would be an error elsewhere is a
-//! panic here, since these traits have no errors.
+//! Counters as collections of std: cloned, extended, and collected from members. Errors are panics here, since these
+//! traits have no errors.
 
 use super::counter::Counter;
 use super::params::Params;

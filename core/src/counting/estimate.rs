@@ -42,8 +42,9 @@ pub(super) const UNEVEN: f64 = 0.25;
 
 /// The variance by members that may be present unseen, if each shows itself with the chance `shown`.
 ///
-/// If `v` of them show themselves, they are `v / shown`, with the variance `v (1 - shown) / shown^2`. But few seen do not
-/// prove that there are few, and none that there is none: so that of [`UNSEEN`] more comes on top.
+/// If `v` of them show themselves, they are `v / shown`, with the variance `v (1 - shown) / shown^2`. But few members
+/// seen do not prove that there are few, and none seen that there are none: so the variance of [`UNSEEN`] more members
+/// is added.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }

@@ -242,8 +242,8 @@ impl Layout {
     /// When a slice has not the words of its layout, or the layout does not fold.
     pub fn or_folded(self, src: &[u64], to: Layout, dst: &mut [u64]) {
         assert!(self.folds_to(to) && src.len() == self.num_words() && dst.len() == to.num_words());
-        // Between these numbers of leading ones slots have one length in each layout: what is main in both, then
-        // octave by octave, then what the last segment of `to` takes. All of them are whole words, of 256 slots or
+        // Between these numbers of leading ones slots have one length in each layout: the main slots of both, then
+        // octave by octave, then the slots of the last segment of `to`. All of them are whole words, of 256 slots or
         // more in `to`, and of a power of two times that here.
         let main_in_both = self.first_tail().min(to.first_tail());
         let mut or = |from: u64, end: u64, to_from: u64, to_end: u64| {

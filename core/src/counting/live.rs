@@ -118,7 +118,8 @@ impl Windowed for Counter {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let due = live.due();
-        // What counts on room below the limit must not wait for it: a clock that had jumped came back.
+        // A move back must not wait for room below the limit: otherwise a clock that had jumped and came back would
+        // block admission.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let surveyed = live.value.survey(items, terms, live.time)?;
         let copy = live.value.admit_surveyed(&surveyed, terms.dry_run, due, limit)?;

@@ -1,5 +1,5 @@
-//! A counter's set as bytes. What goes around it (versions, parameters, checksums) is not known here; reading them is
-//! in [`form`](super::form).
+//! A counter's set as bytes. Versions, parameters and checksums around it are not known here; [`form`](super::form)
+//! reads payloads.
 //!
 //! | representation | bytes |
 //! |---|---|

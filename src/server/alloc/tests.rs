@@ -39,7 +39,8 @@ fn size_classes_are_jemallocs() {
 fn over_aligned_blocks_keep_their_base() {
     let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = layout(640, 64);
-    // Only whole cache lines of an allocator that aligns them need no padding. Outside a server none counts as such.
+    // Only whole cache lines of an allocator that aligns them need no padding. Outside a server no allocator counts as
+    // one.
     ALIGNS_LINES.store(true, Ordering::Relaxed);
     ALIGNS_DOUBLES.store(true, Ordering::Relaxed);
     let padded = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16)]

@@ -1,6 +1,6 @@
 //! A settable time of day: libfaketime, loaded before a server, reads it from a file.
 //!
-//! Time stands still until it is set anew. What measures spans (monotonic clocks) goes on as ever.
+//! Time stands still until it is set anew. Monotonic clocks, which measure spans, run on.
 
 use std::ffi::OsString;
 use std::fs;

@@ -8,7 +8,7 @@ use crate::server::{Server, Setup};
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;
 
-/// Primaries that share the slots evenly and agree on it. `setup` is that of each node.
+/// Primaries that share the slots evenly and agree on it. All nodes have `setup`.
 #[track_caller]
 pub fn cluster_of(primaries: usize, setup: &Setup) -> Vec<Server> {
     let nodes: Vec<Server> = (0..primaries).map(|_| setup.clone().line("cluster-enabled yes").start()).collect();
@@ -47,7 +47,8 @@ pub struct Moving {
 }
 
 impl Moving {
-    /// Opens a slot with keys for its migration to the next node. From here on nodes redirect with ASK what has left.
+    /// Opens a slot with keys for its migration to the next node. From here on nodes redirect keys that have left with
+    /// ASK.
     #[track_caller]
     pub fn begin(nodes: &[Server], slot: i64) -> Moving {
         let holds = |node: &Server| node.client().int(&format!("CLUSTER COUNTKEYSINSLOT {slot}")) > 0;

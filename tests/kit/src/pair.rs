@@ -3,7 +3,8 @@
 use crate::fixture::{assert_same, snapshot};
 use crate::server::{Server, Setup};
 
-/// Defaults that only the replica has, none of which may show in values. Its size limit is below what a test makes.
+/// Defaults that only the replica has, none of which may show in values. The replica's size limit is below the size of
+/// test values.
 pub const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
                               lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
 

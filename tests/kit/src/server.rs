@@ -154,7 +154,7 @@ impl Server {
         Setup::default().start()
     }
 
-    /// Starts a server with these arguments of the module.
+    /// Starts a server with load-time arguments of the module.
     #[track_caller]
     pub fn with_args(args: &str) -> Server {
         Setup::default().args(args).start()
@@ -431,7 +431,7 @@ impl Server {
                     return Err(format!("{log}\n(ended with {status})\n"));
                 }
                 // The RDB file may end too soon. The checker of Redis 7.0, which then reads the file, may never come to
-                // an end. What an earlier process has logged does not count: a replica goes on after such an end.
+                // an end. Lines of an earlier process do not count: a replica continues after such an end.
                 let log = read_log(self.dir.path());
                 let is_broken =
                     |line: &str| line.starts_with(&format!("{pid}:")) && line.contains("Internal error in RDB");
@@ -463,7 +463,7 @@ impl Drop for Server {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
-            // What a server with a clock of its own shares with its children would outlive it.
+            // Shared memory of libfaketime, which would outlive a server with a clock of its own.
             for name in ["faketime_shm_", "sem.faketime_sem_"] {
                 let _ = fs::remove_file(format!("/dev/shm/{name}{}", child.id()));
             }

@@ -124,7 +124,7 @@ impl Copy {
             return Err(Failure::of("source and target are the same server")
                 .advise("COPY key new-key DB n copies a key within a server"));
         }
-        // What may fail for want of rights does so before the pause.
+        // Steps that may fail for lack of permissions run before the pause.
         let before = Writes::of(&mut source)?;
         if !self.dry_run {
             check_rights(&mut target, COPIED.as_bytes())?;
@@ -177,7 +177,7 @@ impl Copying<'_> {
         let mut prints = Vec::new();
         for (number, batch) in plan.steps.chunks(SMALL_BATCH).enumerate() {
             let first = number * SMALL_BATCH;
-            // What arrived with others is reported, also if one of those that follow fails.
+            // Keys that were copied together are reported even if a later key fails.
             for (at, copied) in self.copy_batch(batch)?.into_iter().enumerate() {
                 prints.extend(copied.and_then(|copied| self.told(first + at, copied)));
             }
@@ -245,8 +245,8 @@ impl Copying<'_> {
         ))
     }
 
-    /// Moves those keys of the batch whose values are small together. For each key what became of it; nothing, if it is
-    /// not to be moved or has to be moved on its own.
+    /// Moves those keys of the batch whose values are small together. Returns the outcome of each key; none if the key
+    /// is not to be moved or has to be moved on its own.
     fn copy_batch(&mut self, steps: &[(Key, u64, Step)]) -> Result<Vec<Option<Copied>>, Failure> {
         self.look()?;
         let mut outcomes: Vec<Option<Copied>> = vec![None; steps.len()];
@@ -271,7 +271,7 @@ impl Copying<'_> {
         Ok(outcomes)
     }
 
-    /// Moves one key. What arrived of it goes again if it does not become one.
+    /// Moves one key. A partially loaded value is deleted if it does not become the key.
     fn copy(&mut self, key: &Key, moved: impl FnMut(u64)) -> Result<Copied, Failure> {
         let plain = || [COPIED.as_bytes(), &key.name].concat();
         let temporary = match beside(COPIED, &key.name) {

@@ -23,7 +23,7 @@ pub enum Outcome {
     Gone,
     /// The key cannot be moved.
     Refused,
-    /// The key was loaded, and its value differs. The target keeps what it had.
+    /// The key was loaded, and its value differs. The target keeps its old value.
     Differs,
     /// The key was moved, and its source changed since.
     Behind,

@@ -23,7 +23,7 @@ const TIERS: [Tier; 4] = [
 #[cfg(test)]
 const MOST: usize = 128 + 128 + 256 + 256;
 
-/// Values seen at one moment. What is not known is NaN.
+/// Values seen at one moment. Unknown values are NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample<const N: usize> {
     /// Unix seconds.
@@ -35,8 +35,8 @@ pub struct Sample<const N: usize> {
 
 /// Samples in order of time, bounded in number.
 ///
-/// What a tier has no room for goes to the next one. That takes it if its step has gone by since its last; else it is
-/// dropped. So each curve stays true at the moments that are left.
+/// A sample for which a tier has no room goes to the next tier, which keeps it if its step has passed since its last
+/// sample, and drops it otherwise. So each curve stays true at the remaining moments.
 #[derive(Debug, Clone)]
 pub struct Ring<const N: usize> {
     tiers: [VecDeque<Sample<N>>; TIERS.len()],

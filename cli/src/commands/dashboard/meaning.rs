@@ -18,7 +18,7 @@ pub fn meaning() -> String {
     format!("<h1>Findings</h1>\n{}", blocks.collect::<String>())
 }
 
-/// Code, links and emphasis of a paragraph. Links lead to other findings; of those to other documents the words stay.
+/// Code, links and emphasis of a paragraph. Links lead to other findings; links to other documents become plain words.
 fn inline(text: &str) -> String {
     let mut html = String::new();
     for (at, part) in text.split('`').enumerate() {

@@ -131,7 +131,7 @@ impl Watcher {
         let mut left_out = self.last.values().map(|(_, rows)| rows.left_out).sum::<u64>() + over.len() as u64;
         let unjudged = |(name, (_, rows)): (&String, &(_, Rows))| Some(self.others.get(name)?.unjudged(rows.left_out));
         let unjudged = self.last.iter().filter_map(unjudged).sum();
-        // What is wrong is shown, whatever there is room for.
+        // Findings are shown even for rows beyond the limit.
         let over = over.into_iter().filter(|row| row.is_wrong()).map(|row| (row, now));
         let others = self.others.values().flat_map(Others::wrong).map(|(row, at)| (row, *at));
         let wrong: Vec<(&Row, u64)> = over.chain(others).collect();

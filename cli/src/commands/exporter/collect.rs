@@ -1,5 +1,5 @@
-//! What is known of the servers, collected by threads that ask them repeatedly. Whoever scrapes gets what they last
-//! knew, and so cannot load a server by scraping.
+//! What is known of the servers, collected by threads that ask them repeatedly. A scraper gets the last answers, and so
+//! cannot load a server by scraping.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -73,7 +73,7 @@ impl Asker {
     }
 }
 
-/// Writes one line to standard error. That may be closed by now, which is no reason to end.
+/// Writes one line to standard error. It may be closed, which is no reason to end.
 fn log(text: &str) {
     let _ = writeln!(io::stderr().lock(), "rollcall: {}", text.replace('\n', " "));
 }

@@ -14,7 +14,7 @@ const TOTAL: &str = "_total";
 pub enum Form {
     /// Prometheus' own, version 0.0.4. Everybody reads it; node_exporter's text files are of it.
     Plain,
-    /// OpenMetrics 1.0. It has units and an end, and the name of a counter is that of its samples without `_total`.
+    /// OpenMetrics 1.0. It has units and an end, and a counter's name is its samples' name without `_total`.
     OpenMetrics,
 }
 

@@ -158,7 +158,7 @@ pub fn fitted(rows: &[Row], sorted_by: Column, width: usize) -> Vec<Vec<String>>
         let cells = rows.iter().map(|row| columns.iter().map(|column| column.cell(row)).collect());
         let lines = table(&[vec![heads], cells.collect()].concat());
         let is_wide = lines.lines().any(|line| line.chars().count() > width);
-        // The key stays: what is left out of that is at its end.
+        // The key column stays, and is cut at its end.
         match columns.iter().rposition(|column| *column != sorted_by && *column != Column::Key) {
             Some(last) if is_wide => drop(columns.remove(last)),
             _ => break lines,

@@ -97,7 +97,7 @@ pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut vie
                 break;
             }
         }
-        // What nobody pressed is not waited for.
+        // Keys that were already pressed are handled without waiting.
         if poll(Duration::ZERO).map_err(cannot)?
             && let Event::Key(key) = read().map_err(cannot)?
             && key.kind != KeyEventKind::Release
@@ -151,7 +151,8 @@ fn draw(seen: &Seen, view: &mut View) -> io::Result<usize> {
     view.scrolled = view.scrolled.min(shown.len().saturating_sub(1));
     let heads = lines.len();
     let most = height.saturating_sub(heads);
-    // A row takes at least a line: no more of them fit, and columns go by those that may be seen.
+    // A row takes at least one line, so no more than `height` rows fit; the widths of columns follow from the visible
+    // rows.
     let end = shown.len().min(view.scrolled + height);
     let table = fitted(&shown[view.scrolled..end], view.column, width);
     let mut out = io::stdout().lock();

@@ -39,10 +39,11 @@ impl<S: SubFilter> Undo<S> {
 impl<S: SubFilter> Chain<S> {
     /// Adds those items that `terms` admit, in order, and returns the outcome of each.
     ///
-    /// All memory is allocated before the first bit is set. A filter that does not scale refuses what it has no room for.
+    /// All memory is allocated before the first bit is set. A filter that does not scale rejects items for which it has
+    /// no room.
     ///
     /// # Errors
-    /// What keeps the filter from growing, [`Error::OutOfMemory`]. Nothing is changed then.
+    /// The error that keeps the filter from growing, [`Error::OutOfMemory`]. Nothing is changed then.
     pub fn admit<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -97,8 +98,8 @@ impl<S: SubFilter> Chain<S> {
         Ok(())
     }
 
-    /// Adds items to the sub-filter that was the newest, at `newest`, and to those that follow. Returns how many
-    /// sub-filters there are to be then.
+    /// Adds items to the sub-filter that was the newest, at `newest`, and to those that follow. Returns the final
+    /// number of sub-filters.
     fn admit_to_newest(
         &mut self,
         newest: usize,
@@ -111,7 +112,8 @@ impl<S: SubFilter> Chain<S> {
         if stopped.is_none() && terms.dry_run {
             return Ok(newest + 1);
         }
-        // They may have room even if it cannot grow: that goes by bits, so only adding them tells.
+        // Full sub-filters that cannot be followed may still have room, because their bits decide: only adding the
+        // items shows it.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let one = &self.sub_filters()[newest];
@@ -135,7 +137,7 @@ impl<S: SubFilter> Chain<S> {
 
     /// Adds the first `most` of these items, which no sub-filter has, to those from `newest` on, and rejects the rest.
     /// Some may be known by then, from the others. Returns how many of the sub-filters that follow were begun. An item
-    /// without room is refused, and the filling goes on; else it ends with `None`.
+    /// without room is rejected and filling continues, or else filling ends with `None`.
     fn fill(
         &mut self,
         newest: usize,

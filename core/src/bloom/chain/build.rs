@@ -1,7 +1,7 @@
 //! Adding many items on several threads, with the outcome of adding them one after another.
 //!
 //! A batch of hashes goes into the newest sub-filter in parallel only while it has room for all of them, as if all were
-//! new. So it is not full before the last, and nobody needs to look in between. Older sub-filters do not change
+//! new. So it is not full before the last hash, and needs no check in between. Older sub-filters do not change
 //! meanwhile, so any thread may look into them.
 
 use std::thread;
@@ -23,7 +23,7 @@ impl<S: SubFilter + Sync> Chain<S> {
     /// is as [`Chain::add_all`] would leave it.
     ///
     /// # Errors
-    /// As [`Chain::add`]. The items before the refused one are added.
+    /// As [`Chain::add`]. The items before the rejected one are added.
     ///
     /// # Panics
     /// If the system does not give it the threads.

@@ -10,8 +10,8 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 const ROUNDING: f64 = 1e-12;
 
 impl<S: SubFilter> Chain<S> {
-    /// Becomes the union of itself and `others`, with as many sub-filters as the longest chain. Tells whether that
-    /// changed anything: whether a bit was set or a sub-filter added.
+    /// Becomes the union of itself and `others`, with as many sub-filters as the longest chain. Returns whether that
+    /// set a bit or added a sub-filter.
     ///
     /// Where one of the merged sub-filters has all bits of the union, its number of items is kept. Else the number is
     /// estimated from the bits. It is clamped to what is certain: at least the largest number among those merged, at
@@ -53,7 +53,7 @@ fn merged<'a, S: Sync>(
 /// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the union would err more
 /// often than was asked for, now or as it grows.
 pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u64>>, Error> {
-    // A loaded filter may have other sizes than those that follow from its parameters.
+    // A loaded filter may have sizes that do not follow from its parameters.
     merged(ours, others).try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
     let Some((oldest, _)) = merged(ours, others).next() else { return Ok(None) };
     // The plan only reads, so no bitmap is held twice.
@@ -84,7 +84,7 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
     if !changed {
         return Ok(None);
     }
-    // The sub-filters that follow have their rates whatever these hold.
+    // The later sub-filters keep their rates, whatever the present ones hold.
     let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.params().error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });

@@ -249,7 +249,7 @@ fn nothing_is_kept_of_what_will_not_be_taken_back() {
     let mut chain = fixed(3);
     let terms = Terms { limit: u64::MAX, all: false, dry_run: false };
     let kept = |chain: &Chain<Counted>| chain.sub_filters()[0].aside.kept.load(Ordering::Relaxed);
-    // It has no room for all of them, and takes those that it has room for.
+    // The chain lacks room for some of the items, and takes the others.
     let told = chain.admit(bytes(&items), terms, &Unlimited).unwrap();
     assert_eq!((told, kept(&chain)), ([Admitted, Admitted, Admitted, Refused, Refused].to_vec(), 0));
     // A full one changes no more.

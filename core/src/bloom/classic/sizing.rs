@@ -179,7 +179,7 @@ fn hashes(bits_per_item: f64) -> f64 {
 /// Checks the options of a filter from elsewhere.
 ///
 /// # Errors
-/// [`Error::Corrupt`]; for filters of releases before 2.0 it says what they are.
+/// [`Error::Corrupt`]; for filters of releases before 2.0 it names them.
 pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
     Error::check_field(options & !ALL_OPTIONS == 0, "options", format_args!("at most {ALL_OPTIONS}"), options)?;
     let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";

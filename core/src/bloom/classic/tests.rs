@@ -116,7 +116,7 @@ fn stored_sub_filters_are_checked() {
 }
 
 /// A header may claim as many items as there are bits, although none is set. Items that such a sub-filter takes are not
-/// counted. So the sum over a chain fits 64 bits, and what is saved can be loaded.
+/// counted. So the sum over a chain fits 64 bits, and a saved filter can be loaded.
 #[test]
 fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     let claiming = |name: &str| {

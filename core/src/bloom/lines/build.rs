@@ -58,7 +58,7 @@ pub(super) fn insert_blocks(
 
 impl Part<'_> {
     /// Sets those bits of all hashes that fall into its lines, and marks in `new` each hash that set a free bit.
-    /// Returns how many were.
+    /// Returns the number of newly set bits.
     fn insert(&mut self, shape: ItemShape, blocks: &[&[Hash128]], new: &mut [u64]) -> u64 {
         let (mut start, mut bits) = (0, 0);
         for block in blocks {

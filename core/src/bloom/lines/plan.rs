@@ -22,8 +22,8 @@ pub struct LinePlan {
     pub(in crate::bloom) geometry: Geometry,
 }
 
-/// The derived parameters of first sub-filters, and those of later ones. They are apart since one long chain has as
-/// many plans as a pool finds.
+/// The derived parameters of first sub-filters, and those of later ones. They have separate pools since one long chain
+/// fills a pool.
 static PLANS: [Pool<LinePlan>; 2] = [Pool::new(), Pool::new()];
 
 impl LinePlan {

@@ -251,7 +251,7 @@ fn sizes_and_rates_add_up() {
     grown.heap_layouts(&mut |layout| blocks.push(layout));
     let list = blocks.remove(0).size();
     assert_eq!(list, size_of_val(grown.sub_filters()));
-    // What is shared counts where no pool has room for it, as other tests may bring about.
+    // Shared parameters count here if the pool has no room for them because of other tests.
     blocks.retain(|layout| layout.align() == 64);
     assert_eq!(blocks.len(), grown.sub_filters().len());
     let bitmaps: usize = blocks.iter().map(|layout| layout.size()).sum();

@@ -24,8 +24,8 @@ struct Planned<'a> {
 }
 
 impl Ring {
-    /// Becomes the union of itself and `others`, between these rebases. Its newest slice is the newest of them all.
-    /// What is dead by that is dropped. Tells whether that changed anything, and gives back what was dropped.
+    /// Becomes the union of itself and `others`, between these rebases. Its newest slice is the newest of all, and
+    /// generations that have expired by then are dropped. Returns whether anything changed, and the dropped data.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names what differs, [`Error::NotOfLast`], [`Error::RateExceeded`] where a generation would
@@ -155,7 +155,7 @@ impl Planned<'_> {
             }
             (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
         }
-        // At most as many as there are items: `renewed` is at most `sum`, and so is `items`.
+        // The share is at most `items`, because `renewed` is at most `sum`.
         let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
         whole.unwrap_or(share).min(items)
     }

@@ -96,7 +96,7 @@ impl Ring {
         }
     }
 
-    /// Changes the clock source of the window. A filter of the last items goes by neither.
+    /// Changes the clock source of the window. A filter of the last items has no clock.
     pub(in crate::bloom) fn set_clock_source(&mut self, clock_source: ClockSource) {
         if let Span::Time(window) = &mut self.sliding.span {
             *window = window.with_clock_source(clock_source);

@@ -277,7 +277,7 @@ proptest! {
                 prop_assert_eq!(expected.merge(&others, &Unlimited), Ok(changed));
                 step(&mut expected, after);
                 prop_assert!(merged == expected);
-                // What had jumped ahead is back at the clock.
+                // A filter whose clock had jumped ahead is back at the clock.
                 let is_back = merged.newest_slice().unwrap() <= now + 1;
                 let stays = (before, after) == (Move::Stay, Move::Stay);
                 prop_assert!(is_back || stays && newest <= now + 1);
@@ -439,7 +439,7 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
         }
         let twin = filter.empty_twin(&Unlimited).unwrap();
         assert!(filter != twin && filter.num_items() > 100 && filter.sub_filters().len() > 3);
-        // What is forgotten by now is in it until it moves.
+        // Expired items are in the filter until it moves on.
         assert!(!filter.is_empty() && layouts_of(&filter).iter().all(|layout| layout.size() > 0));
         assert_eq!(filter.newest_slice(), twin.newest_slice());
         filter = twin;
@@ -539,7 +539,7 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     let known = bytes(&[7, 7]);
     let asked = || known.iter().map(|item| &item[..]);
     let dry = Terms { dry_run: true, ..SOME };
-    // What only tells moves nothing on.
+    // A dry run does not move the filter on.
     let before = ours.try_clone().unwrap();
     assert_eq!(ours.admit_at(asked(), dry, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
     assert!(ours == before);

@@ -1,9 +1,9 @@
 //! Intersections of counters.
 //!
-//! Of two, by the maximum of the likelihood of what the slots show ([`pair`]). Of more these patterns are too many: by
-//! inclusion and exclusion, the members that all of some sets have are a sum of the numbers of members of all unions of
-//! these sets, each with its sign ([`unions`]). Each union is estimated from its bits. For one segment that is the
-//! maximum of the likelihood too; several would each weigh otherwise.
+//! The intersection of two counters maximises the likelihood of the slots' patterns ([`pair`]). More counters have too
+//! many patterns, so inclusion and exclusion is used: the members that all of some sets have are a sum of the numbers
+//! of members of all unions of these sets, each with its sign ([`unions`]). Each union is estimated from its bits. For
+//! one segment that is the maximum of the likelihood too; several would each weigh otherwise.
 //!
 //! Both errors are those of the numbers found, which may be none where there are some: what each set may have
 //! [unseen](unseen_variance) is added.
@@ -52,7 +52,7 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
     for &counter in counters {
         if counter.is_exact() { exact.push(counter) } else { estimating.push(counter) }
     }
-    // Of exact counters only the members that all have matter: these are a counter too.
+    // Of exact counters only the common members matter, and these are a counter too.
     let common;
     let known = match exact[..] {
         [] => None,
@@ -126,7 +126,7 @@ fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Common>
     let pair = Pair::new(one, other, union);
     let (one, other, union) = (one.estimate(), other.estimate(), union.estimate());
     let ([_, _, estimate], variance) = pair.most_likely([union - other, union - one, one + other - union])?;
-    // What is below a millionth of a member is none.
+    // An estimate below a millionth of a member is taken as none.
     let estimate = if estimate < 1e-6 { 0.0 } else { estimate.min(one.min(other)) };
     Some(Common { estimate, variance })
 }

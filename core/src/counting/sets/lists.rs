@@ -18,7 +18,7 @@ type Distinct<'a> = HashTable<(u64, &'a [u8])>;
 pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     check_views(views)?;
     let mut all = Distinct::new();
-    // The table grows with what is distinct, however often each comes.
+    // The table grows with the number of distinct members, however often each comes.
     views.iter().try_for_each(|view| add(&mut all, view))?;
     listed(&all)
 }
@@ -165,7 +165,8 @@ mod tests {
             assert_eq!(counted.count(), 500);
             assert!(by_list <= by_count && by_list <= most, "{by_list} against {by_count} and {most}");
         }
-        // Members that all have: those of the smallest are hashed once, and looked for in each other while left.
+        // The common members: those of the smallest view are hashed once, and looked up in each other view while they
+        // remain.
         let others = [of(500..2000), of(0..2000), of(600..3000)];
         LOOKED_AT.set(0);
         let within = own.members_within(&others.each_ref()).unwrap();

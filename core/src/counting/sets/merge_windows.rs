@@ -9,8 +9,8 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
 impl Counter {
-    /// [`Self::merge`] for counters with windows. The largest slice of all becomes the newest; what is dead by that is
-    /// dropped.
+    /// [`Self::merge`] for counters with windows. The largest slice of all becomes the newest, and what has expired by
+    /// then is dropped.
     pub(in crate::counting) fn merge_windows(
         &mut self,
         others: &[&Counter],
@@ -26,7 +26,7 @@ impl Counter {
         let mut merged = self.try_clone()?;
         let mut changed = newest > merged.reached();
         merged.advance(newest);
-        // What is dead as a whole does not count, and its layout neither.
+        // A counter without live members does not count, nor does its layout.
         let most_age = self.ring().map_or(0, |ring| ring.most_age());
         let behind = |counter: &Counter| newest - counter.reached();
         let left = |counter| u8::try_from(behind(counter)).ok().and_then(|behind| most_age.checked_sub(behind));

@@ -53,7 +53,7 @@ fn admission_asks_for_the_memory_that_it_needs() {
         let dry = Terms { dry_run: true, ..SOME };
         // In a later slice there is no sub-filter yet, whatever room this one has.
         assert!(matches!(admit(&mut filter, &[2], dry, 1_010, 0), Err(Error::TooLarge { .. })));
-        // What is known already needs nothing, and others fill it up.
+        // Known items need no room, and others fill it up.
         for terms in [dry, SOME] {
             assert_eq!(admit(&mut filter, &[1, 0], terms, 1_000, 0), Ok(vec![Admission::Known; 2]));
             assert_eq!(

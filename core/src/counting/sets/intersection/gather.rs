@@ -54,8 +54,8 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
     for start in (0..layout.num_words()).step_by(BLOCK_WORDS) {
         let end = layout.num_words().min(start + BLOCK_WORDS);
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
-            // Each union is kept at its first set until another one of that first set comes: those after it that
-            // have it and earlier sets come before that.
+            // Each union is kept at its first set until another union with that first set comes: unions with later sets
+            // come before.
             let first = marks.trailing_zeros() as usize;
             let others = marks & (marks - 1);
             let (earlier, later) = unions.split_at_mut(first + 1);
@@ -81,7 +81,7 @@ pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segme
     }
     let mut rest = try_with_capacity(sets.len())?;
     rest.extend(positions.iter().map(|positions| positions.iter().copied().peekable()));
-    // The slots that just these sets have taken; then those that no others have.
+    // The slots that exactly these sets have taken, and then the slots that no others have.
     let mut within = no_counts(sets.len())?;
     while let Some(next) = rest.iter_mut().filter_map(|positions| positions.peek().copied()).min() {
         let mut marks = 0;

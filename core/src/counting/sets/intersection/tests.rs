@@ -174,11 +174,11 @@ fn two_sets_are_told_better_by_likelihood() {
         let unions = unions_of(layout, &[&first, &second]).unwrap();
         let told = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
         let summed = of_unions(&unions).unwrap().variance.sqrt();
-        // They are those of the numbers found, which are some hundredths off.
+        // The figures belong to the numbers found, which are some hundredths off.
         assert!((told / by_likelihood - 1.0).abs() < 0.1, "{told} for {by_likelihood}");
         assert!((summed / by_unions - 1.0).abs() < 0.1, "{summed} for {by_unions}");
         assert!(told <= summed * 1.001, "{told} and {summed}");
-        // So that is what is told, with what may be unseen.
+        // The reported error is that, and the variance of unseen members.
         let unseen: f64 = [&first, &second]
             .map(|set| union_segments(layout, &[set]).unwrap().free_share())
             .map(unseen_variance)

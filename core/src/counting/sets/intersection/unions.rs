@@ -58,7 +58,7 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // By how much a union's estimate falls with a slot that is free, and what it falls by on average.
+        // The decrease of a union's estimate with a free slot, and its average decrease.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| {
@@ -87,7 +87,7 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // Members that no other set has: all but those of the union of the others.
+    // Members that only one set has: all except those of the union of the others.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
