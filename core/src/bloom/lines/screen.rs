@@ -33,7 +33,13 @@ const NEWEST: usize = 3;
 pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match sub_filters {
         [only] => only.look_up_chunk(hashes, first_marks(hashes.len())),
-        _ => look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::may_contain),
+        _ => {
+            let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
+            let screen = |group: &[LineSubFilter], pending, candidates: &mut _| {
+                screen(group, hashes, pending, &mut masks, candidates);
+            };
+            look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::may_contain)
+        }
     }
 }
 
@@ -53,7 +59,8 @@ pub(in crate::bloom) fn look_up_chunk_in_even(
     // From memory each line counts, and items that are there are found before the oldest are asked. In a cache it is
     // faster to ask all at once.
     let expected = if first.is_large() { expected } else { Expected::Absent };
-    look_up_groups(sub_filters, hashes, expected, screen_even, LineSubFilter::has_rest)
+    let screen = |group: &[LineSubFilter], pending, candidates: &mut _| screen_even(group, hashes, pending, candidates);
+    look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::has_rest)
 }
 
 /// Asks group after group: `screen` for candidates, and `has` those that have the bits of an item in its first line.
@@ -62,7 +69,7 @@ fn look_up_groups(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
-    screen: impl Fn(&[LineSubFilter], &[Hash128], u32, &mut Masks, &mut [u32; CHUNK]),
+    mut screen: impl FnMut(&[LineSubFilter], u32, &mut [u32; CHUNK]),
     has: impl Fn(&LineSubFilter, Hash128) -> bool,
 ) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
@@ -72,7 +79,7 @@ fn look_up_groups(
         group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
     };
     let mut groups = newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)).peekable();
-    let (mut masks, mut has_asked) = (Masks { probes: 0, bits: [[0; 8]; CHUNK] }, false);
+    let mut has_asked = false;
     while let Some(group) = groups.next() {
         let pending = all & !found;
         if pending == 0 {
@@ -87,7 +94,7 @@ fn look_up_groups(
             ask(next, pending);
         }
         let mut candidates = [0; CHUNK];
-        screen(group, hashes, pending, &mut masks, &mut candidates);
+        screen(group, pending, &mut candidates);
         if group.last().is_some_and(LineSubFilter::is_large) {
             for i in marked(pending) {
                 if let Some(newest) = newest(candidates[i]) {
@@ -143,12 +150,13 @@ struct Masks {
 }
 
 impl Masks {
-    /// Lays the bits of the pending hashes out by `lay_out`, unless that was done for more of them before.
+    /// Lays the bits of the hashes out by `lay_out`, unless that was done before. It writes in place: a copy would wait for
+    /// narrow stores.
     #[inline(always)]
-    fn make(&mut self, hashes: &[Hash128], pending: u32, probes: u32, lay_out: impl Fn(u64, u32) -> [u64; 8]) {
+    fn make(&mut self, hashes: &[Hash128], probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
         if self.probes != probes {
             self.probes = probes;
-            marked(pending).for_each(|i| self.bits[i] = lay_out(places(hashes[i].lo), probes));
+            self.bits.iter_mut().zip(hashes).for_each(|(bits, hash)| lay_out(bits, places(hash.lo)));
         }
     }
 }
@@ -159,7 +167,7 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
-            masks.make(hashes, pending, probes, |places, probes| cast(avx512::lay_out(places, probes)));
+            masks.make(hashes, probes, |bits, places| *bits = cast(avx512::lay_out(places, probes)));
             for i in marked(pending) {
                 let bits = cast(masks.bits[i]);
                 candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
@@ -167,7 +175,7 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut
         },
         _ => {
             // A loop of its own: store forwarding fails for wide loads right after stores of 64 bits.
-            masks.make(hashes, pending, probes, laid_out);
+            masks.make(hashes, probes, |bits, places| lay_out_anew(bits, places, probes));
             for i in marked(pending) {
                 candidates[i] = passed(group, hashes[i].lo, |line| line.has(&masks.bits[i]));
             }
@@ -177,31 +185,25 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut
 
 /// As [`screen`], of sub-filters of one size.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_even(
-    group: &[LineSubFilter],
-    hashes: &[Hash128],
-    pending: u32,
-    masks: &mut Masks,
-    candidates: &mut [u32; CHUNK],
-) {
+fn screen_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let (probes, num_lines) = (common_probes(group), group.first().map_or(0, |first| first.lines().len()));
+    let (mut bits, mut index) = ([[0; 8]; CHUNK], [0; CHUNK]);
+    for (i, hash) in hashes.iter().enumerate().take(CHUNK) {
+        match_target! {
+            "x86_64+avx512f" => bits[i] = cast(avx512::lay_out(places(hash.lo), probes)),
+            _ => lay_out(&mut bits[i], places(hash.lo), probes),
+        }
+        index[i] = line_index(hash.lo, num_lines);
+    }
     let has = match_target! {
-        "x86_64+avx512f" => {
-            masks.make(hashes, pending, probes, |places, probes| cast(avx512::lay_out(places, probes)));
-            |line: &Line, bits: &[u64; 8]| avx512::has_all(line, cast(*bits))
-        },
-        _ => {
-            masks.make(hashes, pending, probes, laid_out);
-            Line::has
-        },
+        "x86_64+avx512f" => |line: &Line, bits: &[u64; 8]| avx512::has_all(line, cast(*bits)),
+        _ => Line::has,
     };
-    let mut index = [0; CHUNK];
-    index.iter_mut().zip(hashes).for_each(|(index, hash)| *index = line_index(hash.lo, num_lines));
     let is_whole = pending == first_marks(hashes.len());
     // Sub-filter by sub-filter: few registers are needed.
     for (which, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
-        let mut screen = |i: usize| candidates[i] |= u32::from(has(&lines[index[i]], &masks.bits[i])) << which;
+        let mut screen = |i: usize| candidates[i] |= u32::from(has(&lines[index[i]], &bits[i])) << which;
         if is_whole {
             (0..hashes.len().min(CHUNK)).for_each(&mut screen);
         } else {
@@ -220,18 +222,18 @@ fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
             passed(group, hash.lo, |line| avx512::has_all(line, bits))
         },
         _ => {
-            let bits = laid_out(places, probes);
+            let mut bits = [0; 8];
+            lay_out(&mut bits, places, probes);
             passed(group, hash.lo, |line| line.has(&bits))
         },
     }
 }
 
-/// [`lay_out`], of places.
+/// [`lay_out`], whatever bits are set.
 #[inline(always)]
-fn laid_out(places: u64, probes: u32) -> [u64; 8] {
-    let mut bits = [0; 8];
-    lay_out(&mut bits, places, probes);
-    bits
+fn lay_out_anew(bits: &mut [u64; 8], places: u64, probes: u32) {
+    *bits = [0; 8];
+    lay_out(bits, places, probes);
 }
 
 /// The smallest number of bits that an item has in a line of these sub-filters. Those with more are compared in full
