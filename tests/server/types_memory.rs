@@ -23,7 +23,7 @@ const SHAPES: [Shape; 16] = [
     Shape { name: "counter of five", keys: 40_000, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 5 },
     Shape { name: "counter of 250", keys: 2_000, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 250 },
     Shape { name: "sparse counter", keys: 4_000, make: "LC.RESERVE ? 10000000", fill: "LC.ADD ?", items: 1_000 },
-    Shape { name: "dense counter", keys: 1_000, make: "LC.RESERVE ? 1000 EXACT 0", fill: "LC.ADD ?", items: 990 },
+    Shape { name: "dense counter", keys: 1_000, make: "LC.RESERVE ? 1000 EXACT 0", fill: "LC.ADD ?", items: 3_000 },
     Shape { name: "denser counter", keys: 1_000, make: "LC.RESERVE ? 50000", fill: "LC.ADD ?", items: 3_000 },
     Shape {
         name: "empty window",
