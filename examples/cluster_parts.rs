@@ -108,20 +108,20 @@ fn measure(
         let mut filter = filter()?;
         Ok(move |tokens: &[String]| Ok(count(&filter.add(tokens)?)))
     })?;
-    promises.tell("filter: tokens added a second", rate(size.tokens, took));
+    promises.report("filter: tokens added a second", rate(size.tokens, took));
     let (found, took) = ask(known.clone())?;
-    promises.tell("filter: tokens asked for a second, all known", rate(size.tokens, took));
+    promises.report("filter: tokens asked for a second, all known", rate(size.tokens, took));
     promises.same(&format!("filter: missing, of {tokens}"), 0, size.tokens - found);
     promises.same("filter: BF.CARD of all parts, as many as were new", new, filter()?.card()?);
     let (taken, took) = ask(strangers)?;
-    promises.tell("filter: tokens asked for a second, none known", rate(size.tokens, took));
+    promises.report("filter: tokens asked for a second, none known", rate(size.tokens, took));
     rates(size, taken, new, promises)?;
 
     let (_, took) = over_lists(size, known, || {
         let mut counter = counter()?;
         Ok(move |tokens: &[String]| counter.add(tokens).map(|()| 0))
     })?;
-    promises.tell("counter: tokens added a second", rate(size.tokens, took));
+    promises.report("counter: tokens added a second", rate(size.tokens, took));
     let (counted, error) = counter()?.estimate()?;
     let each = format!("{:.2}%", 100.0 * error / size.tokens as f64);
     promises.number("counter: members", &Bounds::around(size.tokens as f64, SIGMAS, error, each), counted as f64, "");

@@ -7,7 +7,7 @@
 //!
 //! - `BF.ADMIT key LIMIT limit ALL CAPACITY limit ERROR 0.001 EXAT end ITEMS contact ...` takes a list, as a whole or
 //!   not at all, decided and done in one step: no lock, also where lists come in parallel. 1 is a new contact, 0 a
-//!   known one, -1 a refused one. The first list of a cycle makes the key, which ends with the cycle.
+//!   known one, -1 a rejected one. The first list of a cycle makes the key, which ends with the cycle.
 //! - The same with `DRYRUN` is the question before: "would it go over?" It changes nothing.
 //! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same question in the
 //!   application's own process. No list leaves that process, and no other request waits.
@@ -71,7 +71,7 @@ struct Customer<'a> {
     truth: HashSet<&'a str>,
     taken: u64,
     declined: u64,
-    /// Lists that were taken or refused though the question before had another answer.
+    /// Lists that were taken or rejected though the question before had another answer.
     surprises: u64,
     /// Lists for which the in-process copy gave another answer than the server.
     differences: u64,
@@ -93,7 +93,7 @@ impl<'a> Customer<'a> {
         Ok(Customer { name, key: format!("{PREFIX}{name}"), limit, end: now + CYCLE_SECONDS, ..Customer::default() })
     }
 
-    /// Takes a list if all of it fits; with `dry_run` only tells whether it would be taken.
+    /// Takes a list if all of it fits; with `dry_run` only returns whether it would be taken.
     fn admit(&self, list: &[&str], dry_run: bool, server: &mut Connection) -> Result<Answer, Failure> {
         let mut admit = redis::cmd("BF.ADMIT");
         admit.arg(&self.key).arg("LIMIT").arg(self.limit).arg("ALL");
@@ -101,9 +101,9 @@ impl<'a> Customer<'a> {
             admit.arg("DRYRUN");
         }
         admit.arg("CAPACITY").arg(self.limit).arg("ERROR").arg(ERROR_RATE).arg("EXAT").arg(self.end);
-        let told: Vec<i64> = admit.arg("ITEMS").arg(list).query(server)?;
-        let known = told.iter().map(|&told| told == KNOWN).collect();
-        Ok(Answer { is_taken: !told.contains(&REFUSED), known })
+        let reported: Vec<i64> = admit.arg("ITEMS").arg(list).query(server)?;
+        let known = reported.iter().map(|&reported| reported == KNOWN).collect();
+        Ok(Answer { is_taken: !reported.contains(&REJECTED), known })
     }
 
     /// Asks whether the list would be taken, here and in a copy, and then hands it in.
@@ -141,7 +141,7 @@ impl<'a> Customer<'a> {
 
 /// What `BF.ADMIT` says of a contact that is there already, and of one that may not come in.
 const KNOWN: i64 = 0;
-const REFUSED: i64 = -1;
+const REJECTED: i64 = -1;
 
 /// What a filter says about a list.
 #[derive(PartialEq)]
@@ -242,7 +242,7 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
     promises.same("filters that end with the cycle", customers.len(), in_cycle);
     for customer in customers {
         let each = |time: Duration| time.as_secs_f64() * 1e6 / LISTS as f64;
-        promises.tell(
+        promises.report(
             &format!("{}: a list of {}", customer.name, thousands(customer.asked / LISTS)),
             format!(
                 "DRYRUN {:.0} us, BF.ADMIT {:.0} us; copy {:.0} us, after {:.0} us to download it",

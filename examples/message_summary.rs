@@ -85,7 +85,7 @@ fn main() -> ExitCode {
 /// A question about two counters, over all that they know or since a time.
 struct Question {
     words: &'static str,
-    /// What tells how many, and what tells who.
+    /// What reports how many, and what reports who.
     commands: [&'static str; 2],
     counters: [&'static str; 2],
     since: Option<u64>,
@@ -205,7 +205,7 @@ fn check_month(message: &Announcement, server: &mut Connection, promises: &mut P
     let row = history.get(WEEK_DAYS as usize - 1).map_or(0, |&(_, count, _)| count);
     promises.same(&format!("{name}: LC.COUNTSINCE of a week, and the row of LC.HISTORY"), row, count);
     promises
-        .tell(&format!("{name}: bytes of the one key for all of the month"), thousands(memory_usage(&key, server)?));
+        .report(&format!("{name}: bytes of the one key for all of the month"), thousands(memory_usage(&key, server)?));
     Ok(())
 }
 

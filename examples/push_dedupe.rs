@@ -6,7 +6,7 @@
 //! so their length does not matter, and 100 million take less than 180 MiB.
 //!
 //! - `BF.RESERVE key 0.001 100000000 NONSCALING`, once a campaign. The number of tokens is known, so the filter
-//!   need not be able to grow, which saves 3 % of memory; one token too many would be refused.
+//!   need not be able to grow, which saves 3 % of memory; one token too many would be rejected.
 //! - `BF.MADD key token ...` asks and remembers in one step: 1 is "new: send", 0 is "sent before". Batches of 350,
 //!   several on their way at once.
 //! - `BF.RESERVE key 0.001 105000 WINDOW 86400 SLICES 24` for what a device may get once in 24 hours. It is asked in
@@ -145,7 +145,7 @@ fn check_sending(sent: &Sent, rate_now: f64, promises: &mut Promises) {
         format!("; the rate by now: {rate_now:.1e}"),
     );
     let tokens = (sent.new + sent.repeats) as f64;
-    promises.tell(
+    promises.report(
         "sending",
         format!(
             "{} tokens/s, {:.0} MB/s, in batches of {BATCH}",
@@ -175,7 +175,8 @@ fn check_memory(
     let bounds = Bounds::at_most(MAX_MIB).printed(1, " MiB");
     promises.number("filter (BF.INFO SIZE)", &bounds, mib(size), in_mb(size));
     promises.number("growth of the server in RAM", &bounds, mib(resident), in_mb(resident));
-    promises.tell("MEMORY USAGE, with what the allocator rounds up", format!("{:.1} MiB{}", mib(usage), in_mb(usage)));
+    promises
+        .report("MEMORY USAGE, with what the allocator rounds up", format!("{:.1} MiB{}", mib(usage), in_mb(usage)));
     Ok(())
 }
 

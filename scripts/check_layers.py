@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks which file names which, and what else the compiler does not. Exits with 1 and a line for each violation.
 
-- Floors: a line of docs/design.md for each of FOLDERS, `core/src  bits hash <- bloom | counting <- lib`, says on which floor
+- Layers: a line of docs/design.md for each of FOLDERS, `core/src  bits hash <- bloom | counting <- lib`, says in which layer
   its files and folders (rooms) stand. A room names those below it, and those beside it in one direction, not beyond a `|`.
 - No files name each other in a circle; modules under `#[cfg(test)]` count as files.
 - The core names nothing in NEVER; src/server names of the core SERVER_KNOWS alone; `unsafe` stands in MAY_BE_UNSAFE.
@@ -119,10 +119,10 @@ def check(references):
             yield f"{where}: {name}: the server's API must not know this of the core"
     for folder in FOLDERS:
         known = {}
-        for floor in re.search(rf"^{folder} (.*<-.*)", Path("docs/design.md").read_text(), re.M)[1].split("<-"):
-            known |= {one: {*known, *rooms.split()} for rooms in floor.split("|") for one in rooms.split()}
+        for layer in re.search(rf"^{folder} (.*<-.*)", Path("docs/design.md").read_text(), re.M)[1].split("<-"):
+            known |= {one: {*known, *rooms.split()} for rooms in layer.split("|") for one in rooms.split()}
         for one in {room(folder, file) for file in SOURCES} - {None} ^ known.keys():
-            yield f"{folder}: {one} is not both in the tree and on a floor of docs/design.md"
+            yield f"{folder}: {one} is not both in the tree and in a layer of docs/design.md"
         for here, there, where, name, _ in references:
             start, end = room(folder, here.file), room(folder, there.file)
             if start != end and {start, end} <= known.keys() and end not in known[start]:

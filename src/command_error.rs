@@ -1,4 +1,4 @@
-//! Why a command is refused, and the only home of error text.
+//! Why a command is rejected, and the only home of error text.
 //!
 //! Where RedisBloom has a text for the same fault, ours begins with that text, because clients match on its first
 //! words. It goes on with what was expected or given. Some texts of Redis 8 differ from those of RedisBloom 2.8.2. On
@@ -27,10 +27,10 @@ impl Noun {
     }
 }
 
-/// Why a command was refused. A command that adds several items has added those before the refused one. Any other
+/// Why a command was rejected. A command that adds several items has added those before the rejected one. Any other
 /// command has changed nothing.
 #[derive(Debug)]
-pub enum Refusal {
+pub enum CommandError {
     /// Too few or too many arguments.
     Arity,
     /// The key holds a value of another type.
@@ -65,15 +65,15 @@ pub enum Refusal {
     ExpireTime(String),
     /// A field that `BF.INFO` or `LC.INFO` does not have.
     NoSuchField { expected: String, got: String },
-    /// Any other refusal, of an option of `BF.INSERT`. Redis 8 words some of them differently.
-    OfInsert(Box<Refusal>),
+    /// Any other error, of an option of `BF.INSERT`. Redis 8 words some of them differently.
+    OfInsert(Box<CommandError>),
     /// An error of the core.
     Core { noun: Noun, error: Error },
 }
 
-impl From<OtherType> for Refusal {
+impl From<OtherType> for CommandError {
     fn from(_: OtherType) -> Self {
-        Refusal::WrongType
+        CommandError::WrongType
     }
 }
 
@@ -92,53 +92,53 @@ const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: 
 const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read \
     here: see \"Coming from valkey-bloom\" in docs/migrating.md";
 
-impl Refusal {
+impl CommandError {
     /// An argument that is not the number it should be.
-    pub fn not_a(expected: &str, what: &str, got: &[u8]) -> Refusal {
-        Refusal::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
+    pub fn not_a(expected: &str, what: &str, got: &[u8]) -> CommandError {
+        CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
-    /// Marks a refusal as one of an option of `BF.INSERT`. [`Refusal::Arity`] stays as it is.
-    pub fn of_insert(self) -> Refusal {
+    /// Marks an error as one of an option of `BF.INSERT`. [`CommandError::Arity`] stays as it is.
+    pub fn of_insert(self) -> CommandError {
         match self {
-            Refusal::Arity => self,
-            other => Refusal::OfInsert(Box::new(other)),
+            CommandError::Arity => self,
+            other => CommandError::OfInsert(Box::new(other)),
         }
     }
 
-    /// The text of the error reply. For [`Refusal::Arity`] the server sends its own text instead.
+    /// The text of the error reply. For [`CommandError::Arity`] the server sends its own text instead.
     pub fn text(&self) -> String {
         match self {
-            Refusal::Arity => "ERR wrong number of arguments".to_owned(),
-            Refusal::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
-            Refusal::NotFound => format!("ERR {NOT_FOUND}"),
-            Refusal::Exists => "ERR item exists".to_owned(),
-            Refusal::BadData => format!("ERR {BAD_DATA}"),
-            Refusal::StillLoading { noun, arrived } => format!("ERR {} is {arrived}", noun.word()),
-            Refusal::NoFilters => NO_FILTERS.to_owned(),
-            Refusal::NoClassic { commands } => format!(
+            CommandError::Arity => "ERR wrong number of arguments".to_owned(),
+            CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
+            CommandError::NotFound => format!("ERR {NOT_FOUND}"),
+            CommandError::Exists => "ERR item exists".to_owned(),
+            CommandError::BadData => format!("ERR {BAD_DATA}"),
+            CommandError::StillLoading { noun, arrived } => format!("ERR {} is {arrived}", noun.word()),
+            CommandError::NoFilters => NO_FILTERS.to_owned(),
+            CommandError::NoClassic { commands } => format!(
                 "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout lines"
             ),
-            Refusal::ValkeyBloom => VALKEY_BLOOM.to_owned(),
-            Refusal::Argument(text) => format!("ERR {text}"),
-            Refusal::Number { noun, parameter, expected, got } => {
+            CommandError::ValkeyBloom => VALKEY_BLOOM.to_owned(),
+            CommandError::Argument(text) => format!("ERR {text}"),
+            CommandError::Number { noun, parameter, expected, got } => {
                 format!("ERR {}", out_of_range(*noun, *parameter, expected, got))
             }
-            Refusal::NoValue { option } => format!("ERR option {option} needs a value"),
-            Refusal::NoExpansion => "ERR no expansion: option EXPANSION needs a value".to_owned(),
-            Refusal::BadIterator { got } => {
+            CommandError::NoValue { option } => format!("ERR option {option} needs a value"),
+            CommandError::NoExpansion => "ERR no expansion: option EXPANSION needs a value".to_owned(),
+            CommandError::BadIterator { got } => {
                 format!("ERR Second argument must be numeric: expected a whole number, got {got}")
             }
-            Refusal::NonScalingExpands => {
+            CommandError::NonScalingExpands => {
                 "ERR Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned()
             }
             // The server's words for `SET`.
-            Refusal::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
-            Refusal::NoSuchField { expected, got } => {
+            CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
+            CommandError::NoSuchField { expected, got } => {
                 format!("ERR Invalid information value: expected one of {expected}, got {got}")
             }
-            Refusal::OfInsert(refusal) => refusal.text_of_insert().unwrap_or_else(|| refusal.text()),
-            Refusal::Core { noun, error } => core_text(*noun, error),
+            CommandError::OfInsert(error) => error.text_of_insert().unwrap_or_else(|| error.text()),
+            CommandError::Core { noun, error } => core_text(*noun, error),
         }
     }
 
@@ -146,8 +146,10 @@ impl Refusal {
     /// the usual one.
     fn text_of_insert(&self) -> Option<String> {
         let (parameter, expected, got) = match self {
-            Refusal::Core { error: Error::OutOfRange { parameter, expected, got }, .. } => (parameter, *expected, got),
-            Refusal::Number { parameter, expected, got, .. } => (parameter, *expected, got),
+            CommandError::Core { error: Error::OutOfRange { parameter, expected, got }, .. } => {
+                (parameter, *expected, got)
+            }
+            CommandError::Number { parameter, expected, got, .. } => (parameter, *expected, got),
             _ => return None,
         };
         let begins = match parameter {

@@ -1,5 +1,5 @@
 //! The module's sections of `INFO`: what there is, what it takes, and what has happened. Every figure is kept, none is
-//! worked out: the cost does not depend on the number of values.
+//! computed: the cost does not depend on the number of values.
 
 use std::ffi::{CStr, c_int};
 
@@ -8,8 +8,8 @@ use redis_module::raw;
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK, guard};
 use crate::server::metrics::{
-    CONVERSIONS, CORRUPT_REFUSED, COUNTER_ADVANCES, DEFRAG_MOVES, FILTER_ADVANCES, FULL_REFUSED, GROWTHS,
-    LIMIT_REFUSED, MEMORY_REFUSED,
+    CORRUPT_REJECTED, COUNTER_ADVANCES, DEFRAG_MOVES, FILTER_ADVANCES, FULL_REJECTED, GROWTHS, LIMIT_REJECTED,
+    MEMORY_REJECTED, PROMOTIONS,
 };
 use crate::server::{alloc, reclaim, version};
 use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
@@ -26,14 +26,14 @@ const FILTERS: [ValueKind; 5] = [
     ValueKind::Lines,
     ValueKind::Classic,
     ValueKind::WindowedFilter,
-    ValueKind::ArrivingFilter,
-    ValueKind::ArrivingClassic,
+    ValueKind::LoadingFilter,
+    ValueKind::LoadingClassic,
 ];
 /// Filters of which a part has arrived.
-const ARRIVING_FILTERS: [ValueKind; 2] = [ValueKind::ArrivingFilter, ValueKind::ArrivingClassic];
+const LOADING_FILTERS: [ValueKind; 2] = [ValueKind::LoadingFilter, ValueKind::LoadingClassic];
 /// All counters.
 const COUNTERS: [ValueKind; 5] =
-    [ValueKind::Exact, ValueKind::Sparse, ValueKind::Dense, ValueKind::WindowedCounter, ValueKind::ArrivingCounter];
+    [ValueKind::Exact, ValueKind::Sparse, ValueKind::Dense, ValueKind::WindowedCounter, ValueKind::LoadingCounter];
 
 type Figure = (&'static CStr, u64);
 
@@ -44,10 +44,10 @@ fn general() -> [Figure; 11] {
         (c"filters_not_served", unserved::count()),
         (c"counters", keys(COUNTERS)),
         (c"allocated_bytes", alloc::allocated_bytes() as u64),
-        (c"refused_corrupt", CORRUPT_REFUSED.get()),
-        (c"refused_full", FULL_REFUSED.get()),
-        (c"refused_limit", LIMIT_REFUSED.get()),
-        (c"refused_memory", MEMORY_REFUSED.get()),
+        (c"refused_corrupt", CORRUPT_REJECTED.get()),
+        (c"refused_full", FULL_REJECTED.get()),
+        (c"refused_limit", LIMIT_REJECTED.get()),
+        (c"refused_memory", MEMORY_REJECTED.get()),
         (c"defrag_moves", DEFRAG_MOVES.get()),
         (c"frees_waiting", reclaim::WAITING.get()),
         (c"frees_waiting_bytes", reclaim::WAITING_BYTES.get()),
@@ -59,11 +59,11 @@ fn of_filters() -> [Figure; 14] {
         (c"filters_lines", keys([ValueKind::Lines])),
         (c"filters_classic", keys([ValueKind::Classic])),
         (c"filters_windowed", keys([ValueKind::WindowedFilter])),
-        (c"filters_loading", keys(ARRIVING_FILTERS)),
+        (c"filters_loading", keys(LOADING_FILTERS)),
         (c"filters_lines_bytes", bytes([ValueKind::Lines])),
         (c"filters_classic_bytes", bytes([ValueKind::Classic])),
         (c"filters_windowed_bytes", bytes([ValueKind::WindowedFilter])),
-        (c"filters_loading_bytes", bytes(ARRIVING_FILTERS)),
+        (c"filters_loading_bytes", bytes(LOADING_FILTERS)),
         (c"filters_items", ITEMS.get()),
         (c"filters_capacity", CAPACITY.get()),
         (c"filters_sub_filters", SUB_FILTERS.get()),
@@ -79,13 +79,13 @@ fn of_counters() -> [Figure; 12] {
         (c"counters_sparse", keys([ValueKind::Sparse])),
         (c"counters_dense", keys([ValueKind::Dense])),
         (c"counters_windowed", keys([ValueKind::WindowedCounter])),
-        (c"counters_loading", keys([ValueKind::ArrivingCounter])),
+        (c"counters_loading", keys([ValueKind::LoadingCounter])),
         (c"counters_exact_bytes", bytes([ValueKind::Exact])),
         (c"counters_sparse_bytes", bytes([ValueKind::Sparse])),
         (c"counters_dense_bytes", bytes([ValueKind::Dense])),
         (c"counters_windowed_bytes", bytes([ValueKind::WindowedCounter])),
-        (c"counters_loading_bytes", bytes([ValueKind::ArrivingCounter])),
-        (c"counters_conversions", CONVERSIONS.get()),
+        (c"counters_loading_bytes", bytes([ValueKind::LoadingCounter])),
+        (c"counters_conversions", PROMOTIONS.get()),
         (c"counters_advances", COUNTER_ADVANCES.get()),
     ]
 }

@@ -8,12 +8,12 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod args;
+mod command_error;
 mod commands;
 mod config;
 mod info;
 mod limits;
 mod number;
-mod refusal;
 mod reply;
 mod server;
 mod types;
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argv: *mut *mut RedisModuleString,
     argc: c_int,
 ) -> c_int {
-    // The API's pointers must not be written while other threads use them, and the server would refuse the name.
+    // The API's pointers must not be written while other threads use them, and the server would reject the name.
     if IS_LOADED.load(Ordering::Relaxed) {
         ffi::log_anywhere(LogLevel::Warning, "the module is loaded already");
         return ERR;
@@ -81,8 +81,8 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     // Of a load that failed. The server has freed its data types.
-    types::family::forget_handles();
-    config::forget_arguments();
+    types::family::reset_handles();
+    config::reset_arguments();
     if let Some(name) = api::missing() {
         return Err(format!("this server lacks {name}; Redis 7.0 or Valkey 8 or later is needed"));
     }
@@ -93,7 +93,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     set_options(ctx);
     config::take_arguments(ctx, args)?;
     if !config::register(ctx) {
-        return Err("an option in redis.conf or MODULE LOADEX was refused".to_owned());
+        return Err("an option in redis.conf or MODULE LOADEX was rejected".to_owned());
     }
     config::check_bloom_layout(config::bloom_layout())?;
     let commands = config::commands();
@@ -139,9 +139,9 @@ fn set_options(ctx: Ctx) {
     }
 }
 
-/// What the server calls before it unloads the module. The server itself refuses to unload a module that has data
-/// types, except in one case. Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that no option takes, and unloads.
-/// It fails an assertion if the module then refuses. No value exists at that time, and no thread of ours has started.
+/// What the server calls before it unloads the module. The server itself does not unload a module that has data types,
+/// except in one case. Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that no option takes, and unloads. It fails
+/// an assertion if the module then rejects. No value exists at that time, and no thread of ours has started.
 ///
 /// # Safety
 /// Called by the server.

@@ -7,7 +7,7 @@ use redis_module::raw;
 use crate::config;
 use crate::server::facts::{maxmemory_left, must_obey};
 use crate::server::ffi::Ctx;
-use crate::server::metrics::{LIMIT_REFUSED, MEMORY_REFUSED};
+use crate::server::metrics::{LIMIT_REJECTED, MEMORY_REJECTED};
 use crate::server::{alloc, reclaim};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
@@ -49,8 +49,8 @@ impl<'a> ServerLimit<'a> {
         }
         let checked = self.within_limits(held_bytes, more_bytes, rounded_bytes);
         match &checked {
-            Err(Error::TooLarge { limit: Limit::Value, .. }) => LIMIT_REFUSED.count(),
-            Err(_) => MEMORY_REFUSED.count(),
+            Err(Error::TooLarge { limit: Limit::Value, .. }) => LIMIT_REJECTED.count(),
+            Err(_) => MEMORY_REJECTED.count(),
             Ok(()) => {}
         }
         checked

@@ -1,33 +1,33 @@
 //! Reply shapes in RESP2 and RESP3.
 
-use crate::refusal::Refusal;
+use crate::command_error::CommandError;
 use crate::server::ffi::Ctx;
-use crate::server::metrics::{FULL_REFUSED, MEMORY_REFUSED};
+use crate::server::metrics::{FULL_REJECTED, MEMORY_REJECTED};
 use rollcall_core::admission::Admission;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
-/// Replies with the error for `refusal`.
-pub fn refuse(ctx: Ctx, refusal: Refusal) {
-    match refusal {
-        Refusal::Arity => ctx.reply_wrong_arity(),
-        other => reply_refusal(ctx, &other),
+/// Replies with the error for `error`.
+pub fn reject(ctx: Ctx, error: CommandError) {
+    match error {
+        CommandError::Arity => ctx.reply_wrong_arity(),
+        other => reply_error(ctx, &other),
     }
 }
 
-/// Counts a refusal by a full filter, or by an allocator that has no more. Those by limits are counted where they are
+/// Counts an error by a full filter, or by an allocator that has no more. Those by limits are counted where they are
 /// found.
-pub fn count(refusal: &Refusal) {
-    match refusal {
-        Refusal::Core { error: Error::Full { .. }, .. } => FULL_REFUSED.count(),
-        Refusal::Core { error: Error::OutOfMemory { .. }, .. } => MEMORY_REFUSED.count(),
+pub fn count(error: &CommandError) {
+    match error {
+        CommandError::Core { error: Error::Full { .. }, .. } => FULL_REJECTED.count(),
+        CommandError::Core { error: Error::OutOfMemory { .. }, .. } => MEMORY_REJECTED.count(),
         _ => {}
     }
 }
 
-fn reply_refusal(ctx: Ctx, refusal: &Refusal) {
-    count(refusal);
-    ctx.reply_error(&refusal.text());
+fn reply_error(ctx: Ctx, error: &CommandError) {
+    count(error);
+    ctx.reply_error(&error.text());
 }
 
 /// `OK`.
@@ -35,25 +35,25 @@ pub fn ok(ctx: Ctx) {
     ctx.reply_simple(c"OK");
 }
 
-/// An array of booleans, one for each item handled. If an item was refused, its error is the last element.
-pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<Refusal>) {
+/// An array of booleans, one for each item handled. If an item was rejected, its error is the last element.
+pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     ctx.reply_array(values.len() + usize::from(stopped.is_some()));
     for &value in values {
         ctx.reply_bool(value);
     }
-    if let Some(refusal) = stopped {
-        reply_refusal(ctx, &refusal);
+    if let Some(error) = stopped {
+        reply_error(ctx, &error);
     }
 }
 
-/// An array of integers, one for each item: 1 where it came in, 0 where it was known, -1 where it was refused.
-pub fn admissions(ctx: Ctx, told: &[Admission]) {
-    ctx.reply_array(told.len());
-    for one in told {
+/// An array of integers, one for each item: 1 where it came in, 0 where it was known, -1 where it was rejected.
+pub fn admissions(ctx: Ctx, reported: &[Admission]) {
+    ctx.reply_array(reported.len());
+    for one in reported {
         ctx.reply_integer(match one {
             Admission::Admitted => 1,
             Admission::Known => 0,
-            Admission::Refused => -1,
+            Admission::Rejected => -1,
         });
     }
 }

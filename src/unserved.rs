@@ -13,9 +13,9 @@ use crate::types::totals::{ValueKind, keys};
 pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
-        Commands::Beside => keys([ValueKind::ArrivingClassic]),
+        Commands::Beside => keys([ValueKind::LoadingClassic]),
         Commands::Lc => {
-            keys([ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::ArrivingFilter, ValueKind::ArrivingClassic])
+            keys([ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::LoadingFilter, ValueKind::LoadingClassic])
         }
     }
 }
@@ -33,11 +33,11 @@ unsafe extern "C" fn loaded(
     step: u64,
     _data: *mut c_void,
 ) {
-    let tell = || match (step == raw::REDISMODULE_SUBEVENT_LOADING_ENDED, count()) {
+    let report = || match (step == raw::REDISMODULE_SUBEVENT_LOADING_ENDED, count()) {
         (false, _) | (_, 0) => {}
         (true, unserved) => log_anywhere(LogLevel::Warning, &line(unserved)),
     };
-    guard("an event of loading", tell, || ());
+    guard("an event of loading", report, || ());
 }
 
 /// The line about so many filters.

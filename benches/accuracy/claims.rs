@@ -15,8 +15,8 @@ const FALSE_ALARM: f64 = 0.01;
 
 static BOUND: OnceLock<f64> = OnceLock::new();
 
-/// Among n figures of pure chance, hardly one lies further beyond (Bonferroni's bound for normal ones): so that
-/// a run of any seed tells what does not hold.
+/// Among n figures of pure chance, hardly one lies further beyond (Bonferroni's bound for normal ones): so that a run
+/// of any seed reports what does not hold.
 pub fn bound_for(figures: usize) {
     let each = FALSE_ALARM / figures.max(1) as f64;
     let (mut low, mut high) = (0.0, 40.0);

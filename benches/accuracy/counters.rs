@@ -131,7 +131,7 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
     };
     let of_rms = error_of_rms(trials, 1.0, (number as f64 * stated).powi(2));
     let of_mean = 1.0 / (trials as f64).sqrt();
-    // The largest exact count is the least that is told, so just above it errors are cut off on one side.
+    // The largest exact count is the least that is reported, so just above it errors are cut off on one side.
     let is_cut = number as f64 * (1.0 - 4.0 * stated) - 1.0 < f64::from(kind.params.exact_limit) + 1.0;
     let normal = |index: usize| match !is_cut && kind.collisions(number) >= NORMAL_FROM {
         _ if !is_promised => Claim::Nothing,

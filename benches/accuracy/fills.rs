@@ -1,4 +1,4 @@
-//! The rate of a filter of lines, worked out from its bits: the one place here that knows where the bits of an item are.
+//! The rate of a filter of lines, computed from its bits: the one place here that knows where the bits of an item are.
 //!
 //! An item that is not in a filter is found with chance `fill^g` in a line of which the share `fill` is set, since its
 //! `g` places there are as good as random. Its rate is the mean, over where the lines of an item are, of the product

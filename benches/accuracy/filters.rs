@@ -1,4 +1,4 @@
-//! Filters that do not grow: their rate at capacity, one by one and on average, and filled until they refuse.
+//! Filters that do not grow: their rate at capacity, one by one and on average, and filled until they reject.
 
 use rollcall_core::bloom::Params;
 use rollcall_core::error::Error;
@@ -124,14 +124,14 @@ pub fn deviations(run: &mut Run) -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// Filters that do not scale, filled until they refuse an item.
-pub fn refusing(run: &mut Run) -> Findings {
+/// Filters that do not scale, filled until they reject an item.
+pub fn rejecting(run: &mut Run) -> Findings {
     let mut table = Table::new(
         "",
         &[
             "p",
             "capacity",
-            "rate when it refuses, over p",
+            "rate when it rejects, over p",
             "BF.INFO FPR / rate",
             "items it took / capacity",
             "BF.CARD / items it took",
@@ -140,18 +140,18 @@ pub fn refusing(run: &mut Run) -> Findings {
     for error_rate in [0.5, 0.3, 0.1, 0.01, 0.001, 1e-6] {
         for capacity in [100, 1_000, 100_000] {
             let filters = run.trials((6_000_000 / capacity).clamp(60, 4_000));
-            let name = format!("refusing {error_rate} {capacity}");
+            let name = format!("rejecting {error_rate} {capacity}");
             let lives = run.map(filters, |trial| {
                 let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
                 let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
                 let mut taken = 0;
-                let refusal = loop {
+                let error = loop {
                     match filter.add(&item(trial, taken), &Unlimited) {
                         Ok(_) => taken += 1,
                         Err(error) => break error,
                     }
                 };
-                assert!(matches!(refusal, Error::Full { .. }), "{refusal}");
+                assert!(matches!(error, Error::Full { .. }), "{error}");
                 let rate = Fills::from(&filter).rate(20_000, &mut Random::of(&name, trial));
                 [rate, filter.false_positive_rate(), taken as f64, filter.num_items() as f64]
             });

@@ -51,7 +51,7 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
     let all: Vec<Vec<Estimated>> = run.map(run.trials(300), |trial| {
         let own = |set: u64, number: u64| set << 32..(set << 32) + number;
         let large: Vec<Counter> = (1..AROUND[2] as u64).map(|set| kind.filled(trial, own(set, LARGE))).collect();
-        let mut told = Vec::new();
+        let mut reported = Vec::new();
         for (size, is_exact) in SMALL {
             for overlap in OVERLAPS {
                 let common = size * overlap / 100;
@@ -66,10 +66,10 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
                     counters.push(one);
                 }
                 let views: Vec<View> = counters.iter().map(|counter| counter.at(Time::Reached)).collect();
-                told.extend(AROUND.map(|sets| inter_card(&views[..sets]).expect("counters of one seed")));
+                reported.extend(AROUND.map(|sets| inter_card(&views[..sets]).expect("counters of one seed")));
             }
         }
-        told
+        reported
     });
     let labels: Vec<String> =
         OVERLAPS.iter().flat_map(|overlap| AROUND.map(|sets| format!("{overlap} % in {}", sets - 1))).collect();
@@ -84,7 +84,7 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
         let (mut of_covered, mut of_errors) = (vec![Cell::Text(name.clone())], vec![Cell::Text(name)]);
         for column in 0..each {
             let common = size * OVERLAPS[column / AROUND.len()] / 100;
-            let replies: Vec<Estimated> = all.iter().map(|told| told[row * each + column]).collect();
+            let replies: Vec<Estimated> = all.iter().map(|reported| reported[row * each + column]).collect();
             let [of_covered_cell, of_errors_cell] = cells(&replies, common);
             of_covered.push(of_covered_cell);
             of_errors.push(of_errors_cell);
@@ -97,11 +97,11 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
 
 /// What two errors of these replies cover, and their errors in members: found and stated.
 pub fn cells(replies: &[Estimated], truth: u64) -> [Cell; 2] {
-    let off = |told: &Estimated| told.count().abs_diff(truth) as f64;
-    let measured = share(replies.iter().map(|told| off(told) <= 2.0 * told.standard_error))
+    let off = |reported: &Estimated| reported.count().abs_diff(truth) as f64;
+    let measured = share(replies.iter().map(|reported| off(reported) <= 2.0 * reported.standard_error))
         .or(error_of_share(replies.len(), LEAST_COVERED));
     let found = rms(&replies.iter().map(off).collect::<Vec<_>>()).value;
-    let stated = mean(&replies.iter().map(|told| told.standard_error).collect::<Vec<_>>()).value;
+    let stated = mean(&replies.iter().map(|reported| reported.standard_error).collect::<Vec<_>>()).value;
     [
         Cell::Brief(Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))),
         Cell::Text(format!("{found:.1} / {stated:.1}")),
@@ -129,7 +129,7 @@ fn of_equal_sizes(run: &mut Run) -> Findings {
             let row = || vec![Cell::Text(whole(own)), Cell::Text(whole(common))];
             let (mut of_covered, mut of_errors) = (row(), row());
             for index in 0..SETS.len() {
-                let replies: Vec<Estimated> = all.iter().map(|told| told[index]).collect();
+                let replies: Vec<Estimated> = all.iter().map(|reported| reported[index]).collect();
                 let [of_covered_cell, of_errors_cell] = cells(&replies, common);
                 of_covered.push(of_covered_cell);
                 of_errors.push(of_errors_cell);

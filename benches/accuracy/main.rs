@@ -65,7 +65,7 @@ const PARTS: [Part; 17] = [
     part("items", "families of items", [8, 40], 24, |run, _| items::families(run)),
     part("capacity", "full filters", [6, 20], 84, |run, _| filters::at_capacity(run)),
     part("deviations", "one filter against all", [1, 6], 4, |run, _| filters::deviations(run)),
-    part("refusing", "filters that do not scale", [1, 4], 18, |run, _| filters::refusing(run)),
+    part("rejecting", "filters that do not scale", [1, 4], 18, |run, _| filters::rejecting(run)),
     part("cards", "BF.CARD", [1, 1], 10, |run, _| filters::cards(run)),
     part("chains", "filters that scale", [3, 15], 11, |run, _| chains::growth(run)),
     part("classic", "RedisBloom's layout", [2, 10], 8, |run, _| filters::classic(run)),

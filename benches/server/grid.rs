@@ -67,7 +67,7 @@ impl Cell {
     }
 }
 
-/// An item of `size` bytes. Its first 8 bytes tell it from all others of its size.
+/// An item of `size` bytes. Its first 8 bytes set it apart from all others of its size.
 fn item(number: u64, size: usize) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let spread = scramble(number);

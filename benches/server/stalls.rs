@@ -1,7 +1,7 @@
 //! The longest time that another client waits while a command works on the largest values.
 //!
-//! Every command of the module is asked, on a value of every kind that it knows: one that the server tells of and no work
-//! here uses is an error.
+//! Every command of the module is asked, on a value of every kind that it knows: one that the server reports and no
+//! work here uses is an error.
 
 use std::collections::BTreeSet;
 
@@ -102,7 +102,7 @@ const EXACT: &[Work] = &[
 ];
 
 const DATED: &[Work] = &[part("LC.COUNTSINCE giant 1"), part("LC.HISTORY giant"), part("LC.ADVANCE giant 100")];
-const SLIDING: &[Work] = &[part("BF.ADVANCE giant 100")];
+const WINDOWED: &[Work] = &[part("BF.ADVANCE giant 100")];
 
 const END: &[Work] = &[part("UNLINK giant")];
 
@@ -130,7 +130,7 @@ const VALUES: [Value; 7] = [
         make: "BF.RESERVE KEY 0.001 100000000 WINDOW 100 MANUAL SLICES 1",
         add: "BF.MADD",
         items: TOUCHED,
-        work: &[FILTER, SLIDING, END],
+        work: &[FILTER, WINDOWED, END],
     },
     Value {
         name: "exact counter of 1 MiB",
@@ -207,7 +207,7 @@ fn prepare(server: &mut Server, value: &Value, work: &Work, list: &mut u64) -> B
             let (next, header) = server.client.chunk(&format!("{family}.SCANDUMP"), "giant", "0");
             server.client.run_one(&request(&[loadchunk.as_bytes(), b"copy", next.as_bytes(), &header]));
             let (next, chunk) = server.client.chunk(&format!("{family}.SCANDUMP"), "giant", &next);
-            // A small value is in its header whole: it takes no other chunk, and the header again is refused.
+            // A small value is in its header whole: it takes no other chunk, and the header again is rejected.
             if chunk.is_empty() {
                 server.call("DEL copy");
                 return request(&[loadchunk.as_bytes(), b"copy", b"1", &header]);

@@ -1,4 +1,4 @@
-//! Pages over HTTP for whoever watches: [`serve`] answers GET and HEAD by a router until the tool is told to end.
+//! Pages over HTTP for whoever watches: [`serve`] answers GET and HEAD by a router until the tool is asked to end.
 //!
 //! A page costs no more than its router takes: who is slow, sends a body or opens many connections is cut off. On a
 //! loopback address only requests that name this machine are answered, so that no page of another site can read them by
@@ -24,7 +24,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{sleep, timeout};
 
 use crate::failure::Failure;
-use crate::output::tell;
+use crate::output::report;
 
 /// Connections at a time. More wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
@@ -66,7 +66,7 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
         let bound = listener.local_addr().map_err(cannot)?;
         let (mut interrupt, mut terminate) =
             (signal(SignalKind::interrupt()).map_err(cannot)?, signal(SignalKind::terminate()).map_err(cannot)?);
-        tell(format_args!("rollcall: {name} at http://{bound}/"));
+        report(format_args!("rollcall: {name} at http://{bound}/"));
         let router = router.layer(middleware::from_fn_with_state(bound.ip().is_loopback(), guard));
         let (permits, graceful) = (Arc::new(Semaphore::new(MAX_CONNECTIONS)), GracefulShutdown::new());
         let mut connections = http1::Builder::new();

@@ -193,7 +193,7 @@ impl Input {
 
 /// The items that begin in this range of a file.
 fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-    // With the byte before: it tells whether an item begins at the start.
+    // With the byte before: it shows whether an item begins at the start.
     let from = start.saturating_sub(1);
     let len = usize::try_from(end - from).map_err(|_| io::ErrorKind::OutOfMemory)?;
     buffer.resize(len, 0);

@@ -67,7 +67,7 @@ fn main() -> ExitCode {
     match run() {
         Ok(code) => code,
         Err(failure) => {
-            output::tell(&failure);
+            output::report(&failure);
             ExitCode::from(failure.exit_code())
         }
     }

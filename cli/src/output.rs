@@ -56,6 +56,6 @@ pub fn written(outcome: io::Result<()>) -> Result<(), Failure> {
 }
 
 /// Writes a message to standard error, where a command has no other place to report it.
-pub fn tell(text: impl std::fmt::Display) {
+pub fn report(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

@@ -8,7 +8,7 @@ use std::cell::Cell;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Sliding};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Windowing};
 use rollcall_core::counting::{Counter, Params as CounterParams, View, union_card};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -157,7 +157,7 @@ mod windowed {
             filter.live(Time::Reached).add_all(bytes(&super::items(0..count)), &Unlimited, |_| ()).expect("room");
             return filter;
         }
-        let day = Sliding::time(86_400, 4, ClockSource::Manual, false).expect("a window");
+        let day = Windowing::time(86_400, 4, ClockSource::Manual, false).expect("a window");
         let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
         for slice in 0..5 {
             filter.advance(slice);

@@ -10,7 +10,7 @@
 
 use std::hint::black_box;
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Sliding};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params as BloomParams, Windowing};
 use rollcall_core::counting::{Counter, Params as CounterParams};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist::{self, Value};
@@ -105,10 +105,10 @@ fn insert_in_chain(layout: BitLayout, from: u64) {
     black_box(added);
 }
 
-/// A filter of a window of four slices that holds `items(0)`, a fifth in each slice that is alive.
+/// A filter of a window of four slices that holds `items(0)`, a fifth in each slice that is live.
 fn windowed() -> BloomFilter {
     let params = BloomParams { capacity: 10_000, error_rate: 0.001, expansion: 1, seed: 0 };
-    let day = Sliding::time(86_400, 4, ClockSource::Manual, false).expect("a window");
+    let day = Windowing::time(86_400, 4, ClockSource::Manual, false).expect("a window");
     let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
     for (slice, of_slice) in (0..).zip(items(0).chunks(ITEMS / 5)) {
         filter.advance(slice);

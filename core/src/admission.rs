@@ -10,10 +10,10 @@ use crate::size_limit::{try_reserve, try_with_capacity};
 pub enum Admission {
     /// The item was new, and was added.
     Admitted,
-    /// The item was known already, also through an earlier item of the same call. A known item is never refused.
+    /// The item was known already, also through an earlier item of the same call. A known item is never rejected.
     Known,
     /// The item is new, and was rejected.
-    Refused,
+    Rejected,
 }
 
 /// The terms on which items are admitted.
@@ -36,7 +36,7 @@ impl Terms {
 }
 
 /// The items of a call, sorted into known ones and distinct new ones.
-pub(crate) struct Survey<K> {
+pub(crate) struct LookUp<K> {
     /// For each item, its place among `new` if it is new.
     items: Vec<Option<usize>>,
     new: Vec<K>,
@@ -45,21 +45,21 @@ pub(crate) struct Survey<K> {
     answers: Vec<Admission>,
 }
 
-impl<K: PartialEq> Survey<K> {
+impl<K: PartialEq> LookUp<K> {
     /// The look-up of `len` items, before the first.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(crate) fn of(len: usize) -> Result<Self, Error> {
         let (items, answers) = (try_with_capacity(len)?, try_with_capacity(len)?);
-        Ok(Survey { items, new: Vec::new(), places: HashTable::new(), answers })
+        Ok(LookUp { items, new: Vec::new(), places: HashTable::new(), answers })
     }
 
-    /// Notes the next item. `key` tells items apart, and `hash` is its hash.
+    /// Records the next item. `key` distinguishes items, and `hash` is its hash.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(crate) fn note(&mut self, hash: u64, key: K, is_known: bool) -> Result<(), Error> {
+    pub(crate) fn record(&mut self, hash: u64, key: K, is_known: bool) -> Result<(), Error> {
         try_reserve(&mut self.items, 1)?;
         if is_known {
             self.items.push(None);
@@ -91,12 +91,12 @@ impl<K: PartialEq> Survey<K> {
     /// The outcome of every item, from the outcomes of the new ones. An item that comes again is known if it is in by
     /// then.
     pub(crate) fn into_answers(self, of_new: &[Admission]) -> Vec<Admission> {
-        let (mut told, mut answers) = (0, self.answers);
+        let (mut reported, mut answers) = (0, self.answers);
         answers.extend(self.items.iter().map(|&item| match item {
             None => Admission::Known,
             Some(place) => {
-                let is_first = place == told;
-                told += usize::from(is_first);
+                let is_first = place == reported;
+                reported += usize::from(is_first);
                 match of_new[place] {
                     Admission::Admitted if !is_first => Admission::Known,
                     first => first,
@@ -107,7 +107,7 @@ impl<K: PartialEq> Survey<K> {
     }
 }
 
-/// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted`, [`Admission::Refused`] for the
+/// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted`, [`Admission::Rejected`] for the
 /// rest.
 ///
 /// # Errors
@@ -115,14 +115,14 @@ impl<K: PartialEq> Survey<K> {
 pub(crate) fn first_of(admitted: usize, len: usize) -> Result<Vec<Admission>, Error> {
     let mut all = try_with_capacity(len)?;
     all.resize(admitted.min(len), Admission::Admitted);
-    all.resize(len, Admission::Refused);
+    all.resize(len, Admission::Rejected);
     Ok(all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use Admission::{Admitted, Known, Refused};
+    use Admission::{Admitted, Known, Rejected};
 
     #[test]
     fn as_many_come_in_as_the_limit_leaves() {
@@ -142,16 +142,16 @@ mod tests {
 
     #[test]
     fn repeats_count_once() {
-        let mut survey = Survey::of(3).unwrap();
+        let mut look_up = LookUp::of(3).unwrap();
         // One hash for two items, so that the items decide.
         for (hash, key, is_known) in
             [(1, "a", false), (1, "b", false), (2, "k", true), (1, "a", false), (3, "c", false), (3, "c", false)]
         {
-            survey.note(hash, key, is_known).unwrap();
+            look_up.record(hash, key, is_known).unwrap();
         }
-        assert_eq!(survey.new_items(), ["a", "b", "c"]);
+        assert_eq!(look_up.new_items(), ["a", "b", "c"]);
         let of_new = first_of(2, 3).unwrap();
-        assert_eq!(of_new, [Admitted, Admitted, Refused]);
-        assert_eq!(survey.into_answers(&of_new), [Admitted, Admitted, Known, Known, Refused, Refused]);
+        assert_eq!(of_new, [Admitted, Admitted, Rejected]);
+        assert_eq!(look_up.into_answers(&of_new), [Admitted, Admitted, Known, Known, Rejected, Rejected]);
     }
 }

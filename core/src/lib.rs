@@ -3,7 +3,7 @@
 //!
 //! - [`counting`]: a [`Counter`](counting::Counter) is exact and lists its members while it is small, and estimates
 //!   within a stated error beyond.
-//! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) tells whether an item may have been added, or certainly
+//! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) answers whether an item may have been added, or certainly
 //!   was not.
 //! - [`admission`]: new items come in only while there are fewer than a limit.
 //! - [`live`]: adding to either, at a time where it has a window.

@@ -4,11 +4,11 @@
 //! change by then makes the move that is due; what changes nothing moves nothing.
 //!
 //! ```
-//! use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+//! use rollcall_core::bloom::{BloomFilter, Params, Windowing};
 //! use rollcall_core::size_limit::Unlimited;
 //! use rollcall_core::window::{Move, ClockSource, Time};
 //!
-//! let day = Sliding::time(86_400, 4, ClockSource::System, false)?;
+//! let day = Windowing::time(86_400, 4, ClockSource::System, false)?;
 //! let (now, later) = (1_800_000_000, 1_800_000_000 + 2 * 86_400);
 //! let mut sent = BloomFilter::windowed(Params::default(), day, day.first_slice(now), &Unlimited)?;
 //! assert!(sent.live(Time::At(now)).add("ann", &Unlimited)?);
@@ -33,7 +33,7 @@ use crate::window::{ClockSource, Merging, Move, Time, Window};
 pub struct Live<'v, T: Windowed> {
     pub(crate) value: &'v mut T,
     pub(crate) time: Time,
-    pub(crate) outcome: Outcome<T::Forgotten>,
+    pub(crate) outcome: Outcome<T::Expired>,
 }
 
 /// The outcome of changes of a [`Live`] value: the same moves and changes, in this order, make the same value
@@ -47,14 +47,14 @@ pub struct Outcome<F> {
     /// The rebase that was made last. Only merges make one.
     pub after: Move,
     /// The expired data that the moves dropped. It may take long to free.
-    pub forgotten: F,
+    pub expired: F,
 }
 
 impl<F> Outcome<F> {
     /// Adds the outcome of later changes.
     pub(crate) fn join(&mut self, later: Self) {
         if later.before != Move::Stay {
-            (self.before, self.forgotten) = (later.before, later.forgotten);
+            (self.before, self.expired) = (later.before, later.expired);
         }
         self.changed |= later.changed;
     }
@@ -80,7 +80,7 @@ impl<F> Outcome<F> {
 /// ```
 pub trait Windowed: Sized + sealed::Sealed {
     /// The expired data that a move drops.
-    type Forgotten: Default;
+    type Expired: Default;
 
     /// The window of time, if the value has one.
     fn window(&self) -> Option<&Window>;
@@ -99,7 +99,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     fn set_clock_source(&mut self, clock_source: ClockSource);
 
     /// Begins slices up to this one, if it is a later one, and drops what expires.
-    fn advance(&mut self, slice: u64) -> Self::Forgotten;
+    fn advance(&mut self, slice: u64) -> Self::Expired;
 
     /// Gives the newest slice this earlier number, and shifts all others.
     fn rebase(&mut self, slice: u64);
@@ -111,7 +111,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// The effect of a merge on the slices. For the server module.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] or [`Error::Incompatible`] where it would forget early.
+    /// [`Error::OutOfRange`] or [`Error::Incompatible`] where it would expire items early.
     #[doc(hidden)]
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
 
@@ -167,7 +167,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     pub(crate) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => return,
-            Move::Advance(slice) => self.outcome.forgotten = self.value.advance(slice),
+            Move::Advance(slice) => self.outcome.expired = self.value.advance(slice),
             Move::Rebase(slice) => self.value.rebase(slice),
         }
         self.outcome.before = due;
@@ -186,7 +186,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     /// Adds items in order, with the outcome of [`Self::add`] for each, which is passed to `added`. It is faster.
     ///
     /// # Errors
-    /// Those of [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
+    /// Those of [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
     pub fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a I>,
@@ -208,7 +208,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     /// let mut contacts: Counter = ["ann"].into_iter().collect();
     /// let terms = Terms { limit: 2, all: false, dry_run: false };
     /// let admitted = contacts.live(Time::Reached).admit(["ann", "ben", "cy"].into_iter(), terms, &Unlimited)?;
-    /// assert_eq!(admitted, [Admission::Known, Admission::Admitted, Admission::Refused]);
+    /// assert_eq!(admitted, [Admission::Known, Admission::Admitted, Admission::Rejected]);
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     ///
@@ -234,7 +234,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     }
 
     /// The outcome of all changes, also after an error.
-    pub fn finish(self) -> Outcome<T::Forgotten> {
+    pub fn finish(self) -> Outcome<T::Expired> {
         self.outcome
     }
 }
@@ -303,10 +303,10 @@ macro_rules! short_forms {
                 terms: Terms,
                 time: Time,
                 limit: &impl SizeLimit,
-            ) -> Result<(Vec<Admission>, crate::live::Outcome<<Self as Windowed>::Forgotten>), Error> {
+            ) -> Result<(Vec<Admission>, crate::live::Outcome<<Self as Windowed>::Expired>), Error> {
                 let mut live = self.live(time);
-                let told = live.admit(items, terms, limit)?;
-                Ok((told, live.finish()))
+                let reported = live.admit(items, terms, limit)?;
+                Ok((reported, live.finish()))
             }
 
             pub(crate) fn merge_at(
@@ -314,7 +314,7 @@ macro_rules! short_forms {
                 others: &[&Self],
                 time: Time,
                 limit: &impl SizeLimit,
-            ) -> Result<crate::live::Outcome<<Self as Windowed>::Forgotten>, Error> {
+            ) -> Result<crate::live::Outcome<<Self as Windowed>::Expired>, Error> {
                 let mut live = self.live(time);
                 live.merge(others, limit)?;
                 Ok(live.finish())

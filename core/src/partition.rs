@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn replies_that_do_not_fit_are_refused() {
+    fn replies_that_do_not_fit_are_rejected() {
         let items: Vec<String> = (0..100).map(|number| number.to_string()).collect();
         let all = parts(4);
         let split = all.split(&items);

@@ -92,15 +92,15 @@ mod tests {
     fn a_reference_is_the_limit_that_it_refers_to() {
         let limit: &dyn SizeLimit = &MaxBytes(100);
         assert_eq!((&limit).check(50, 50), Ok(()));
-        let refused = Error::TooLarge { needed_bytes: 101, limit_bytes: 100, limit: Limit::Value };
-        assert_eq!((&limit).check(50, 51), Err(refused));
+        let rejected = Error::TooLarge { needed_bytes: 101, limit_bytes: 100, limit: Limit::Value };
+        assert_eq!((&limit).check(50, 51), Err(rejected));
     }
 
     #[test]
     fn what_no_address_space_holds_is_more_than_any_limit() {
         assert_eq!((array_bytes::<u32>(5), array_bytes::<u64>(1 << 62)), (20, u64::MAX));
-        let refused = try_with_capacity::<u32>(usize::MAX).map(|_| ());
-        assert_eq!(refused, Err(Error::OutOfMemory { needed_bytes: u64::MAX }));
+        let rejected = try_with_capacity::<u32>(usize::MAX).map(|_| ());
+        assert_eq!(rejected, Err(Error::OutOfMemory { needed_bytes: u64::MAX }));
         assert_eq!(try_with_capacity::<u32>(1 << 61).map(|_| ()), Err(Error::OutOfMemory { needed_bytes: 1 << 63 }));
     }
 

@@ -4,11 +4,11 @@
 //! window of 4 slices, present slice e:
 //!
 //!   ... | e-6  e-5 | e-4  e-3  e-2  e-1   e | e+1 ...
-//!         dead       alive                    to come
+//!         dead       live                    to come
 //! ```
 //!
 //! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds, and as few of them as
-//! cover it. They are numbered from the Unix epoch. The slices `e - slices ..= e` are alive when `e` is the present one:
+//! cover it. They are numbered from the Unix epoch. The slices `e - slices ..= e` are live when `e` is the present one:
 //! what was added is remembered for at least `seconds`, and for less than two slices more; for at most one more where
 //! the length of a slice divides the window.
 //!
@@ -104,7 +104,7 @@ impl Window {
         self.seconds
     }
 
-    /// The number of slices in the window. One more is alive.
+    /// The number of slices in the window. One more is live.
     pub fn slices(&self) -> u32 {
         self.slices
     }
@@ -178,7 +178,7 @@ impl Window {
     }
 
     /// The oldest slice that is live when `present` is the present one. Those before the epoch have numbers below 0.
-    pub(crate) fn oldest_alive(&self, present: u64) -> i128 {
+    pub(crate) fn oldest_live(&self, present: u64) -> i128 {
         i128::from(present) - i128::from(self.slices)
     }
 
@@ -193,7 +193,7 @@ impl Window {
             // Without a clock, and after a jump of it, the present moment is the last second of the slice.
             _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
         };
-        since.max(self.oldest_alive(present))
+        since.max(self.oldest_live(present))
     }
 
     /// The step that a value that has reached `newest` needs before it changes.
@@ -216,7 +216,7 @@ impl Window {
     /// slices that the others have reached, which keep them. Where no clock is asked, it was decided elsewhere.
     ///
     /// # Errors
-    /// [`Ahead`]: the value would forget early.
+    /// [`Ahead`]: the value would expire items early.
     pub(crate) fn merging(
         &self,
         newest: u64,
@@ -264,7 +264,7 @@ pub(crate) struct Ahead {
 
 /// The effect of adding an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Touch {
+pub(crate) enum Mark {
     /// The item was new.
     New,
     /// The item was known, and is now marked as seen in the newest slice.
@@ -305,12 +305,12 @@ mod tests {
     fn slices_are_numbered_from_the_epoch() {
         let day = window(86_400, 24);
         assert_eq!((day.slice_of(0), day.slice_of(3599), day.slice_of(3600)), (0, 0, 1));
-        assert_eq!((day.start_of(1), day.oldest_alive(30), day.oldest_alive(3)), (3600, 6, -21));
+        assert_eq!((day.start_of(1), day.oldest_live(30), day.oldest_live(3)), (3600, 6, -21));
         assert_eq!((day.first_slice(7200), day.with_clock_source(ClockSource::Manual).first_slice(7200)), (2, 0));
     }
 
     #[test]
-    fn by_hand_the_present_moment_is_the_last_second() {
+    fn on_a_manual_clock_the_present_moment_is_the_last_second() {
         let day = window(86_400, 24).with_clock_source(ClockSource::Manual);
         for newest in [30, 1 << 63, u64::MAX] {
             for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
@@ -326,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_jumps_is_told_from_one_that_is_a_little_ahead() {
+    fn a_clock_that_jumps_is_distinguished_from_one_that_is_a_little_ahead() {
         let day = window(86_400, 24);
         let at = |slice: u64| Time::At(slice * 3600 + 1800);
         assert_eq!(day.due(10, at(10)), Move::Stay);
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn merges_renumber_no_source_and_forget_nothing_early() {
+    fn merges_renumber_no_source_and_expire_nothing_early() {
         let day = window(86_400, 24);
         let now = Time::At(10 * 3600 + 1800);
         let (stays, back) = (Merging::default(), Move::Rebase(10));
@@ -384,7 +384,7 @@ mod tests {
             prop_assert_eq!(length, seconds.div_ceil(asked.into()));
             prop_assert!(slices * length >= seconds && (slices - 1) * length < seconds && slices <= asked.into());
             prop_assert_eq!(Window::new(seconds, window.slices(), 254, ClockSource::System), Ok(window));
-            // From the first second of a slice to the last of the slice in which it is still alive.
+            // From the first second of a slice to the last of the slice in which it is still live.
             let longest = (slices + 1) * length;
             prop_assert!(longest >= seconds && longest - seconds < 2 * length);
             prop_assert!(seconds % length != 0 || longest - seconds == length);
@@ -400,13 +400,13 @@ mod tests {
             let newest = window.slice_of(now) + ahead;
             let seconds = ((window.seconds() as f64 * part) as u64).max(1);
             let (since, present) = (window.since(seconds, newest, Time::At(now)), window.present(newest, Time::At(now)));
-            prop_assert!(since <= present.into() && since >= window.oldest_alive(present));
+            prop_assert!(since <= present.into() && since >= window.oldest_live(present));
             let (start_of, begin) =
                 (|slice| slice * i128::from(window.slice_seconds()), i128::from(now) - i128::from(seconds));
-            prop_assert!(start_of(since) <= begin || since == window.oldest_alive(present));
-            prop_assert!(since == window.oldest_alive(present) || start_of(since + 1) > begin);
-            // What was added `seconds` ago or later is alive.
-            let oldest = window.oldest_alive(window.slice_of(now));
+            prop_assert!(start_of(since) <= begin || since == window.oldest_live(present));
+            prop_assert!(since == window.oldest_live(present) || start_of(since + 1) > begin);
+            // What was added `seconds` ago or later is live.
+            let oldest = window.oldest_live(window.slice_of(now));
             prop_assert!(i128::from(window.slice_of(now.saturating_sub(window.seconds()))) >= oldest);
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
@@ -132,7 +132,7 @@ impl<'a> Layout<'a> {
             layout.number("newest slice");
             layout.bytes("offset", 1);
         } else if !counter.is_exact() {
-            layout.number("floor");
+            layout.number("lower bound");
         }
         layout.bytes("form", 1);
         layout.records(bytes.len(), |layout| match (counter.representation(), is_windowed) {
@@ -159,7 +159,7 @@ fn digest<T: Stored>(value: &T) -> Digest {
     digest
 }
 
-fn digest_of_arriving<L: Loading>(loading: &L) -> Digest {
+fn digest_of_loading<L: Loading>(loading: &L) -> Digest {
     let mut digest = Vec::new();
     loading.digest(&mut |bytes| digest.push(bytes.to_vec()));
     digest
@@ -207,19 +207,19 @@ impl Changed {
         header
     }
 
-    /// What is stored, read; with it its digest while its last byte was still to come, where it came apart.
+    /// What is stored, read; with it its digest while its last byte was still to come, where it came out of line.
     fn load<T: Stored>(&self) -> Option<(T, Option<Digest>)> {
         let mut loading = T::Loading::begin(&self.header(), &MaxBytes(MOST_BYTES)).ok()?;
-        let arriving = self.payload.split_last().map(|(last, most)| {
+        let partial = self.payload.split_last().map(|(last, most)| {
             loading.push(most).ok()?;
-            let digest = digest_of_arriving(&loading);
+            let digest = digest_of_loading(&loading);
             loading.push(&[*last]).ok()?;
             Some(digest)
         });
-        if arriving == Some(None) {
+        if partial == Some(None) {
             return None;
         }
-        Some((loading.finish().ok()?, arriving.flatten()))
+        Some((loading.finish().ok()?, partial.flatten()))
     }
 }
 
@@ -233,7 +233,7 @@ fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -
     let mut changed = Changed::of(value, is_checked);
     assert_eq!(fields.last().map(|field| field.1.end), Some(changed.bytes().len()), "{name}: fields are laid out");
     let (before, bytes) = (digest(value), stored(value));
-    let (again, arriving_before) = changed.load::<T>().expect("the value itself");
+    let (again, loading_before) = changed.load::<T>().expect("the value itself");
     assert!(digest(&again) == before, "{name}: a value that was read has the digest of the one that was written");
     let mut never = BTreeSet::new();
     for (field, range) in fields {
@@ -241,13 +241,13 @@ fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -
         // Of large bitmaps some bytes stand for all.
         for (at, bit) in range.clone().step_by(1 + range.len() / 128).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             changed.flip(at, bit);
-            if let Some((other, arriving)) = changed.load::<T>() {
+            if let Some((other, partial)) = changed.load::<T>() {
                 let is_other = stored(&other) != bytes;
                 assert_eq!(digest(&other) != before, is_other, "{name}: {field}, bit {bit} of byte {at}");
                 // All but the last byte has arrived, with the field.
                 if at + 1 < fields.last().map_or(0, |field| field.1.end) {
-                    assert_eq!(arriving.is_some(), arriving_before.is_some());
-                    assert!(arriving.is_none() || arriving != arriving_before, "{name}, arriving: {field}");
+                    assert_eq!(partial.is_some(), loading_before.is_some());
+                    assert!(partial.is_none() || partial != loading_before, "{name}, partial: {field}");
                 }
                 has_another |= is_other;
             }
@@ -299,16 +299,16 @@ fn filters_of_lines() {
 
 #[test]
 fn filters_with_windows() {
-    let time = |clock_source, refresh| Sliding::time(86_400, 4, clock_source, refresh).unwrap();
+    let time = |clock_source, refresh| Windowing::time(86_400, 4, clock_source, refresh).unwrap();
     let kinds = [
-        ("by the clock", params(100, 2), time(ClockSource::System, false), &[10, 20, 0, 70, 5][..]),
-        ("by hand", params(100, 2), time(ClockSource::Manual, true), &[10, 20, 5]),
+        ("system clock", params(100, 2), time(ClockSource::System, false), &[10, 20, 0, 70, 5][..]),
+        ("manual clock", params(100, 2), time(ClockSource::Manual, true), &[10, 20, 5]),
         ("of one slice", params(10, 2), time(ClockSource::System, false), &[0, 0, 0, 2]),
         ("apart", params(1_000, 2), time(ClockSource::System, false), &[300, 0, 200]),
-        ("the last items", params(100, 0), Sliding::last(4).unwrap(), &[60]),
+        ("the last items", params(100, 0), Windowing::last(4).unwrap(), &[60]),
     ];
-    let checked = kinds.map(|(name, params, sliding, items)| {
-        let filter = windowed(params, sliding, items);
+    let checked = kinds.map(|(name, params, windowing, items)| {
+        let filter = windowed(params, windowing, items);
         check(name, &filter, true, &Layout::of_windowed(&Changed::of(&filter, true).bytes()))
     });
     let fixed = ["form", "generations", "kind", "lines", "lines an item", "probes a line", "sub-filters"];
@@ -406,12 +406,12 @@ fn members_are_digested_in_no_order() {
 fn digests_see_how_much_has_arrived() {
     fn check<T: Stored>(value: &T) {
         let len = stored(value).1.len() as u64;
-        let digests: BTreeSet<Digest> = (0..len).map(|end| digest_of_arriving(&cut_after(value, end))).collect();
+        let digests: BTreeSet<Digest> = (0..len).map(|end| digest_of_loading(&cut_after(value, end))).collect();
         assert_eq!(digests.len() as u64, len);
     }
     check(&filter(params(300, 2), BitLayout::Lines, 700));
     check(&filter(bloom::Params { seed: 0, ..params(20, 2) }, BitLayout::Classic, 10));
-    check(&windowed(params(1_000, 2), Sliding::time(86_400, 4, ClockSource::System, false).unwrap(), &[300, 0, 200]));
+    check(&windowed(params(1_000, 2), Windowing::time(86_400, 4, ClockSource::System, false).unwrap(), &[300, 0, 200]));
     check::<Counter>(&counter(50_000, 1_000, 100));
     check::<Counter>(&counter_of(0.1, 1_000, 0, 100));
     check::<BloomFilter>(&filter(params(3_000, 0), BitLayout::Lines, 0));

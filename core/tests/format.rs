@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use rollcall_core::admission::Terms;
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
@@ -83,55 +83,56 @@ fn counters_read_back() {
 }
 
 /// Loads a dump that something is wrong with.
-fn refusal<T: Stored>(chunks: Dump) -> Option<Error> {
+fn error<T: Stored>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
 }
 
-fn assert_every_truncation_is_refused<T: Stored>(value: &T) {
+fn assert_every_truncation_is_rejected<T: Stored>(value: &T) {
     let dump = dump_of(value);
     for chunk in 0..dump.len() {
         let (_, bytes) = &dump[chunk];
         for len in (0..bytes.len()).step_by(1 + bytes.len() / 200) {
             let mut cut = dump.clone();
             cut[chunk].1.truncate(len);
-            assert!(matches!(refusal::<T>(cut), Some(Error::Corrupt { .. })), "chunk {chunk} cut to {len}");
+            assert!(matches!(error::<T>(cut), Some(Error::Corrupt { .. })), "chunk {chunk} cut to {len}");
         }
         let mut missing = dump.clone();
         missing.remove(chunk);
-        assert!(matches!(refusal::<T>(missing), Some(Error::Corrupt { .. })), "chunk {chunk} missing");
+        assert!(matches!(error::<T>(missing), Some(Error::Corrupt { .. })), "chunk {chunk} missing");
         let mut twice = dump.clone();
         twice.insert(chunk, dump[chunk].clone());
-        assert!(matches!(refusal::<T>(twice), Some(Error::Corrupt { .. })), "chunk {chunk} twice");
+        assert!(matches!(error::<T>(twice), Some(Error::Corrupt { .. })), "chunk {chunk} twice");
     }
 }
 
-fn assert_every_flipped_bit_is_refused<T: Stored>(value: &T) {
+fn assert_every_flipped_bit_is_rejected<T: Stored>(value: &T) {
     let dump = dump_of(value);
     for chunk in 0..dump.len() {
         for bit in (0..dump[chunk].1.len() * 8).step_by(1 + dump[chunk].1.len() / 100) {
             let mut flipped = dump.clone();
             flipped[chunk].1[bit / 8] ^= 1 << (bit % 8);
-            assert!(matches!(refusal::<T>(flipped), Some(Error::Corrupt { .. })), "chunk {chunk}, bit {bit}");
+            assert!(matches!(error::<T>(flipped), Some(Error::Corrupt { .. })), "chunk {chunk}, bit {bit}");
         }
     }
 }
 
 #[test]
-fn damage_is_refused() {
+fn damage_is_rejected() {
     for filter in [filter(100, 2, 100), filter(100, 2, 1000), filter(100, 2, 3000)] {
-        assert_every_truncation_is_refused(&filter);
-        assert_every_flipped_bit_is_refused(&filter);
+        assert_every_truncation_is_rejected(&filter);
+        assert_every_flipped_bit_is_rejected(&filter);
     }
-    let of_time = Sliding::time(86_400, 4, ClockSource::System, false).unwrap();
+    let of_time = Windowing::time(86_400, 4, ClockSource::System, false).unwrap();
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
     for filter in [windowed(params, of_time, &[10, 20, 0, 70, 5]), windowed(params, of_time, &[500, 2000, 3000])] {
-        assert_every_truncation_is_refused(&filter);
-        assert_every_flipped_bit_is_refused(&filter);
+        assert_every_truncation_is_rejected(&filter);
+        assert_every_flipped_bit_is_rejected(&filter);
     }
-    let apart = [counter(50_000, 1000, 500), counter_of(0.001, 1_000_000_000, 0, 2000), counter(50_000, 10, 5000)];
-    for counter in counters().into_iter().map(|(_, counter)| counter).chain(apart) {
-        assert_every_truncation_is_refused(&counter);
-        assert_every_flipped_bit_is_refused(&counter);
+    let out_of_line =
+        [counter(50_000, 1000, 500), counter_of(0.001, 1_000_000_000, 0, 2000), counter(50_000, 10, 5000)];
+    for counter in counters().into_iter().map(|(_, counter)| counter).chain(out_of_line) {
+        assert_every_truncation_is_rejected(&counter);
+        assert_every_flipped_bit_is_rejected(&counter);
     }
 }
 
@@ -140,15 +141,15 @@ fn pieces_of_another_value_do_not_fit() {
     let ours = dump_of(&filter(10_000, 2, 1000));
     let theirs = dump_of(&filter(20_000, 2, 1000));
     let mixed = vec![ours[0].clone(), theirs[1].clone()];
-    assert!(matches!(refusal::<LineFilter>(mixed), Some(Error::Corrupt { .. })));
+    assert!(matches!(error::<LineFilter>(mixed), Some(Error::Corrupt { .. })));
 }
 
 #[test]
 fn sizes_are_checked_before_they_are_allocated() {
     let params = bloom::Params { error_rate: 0.001, capacity: 1 << 20, expansion: 2, seed: 0 };
     let header = LineFilter::new(params, &Unlimited).unwrap().header();
-    let refused = persist::load::<LineFilter, _>([(1, header)], &MaxBytes(1 << 20));
-    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    let rejected = persist::load::<LineFilter, _>([(1, header)], &MaxBytes(1 << 20));
+    assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
 }
 
 /// Remembers the most that was asked for.
@@ -172,7 +173,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         (bitmaps, filter.sub_filters().len() as u64 * 64)
     };
     let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 1, seed: 0 };
-    let of_time = Sliding::time(300, 3, ClockSource::Manual, true).unwrap();
+    let of_time = Windowing::time(300, 3, ClockSource::Manual, true).unwrap();
     let plain = |layout| move |limit: &Recording| BloomFilter::new(layout, params, limit).unwrap();
     let windowed = move |limit: &Recording| BloomFilter::windowed(params, of_time, 0, limit).unwrap();
     let makers: [&dyn Fn(&Recording) -> BloomFilter; 3] =
@@ -181,7 +182,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         let limit = Recording::default();
         let mut filter = make(&limit);
         // At its creation a window is checked for all of its slices.
-        if filter.sliding().is_some() {
+        if filter.windowing().is_some() {
             limit.0.set(0);
         }
         for item in 0..300u32 {
@@ -198,8 +199,8 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         let mut rest = loaded.0.get();
         while rest > 0 {
             rest /= 2;
-            let refused = persist::load::<BloomFilter, _>(persist::dump(&filter), &MaxBytes(rest / 2));
-            assert!(matches!(refused, Err(Error::TooLarge { .. })));
+            let rejected = persist::load::<BloomFilter, _>(persist::dump(&filter), &MaxBytes(rest / 2));
+            assert!(matches!(rejected, Err(Error::TooLarge { .. })));
         }
     }
 }
@@ -269,10 +270,10 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
     }
 }
 
-/// Something that is still arriving is stored and goes on, by every way.
+/// Something that is partially loaded is stored and goes on, by every way.
 fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
     if value.payload().is_empty() {
-        // The header encloses all there is.
+        // The header has all there is inline.
         return;
     }
     let loading = cut_after(value, received_bytes);
@@ -311,17 +312,17 @@ fn what_has_arrived_goes_on_from_anywhere() {
     (0..chain.payload().len()).step_by(113).for_each(|end| assert_goes_on(&chain, end));
 }
 
-/// A number of payload bytes that is too small would make a complete value one that is still arriving.
+/// A number of payload bytes that is too small would make a complete value one that is partially loaded.
 #[test]
-fn a_length_changed_in_an_rdb_value_is_refused() {
+fn a_length_changed_in_an_rdb_value_is_rejected() {
     use rollcall_fuzz::fields::Field::Unsigned;
     for counter in [counter(50_000, 1000, 500), counter_of(0.001, 1_000_000_000, 0, 2000), counter(50_000, 10, 5000)] {
         let mut fields = rdb_of(&counter);
         let Unsigned(length) = fields[1] else { panic!("{:?}", fields[1]) };
         for wrong in [0, length - 1, length + 1, u64::MAX] {
             fields[1] = Unsigned(wrong);
-            let refused = load_rdb::<LoadingCounter>(&fields).err();
-            assert!(matches!(refused, Some(Error::Corrupt { field: "payload length checksum", .. })), "{refused:?}");
+            let rejected = load_rdb::<LoadingCounter>(&fields).err();
+            assert!(matches!(rejected, Some(Error::Corrupt { field: "payload length checksum", .. })), "{rejected:?}");
         }
     }
 }
@@ -404,7 +405,7 @@ proptest! {
         let layout = if is_classic { BitLayout::Classic } else { BitLayout::Lines };
         let limit = MaxBytes(1 << 20);
         let Ok(mut filter) = BloomFilter::new(layout, params, &limit) else { return Ok(()) };
-        let mut other = filter.empty_twin(&limit).unwrap();
+        let mut other = filter.new_like(&limit).unwrap();
         for (one, items) in [(&mut filter, &items), (&mut other, &others)] {
             for item in items {
                 let _ = one.live(Time::Reached).add([*item], &limit);
@@ -418,10 +419,10 @@ proptest! {
             assert_goes_on(&filter, next - 1);
         }
         assert_goes_on(&filter, filter.payload().len() * u64::from(cut) / 256);
-        assert_filter_reads_back(&filter.empty_twin(&Unlimited).unwrap())?;
+        assert_filter_reads_back(&filter.new_like(&Unlimited).unwrap())?;
     }
 
-    /// The same of filters that forget, however far time has come between.
+    /// The same of windowed filters, however far time has come between.
     #[test]
     fn whatever_windowed_filter_is_made_reads_back(
         error_rate in prop_oneof![1e-12..=0.9, Just(0.01), (-30i32..0).prop_map(|exponent| 2f64.powi(exponent))],
@@ -435,15 +436,15 @@ proptest! {
         cut: u8,
     ) {
         let (clock_source, limit) = (if by_hand { ClockSource::Manual } else { ClockSource::System }, MaxBytes(1 << 20));
-        let (sliding, expansion) = match seconds {
-            0 if refresh => (Ok(Sliding::last_different()), 0),
-            0 => (Sliding::last(slices), 0),
-            _ => (Sliding::time(seconds, slices, clock_source, refresh), expansion),
+        let (windowing, expansion) = match seconds {
+            0 if refresh => (Ok(Windowing::last_different()), 0),
+            0 => (Windowing::last(slices), 0),
+            _ => (Windowing::time(seconds, slices, clock_source, refresh), expansion),
         };
-        let Ok(sliding) = sliding else { return Ok(()) };
+        let Ok(windowing) = windowing else { return Ok(()) };
         let params = bloom::Params { error_rate, capacity, expansion, seed };
-        let Ok(mut filter) = BloomFilter::windowed(params, sliding, newest, &limit) else { return Ok(()) };
-        let mut other = filter.empty_twin(&limit).unwrap();
+        let Ok(mut filter) = BloomFilter::windowed(params, windowing, newest, &limit) else { return Ok(()) };
+        let mut other = filter.new_like(&limit).unwrap();
         assert_filter_reads_back(&filter)?;
         for (later, items) in &steps {
             filter.advance(filter.newest_slice().unwrap().saturating_add(*later));
@@ -464,7 +465,7 @@ proptest! {
             assert_goes_on(&filter, next - 1);
         }
         assert_goes_on(&filter, filter.payload().len() * u64::from(cut) / 256);
-        assert_filter_reads_back(&filter.empty_twin(&Unlimited).unwrap())?;
+        assert_filter_reads_back(&filter.new_like(&Unlimited).unwrap())?;
     }
 
     /// The same of counters.
@@ -538,9 +539,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_clean_refusal(chunks in proptest::collection::vec((any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)), 0..4)) {
-        prop_assert!(refusal::<LineFilter>(chunks.clone()).is_some());
-        prop_assert!(refusal::<Counter>(chunks).is_some());
+    fn any_bytes_are_a_clean_error(chunks in proptest::collection::vec((any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)), 0..4)) {
+        prop_assert!(error::<LineFilter>(chunks.clone()).is_some());
+        prop_assert!(error::<Counter>(chunks).is_some());
     }
 }
 

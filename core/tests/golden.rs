@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
@@ -30,7 +30,7 @@ const MANY_BYTES: usize = 4096;
 /// Primitives, or chunks, that a golden file has at most. Of the others it has number and checksum.
 const MANY_LINES: usize = 40;
 
-/// A value and, of one that is still arriving, what it becomes.
+/// A value and, of one that is partially loaded, what it becomes.
 enum Value {
     Counter(Counter),
     Filter(BloomFilter),
@@ -171,7 +171,7 @@ fn power_of_two() -> BloomFilter {
 }
 
 fn window_of(capacity: u64, expansion: u32, clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilter {
-    windowed(params(capacity, expansion, 7), Sliding::time(86_400, 4, clock_source, refresh).unwrap(), items)
+    windowed(params(capacity, expansion, 7), Windowing::time(86_400, 4, clock_source, refresh).unwrap(), items)
 }
 
 fn window(clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilter {
@@ -189,8 +189,8 @@ fn renewed() -> BloomFilter {
 }
 
 fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
-    let sliding = if refresh { Sliding::last_different() } else { Sliding::last(4).unwrap() };
-    windowed(params(capacity, 0, 7), sliding, &[items])
+    let windowing = if refresh { Windowing::last_different() } else { Windowing::last(4).unwrap() };
+    windowed(params(capacity, 0, 7), windowing, &[items])
 }
 
 /// A counter with a window: of half bytes up to 14 slices, of bytes beyond.
@@ -219,8 +219,8 @@ fn volatile(members: &[u32]) -> Counter {
 }
 
 fn volatile_filter(items: &[u32]) -> BloomFilter {
-    let sliding = Sliding::time(40, 4, ClockSource::System, false).unwrap().with_volatile(true);
-    windowed(params(100, 2, 7), sliding, items)
+    let windowing = Windowing::time(40, 4, ClockSource::System, false).unwrap().with_volatile(true);
+    windowed(params(100, 2, 7), windowing, items)
 }
 
 fn sparse() -> Counter {
@@ -363,7 +363,7 @@ fn kinds_are_what_their_names_say() {
             Value::Counter(counter) | Value::LoadingCounter(_, counter) => {
                 format!("counter-{}", counter.representation())
             }
-            Value::Filter(filter) | Value::LoadingFilter(_, filter) if filter.sliding().is_some() => {
+            Value::Filter(filter) | Value::LoadingFilter(_, filter) if filter.windowing().is_some() => {
                 "windowed".to_owned()
             }
             Value::Filter(filter) | Value::LoadingFilter(_, filter) => filter.layout().to_string(),

@@ -1,10 +1,10 @@
-//! Headers, field by field: what they hold, and what is refused of forged ones whose checksum is right. The format is in
-//! docs/persistence.md.
+//! Headers, field by field: what they hold, and what is rejected of forged ones whose checksum is right. The format is
+//! in docs/persistence.md.
 
 use std::ops::Range;
 
 use proptest::prelude::*;
-use rollcall_core::bloom::{self, BloomFilter, Sliding};
+use rollcall_core::bloom::{self, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::Windowed;
@@ -29,17 +29,17 @@ fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
 }
 
 /// Loads a dump that something is wrong with.
-fn refusal<T: Stored>(chunks: Dump) -> Option<Error> {
+fn error<T: Stored>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
 }
 
-/// A filter of a day in four slices: the oldest that is alive, the one after it, none, one that grew, and the newest.
+/// A filter of a day in four slices: the oldest that is live, the one after it, none, one that grew, and the newest.
 fn of_a_day(clock_source: ClockSource) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
-    windowed(params, Sliding::time(86_400, 4, clock_source, false).unwrap(), &[10, 20, 0, 70, 5])
+    windowed(params, Windowing::time(86_400, 4, clock_source, false).unwrap(), &[10, 20, 0, 70, 5])
 }
 
-/// A header of which `range` is replaced and the checksum made right again: what only the validator can refuse.
+/// A header of which `range` is replaced and the checksum made right again: what only the validator can reject.
 fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
     let mut body = header[..header.len() - 4].to_vec();
     body.splice(range, bytes.iter().copied());
@@ -56,15 +56,15 @@ fn long_rate(rate: f64) -> Vec<u8> {
 /// The largest number.
 const LARGEST: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
 
-fn refused_field<T: Stored>(header: Vec<u8>) -> &'static str {
-    match refusal::<T>(vec![(1, header)]) {
+fn rejected_field<T: Stored>(header: Vec<u8>) -> &'static str {
+    match error::<T>(vec![(1, header)]) {
         Some(Error::Corrupt { field, .. }) => field,
         other => panic!("expected a named field, got {other:?}"),
     }
 }
 
 #[test]
-fn forged_filter_headers_are_refused_by_field() {
+fn forged_filter_headers_are_rejected_by_field() {
     let header = filter(100, 2, 1000).header();
     assert_eq!(header[..8], *b"\xf1\x02\x01\x64\x02\x07\x04\x02");
     let cases: [(Range<usize>, &[u8], &str); 22] = [
@@ -92,8 +92,8 @@ fn forged_filter_headers_are_refused_by_field() {
         (9..10, b"\x02", "lines_per_item"),
     ];
     for (range, bytes, field) in cases {
-        let refused = refused_field::<LineFilter>(forged(&header, range.clone(), bytes));
-        assert_eq!(refused, field, "at {range:?}: {bytes:?}");
+        let rejected = rejected_field::<LineFilter>(forged(&header, range.clone(), bytes));
+        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
     // Where the payload is, and what is left of it.
     let (empty, end) = (filter(10, 2, 0).header(), header.len() - 4);
@@ -105,20 +105,20 @@ fn forged_filter_headers_are_refused_by_field() {
         (12..13, b"\x01", "coded payload"),
         (12..13, b"\0\0", "coded payload"),
     ] {
-        let refused = refused_field::<LineFilter>(forged(&empty, range.clone(), bytes));
-        assert_eq!(refused, field, "at {range:?}: {bytes:?}");
+        let rejected = rejected_field::<LineFilter>(forged(&empty, range.clone(), bytes));
+        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    assert_eq!(refused_field::<LineFilter>(forged(&header, end..end, b"\0")), "payload length");
-    assert_eq!(refused_field::<LineFilter>(forged(&header, end - 1..end, b"")), "payload length");
+    assert_eq!(rejected_field::<LineFilter>(forged(&header, end..end, b"\0")), "payload length");
+    assert_eq!(rejected_field::<LineFilter>(forged(&header, end - 1..end, b"")), "payload length");
     // A few bytes do not stand for many megabytes.
     let params = bloom::Params { error_rate: 0.01, capacity: 2_000_000, expansion: 0, seed: 0 };
     let large = LineFilter::new(params, &Unlimited).unwrap().header();
     let form = large.len() - 5;
-    assert_eq!(refused_field::<LineFilter>(forged(&large, form..form + 1, b"\x02\0")), "payload length");
+    assert_eq!(rejected_field::<LineFilter>(forged(&large, form..form + 1, b"\x02\0")), "payload length");
 }
 
 #[test]
-fn forged_headers_of_windowed_filters_are_refused_by_field() {
+fn forged_headers_of_windowed_filters_are_rejected_by_field() {
     let header = of_a_day(ClockSource::System).header();
     // Rate, capacity, expansion, seed; window, slices, flags, newest slice, generations; of each: age, renewed, sub-filters;
     // of each of these: lines, items, lines an item, probes a line; form.
@@ -181,8 +181,8 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
         (47..48, b"", "payload length"),
     ];
     for (range, bytes, field) in cases {
-        let refused = refused_field::<BloomFilter>(forged(&header, range.clone(), bytes));
-        assert_eq!(refused, field, "at {range:?}: {bytes:?}");
+        let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
+        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
     // The flags are those of a manual clock and of refresh, and volatile; the renewed are as many as there are at most.
     for (range, bytes) in
@@ -195,7 +195,7 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
     assert_eq!(forged(&header, 10..11, b"\x01"), of_a_day(ClockSource::Manual).header());
     // A filter of the last items has neither a clock source nor generations that grow.
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 7 };
-    let header = windowed(params, Sliding::last(4).unwrap(), &[60]).header();
+    let header = windowed(params, Windowing::last(4).unwrap(), &[60]).header();
     assert_eq!(header[..12], *b"\xe1\x02\x01\x64\0\x07\0\x04\0\xea\x07\x03");
     assert_eq!(header[12..20], [2, 0, 1, 1, 25, 2, 4, 1]);
     for (range, bytes, field) in [
@@ -210,24 +210,24 @@ fn forged_headers_of_windowed_filters_are_refused_by_field() {
         (14..15, b"\x02", "number of sub-filters"),
         (12..13, b"\x05", "age of a generation"),
     ] {
-        let refused = refused_field::<BloomFilter>(forged(&header, range.clone(), bytes));
-        assert_eq!(refused, field, "at {range:?}: {bytes:?}");
+        let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
+        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
     // As many generations as hold the last five, one at least in the newest: three of two.
-    let few = windowed(bloom::Params { capacity: 5, ..params }, Sliding::last(4).unwrap(), &[60]).header();
+    let few = windowed(bloom::Params { capacity: 5, ..params }, Windowing::last(4).unwrap(), &[60]).header();
     assert_eq!((&few[..9], &few[11..18]), (&b"\xe1\x02\x01\x05\0\x07\0\x04\0"[..], &[3, 2, 0, 1, 1, 2, 2][..]));
     for (range, bytes, field) in
         [(11..12, &b"\x04"[..], "number of generations"), (12..13, b"\x03", "age of a generation")]
     {
-        assert_eq!(refused_field::<BloomFilter>(forged(&few, range, bytes)), field, "{bytes:?}");
+        assert_eq!(rejected_field::<BloomFilter>(forged(&few, range, bytes)), field, "{bytes:?}");
     }
 }
 
 /// A window is in as few slices as cover it: a header with another number is none that was made.
 #[test]
-fn slices_that_a_window_does_not_need_are_refused() {
+fn slices_that_a_window_does_not_need_are_rejected() {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
-    let of_filter = windowed(params, Sliding::time(65, 64, ClockSource::Manual, false).unwrap(), &[0]).header();
+    let of_filter = windowed(params, Windowing::time(65, 64, ClockSource::Manual, false).unwrap(), &[0]).header();
     let of_counter = windowed_counter(counting_params(), 65, 64);
     assert_eq!(of_filter[6..8], [65, 33]);
     assert_eq!(of_counter[11..13], [65, 33]);
@@ -235,8 +235,8 @@ fn slices_that_a_window_does_not_need_are_refused() {
         let needed = 65u8.div_ceil(65u8.div_ceil(slices));
         let filter = persist::load::<BloomFilter, _>([(1, &forged(&of_filter, 7..8, &[slices]))], &Unlimited);
         let counter = persist::load::<Counter, _>([(1, &forged(&of_counter, 12..13, &[slices]))], &Unlimited);
-        for refused in [filter.err(), counter.err()] {
-            match refused {
+        for rejected in [filter.err(), counter.err()] {
+            match rejected {
                 None => assert_eq!(slices, needed),
                 Some(Error::Corrupt { field, .. }) => assert!(field == "slices" && slices != needed, "{slices}"),
                 Some(other) => panic!("{other:?}"),
@@ -275,7 +275,7 @@ fn a_slice_beyond_all_time_is_only_a_number() {
     }
     // One of the last items turns where it is.
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 7 };
-    let header = windowed(params, Sliding::last(4).unwrap(), &[60]).header();
+    let header = windowed(params, Windowing::last(4).unwrap(), &[60]).header();
     let mut filter: BloomFilter = persist::load([(1, &forged(&header, 9..11, last))], &Unlimited).unwrap();
     for item in 0..1000u32 {
         filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
@@ -284,7 +284,7 @@ fn a_slice_beyond_all_time_is_only_a_number() {
     assert!((950..1000u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }
 
-/// What follows from huge parameters is summed without overflow, and refused before any of it is allocated.
+/// What follows from huge parameters is summed without overflow, and rejected before any of it is allocated.
 #[test]
 fn sizes_of_all_generations_are_checked_before_they_are_allocated() {
     for (window, slices, expansion, len) in [(1u64 << 40, 64u64, 1u32, 1u64), (100, 2, 1024, 2), (0, 1, 0, 1)] {
@@ -307,10 +307,10 @@ fn sizes_of_all_generations_are_checked_before_they_are_allocated() {
         body.push(0);
         let header = forged(&[body, vec![0; 4]].concat(), 0..0, b"");
         for limit in [1, 1 << 20, 1 << 40] {
-            let refused = persist::load::<BloomFilter, _>([(1, &header)], &MaxBytes(limit));
+            let rejected = persist::load::<BloomFilter, _>([(1, &header)], &MaxBytes(limit));
             assert!(
-                matches!(refused, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes > 1 << 40),
-                "{refused:?}"
+                matches!(rejected, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes > 1 << 40),
+                "{rejected:?}"
             );
         }
     }
@@ -328,10 +328,10 @@ fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
 #[test]
 fn generations_share_the_sub_filters_that_there_may_be() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 7 };
-    let mut filter = windowed(params, Sliding::time(400, 4, ClockSource::Manual, false).unwrap(), &[600]);
+    let mut filter = windowed(params, Windowing::time(400, 4, ClockSource::Manual, false).unwrap(), &[600]);
     filter.advance(1_001);
-    let refused = (0u32..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
-    assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{refused:?}");
+    let rejected = (0u32..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
+    assert!(matches!(rejected, Some(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{rejected:?}");
     assert_eq!(filter.sub_filters().len(), 1024);
     assert!(filter.header().len() < 1 << 16);
     assert!(same_dump(&persist::load(persist::dump(&filter), &Unlimited).unwrap(), &filter));
@@ -339,7 +339,7 @@ fn generations_share_the_sub_filters_that_there_may_be() {
     let header = filter.header();
     let second = header.windows(5).rposition(|bytes| bytes == [0, 0, 0xa8, 0x03, 0x01]).unwrap();
     assert_eq!(
-        refused_field::<BloomFilter>(forged(&header, second + 2..second + 4, b"\xa9\x03")),
+        rejected_field::<BloomFilter>(forged(&header, second + 2..second + 4, b"\xa9\x03")),
         "number of sub-filters"
     );
     // The oldest dies, and there is room again.
@@ -348,7 +348,7 @@ fn generations_share_the_sub_filters_that_there_may_be() {
 }
 
 #[test]
-fn forged_counter_headers_are_refused_by_field() {
+fn forged_counter_headers_are_rejected_by_field() {
     let header = counter(50_000, 250, 40).header();
     assert_eq!(header[..16], *b"\xc1\0\x0e\x0a\x02\x01\xd0\x86\x03\xfa\x01\x80\x80\x01\x07\x01");
     let cases: [(Range<usize>, &[u8], &str); 22] = [
@@ -376,25 +376,26 @@ fn forged_counter_headers_are_refused_by_field() {
         (16..16, b"\0\0", "members"),
     ];
     for (range, bytes, field) in cases {
-        let refused = refused_field::<Counter>(forged(&header, range.clone(), bytes));
-        assert_eq!(refused, field, "at {range:?}: {bytes:?}");
+        let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
+        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    // A payload apart, longer than any counter of these parameters has.
+    // A payload out of line, longer than any counter of these parameters has.
     let end = header.len() - 4;
-    assert_eq!(refused_field::<Counter>(forged(&header, 15..end, &[b"\0", LARGEST].concat())), "payload length");
-    // Positions: a floor before them, and more of them than for half the bytes of the bitmap, which a counter would hold.
+    assert_eq!(rejected_field::<Counter>(forged(&header, 15..end, &[b"\0", LARGEST].concat())), "payload length");
+    // Positions: a lower bound before them, and more of them than for half the bytes of the bitmap, which a counter
+    // would hold.
     let sparse = counter(10_000_000, 10, 40);
     let (header, end) = (sparse.header(), sparse.header().len() - 4);
     assert_eq!(header[14..18], *b"\x07\x0b\x02\x28");
-    assert_eq!(refused_field::<Counter>(forged(&header, 15..16, b"\x82\x80\x04")), "floor");
-    assert_eq!(refused_field::<Counter>(forged(&header, 16..17, b"\x03")), "payload form");
-    assert_eq!(refused_field::<Counter>(forged(&header, 16..end, b"\x01\0\0\0")), "payload length");
-    assert_eq!(refused_field::<Counter>(forged(&header, 16..end, b"\x01\xff\xff\xff\xff")), "position");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 15..16, b"\x82\x80\x04")), "lower bound");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 16..17, b"\x03")), "payload form");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, b"\x01\0\0\0")), "payload length");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, b"\x01\xff\xff\xff\xff")), "position");
     let as_it_is = forged(&header, 16..end, b"\x01\x05\0\0\0\x06\0\0\0");
     let loaded = persist::load::<Counter, _>([(1, as_it_is)], &Unlimited).unwrap();
     assert_eq!((loaded.representation(), loaded.set_bits()), (sparse.representation(), 2));
-    assert_eq!(refused_field::<Counter>(forged(&header, 17..18, b"\x27")), "coded payload");
-    assert_eq!(refused_field::<Counter>(forged(&header, 17..18, LARGEST)), "payload length");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 17..18, b"\x27")), "coded payload");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 17..18, LARGEST)), "payload length");
     let mut too_many = vec![0];
     let mut rest = sparse.layout().num_bytes() / 2 + 4;
     while rest >= 0x80 {
@@ -402,24 +403,24 @@ fn forged_counter_headers_are_refused_by_field() {
         rest >>= 7;
     }
     too_many.push(rest as u8);
-    assert_eq!(refused_field::<Counter>(forged(&header, 16..end, &too_many)), "payload length");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, &too_many)), "payload length");
 }
 
-/// What a header encloses may come apart as well: where the one ends and the other begins is free to change.
+/// What is inline in a header may come out of line as well: where the one ends and the other begins is free to change.
 #[test]
-fn small_payloads_may_come_apart() {
+fn small_payloads_may_come_out_of_line() {
     let whole = filter(10, 2, 5);
     let (header, bits) = (whole.header(), whole.sub_filters()[0].as_bytes());
-    let apart = forged(&header, 11..header.len() - 4, b"\0");
+    let out_of_line = forged(&header, 11..header.len() - 4, b"\0");
     let as_it_is = forged(&header, 11..header.len() - 4, &[b"\x01", bits].concat());
     assert!(same_dump(&persist::load::<LineFilter, _>([(1, as_it_is)], &Unlimited).unwrap(), &whole));
-    type Arriving = <LineFilter as Stored>::Loading;
-    let loading = Arriving::begin(&apart, &Unlimited).unwrap();
+    type Partial = <LineFilter as Stored>::Loading;
+    let loading = Partial::begin(&out_of_line, &Unlimited).unwrap();
     assert_eq!((loading.total_bytes(), loading.received_bytes()), (64, 0));
     for end in 0..64 {
-        let mut cut = Arriving::begin(&apart, &Unlimited).unwrap();
+        let mut cut = Partial::begin(&out_of_line, &Unlimited).unwrap();
         cut.push(&bits[..end]).unwrap();
-        let mut again: Arriving = load_rdb(&rdb_of_loading(&cut)).unwrap();
+        let mut again: Partial = load_rdb(&rdb_of_loading(&cut)).unwrap();
         again.push(&bits[end..]).unwrap();
         assert!(same_dump(&again.finish().unwrap(), &whole));
     }
@@ -427,20 +428,20 @@ fn small_payloads_may_come_apart() {
 
 /// Forged members: their checksum is right, their contents are not.
 #[test]
-fn members_that_cannot_be_are_refused() {
+fn members_that_cannot_be_are_rejected() {
     let header = counter(50_000, 2, 2).header();
     let end = header.len() - 4;
     assert_eq!(header[..16], *b"\xc1\0\x0e\x0a\x02\x01\xd0\x86\x03\x02\x80\x80\x01\x07\x01\x08");
     for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a"] {
-        assert_eq!(refused_field::<Counter>(forged(&header, 15..end, members)), "members", "{members:?}");
-        // The same apart.
-        let apart = forged(&header, 14..end, &[0, members.len() as u8]);
+        assert_eq!(rejected_field::<Counter>(forged(&header, 15..end, members)), "members", "{members:?}");
+        // The same out of line.
+        let out_of_line = forged(&header, 14..end, &[0, members.len() as u8]);
         let fingerprint = checksum(&[0, 14, 10], members.len() as u64);
         let mut chunk = members.to_vec();
         chunk.extend_from_slice(&piece_checksum(members, 0, fingerprint).to_le_bytes());
         let next = 1 + members.len() as u64;
-        let refused = refusal::<Counter>(vec![(1, apart), (next, chunk)]);
-        assert!(matches!(refused, Some(Error::Corrupt { field: "members", .. })), "{members:?}: {refused:?}");
+        let rejected = error::<Counter>(vec![(1, out_of_line), (next, chunk)]);
+        assert!(matches!(rejected, Some(Error::Corrupt { field: "members", .. })), "{members:?}: {rejected:?}");
     }
 }
 
@@ -472,9 +473,9 @@ fn headers_are_laid_out_as_documented() {
     assert_eq!(exact[..16], [&b"\xc1\0"[..], fields, b"\x01"].concat());
     assert_eq!(exact[16..25], *b"\x08member:0");
     let sparse = counter(50_000, 250, 300);
-    let floor_form_and_set_bits = [0xfb, 0x01, 0x02, 0xa9, 0x02];
+    let lower_bound_form_and_set_bits = [0xfb, 0x01, 0x02, 0xa9, 0x02];
     assert_eq!(sparse.set_bits(), 0x129);
-    assert_eq!(sparse.header()[..20], [&b"\xc1\x01"[..], fields, &floor_form_and_set_bits].concat());
+    assert_eq!(sparse.header()[..20], [&b"\xc1\x01"[..], fields, &lower_bound_form_and_set_bits].concat());
     let dense = counter(50_000, 250, 3000).header();
     assert_eq!(dense[..dense.len() - 4], [&b"\xc1\x02"[..], fields, b"\xfb\x01\0\x80\x24"].concat());
 }
@@ -482,9 +483,9 @@ fn headers_are_laid_out_as_documented() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Any header fields under a right checksum: accepted or refused, never a panic nor a huge allocation.
+    /// Any header fields under a right checksum: accepted or rejected, never a panic nor a huge allocation.
     #[test]
-    fn any_forged_header_is_read_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20) {
+    fn any_forged_header_is_read_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20) {
         let day = of_a_day(ClockSource::System).header();
         for header in [filter(10, 2, 40).header(), counter(50_000, 250, 40).header(), day] {
             let end = header.len() - 4;

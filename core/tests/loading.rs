@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
@@ -29,7 +29,7 @@ fn filters() -> [BloomFilter; 3] {
         filter(|params| BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()),
         filter(|params| BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap()),
         filter(|params| {
-            let last = Sliding::last(4).unwrap();
+            let last = Windowing::last(4).unwrap();
             BloomFilter::windowed(Params { expansion: 0, ..params }, last, 0, &Unlimited).unwrap()
         }),
     ]

@@ -1,6 +1,6 @@
-//! Filters that forget, as a server keeps them: dumps while slices pass, memory, and how exact they are about it.
+//! Windowed filters, as a server keeps them: dumps while slices pass, memory, and how exact they are about it.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
@@ -14,8 +14,8 @@ fn params(capacity: u64, expansion: u32) -> Params {
     Params { error_rate: 0.01, capacity, expansion, seed: 7 }
 }
 
-fn day(slices: u32, clock_source: ClockSource, refresh: bool) -> Sliding {
-    Sliding::time(86_400, slices, clock_source, refresh).unwrap()
+fn day(slices: u32, clock_source: ClockSource, refresh: bool) -> Windowing {
+    Windowing::time(86_400, slices, clock_source, refresh).unwrap()
 }
 
 /// A dump, call by call. `between` happens to the filter before call number `at`.
@@ -43,7 +43,7 @@ fn reload_mixed(header: &Dump, rest: Dump) -> Result<(), Error> {
 /// Begins so many slices more.
 fn pass(filter: &mut BloomFilter, slices: u64) {
     let newest = filter.newest_slice().unwrap();
-    match filter.sliding().unwrap().window() {
+    match filter.windowing().unwrap().window() {
         Some(_) => drop(filter.advance(newest + slices)),
         None => {
             let mut number = 0u64;
@@ -59,7 +59,7 @@ fn pass(filter: &mut BloomFilter, slices: u64) {
 #[test]
 fn a_dump_ends_with_its_slice() {
     let of_time = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
-    let of_last = windowed(params(40_000, 0), Sliding::last_different(), &[50_000]);
+    let of_last = windowed(params(40_000, 0), Windowing::last_different(), &[50_000]);
     for mut filter in [of_time, of_last] {
         let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
         assert_eq!(chunks.len(), 3);
@@ -71,8 +71,8 @@ fn a_dump_ends_with_its_slice() {
         assert_eq!(scandump(&filter, chunks[2].0).unwrap(), (0, Default::default()));
         for (at, slices) in [(1, 1), (2, 1), (3, 2)] {
             let mut moving = filter.try_clone().unwrap();
-            let refused = scan(&mut moving, at, |filter| pass(filter, slices));
-            let Err(Error::Stale { .. }) = refused else { panic!("{refused:?}") };
+            let rejected = scan(&mut moving, at, |filter| pass(filter, slices));
+            let Err(Error::Stale { .. }) = rejected else { panic!("{rejected:?}") };
             // It starts again.
             assert!(scan(&mut moving, usize::MAX, |_| ()).is_ok());
         }
@@ -85,7 +85,7 @@ fn a_dump_ends_with_its_slice() {
 
 /// Stamps come round. What they do not show, the checksums of chunks do.
 #[test]
-fn a_stamp_that_came_round_is_refused_where_it_is_loaded() {
+fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
     let mut filter = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
     let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
     let later = scan(&mut filter, 1, |filter| {

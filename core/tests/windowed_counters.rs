@@ -53,13 +53,13 @@ fn assert_reads_back(counter: &Counter, cut: u64) {
     assert!(same(counter, &reload(counter)));
     assert!(same(counter, &load_rdb::<LoadingCounter>(&rdb_of(counter)).unwrap().finish().unwrap()));
     assert!(same(counter, &counter.try_clone().unwrap()));
-    // What a header encloses never arrives by parts.
+    // What is inline in a header never arrives by parts.
     if counter.payload().is_empty() {
         return;
     }
     let part = cut_after(counter, counter.payload().len() * cut / 256);
-    let arriving: LoadingCounter = load_rdb(&rdb_of_loading(&part)).unwrap();
-    for part in [part.try_clone().unwrap(), part, arriving] {
+    let partial: LoadingCounter = load_rdb(&rdb_of_loading(&part)).unwrap();
+    for part in [part.try_clone().unwrap(), part, partial] {
         assert!(same(counter, &completed(part, counter)));
     }
 }
@@ -109,8 +109,8 @@ fn a_dump_ends_with_its_slice() {
             let rebase = |counter: &mut Counter| counter.rebase(counter.newest_slice().unwrap() - 1);
             for moves in [&advance as &dyn Fn(&mut Counter), &rebase] {
                 let mut moving = counter.try_clone().unwrap();
-                let refused = scan(&mut moving, at, moves);
-                let Err(Error::Stale { .. }) = refused else { panic!("{refused:?}") };
+                let rejected = scan(&mut moving, at, moves);
+                let Err(Error::Stale { .. }) = rejected else { panic!("{rejected:?}") };
                 // It starts again.
                 let again = scan(&mut moving, usize::MAX, |_| ()).unwrap();
                 assert!(same(&persist::load(again.clone(), &Unlimited).unwrap(), &moving));
@@ -121,7 +121,7 @@ fn a_dump_ends_with_its_slice() {
     }
 }
 
-/// A header of which `range` is replaced and the checksum made right again: what only the validator can refuse.
+/// A header of which `range` is replaced and the checksum made right again: what only the validator can reject.
 fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
     let mut body = header[..header.len() - 4].to_vec();
     body.splice(range, bytes.iter().copied());
@@ -146,7 +146,7 @@ fn sizes_are_checked_before_they_are_allocated() {
 }
 
 #[test]
-fn every_flipped_bit_is_refused() {
+fn every_flipped_bit_is_rejected() {
     for (_, counter) in counters() {
         let dump = dump_of(&counter);
         for (number, (_, chunk)) in dump.iter().enumerate() {
@@ -255,7 +255,7 @@ proptest! {
                 Step::Pass(slices) => counter.advance(counter.newest_slice().unwrap().saturating_add(slices)),
                 Step::Back(slices) => counter.rebase(counter.newest_slice().unwrap().saturating_sub(slices)),
                 Step::Merge => drop(counter.live(Time::Reached).merge(&[&other], &limit)),
-                Step::Clear => counter = counter.empty_twin().unwrap(),
+                Step::Clear => counter = counter.new_like().unwrap(),
             }
             assert_reads_back(&counter, cut.into());
         }
@@ -264,10 +264,10 @@ proptest! {
         assert_reads_back(&counter, cut.into());
     }
 
-    /// Any header fields under a right checksum: accepted or refused, never a panic nor a huge allocation. What is
+    /// Any header fields under a right checksum: accepted or rejected, never a panic nor a huge allocation. What is
     /// accepted can be used.
     #[test]
-    fn any_forged_header_is_read_or_refused(
+    fn any_forged_header_is_read_or_rejected(
         which in 0usize..20, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60, replaced in 0usize..20,
     ) {
         let header = counters().swap_remove(which).1.header();
@@ -283,9 +283,9 @@ proptest! {
         }
     }
 
-    /// Any payload apart, under right checksums.
+    /// Any payload out of line, under right checksums.
     #[test]
-    fn any_payload_is_read_or_refused(which in 0usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
+    fn any_payload_is_read_or_rejected(which in 0usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
         let counter = counters().swap_remove(which).1;
         let mut loading = cut_after(&counter, 0);
         let pieces = counter.payload().pieces(usize::MAX);

@@ -92,7 +92,7 @@ impl Nodes {
             }
             other => Ok(redis::from_redis_value(other?)?),
         };
-        // All that were redirected are followed before an error is told: what was sent is done.
+        // All that were redirected are followed before an error is reported: what was sent is done.
         let followed: Vec<RedisResult<T>> = replies.into_iter().zip(commands).map(&mut follow).collect();
         if moved {
             self.look_up_owners()?;

@@ -140,7 +140,7 @@ impl Promises {
 
     /// A measurement without a promise.
     #[allow(dead_code, reason = "one of the examples has none")]
-    pub fn tell(&mut self, what: &str, measured: impl Display) {
+    pub fn report(&mut self, what: &str, measured: impl Display) {
         self.push(what, "", measured, "");
     }
 

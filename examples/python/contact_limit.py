@@ -40,7 +40,7 @@ class Plan:
         admissions = self.rollcall.bf.admit(
             self.key, batch, self.limit, all=True, capacity=self.limit, error_rate=ERROR_RATE, exat=self.end
         )
-        return Admission.REFUSED not in admissions
+        return Admission.REJECTED not in admissions
 
     def download(self) -> BloomFilter:
         """The filter, to ask it in this process: no list leaves it, and no other request waits."""

@@ -107,7 +107,8 @@ impl Family for BloomFilter {
             assert!((self.num_items(), self.fill_ratio()) == (0, 0.0), "{self:?}");
         }
         let asked: Vec<&[u8]> = (0..ASKED).map(item).collect();
-        let start = self.sliding().and_then(|sliding| Some(Time::At(sliding.window()?.start_of(self.newest_slice()?))));
+        let start =
+            self.windowing().and_then(|windowing| Some(Time::At(windowing.window()?.start_of(self.newest_slice()?))));
         for now in TIMES.into_iter().chain(start) {
             let (present, mut found) = (self.at(now), Vec::new());
             present.may_contain_all(asked.iter().copied(), |is_there| found.push(is_there));

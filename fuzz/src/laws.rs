@@ -72,11 +72,11 @@ fn check_cut<T: Family>(value: &T, cut: u64) {
     let mut loading = T::Loading::begin(&value.header(), &Limit::of(LOADED_BYTES)).expect("a header of ours");
     let (first, rest) = payload.split_at((cut % payload.len() as u64) as usize);
     loading.push(first).expect("a part of the payload");
-    check_arriving(&loading);
-    let refused = (loading.push(&[rest, b"more"].concat()), loading.finish());
-    assert!(refused.0.is_err() && refused.1.is_err());
+    check_loading(&loading);
+    let rejected = (loading.push(&[rest, b"more"].concat()), loading.finish());
+    assert!(rejected.0.is_err() && rejected.1.is_err());
     loading.push(rest).expect("the rest");
-    check_arriving(&loading);
+    check_loading(&loading);
     assert!(loading.finish().expect("a whole payload").is_same(value));
 }
 
@@ -84,7 +84,7 @@ fn check_cut<T: Family>(value: &T, cut: u64) {
 ///
 /// # Panics
 /// If one is broken.
-pub fn check_arriving<L: Loading>(loading: &L) {
+pub fn check_loading<L: Loading>(loading: &L) {
     if loading.total_bytes() == 0 {
         // Complete from its header on.
         return;
@@ -98,7 +98,7 @@ pub fn check_arriving<L: Loading>(loading: &L) {
     }
     let copy = loading.try_clone().expect("memory");
     for other in [&stored, &again, &copy] {
-        assert!(is_same_arriving(loading, other));
+        assert!(is_same_loading(loading, other));
     }
     let received: u64 = loading.received().pieces(usize::MAX).map(|(_, piece)| piece.len() as u64).sum();
     assert_eq!((received, loading.received().len()), (loading.received_bytes(), received));
@@ -106,7 +106,7 @@ pub fn check_arriving<L: Loading>(loading: &L) {
 }
 
 /// Whether the same has arrived of both.
-pub fn is_same_arriving<L: Loading>(one: &L, other: &L) -> bool {
+pub fn is_same_loading<L: Loading>(one: &L, other: &L) -> bool {
     (one.received_bytes(), one.total_bytes()) == (other.received_bytes(), other.total_bytes())
         && dump_loading(one).eq(dump_loading(other))
 }

@@ -6,9 +6,9 @@
 //! - [`chunks`]: `LOADCHUNK`, in any order, with any chunks, saved and loaded in between
 //! - [`filters`] and [`counters`]: sequences of operations, compared with naive sets
 //!
-//! The laws: what was let in is saved and loaded again by every way and is equal; it answers, and is measured, copied, moved,
-//! merged and cleared; there is no false negative, and exact counts are exact; nothing takes more memory than was asked for;
-//! what is refused changes nothing.
+//! The laws: what was let in is saved and loaded again by every way and is equal; it answers, and is measured, copied,
+//! moved, merged and cleared; there is no false negative, and exact counts are exact; nothing takes more memory than
+//! was asked for; what is rejected changes nothing.
 //!
 //! Tests of the core and of the module use what it is made of: values as lists of fields, `DUMP` payloads with a right
 //! checksum, values of every kind, and RedisBloom's.

@@ -3,7 +3,7 @@
 use std::alloc::Layout;
 use std::cell::Cell;
 
-use rollcall_core::error::{Error, Limit as Refusing};
+use rollcall_core::error::{Error, Limit as Rejecting};
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::heap::OnHeap;
 
@@ -13,8 +13,8 @@ use crate::input::Input;
 /// with none of them, and the list of sub-filters, whose bytes are rounded once and asked for one by one.
 const UNASKED_BYTES: u64 = 512;
 
-/// How many times as much as was allowed a value may take. A list that grows member by member doubles, and is asked for by what
-/// it needs. The plan of a sub-filter is asked for with none, but counted where a full pool has not taken it.
+/// How many times as much as was allowed a value may take. A list that grows member by member doubles, and is asked for
+/// by what it needs. The spec of a sub-filter is asked for with none, but counted where a full pool has not taken it.
 const TIMES_ALLOWED: u64 = 2;
 
 /// At most so many bytes for a value.
@@ -71,7 +71,7 @@ impl SizeLimit for Limit {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         if needed_bytes > self.most_bytes {
-            return Err(Error::TooLarge { needed_bytes, limit_bytes: self.most_bytes, limit: Refusing::Value });
+            return Err(Error::TooLarge { needed_bytes, limit_bytes: self.most_bytes, limit: Rejecting::Value });
         }
         self.allowed_bytes.set(self.allowed_bytes.get().max(needed_bytes));
         Ok(())

@@ -1,6 +1,6 @@
 //! Values out of an input.
 
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
@@ -45,13 +45,13 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
         1 => BloomFilter::new(BitLayout::Classic, params, limit),
         2 => {
             let (slices, seconds) = (input.up_to(66) as u32, input.number());
-            let sliding = Sliding::time(seconds, slices, clock_source(input), input.flag())?;
-            BloomFilter::windowed(params, sliding.with_volatile(seconds % 2 == 1), first_slice(input), limit)
+            let windowing = Windowing::time(seconds, slices, clock_source(input), input.flag())?;
+            BloomFilter::windowed(params, windowing.with_volatile(seconds % 2 == 1), first_slice(input), limit)
         }
         3 => {
             let (slices, is_renewed) = (input.up_to(66) as u32, input.flag());
-            let sliding = if is_renewed { Sliding::last_different() } else { Sliding::last(slices)? };
-            BloomFilter::windowed(bloom::Params { expansion: 0, ..params }, sliding, first_slice(input), limit)
+            let windowing = if is_renewed { Windowing::last_different() } else { Windowing::last(slices)? };
+            BloomFilter::windowed(bloom::Params { expansion: 0, ..params }, windowing, first_slice(input), limit)
         }
         // With options that no command of ours sets, as RedisBloom's powers of two.
         _ => {

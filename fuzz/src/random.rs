@@ -5,7 +5,7 @@
 pub struct Random(u64);
 
 /// Bytes that decide much where they are a length, a kind or the sign of a number.
-const TELLING: [u8; 10] = [0, 1, 2, 16, 127, 128, 200, 240, 254, 255];
+const REVEALING: [u8; 10] = [0, 1, 2, 16, 127, 128, 200, 240, 254, 255];
 
 impl Random {
     /// The sequence of a seed.
@@ -67,7 +67,7 @@ impl Random {
         match self.below(9) {
             0 => self.set(bytes, at, |byte, random| byte ^ 1 << random.below(8)),
             1 => self.set(bytes, at, |_, random| random.number() as u8),
-            2 => self.set(bytes, at, |_, random| *random.of(&TELLING)),
+            2 => self.set(bytes, at, |_, random| *random.of(&REVEALING)),
             3 => self.set(bytes, at, |byte, random| byte.wrapping_add_signed(random.below(9) as i8 - 4)),
             4 => drop(bytes.drain(at..end)),
             5 => {

@@ -54,7 +54,7 @@ pub fn rdb_of<T: Stored>(value: &T) -> Vec<Field> {
     written(|sink| rdb::save(value, sink))
 }
 
-/// The RDB value of something still arriving.
+/// The RDB value of something partially loaded.
 pub fn rdb_of_loading<L: Loading>(loading: &L) -> Vec<Field> {
     written(|sink| rdb::save_loading(loading, sink))
 }
@@ -63,7 +63,7 @@ pub fn rdb_of_loading<L: Loading>(loading: &L) -> Vec<Field> {
 pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
     match filter.as_ref() {
         EitherChain::Lines(lines) => rdb_of(lines),
-        EitherChain::Windowed(ring) => rdb_of(&**ring),
+        EitherChain::Windowed(filter) => rdb_of(&**filter),
         EitherChain::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
     }
 }
@@ -99,10 +99,10 @@ pub fn filter(params: bloom::Params, layout: bloom::BitLayout, items: u32) -> Bl
     filter
 }
 
-/// A filter that forgets, which took items and then advanced a slice, as often as there are numbers of items. No item comes
+/// A windowed filter, which took items and then advanced a slice, as often as there are numbers of items. No item comes
 /// twice.
-pub fn windowed(params: bloom::Params, sliding: bloom::Sliding, items: &[u32]) -> BloomFilter {
-    let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
+pub fn windowed(params: bloom::Params, windowing: bloom::Windowing, items: &[u32]) -> BloomFilter {
+    let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
     let mut next = 0;
     for (slice, count) in (1_000..).zip(items) {
         filter.advance(slice);

@@ -67,7 +67,7 @@ stop() {
 }
 trap stop EXIT
 started() { start "$@" || fail "the server did not start: $(tail -n 5 "$root/tmp/log")"; }
-refused() {
+rejected() {
     local why=$1
     shift
     ! start "$@" || fail "the server started, and should not have: $why"
@@ -152,11 +152,11 @@ started
 use_it "$version"
 stop
 
-step "the same module elsewhere is refused"
+step "the same module elsewhere is rejected"
 install -D -m 755 "$root$module" "$root/opt/librollcall.so"
 sed -i "s|^$include|# $include|" "$conf"
-refused "/opt is not in ExecPaths" --loadmodule /opt/librollcall.so
-grep -q 'failed to map segment' "$root/tmp/log" || fail "refused, but not for ExecPaths: $(tail -n 3 "$root/tmp/log")"
+rejected "/opt is not in ExecPaths" --loadmodule /opt/librollcall.so
+grep -q 'failed to map segment' "$root/tmp/log" || fail "rejected, but not for ExecPaths: $(tail -n 3 "$root/tmp/log")"
 sed -i "s|^# $include|$include|" "$conf"
 rm "$root/opt/librollcall.so"
 
@@ -167,8 +167,8 @@ if [[ $kind == deb ]]; then
     echo '# Changed by the operator.' >>"$root/etc/redis/rollcall.conf"
     inside dpkg --remove rollcall >"$root/tmp/dpkg.log" 2>&1 || fail "dpkg: $(cat "$root/tmp/dpkg.log")"
     grep -q 'still includes rollcall.conf' "$root/tmp/dpkg.log" || fail "removing did not warn of the line that is left: $(cat "$root/tmp/dpkg.log")"
-    refused "the module is gone, and the line is there"
-    grep -q 'Can.t load module' "$root/tmp/log" || fail "refused, but not for the module: $(tail -n 3 "$root/tmp/log")"
+    rejected "the module is gone, and the line is there"
+    grep -q 'Can.t load module' "$root/tmp/log" || fail "rejected, but not for the module: $(tail -n 3 "$root/tmp/log")"
     sed -i "\|^$include|d" "$conf"
 
     step "installing again keeps what the operator changed; then purging as ${document##*/} says"

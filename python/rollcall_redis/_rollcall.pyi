@@ -50,7 +50,7 @@ class _AsyncClient(Protocol):
 
 @final
 class BloomFilter:
-    """A set that tells whether an item may be in it, and takes a byte or two an item."""
+    """A set that answers whether an item may be in it, and takes a byte or two an item."""
 
     def __new__(
         cls,

@@ -118,7 +118,7 @@ def beside(key: bytes) -> bytes:
     deciding = key[start:end] if start and end > start else key
     name = PREFIX + secrets.token_hex(8).encode()
     if not deciding or b"}" in deciding:
-        # There is no other name in its slot, so a cluster refuses to rename this one, and nothing is left.
+        # There is no other name in its slot, so a cluster does not rename this one, and nothing is left.
         return name
     return name + b"{" + deciding + b"}"
 

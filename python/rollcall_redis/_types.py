@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 
 class Error(Exception):
-    """What a filter or a counter refuses. Nothing was changed, unless the method says otherwise."""
+    """What a filter or a counter rejects. Nothing was changed, unless the method says otherwise."""
 
 
 class ParameterError(Error, ValueError):
@@ -61,5 +61,5 @@ class Admission(IntEnum):
     """It was new, and is in now."""
     KNOWN = 0
     """It was known already."""
-    REFUSED = -1
+    REJECTED = -1
     """It is new, and was not let in."""

@@ -11,7 +11,7 @@ use rollcall_core::window::{ClockSource, Time};
 
 use crate::errors::PARAMETER;
 
-/// A whole number from 0 to 2^64 - 1. Python's others are refused as parameters, not as overflows.
+/// A whole number from 0 to 2^64 - 1. Python's others are rejected as parameters, not as overflows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Whole(pub(crate) u64);
 
@@ -76,7 +76,7 @@ pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
     now.map_or_else(clock, |Whole(now)| now)
 }
 
-/// The time of a value. Only what goes by the clock asks for one.
+/// The time of a value. Only what runs on the system clock asks for one.
 pub(crate) fn time(value: &impl Windowed, now: Option<Whole>) -> Time {
     let asks = value.window().is_some_and(|window| window.clock_source() == ClockSource::System);
     if asks { Time::At(unix_seconds(now)) } else { Time::Reached }

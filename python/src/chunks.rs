@@ -25,11 +25,11 @@ pub(crate) fn scan<'py, T: Stored + Sync>(
 }
 
 /// A partially loaded value.
-pub(crate) struct Arriving<L>(Mutex<Option<L>>);
+pub(crate) struct Partial<L>(Mutex<Option<L>>);
 
-impl<L: Loading> Arriving<L> {
+impl<L: Loading> Partial<L> {
     pub(crate) const fn new() -> Self {
-        Arriving(Mutex::new(None))
+        Partial(Mutex::new(None))
     }
 
     /// Takes a chunk: the first is the header.
@@ -37,10 +37,10 @@ impl<L: Loading> Arriving<L> {
         let py = chunk.py();
         let pushed = with_bytes(chunk, |bytes| {
             py.detach(|| {
-                let mut arriving = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                match &mut *arriving {
+                let mut partial = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                match &mut *partial {
                     Some(loading) => push_chunk(loading, next, bytes),
-                    None => L::begin(bytes, &limit).map(|loading| *arriving = Some(loading)),
+                    None => L::begin(bytes, &limit).map(|loading| *partial = Some(loading)),
                 }
             })
         })?;

@@ -29,7 +29,7 @@ const SLICES: u32 = 12;
 /// A member is str (its UTF-8), bytes, bytearray or memoryview. Up to `exact_limit` members, of `exact_bytes` bytes
 /// together, the count is exact. Up to `capacity` its relative standard error is at most `error_rate`.
 ///
-/// With `window` it forgets members that were last added more than so many seconds ago.
+/// With `window` members expire that many seconds after they were last added.
 #[pyclass(frozen, module = "rollcall_redis")]
 pub(crate) struct Counter {
     pub(crate) counter: Guarded<Count>,
@@ -76,14 +76,14 @@ impl Counter {
         self.counter.read(py, |counter| *counter.params())
     }
 
-    fn sliding(&self, py: Python<'_>) -> Option<Window> {
+    fn windowing(&self, py: Python<'_>) -> Option<Window> {
         self.counter.read(py, |counter| counter.window().copied())
     }
 
     /// The estimated number of members at a time, or of the last seconds.
     fn estimated(&self, py: Python<'_>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<Estimated> {
-        let told = self.counter.read(py, |counter| Ok(view_of(counter, since, now)?.estimated()));
-        told.map_err(|error: Error| raised(py, error))
+        let reported = self.counter.read(py, |counter| Ok(view_of(counter, since, now)?.estimated()));
+        reported.map_err(|error: Error| raised(py, error))
     }
 }
 
@@ -168,7 +168,7 @@ impl Counter {
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = members.py();
-        answers(members, width, |block, told| self.add_block(py, block, now, |is_new| told.push(is_new.into())))
+        answers(members, width, |block, reported| self.add_block(py, block, now, |is_new| reported.push(is_new.into())))
     }
 
     /// Whether the value is a member, of a counter that is exact; with a window, at a time or in the last seconds.
@@ -195,11 +195,11 @@ impl Counter {
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = members.py();
-        answers(members, width, |block, told| {
+        answers(members, width, |block, reported| {
             let found = self.counter.read_long(py, |counter| {
                 let view = view_of(counter, since, now)?;
                 block.iter().try_for_each(|member| {
-                    told.push(view.contains(member)?.into());
+                    reported.push(view.contains(member)?.into());
                     Ok(())
                 })
             });
@@ -290,9 +290,9 @@ impl Counter {
             let time = time(counter, now);
             counter.live(time).admit(members.iter().map(Vec::as_slice), terms, &most)
         };
-        let told =
+        let reported =
             if members.len() < LONG { self.counter.write(py, admit) } else { self.counter.write_long(py, admit) };
-        admissions(py, &told.map_err(|error| raised(py, error))?)
+        admissions(py, &reported.map_err(|error| raised(py, error))?)
     }
 
     /// Becomes the union of this counter and others. True if that changed anything.
@@ -329,15 +329,15 @@ impl Counter {
         let count = match self.is_exact(py) {
             true => format!("{} members", estimated.count()),
             false => {
-                // Below ten members a decimal tells more than nothing.
+                // Below ten members a decimal says more than nothing.
                 let (error, decimals) = (estimated.standard_error, usize::from(estimated.standard_error < 10.0));
                 format!("about {} members (\u{b1} {error:.decimals$})", estimated.count())
             }
         };
-        let window = match self.sliding(py) {
+        let window = match self.windowing(py) {
             None => String::new(),
             Some(window) => {
-                let clock_source = if window.clock_source() == ClockSource::Manual { " by hand" } else { "" };
+                let clock_source = if window.clock_source() == ClockSource::Manual { " on a manual clock" } else { "" };
                 format!(", {} seconds{clock_source} in {} slices", window.seconds(), window.slices())
             }
         };
@@ -351,7 +351,7 @@ impl Counter {
 
     /// Empties the counter.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        let cleared = self.counter.write_long(py, |counter| counter.empty_twin().map(|empty| *counter = empty));
+        let cleared = self.counter.write_long(py, |counter| counter.new_like().map(|empty| *counter = empty));
         cleared.map_err(|error| raised(py, error))
     }
 
@@ -419,19 +419,19 @@ impl Counter {
     /// The length of the window in seconds; None without a window.
     #[getter]
     fn window(&self, py: Python<'_>) -> Option<u64> {
-        Some(self.sliding(py)?.seconds())
+        Some(self.windowing(py)?.seconds())
     }
 
     /// The number of slices of the window; None without a window.
     #[getter]
     fn slices(&self, py: Python<'_>) -> Option<u32> {
-        Some(self.sliding(py)?.slices())
+        Some(self.windowing(py)?.slices())
     }
 
     /// Whether the window has the manual clock, moved by `advance`.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
-        self.sliding(py).is_some_and(|window| window.clock_source() == ClockSource::Manual)
+        self.windowing(py).is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
     /// The most bytes that the counter may grow to; None for no limit.

@@ -6,7 +6,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple, PyType};
 use rollcall_core::admission::{Admission, Terms};
-use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Sliding};
+use rollcall_core::bloom::{BitLayout, BloomFilter as Filter, Params, Windowing};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -25,7 +25,7 @@ use crate::{chunks, stored, transfer};
 /// Every item that was added is found. Of others, at most `error_rate` are found too. The filter grows when more than
 /// `capacity` items come, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
 ///
-/// With `window` it forgets items that many seconds after they came; with `last` all but the last `capacity` items.
+/// With `window` items expire that many seconds after they came; with `last` all but the last `capacity` items.
 #[pyclass(frozen, module = "rollcall_redis")]
 pub(crate) struct BloomFilter {
     filter: Guarded<Filter>,
@@ -75,8 +75,8 @@ impl BloomFilter {
         Ok(BloomFilter::of(clone, self.limit))
     }
 
-    fn sliding(&self, py: Python<'_>) -> Option<Sliding> {
-        self.filter.read(py, |filter| filter.sliding().copied())
+    fn windowing(&self, py: Python<'_>) -> Option<Windowing> {
+        self.filter.read(py, |filter| filter.windowing().copied())
     }
 
     fn params(&self, py: Python<'_>) -> Params {
@@ -85,22 +85,22 @@ impl BloomFilter {
 }
 
 /// The window of a filter with these arguments.
-fn sliding_of(
+fn windowing_of(
     py: Python<'_>,
     window: Option<Seconds>,
     slices: Option<Whole>,
     last: bool,
     refresh: bool,
     manual: bool,
-) -> PyResult<Option<Sliding>> {
-    let default = Sliding::default_slices(refresh);
-    let sliding = match (window, last) {
+) -> PyResult<Option<Windowing>> {
+    let default = Windowing::default_slices(refresh);
+    let windowing = match (window, last) {
         (Some(_), true) => {
             return Err(PARAMETER.error(py, "window does not go with last: give a time, or last for the last items"));
         }
         (Some(Seconds(seconds)), false) => {
             let slices = slices.map_or_else(|| default_slices(default, seconds), Whole::narrow);
-            Sliding::time(seconds, slices, if manual { ClockSource::Manual } else { ClockSource::System }, refresh)
+            Windowing::time(seconds, slices, if manual { ClockSource::Manual } else { ClockSource::System }, refresh)
         }
         (None, true) if manual => {
             return Err(PARAMETER.error(py, "manual does not go with last: it goes by items, not by slices of time"));
@@ -109,8 +109,8 @@ fn sliding_of(
             let why = "it keeps twice as many items, whatever came how often";
             return Err(PARAMETER.error(py, format_args!("slices does not go with last and refresh: {why}")));
         }
-        (None, true) if refresh => Ok(Sliding::last_different()),
-        (None, true) => Sliding::last(slices.map_or(default, Whole::narrow)),
+        (None, true) if refresh => Ok(Windowing::last_different()),
+        (None, true) => Windowing::last(slices.map_or(default, Whole::narrow)),
         (None, false) => {
             let given = [("slices", slices.is_some()), ("refresh", refresh), ("manual", manual)];
             return match given.into_iter().find(|(_, is_given)| *is_given) {
@@ -119,7 +119,7 @@ fn sliding_of(
             };
         }
     };
-    sliding.map(Some).map_err(|error| raised(py, with_slices(error, slices)))
+    windowing.map(Some).map_err(|error| raised(py, with_slices(error, slices)))
 }
 
 #[pymethods]
@@ -145,7 +145,7 @@ impl BloomFilter {
         max_bytes: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Self> {
-        let sliding = sliding_of(py, window, slices, last, refresh, manual)?;
+        let windowing = windowing_of(py, window, slices, last, refresh, manual)?;
         let expansion = expansion.map_or(if last { 0 } else { 2 }, Whole::narrow);
         let params = Params { error_rate, capacity: capacity.0, expansion, seed: seed.0 };
         let layout = match layout {
@@ -156,14 +156,14 @@ impl BloomFilter {
             }
         };
         let limit = Limit::of(max_bytes);
-        let made = py.detach(|| match sliding {
+        let made = py.detach(|| match windowing {
             None => Filter::new(layout, params, &limit),
             Some(_) if layout == BitLayout::Classic => Err(Error::Incompatible {
                 parameter: rollcall_core::error::Parameter::Layout,
                 ours: "lines, as filters with a window have".to_owned(),
                 theirs: layout.to_string(),
             }),
-            Some(sliding) => Filter::windowed(params, sliding, sliding.first_slice(unix_seconds(now)), &limit),
+            Some(windowing) => Filter::windowed(params, windowing, windowing.first_slice(unix_seconds(now)), &limit),
         });
         match made {
             Ok(filter) => Ok(BloomFilter::of(filter, limit)),
@@ -205,7 +205,7 @@ impl BloomFilter {
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = items.py();
-        answers(items, width, |block, told| self.add_block(py, block, now, |is_new| told.push(is_new.into())))
+        answers(items, width, |block, reported| self.add_block(py, block, now, |is_new| reported.push(is_new.into())))
     }
 
     /// Whether the item may have been added; False is certain.
@@ -228,9 +228,9 @@ impl BloomFilter {
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = items.py();
-        answers(items, width, |block, told| {
+        answers(items, width, |block, reported| {
             self.ask(py, block.len(), |filter| {
-                let found = |found: bool| told.push(found.into());
+                let found = |found: bool| reported.push(found.into());
                 filter.at(time(filter, now)).may_contain_all(block.iter().copied(), found);
             });
             Ok(())
@@ -259,8 +259,9 @@ impl BloomFilter {
             let time = time(filter, now);
             filter.live(time).admit(items.iter().map(Vec::as_slice), terms, &most)
         };
-        let told = if items.len() < LONG { self.filter.write(py, admit) } else { self.filter.write_long(py, admit) };
-        admissions(py, &told.map_err(|error| raised(py, error))?)
+        let reported =
+            if items.len() < LONG { self.filter.write(py, admit) } else { self.filter.write_long(py, admit) };
+        admissions(py, &reported.map_err(|error| raised(py, error))?)
     }
 
     /// Becomes the union of this filter and others. True if that changed anything.
@@ -310,9 +311,9 @@ impl BloomFilter {
     fn __repr__(&self, py: Python<'_>) -> String {
         let params = self.params(py);
         let (items, bytes) = (self.num_items(py, None), self.size_bytes(py));
-        let window = match self.sliding(py) {
+        let window = match self.windowing(py) {
             None => String::new(),
-            Some(sliding) => format!(", {sliding}"),
+            Some(windowing) => format!(", {windowing}"),
         };
         format!(
             "<rollcall_redis.BloomFilter of {} at {:?}: {items} items, {bytes} bytes, {}{window}>",
@@ -324,7 +325,7 @@ impl BloomFilter {
 
     /// Empties the filter.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
-        let cleared = self.filter.write_long(py, |filter| filter.empty_twin(&Unlimited).map(|empty| *filter = empty));
+        let cleared = self.filter.write_long(py, |filter| filter.new_like(&Unlimited).map(|empty| *filter = empty));
         cleared.map_err(|error| raised(py, error))
     }
 
@@ -393,32 +394,32 @@ impl BloomFilter {
     /// The length of the window in seconds; None without a window of time.
     #[getter]
     fn window(&self, py: Python<'_>) -> Option<u64> {
-        Some(self.sliding(py)?.window()?.seconds())
+        Some(self.windowing(py)?.window()?.seconds())
     }
 
     /// The number of slices; None without a window, or with both `last` and `refresh`.
     #[getter]
     fn slices(&self, py: Python<'_>) -> Option<u32> {
-        self.sliding(py)?.slices()
+        self.windowing(py)?.slices()
     }
 
     /// Whether the filter holds the last items.
     #[getter]
     fn last(&self, py: Python<'_>) -> bool {
-        self.sliding(py).is_some_and(|sliding| sliding.window().is_none())
+        self.windowing(py).is_some_and(|windowing| windowing.window().is_none())
     }
 
     /// Whether an item is remembered from when it was last added.
     #[getter]
     fn refresh(&self, py: Python<'_>) -> bool {
-        self.sliding(py).is_some_and(|sliding| sliding.refresh)
+        self.windowing(py).is_some_and(|windowing| windowing.refresh)
     }
 
     /// Whether the window has the manual clock, moved by `advance`.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
-        self.sliding(py)
-            .and_then(|sliding| sliding.window().copied())
+        self.windowing(py)
+            .and_then(|windowing| windowing.window().copied())
             .is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
@@ -513,15 +514,15 @@ impl BloomFilter {
 }
 
 /// The outcomes of an admission, as Python objects.
-pub(crate) fn admissions<'py>(py: Python<'py>, told: &[Admission]) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn admissions<'py>(py: Python<'py>, reported: &[Admission]) -> PyResult<Bound<'py, PyList>> {
     let class = ADMISSION.get(py)?;
-    let [admitted, known, refused] = [class.getattr("ADMITTED")?, class.getattr("KNOWN")?, class.getattr("REFUSED")?];
+    let [admitted, known, rejected] = [class.getattr("ADMITTED")?, class.getattr("KNOWN")?, class.getattr("REJECTED")?];
     PyList::new(
         py,
-        told.iter().map(|admission| match admission {
+        reported.iter().map(|admission| match admission {
             Admission::Admitted => &admitted,
             Admission::Known => &known,
-            Admission::Refused => &refused,
+            Admission::Rejected => &rejected,
         }),
     )
 }

@@ -7,7 +7,7 @@ use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
 use rollcall_core::unstable::wire;
 
 use crate::arguments::{Limit, Whole};
-use crate::chunks::Arriving;
+use crate::chunks::Partial;
 use crate::counter::Counter;
 use crate::filter::BloomFilter;
 use crate::transfer::{CLASSIC, COUNTERS, LINES};
@@ -15,7 +15,7 @@ use crate::transfer::{CLASSIC, COUNTERS, LINES};
 /// A filter that is loaded by chunks.
 #[pyclass(frozen, name = "_FilterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct FilterLoader {
-    arriving: Arriving<LoadingBloomFilter>,
+    partial: Partial<LoadingBloomFilter>,
     limit: Limit,
 }
 
@@ -28,17 +28,17 @@ impl FilterLoader {
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {
-        FilterLoader { arriving: Arriving::new(), limit: Limit::of(max_bytes) }
+        FilterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
     }
 
     /// Appends the next chunk, given with its iterator.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.arriving.push(next.0, chunk, self.limit)
+        self.partial.push(next.0, chunk, self.limit)
     }
 
     /// The filter, once all of it has been loaded.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
-        let filter: Filter = self.arriving.finish(py)?;
+        let filter: Filter = self.partial.finish(py)?;
         Ok(BloomFilter::of(filter, self.limit))
     }
 }
@@ -46,7 +46,7 @@ impl FilterLoader {
 /// A counter that is loaded by chunks.
 #[pyclass(frozen, name = "_CounterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct CounterLoader {
-    arriving: Arriving<LoadingCounter>,
+    partial: Partial<LoadingCounter>,
     limit: Limit,
 }
 
@@ -59,17 +59,17 @@ impl CounterLoader {
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {
-        CounterLoader { arriving: Arriving::new(), limit: Limit::of(max_bytes) }
+        CounterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
     }
 
     /// Appends the next chunk, given with its iterator.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.arriving.push(next.0, chunk, self.limit)
+        self.partial.push(next.0, chunk, self.limit)
     }
 
     /// The counter, once all of it has been loaded.
     fn finish(&self, py: Python<'_>) -> PyResult<Counter> {
-        let counter: Count = self.arriving.finish(py)?;
+        let counter: Count = self.partial.finish(py)?;
         Ok(Counter::of(counter, self.limit))
     }
 }

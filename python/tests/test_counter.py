@@ -63,13 +63,13 @@ def test_unions_intersections_and_differences() -> None:
     one |= other
     assert same is one and one.count() == 150
     one, other = counter_of(0, 20_000), counter_of(10_000, 30_000)
-    for told, expected in (
+    for reported, expected in (
         (union_card(one, other), 30_000),
         (inter_card(one, other), 10_000),
         (diff_card(one, other), 10_000),
     ):
-        assert told.standard_error > 0
-        assert abs(told.count - expected) < 4 * told.standard_error
+        assert reported.standard_error > 0
+        assert abs(reported.count - expected) < 4 * reported.standard_error
     assert (one | other).count() == union_card(one, other).count
     with pytest.raises(rollcall.IncompatibleError, match="seed differs"):
         union_card(one, Counter(seed=1))
@@ -113,7 +113,7 @@ def test_properties_and_repr() -> None:
     few.update(str(number) for number in range(20))
     assert "about 20 members (± 0.5)" in repr(few)
     daily = Counter(window=86400, slices=2, manual=True)
-    assert repr(daily).endswith(f"{daily.size_bytes} bytes, 86400 seconds by hand in 2 slices>")
+    assert repr(daily).endswith(f"{daily.size_bytes} bytes, 86400 seconds on a manual clock in 2 slices>")
     assert Counter(window=60).slices == 12 and Counter(window=5).slices == 5
     assert Counter(window=255, slices=254).slices == 128
     defaults = Counter()
@@ -134,7 +134,7 @@ def test_properties_and_repr() -> None:
         ({"manual": True}, "manual needs window"),
     ],
 )
-def test_parameters_are_refused_by_name(options: dict[str, float], message: str) -> None:
+def test_parameters_are_rejected_by_name(options: dict[str, float], message: str) -> None:
     with pytest.raises(rollcall.ParameterError, match=message):
         Counter(**options)  # type: ignore[arg-type]
 

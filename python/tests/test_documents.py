@@ -25,11 +25,11 @@ def test_examples_print_what_is_shown(server: Any, tmp_path: Path, monkeypatch: 
     assert len(examples) >= 6
     text = "\n".join(examples).replace("redis.Redis()", f"redis.Redis(port={server.port})")
     test = doctest.DocTestParser().get_doctest(text, {}, "docs/python.md", None, 0)
-    told: list[str] = []
+    reported: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
-    results = runner.run(test, out=told.append, clear_globs=False)
+    results = runner.run(test, out=reported.append, clear_globs=False)
     assert results.attempted > 30
-    assert not results.failed, "".join(told)
+    assert not results.failed, "".join(reported)
     test.globs["client"].flushall()
     test.globs["client"].close()
     assert os.listdir() == ["seen.rollcall"]

@@ -133,7 +133,7 @@ def test_repr_says_what_matters() -> None:
     seen.add("ann")
     assert repr(seen) == f"<rollcall_redis.BloomFilter of 1000 at 0.01: 1 items, {seen.size_bytes} bytes, lines>"
     daily = BloomFilter(1000, window=DAY, manual=True, refresh=True)
-    assert "lines, 86400 seconds by hand in 2 slices with refresh>" in repr(daily)
+    assert "lines, 86400 seconds on a manual clock in 2 slices with refresh>" in repr(daily)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_repr_says_what_matters() -> None:
         ((10,), {"manual": True}, "manual needs window or last"),
     ],
 )
-def test_parameters_are_refused_by_name(arguments: tuple[float, ...], options: dict[str, object], message: str) -> None:
+def test_parameters_are_rejected_by_name(arguments: tuple[float, ...], options: dict[str, object], message: str) -> None:
     with pytest.raises(rollcall.ParameterError, match=message) as raised:
         BloomFilter(*arguments, **options)  # type: ignore[arg-type]
     assert isinstance(raised.value, ValueError) and isinstance(raised.value, rollcall.Error)
@@ -180,7 +180,7 @@ def test_windows_forget_by_the_time_given() -> None:
     assert sent.newest_slice == later // 3600
 
 
-def test_windows_go_by_the_clock_without_one() -> None:
+def test_windows_run_on_the_clock_without_one() -> None:
     sent = BloomFilter(1000, window=DAY)
     sent.add("ann")
     assert "ann" in sent and len(sent) == 1 and sent
@@ -206,7 +206,7 @@ def test_the_last_items_are_found() -> None:
     assert sum(stream.contains_many(items[:5000])) < 500
 
 
-def test_merges_of_windows_go_by_the_clock() -> None:
+def test_merges_of_windows_run_on_the_clock() -> None:
     one, other = BloomFilter(1000, window=DAY, now=NOON), BloomFilter(1000, window=DAY, now=NOON)
     other.add("ben", now=NOON)
     assert one.merge(other, now=NOON) and one.contains("ben", now=NOON)
@@ -221,7 +221,7 @@ def test_admission() -> None:
     contacts = BloomFilter(1000, 0.001)
     contacts.add("ann")
     names = ["ann", "ben", "cem"]
-    assert contacts.admit(names, 2, dry_run=True) == [Admission.KNOWN, Admission.ADMITTED, Admission.REFUSED]
+    assert contacts.admit(names, 2, dry_run=True) == [Admission.KNOWN, Admission.ADMITTED, Admission.REJECTED]
     assert len(contacts) == 1
     assert contacts.admit(names, 2, all=True) == [0, -1, -1]
     assert contacts.admit(iter(names), 2) == [0, 1, -1]

@@ -45,9 +45,9 @@ def test_any_number_of_items_is_answered_in_order(length: int) -> None:
 
 
 @pytest.mark.parametrize("item", [5, 5.0, None, ["ann"], ("ann",), np.int64(5), object()])
-def test_other_items_are_refused(item: Any) -> None:
+def test_other_items_are_rejected(item: Any) -> None:
     seen, visitors = BloomFilter(1000), Counter()
-    for refused in (
+    for rejected in (
         lambda: seen.add(item),
         lambda: item in seen,
         lambda: seen.update([item]),
@@ -57,16 +57,16 @@ def test_other_items_are_refused(item: Any) -> None:
         lambda: visitors.update([item]),
     ):
         with pytest.raises(TypeError, match="an item is str, bytes, bytearray or memoryview, got "):
-            refused()
+            rejected()
     # All of a list are looked at before the first is added.
     assert len(seen) == 0
 
 
 @pytest.mark.parametrize("items", ["ann", b"ann", bytearray(b"ann"), memoryview(b"ann"), 5, None, np.array(b"ann")])
 def test_one_item_is_no_list(items: Any) -> None:
-    for refused in (BloomFilter(10).update, BloomFilter(10).contains_many, Counter().add_many):
+    for rejected in (BloomFilter(10).update, BloomFilter(10).contains_many, Counter().add_many):
         with pytest.raises(TypeError, match="expected"):
-            refused(items)
+            rejected(items)
 
 
 def test_what_an_iterable_raises_is_raised() -> None:
@@ -151,13 +151,13 @@ def test_columns_of_arrow() -> None:
         (np.zeros((4, 4), np.uint8).T, ValueError, "do not lie one after another"),
     ],
 )
-def test_arrays_without_rows_are_refused(items: Any, error: type[Exception], message: str) -> None:
-    for refused in (BloomFilter(10).update, BloomFilter(10).contains_many, Counter().add_many):
+def test_arrays_without_rows_are_rejected(items: Any, error: type[Exception], message: str) -> None:
+    for rejected in (BloomFilter(10).update, BloomFilter(10).contains_many, Counter().add_many):
         with pytest.raises(error, match=message):
-            refused(items)
+            rejected(items)
 
 
-def test_dates_are_refused_by_numpy_itself() -> None:
+def test_dates_are_rejected_by_numpy_itself() -> None:
     with pytest.raises((TypeError, ValueError)):
         BloomFilter(10).update(np.array(["2027-01-01"], "datetime64[s]"))
 
@@ -226,14 +226,14 @@ seen, large = BloomFilter(1000), bytearray(400 << 20)
 row = np.zeros((1, 400 << 20), np.uint8)
 used = next(int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmSize"))
 resource.setrlimit(resource.RLIMIT_AS, (used + (200 << 20),) * 2)
-for refused in (
+for rejected in (
     lambda: seen.add(large),
     lambda: seen.update([large]),
     lambda: seen.update(row),
     lambda: BloomFilter.from_bytes(large),
 ):
     try:
-        refused()
+        rejected()
         print("no error")
     except MemoryError:
         pass

@@ -108,8 +108,8 @@ def test_files_of_the_tool(tmp_path: Path) -> None:
     built = BloomFilter.load(tmp_path / "filter")
     assert all(built.contains_many(items))
     built.save(tmp_path / "saved")
-    told = subprocess.run([tool, "info", str(tmp_path / "saved")], check=True, capture_output=True, text=True).stdout
-    assert "checksums verified" in told
+    reported = subprocess.run([tool, "info", str(tmp_path / "saved")], check=True, capture_output=True, text=True).stdout
+    assert "checksums verified" in reported
 
 
 def test_pickles_load_in_another_process() -> None:
@@ -117,8 +117,8 @@ def test_pickles_load_in_another_process() -> None:
     seen.add("ann")
     program = "import pickle, sys; print('ann' in pickle.load(sys.stdin.buffer))"
     run = [sys.executable, "-P", "-c", program]
-    told = subprocess.run(run, input=pickle.dumps(seen), capture_output=True, check=True)
-    assert told.stdout == b"True\n"
+    reported = subprocess.run(run, input=pickle.dumps(seen), capture_output=True, check=True)
+    assert reported.stdout == b"True\n"
 
 
 def test_files_that_are_written_at_once_are_whole(tmp_path: Path) -> None:

@@ -167,7 +167,7 @@ def test_clusters(way: Way, cluster: int) -> None:
         assert run(with_key(lambda client, key: Counter.download(client, key), key)) == visitors
 
 
-def test_keys_without_a_name_beside_them_are_refused_by_clusters(cluster: int) -> None:
+def test_keys_without_a_name_beside_them_are_rejected_by_clusters(cluster: int) -> None:
     with redis.RedisCluster(host="127.0.0.1", port=cluster) as client:
         client.flushall(target_nodes=client.PRIMARIES)
         with pytest.raises(redis.exceptions.RedisClusterException, match="same key slot"):
@@ -261,7 +261,7 @@ def test_a_key_that_comes_up_meanwhile_is_kept(plain: Any) -> None:
     assert plain.get("key") == b"theirs" and plain.keys("*") == [b"key"]
 
 
-def test_a_download_of_what_changes_meanwhile_is_refused_or_whole(plain: Any) -> None:
+def test_a_download_of_what_changes_meanwhile_is_rejected_or_whole(plain: Any) -> None:
     class Growing(Failing):
         def execute_command(self, *args: Any, **options: Any) -> Any:
             self.calls += 1
@@ -274,7 +274,7 @@ def test_a_download_of_what_changes_meanwhile_is_refused_or_whole(plain: Any) ->
         BloomFilter.download(Growing(plain, 0, False, ConnectionError()), "key")
 
 
-def test_chunks_out_of_place_are_refused() -> None:
+def test_chunks_out_of_place_are_rejected() -> None:
     class Server:
         """What replies as no server does."""
 
@@ -312,16 +312,16 @@ def test_what_is_added_meanwhile_is_not_uploaded(plain: Any) -> None:
     assert len(BloomFilter.download(plain, "key")) == 10
 
 
-def test_a_pipeline_and_a_strange_key_are_refused(server: Any) -> None:
+def test_a_pipeline_and_a_strange_key_are_rejected(server: Any) -> None:
     with redis.Redis(port=server.port) as client:
         seen = BloomFilter(10)
         calls: list[Callable[[], Any]] = [
             lambda: seen.upload(client.pipeline(), "k"),
             lambda: BloomFilter.download(client.pipeline(), "k"),
         ]
-        for refused in calls:
+        for rejected in calls:
             with pytest.raises(TypeError, match="got a pipeline"):
-                refused()
+                rejected()
         with pytest.raises(TypeError, match="a key is str or bytes, got int"):
             seen.upload(client, cast(Any, 5))
         with pytest.raises(rollcall.ParameterError):

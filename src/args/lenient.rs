@@ -1,5 +1,5 @@
 //! The options of `BF.RESERVE` and `BF.INSERT` as RedisBloom 2.8.2 reads them. Only commands that were acknowledged
-//! elsewhere ([`must_obey`](crate::server::facts::must_obey)) are read like this, since refusing them would lose them.
+//! elsewhere ([`must_obey`](crate::server::facts::must_obey)) are read like this, since rejecting them would lose them.
 //! Commands of clients never are.
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |
@@ -7,9 +7,9 @@
 //! | number of words | 4 to 7 with the name of the command | any |
 //! | options | whole words in any case | words in any case that begin with `C` (capacity), `ER` (rate), `E` (expansion), `I` (items); with `N`: `NOCREATE` if the third letter is `C`, else `NONSCALING` |
 //! | where | anywhere after the name of the command, so the key may be one | in a row after the key; the first word of `I` ends it |
-//! | unknown words | ignored | refused |
+//! | unknown words | ignored | rejected |
 //! | repeats | the first `EXPANSION` counts | the last one counts, and only its value has to be in range |
-//! | `NONSCALING` with `EXPANSION` | refused | `NONSCALING` counts |
+//! | `NONSCALING` with `EXPANSION` | rejected | `NONSCALING` counts |
 //!
 //! | | read as |
 //! |---|---|
@@ -20,9 +20,9 @@
 //! If these 32 bits are 0, RedisBloom makes a filter whose second sub-filter has no bits, and which then contains every
 //! item. Here the filter has RedisBloom's default growth, and contains what was added.
 //!
-//! What is refused here was refused by RedisBloom too, or creates a filter of lines on a primary with this module. Such
-//! a command has `SEED` and `LAYOUT`. RedisBloom's `BF.INSERT` knows neither, and for its `BF.RESERVE` they are too
-//! many words.
+//! What is rejected here was rejected by RedisBloom too, or creates a filter of lines on a primary with this module.
+//! Such a command has `SEED` and `LAYOUT`. RedisBloom's `BF.INSERT` knows neither, and for its `BF.RESERVE` they are
+//! too many words.
 
 use std::ffi::CString;
 
@@ -31,7 +31,7 @@ use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 
-/// The options of `BF.RESERVE`; `None` if RedisBloom refuses the command.
+/// The options of `BF.RESERVE`; `None` if RedisBloom rejects the command.
 pub fn reserve(args: Args<'_>) -> Option<Options> {
     if !(4..=7).contains(&args.len()) {
         return None;
@@ -50,7 +50,7 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
         .in_range(Options { non_scaling, ..Options::default() })
 }
 
-/// The options of `BF.INSERT`; `None` if RedisBloom refuses the command.
+/// The options of `BF.INSERT`; `None` if RedisBloom rejects the command.
 pub fn insert(args: Args<'_>) -> Option<Options> {
     let mut given = Given::default();
     let mut options = Options::default();

@@ -1,31 +1,31 @@
 //! Arguments and options of commands. Nothing here opens a key.
 //!
 //! Options are whole words in any case and any order, each at most once. Any other word in the place of an option is
-//! refused, and the error shows it. Numbers are plain: no sign, no spaces, no `inf` and no `nan`.
+//! rejected, and the error shows it. Numbers are plain: no sign, no spaces, no `inf` and no `nan`.
 
 pub mod lenient;
 
+use crate::command_error::{CommandError, Noun, quoted};
 use crate::number::{parse_canonical, parse_number, parse_unsigned};
-use crate::refusal::{Noun, Refusal, quoted};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::Parameter;
 
 /// A whole number without sign, written as the server writes it: without leading zeros.
-fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refusal> {
+fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) {
-        // A negative number is refused for its range, as in RedisBloom, and not as something that is no number.
-        return Err(Refusal::Number { noun, parameter, expected: "a whole number", got: quoted(given) });
+        // A negative number is rejected for its range, as in RedisBloom, and not as something that is no number.
+        return Err(CommandError::Number { noun, parameter, expected: "a whole number", got: quoted(given) });
     }
-    plain(given).ok_or_else(|| Refusal::not_a("whole number", parameter.name(), given))
+    plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
 }
 
 /// A count: an unsigned number that fits the server's signed 64-bit integers too.
-pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Refusal> {
+pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let value = unsigned(noun, parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
-    fits.then_some(value).ok_or_else(|| Refusal::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
+    fits.then_some(value).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
 
 /// How many keys a command has by its first argument, from 1 to the arguments behind that; `None` for anything else.
@@ -36,13 +36,13 @@ pub fn numkeys(args: Args<'_>) -> Option<usize> {
 }
 
 /// The iterator of a dump. RedisBloom takes negative iterators, which are past every end.
-pub fn iterator(arg: Arg<'_>) -> Result<u64, Refusal> {
+pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) && given.len() <= 20 {
         return Ok(u64::MAX);
     }
     let value = plain(given).filter(|&value| i64::try_from(value).is_ok());
-    value.ok_or_else(|| Refusal::BadIterator { got: quoted(given) })
+    value.ok_or_else(|| CommandError::BadIterator { got: quoted(given) })
 }
 
 /// Whether this is a whole number below 0.
@@ -55,14 +55,14 @@ fn plain(given: &[u8]) -> Option<u64> {
     parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]))
 }
 
-/// A finite number. A number so small that an `f64` holds it as 0 is refused.
-pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, Refusal> {
+/// A finite number. A number so small that an `f64` holds it as 0 is rejected.
+pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
     let given = arg.bytes();
     let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
     let vanishes = |value: f64| value == 0.0 && digits.iter().any(|digit| matches!(digit, b'1'..=b'9'));
     parse_number(given)
         .filter(|&value| !vanishes(value))
-        .ok_or_else(|| Refusal::not_a("number", parameter.name(), given))
+        .ok_or_else(|| CommandError::not_a("number", parameter.name(), given))
 }
 
 /// When a key is to expire, in milliseconds.
@@ -117,7 +117,7 @@ pub struct WindowOptions {
 impl Options {
     /// Whether there is no option that a command does not keep on its way to replicas: those of expiry and of windows,
     /// of which the first mean other things to RedisBloom, and the second ask a clock. A seed is unknown to RedisBloom,
-    /// and a layout too, which a server that leaves BF.* to it may refuse.
+    /// and a layout too, which a server that leaves BF.* to it may reject.
     pub fn are_plain(&self) -> bool {
         let has_window = self.window.seconds.is_some() || self.window.last;
         !has_window && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
@@ -198,7 +198,7 @@ impl Opt {
 }
 
 /// Reads options for a value called `noun` from argument `start` on; `allowed` are those that the command takes.
-pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, Refusal> {
+pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, CommandError> {
     let mut options = Options::default();
     // A bit for each.
     let mut seen = 0u32;
@@ -211,13 +211,13 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         };
         let bit = 1 << option as u32;
         if seen & bit != 0 {
-            return Err(Refusal::Argument(format!("option {} is given twice", option.word())));
+            return Err(CommandError::Argument(format!("option {} is given twice", option.word())));
         }
         seen |= bit;
         at += 1;
         if option == Opt::Items {
             if at == args.len() {
-                return Err(Refusal::Arity);
+                return Err(CommandError::Arity);
             }
             options.items = Some(at);
             break;
@@ -227,14 +227,14 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
                 // A command that takes items lacks them too, which makes the error one of arity.
                 let needs_items = allowed.contains(&Opt::Items);
                 return Err(match option {
-                    _ if needs_items => Refusal::Arity,
-                    Opt::Expansion => Refusal::NoExpansion,
-                    _ => Refusal::NoValue { option: option.word() },
+                    _ if needs_items => CommandError::Arity,
+                    Opt::Expansion => CommandError::NoExpansion,
+                    _ => CommandError::NoValue { option: option.word() },
                 });
             }
             match value(noun, &mut options, option, args.get(at)) {
                 // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
-                Err(negative @ Refusal::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
+                Err(negative @ CommandError::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
                 read => read?,
             }
             at += 1;
@@ -252,22 +252,22 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         }
     }
     if allowed.contains(&Opt::Items) && options.items.is_none() {
-        return Err(Refusal::Arity);
+        return Err(CommandError::Arity);
     }
     out_of_range.map_or(Ok(options), Err)
 }
 
-/// The refusal of a word that is no option here. It names the options that the command takes.
-fn unknown_option(given: &[u8], allowed: &[Opt]) -> Refusal {
+/// The error of a word that is no option here. It names the options that the command takes.
+fn unknown_option(given: &[u8], allowed: &[Opt]) -> CommandError {
     let takes_items = allowed.contains(&Opt::Items);
     // RESERVE reads VOLATILE only to say why it is not for it.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
     let words: Vec<_> = allowed.iter().filter(|&&option| is_named(option)).map(|option| option.word()).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };
-    Refusal::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
+    CommandError::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
 
-fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Refusal> {
+fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
     match option {
         Opt::Capacity => options.capacity = Some(count(noun, Parameter::Capacity, given)?),
         Opt::Error => options.error_rate = Some(number(Parameter::ErrorRate, given)?),
@@ -280,7 +280,9 @@ fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
             if options.expiry.is_some() {
-                return Err(Refusal::Argument("options EX, PX, EXAT and PXAT exclude each other: give one".to_owned()));
+                return Err(CommandError::Argument(
+                    "options EX, PX, EXAT and PXAT exclude each other: give one".to_owned(),
+                ));
             }
             options.expiry = Some(expiry(option, given)?);
         }
@@ -295,13 +297,13 @@ fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
 }
 
 /// The limit of an admission: any number of items that a value may hold.
-fn limit(given: Arg<'_>) -> Result<u64, Refusal> {
+fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
     let value = plain(given.bytes()).filter(|&value| i64::try_from(value).is_ok());
-    value.ok_or_else(|| Refusal::not_a("whole number from 0 to 2^63 - 1", "limit", given.bytes()))
+    value.ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given.bytes()))
 }
 
 /// In the ranges of the server's `SET`.
-fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, Refusal> {
+fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, CommandError> {
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),
         _ => ("milliseconds", 1),
@@ -309,15 +311,17 @@ fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, Refusal> {
     let positive = parse_canonical(given.bytes()).filter(|&number| number > 0);
     let Some(ms) = positive.and_then(|number| number.checked_mul(unit_ms)) else {
         let (word, got) = (option.word(), quoted(given.bytes()));
-        return Err(Refusal::ExpireTime(format!("option {word} needs a whole number of {unit} above 0, got {got}")));
+        return Err(CommandError::ExpireTime(format!(
+            "option {word} needs a whole number of {unit} above 0, got {got}"
+        )));
     };
     Ok(if matches!(option, Opt::Ex | Opt::Px) { Expiry::In(ms) } else { Expiry::At(ms) })
 }
 
-fn layout(given: &[u8]) -> Result<BitLayout, Refusal> {
+fn layout(given: &[u8]) -> Result<BitLayout, CommandError> {
     let named = |layout: &BitLayout| given.eq_ignore_ascii_case(layout.name().as_bytes());
     [BitLayout::Lines, BitLayout::Classic]
         .into_iter()
         .find(named)
-        .ok_or_else(|| Refusal::Argument(format!("bad layout: expected lines or classic, got {}", quoted(given))))
+        .ok_or_else(|| CommandError::Argument(format!("bad layout: expected lines or classic, got {}", quoted(given))))
 }

@@ -12,7 +12,7 @@ use super::expiry;
 use super::keyspace::value_mut;
 use super::windows::no_window;
 use crate::args;
-use crate::refusal::{Noun, Refusal, quoted};
+use crate::command_error::{CommandError, Noun, quoted};
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
@@ -26,31 +26,31 @@ enum To {
     Clock,
 }
 
-fn read_target(noun: Noun, args: Args<'_>) -> Result<To, Refusal> {
+fn read_target(noun: Noun, args: Args<'_>) -> Result<To, CommandError> {
     let is = |at: usize, word: &[u8]| args.get(at).bytes().eq_ignore_ascii_case(word);
     match args.len() {
         3 if is(2, b"CLOCK") => Ok(To::Clock),
         3 => Ok(To::Slice(args::count(noun, Parameter::Slice, args.get(2))?)),
         4 if is(3, b"REBASE") => Ok(To::Rebased(args::count(noun, Parameter::Slice, args.get(2))?)),
-        4 => Err(Refusal::Argument(format!("unknown option {}: expected none", quoted(args.get(3).bytes())))),
-        _ => Err(Refusal::Arity),
+        4 => Err(CommandError::Argument(format!("unknown option {}: expected none", quoted(args.get(3).bytes())))),
+        _ => Err(CommandError::Arity),
     }
 }
 
 /// `ADVANCE key slice | CLOCK`, and from a primary `ADVANCE key slice REBASE`.
-pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let to = read_target(T::NOUN, args)?;
     let mut key = ctx.open(args.get(1), Mode::Write);
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
         // It may have been deleted, or not have arrived yet.
-        Ok(None) | Err(Refusal::StillLoading { .. }) if must_obey(ctx) => (false, Move::Stay, None),
+        Ok(None) | Err(CommandError::StillLoading { .. }) if must_obey(ctx) => (false, Move::Stay, None),
         opened => {
-            let value = opened?.ok_or(Refusal::NotFound)?;
+            let value = opened?.ok_or(CommandError::NotFound)?;
             if !must_obey(ctx) {
                 check(ctx, value, &to)?;
             }
             let changed = go_to(value, &to);
-            let made = if let To::Clock = to { go_by_clock(ctx, value) } else { Move::Stay };
+            let made = if let To::Clock = to { use_system_clock(ctx, value) } else { Move::Stay };
             let has_moved = changed || made != Move::Stay;
             (changed, made, if has_moved { expiry::of_volatile(ctx, value) } else { None })
         }
@@ -69,8 +69,8 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refus
     Ok(())
 }
 
-/// Makes the move that is due by the clock, and tells which. What must be obeyed was sent it.
-fn go_by_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
+/// Makes the move that is due on the system clock, and returns which. What must be obeyed was sent it.
+fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;
     }
@@ -79,7 +79,7 @@ fn go_by_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     live.move_on();
     let outcome = live.finish();
     before.changed(value);
-    T::dispose(outcome.forgotten);
+    T::dispose(outcome.expired);
     outcome.before
 }
 
@@ -102,18 +102,18 @@ fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
 }
 
 /// Checks a move that a client asks for.
-fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), Refusal> {
+fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
     let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
     let (window, present) = window.ok_or_else(no_window::<T>)?;
-    let refuse =
-        |expected: String, got: u64| Err(Refusal::Argument(format!("bad slice: expected {expected}, got {got}")));
+    let reject =
+        |expected: String, got: u64| Err(CommandError::Argument(format!("bad slice: expected {expected}, got {got}")));
     match *to {
         To::Clock => Ok(()),
-        To::Rebased(_) => Err(Refusal::Argument("option REBASE is for replicas and the AOF".to_owned())),
+        To::Rebased(_) => Err(CommandError::Argument("option REBASE is for replicas and the AOF".to_owned())),
         To::Slice(slice) => match slice.cmp(&present) {
-            Ordering::Less => refuse(format!("at least {present}, which the window has reached"), slice),
+            Ordering::Less => reject(format!("at least {present}, which the window has reached"), slice),
             Ordering::Greater if window.clock_source() == ClockSource::System => {
-                refuse(format!("at most {present}, that of the clock by which the window goes"), slice)
+                reject(format!("at most {present}, that of the clock by which the window goes"), slice)
             }
             _ => Ok(()),
         },

@@ -1,6 +1,6 @@
 //! BF.* and RF.*: Bloom filters.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Forgotten, Params, Present, SubFilterInfo};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, Present, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -9,12 +9,12 @@ use rollcall_core::window::Time;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::filters::Creation;
-use super::keyspace::{check_copy, refusal_of, value, value_mut};
+use super::keyspace::{check_copy, command_error_of, value, value_mut};
 use super::{info, obeyed, windows};
 use crate::args::{self, Opt, Options};
+use crate::command_error::{CommandError, Noun};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
-use crate::refusal::{Noun, Refusal};
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key, Mode};
@@ -39,18 +39,18 @@ impl Changing for BloomFilter {
         Creation::defaults(ctx, command)
     }
 
-    /// What a primary has acknowledged is added to a filter that is still arriving, too.
-    fn to_add<'k>(ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, Refusal> {
+    /// What a primary has acknowledged is added to a partially loaded filter, too.
+    fn to_add<'k>(ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
         if must_obey(ctx) {
-            obeyed::settle(key)?;
+            obeyed::finalize(key)?;
         }
         value_mut::<Self>(key)
     }
 
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Refusal> {
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError> {
         check_copy(first, limit)?;
-        let mut union = first.try_clone().map_err(refusal_of::<BloomFilter>)?;
-        union.live(Time::Reached).merge(others, limit).map_err(refusal_of::<BloomFilter>)?;
+        let mut union = first.try_clone().map_err(command_error_of::<BloomFilter>)?;
+        union.live(Time::Reached).merge(others, limit).map_err(command_error_of::<BloomFilter>)?;
         Ok(union)
     }
 
@@ -58,14 +58,14 @@ impl Changing for BloomFilter {
         self.is_empty()
     }
 
-    fn empty_twin(&self) -> Result<Self, Error> {
-        self.empty_twin(&Unlimited)
+    fn new_like(&self) -> Result<Self, Error> {
+        self.new_like(&Unlimited)
     }
 
-    fn dispose(forgotten: Forgotten) {
-        match forgotten.num_bytes() {
+    fn dispose(expired: Expired) {
+        match expired.num_bytes() {
             0 => {}
-            bytes => reclaim::dispose(Box::new(forgotten), bytes as usize),
+            bytes => reclaim::dispose(Box::new(expired), bytes as usize),
         }
     }
 }
@@ -77,7 +77,7 @@ fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
 
 /// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic] [WINDOW seconds
 /// [MANUAL] [SLICES g] [REFRESH] | LAST [SLICES g | REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
-pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)
     } else {
@@ -87,69 +87,69 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// `BF.ADD key item`
-pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let create_with = Some(|| Creation::defaults(ctx, args));
     let addition = Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true };
     let limit = ServerLimit::new(ctx);
     changes::insert::<BloomFilter>(ctx, addition, &limit, |live, _| {
-        let (items, new, refused) = match live.add(args.get(2).bytes(), &limit) {
+        let (items, new, rejected) = match live.add(args.get(2).bytes(), &limit) {
             Ok(is_new) => (1, is_new, None),
-            Err(error) => (0, false, obeyed::told(ctx, error)),
+            Err(error) => (0, false, obeyed::reported(ctx, error)),
         };
-        if refused.is_none() {
+        if rejected.is_none() {
             ctx.reply_bool(new);
         }
-        Handled { items, new: new.into(), refused }
+        Handled { items, new: new.into(), rejected }
     })
 }
 
 /// `BF.MADD key item [item ...]`
-pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let create_with = Some(|| Creation::defaults(ctx, args));
     insert(ctx, Addition { verb: Verb::AddAll, command: args, items: args.from(2), create_with, is_plain: true })
 }
 
 /// `BF.INSERT key [CAPACITY n] [ERROR rate] [NOCREATE] [options of BF.RESERVE] ITEMS item [item ...]`
-pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let (creation, options) = match of_insert(ctx, args, allowed) {
         // RedisBloom's options are read only where ours do not fit: an option that both have means the same in both.
         Err(_) if must_obey(ctx) => obeyed::insertion(ctx, args, allowed)?,
         read => read?,
     };
-    let items = args.from(options.items.ok_or(Refusal::Arity)?);
+    let items = args.from(options.items.ok_or(CommandError::Arity)?);
     let create_with = (!options.no_create).then_some(|| creation);
     insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
 }
 
 /// The creation and the options of a command that has those of `BF.INSERT`.
-fn of_insert(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), Refusal> {
+fn of_insert(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
     args::options(Noun::Filter, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
-        .map_err(Refusal::of_insert)
+        .map_err(CommandError::of_insert)
 }
 
-/// Adds items. The reply has a boolean for each item handled, then the error of the first item refused, if any.
-fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), Refusal> {
+/// Adds items. The reply has a boolean for each item handled, then the error of the first item rejected, if any.
+fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), CommandError> {
     let (items, limit) = (addition.items, ServerLimit::new(ctx));
     changes::insert::<BloomFilter>(ctx, addition, &limit, |live, is_new_key| {
         let (mut handled, mut new) = (0, 0);
         if live.room() >= items.len() as u64 {
-            // No item can be refused, so the length of the reply is known, and each answer is written at once.
+            // No item can be rejected, so the length of the reply is known, and each answer is written at once.
             ctx.reply_array(items.len());
             let outcome = live.add_all(items.bytes(), &limit, |is_new| {
                 (handled, new) = (handled + 1, new + usize::from(is_new));
                 ctx.reply_bool(is_new);
             });
-            // If an item is refused all the same, errors fill the array to its length: otherwise the client would wait
+            // If an item is rejected all the same, errors fill the array to its length: otherwise the client would wait
             // for more.
             if let Err(error) = outcome {
-                let refusal = refusal_of::<BloomFilter>(error);
-                reply::count(&refusal);
-                let text = refusal.text();
+                let error = command_error_of::<BloomFilter>(error);
+                reply::count(&error);
+                let text = error.text();
                 (handled..items.len()).for_each(|_| ctx.reply_error(&text));
             }
-            return Handled { items: handled, new, refused: None };
+            return Handled { items: handled, new, rejected: None };
         }
         let mut results: Vec<bool> = Vec::new();
         let no_memory = |_| Error::OutOfMemory { needed_bytes: items.len() as u64 };
@@ -157,25 +157,25 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
             .try_reserve_exact(items.len())
             .map_err(no_memory)
             .and_then(|()| live.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
-        let refused = outcome.err().and_then(|error| obeyed::told(ctx, error));
+        let rejected = outcome.err().and_then(|error| obeyed::reported(ctx, error));
         let new = results.iter().filter(|&&is_new| is_new).count();
         // Without memory for an item no key is made.
-        if is_new_key && results.is_empty() && refused.is_some() {
-            return Handled { refused, ..Handled::default() };
+        if is_new_key && results.is_empty() && rejected.is_some() {
+            return Handled { rejected, ..Handled::default() };
         }
-        reply::bools(ctx, &results, refused);
-        Handled { items: results.len(), new, refused: None }
+        reply::bools(ctx, &results, rejected);
+        Handled { items: results.len(), new, rejected: None }
     })
 }
 
 /// `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of BF.INSERT] ITEMS item [item ...]`
-pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = of_insert(ctx, args, &ADMIT_OPTIONS)?;
     changes::admit::<BloomFilter>(ctx, args, &options, creation)
 }
 
 /// `BF.EXISTS key item`
-pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = value::<BloomFilter>(&key)?.is_some_and(|filter| present(ctx, filter).may_contain(args.get(2).bytes()));
     ctx.reply_bool(found);
@@ -183,7 +183,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// `BF.MEXISTS key item [item ...]`
-pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let items = args.from(2);
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?;
@@ -196,7 +196,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// `BF.CARD key`
-pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let items = value::<BloomFilter>(&key)?.map_or(0, |filter| present(ctx, filter).num_items());
     ctx.reply_integer(i64::try_from(items).unwrap_or(i64::MAX));
@@ -204,20 +204,20 @@ pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// `BF.INFO key [field]`
-pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() > 3 {
-        return Err(Refusal::Arity);
+        return Err(CommandError::Arity);
     }
     let key = ctx.open(args.get(1), Mode::Read);
-    let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
+    let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
     let at = FilterAt::new(filter, time_of(ctx, [filter]));
     info::info(ctx, args, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
 }
 
 /// `BF.DEBUG key`
-pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
-    let filter = value::<BloomFilter>(&key)?.ok_or(Refusal::NotFound)?;
+    let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
     ctx.reply_array(filter.sub_filters().len() + 1);
     ctx.reply_bulk(debug_totals(filter).as_bytes());
     filter.sub_filters().for_each(|sub_filter| ctx.reply_bulk(debug_sub_filter(&sub_filter).as_bytes()));
@@ -231,8 +231,8 @@ fn debug_totals(filter: &BloomFilter) -> String {
         return format!("size:{size}");
     }
     let Params { error_rate, expansion, seed, .. } = filter.params();
-    let window = match (filter.sliding(), filter.newest_slice()) {
-        (Some(sliding), Some(slice)) => format!(" window:{} slice:{slice}", sliding.to_string().replace(' ', "_")),
+    let window = match (filter.windowing(), filter.newest_slice()) {
+        (Some(windowing), Some(slice)) => format!(" window:{} slice:{slice}", windowing.to_string().replace(' ', "_")),
         _ => String::new(),
     };
     format!(

@@ -11,10 +11,10 @@ use rollcall_core::window::{ClockSource, Merging, Move, Time};
 
 use super::effects::{Added, Creating, announce_added, announce_expiry, announce_move};
 use super::expiry;
-use super::keyspace::{create, create_expiring, open, open_merge, refusal_of, replace, value_mut, values};
+use super::keyspace::{command_error_of, create, create_expiring, open, open_merge, replace, value_mut, values};
 use crate::args::Options;
+use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
-use crate::refusal::Refusal;
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Closed, Ctx, Key, Mode};
@@ -35,17 +35,17 @@ pub(super) trait Changing: Family + Windowed {
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self::Creation;
 
     /// The value of an open key to add to; `None` if the key is missing.
-    fn to_add<'k>(_ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, Refusal> {
+    fn to_add<'k>(_ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
         value_mut::<Self>(key)
     }
 
     /// The union of these values, of which the first gives the parameters.
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Refusal>;
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError>;
 
     fn is_empty(&self) -> bool;
-    fn empty_twin(&self) -> Result<Self, Error>;
+    fn new_like(&self) -> Result<Self, Error>;
     /// Frees what a move dropped.
-    fn dispose(forgotten: Self::Forgotten);
+    fn dispose(expired: Self::Expired);
 }
 
 /// The time by which a value is read. What goes by no clock is read at any.
@@ -94,10 +94,10 @@ pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move)
 }
 
 /// `RESERVE` with these parameters.
-pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creation) -> Result<(), Refusal> {
+pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creation) -> Result<(), CommandError> {
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
-        return Err(Refusal::Exists);
+        return Err(CommandError::Exists);
     }
     create_expiring(&mut key, creation.build(&ServerLimit::new(ctx))?, creation.expiry());
     creation.announce_reserved(ctx, key.close());
@@ -108,12 +108,12 @@ pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creat
 /// What became of items that were added.
 #[derive(Default)]
 pub(super) struct Handled {
-    /// How many were; fewer than all when one was refused.
+    /// How many were; fewer than all when one was rejected.
     pub(super) items: usize,
     /// How many of them were new.
     pub(super) new: usize,
-    /// The refusal of an item, if it is the reply.
-    pub(super) refused: Option<Refusal>,
+    /// The error of an item, if it is the reply.
+    pub(super) rejected: Option<CommandError>,
 }
 
 /// Items to add, and how.
@@ -128,15 +128,15 @@ pub(super) struct Addition<'a, C> {
     pub(super) is_plain: bool,
 }
 
-/// Adds items to a key, by `add`, which replies too unless an item was refused. `add` is told whether the key is new: a
-/// key whose first item is refused stays missing.
+/// Adds items to a key, by `add`, which replies too unless an item was rejected. `add` gets whether the key is new: a
+/// key whose first item is rejected stays missing.
 #[inline]
 pub(super) fn insert<T: Changing>(
     ctx: Ctx,
     addition: Addition<'_, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandError> {
     let Addition { verb, command, items, create_with, is_plain } = addition;
     let mut key = ctx.open(command.get(1), Mode::Write);
     let mut created = None;
@@ -151,7 +151,7 @@ pub(super) fn insert<T: Changing>(
             (value.prefix(), handled, outcome, expiry)
         }
         None => {
-            let creation = create_with.ok_or(Refusal::NotFound)?();
+            let creation = create_with.ok_or(CommandError::NotFound)?();
             let mut value = creation.build(limit)?;
             let before = Before::creating(&value);
             // It has the slice of the time at which it was created.
@@ -159,8 +159,8 @@ pub(super) fn insert<T: Changing>(
             let handled = add(&mut live, true);
             let outcome = live.finish();
             before.changed(&value);
-            if let Handled { items: 0, refused: Some(refusal), .. } = handled {
-                return Err(refusal);
+            if let Handled { items: 0, rejected: Some(error), .. } = handled {
+                return Err(error);
             }
             let prefix = value.prefix();
             create_expiring(&mut key, value, creation.expiry());
@@ -170,7 +170,7 @@ pub(super) fn insert<T: Changing>(
     };
     key.set_expiry(expiry);
     let key = key.close();
-    T::dispose(outcome.forgotten);
+    T::dispose(outcome.expired);
     announce_moved::<T>(ctx, key, outcome.before);
     if outcome.changed {
         let whole = (created.is_none() && is_plain && handled.items == items.len()).then_some((verb, command));
@@ -180,7 +180,7 @@ pub(super) fn insert<T: Changing>(
         creation.announce_reserved(ctx, key);
     }
     announce_expiry(ctx, key, expiry);
-    handled.refused.map_or(Ok(()), Err)
+    handled.rejected.map_or(Ok(()), Err)
 }
 
 /// `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`
@@ -189,29 +189,29 @@ pub(super) fn admit<T: Changing>(
     args: Args<'_>,
     options: &Options,
     creation: T::Creation,
-) -> Result<(), Refusal> {
-    let Some(most) = options.limit else { return Err(Refusal::Argument("option LIMIT is missing".to_owned())) };
+) -> Result<(), CommandError> {
+    let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
     let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
-    let items = args.from(options.items.ok_or(Refusal::Arity)?);
+    let items = args.from(options.items.ok_or(CommandError::Arity)?);
     let limit = ServerLimit::new(ctx);
     let mut key = ctx.open(args.get(1), Mode::Write);
     let mut created = None;
-    let (prefix, renews, told, expiry, outcome) = match value_mut::<T>(&mut key)? {
+    let (prefix, renews, reported, expiry, outcome) = match value_mut::<T>(&mut key)? {
         Some(value) => {
             let before = Before::any(value);
             let mut live = live(ctx, value);
-            let told = live.admit(items.bytes(), terms, &limit);
+            let reported = live.admit(items.bytes(), terms, &limit);
             let outcome = live.finish();
             before.changed(value);
-            let told = told.map_err(refusal_of::<T>)?;
-            (value.prefix(), value.renews(), told, expiry_after(ctx, value, outcome.before), outcome)
+            let reported = reported.map_err(command_error_of::<T>)?;
+            (value.prefix(), value.renews(), reported, expiry_after(ctx, value, outcome.before), outcome)
         }
-        None if options.no_create => return Err(Refusal::NotFound),
+        None if options.no_create => return Err(CommandError::NotFound),
         None => {
             let mut value = creation.build(&limit)?;
             let before = Before::creating(&value);
             let mut live = Live::new(&mut value, Time::Reached);
-            let told = live.admit(items.bytes(), terms, &limit).map_err(refusal_of::<T>)?;
+            let reported = live.admit(items.bytes(), terms, &limit).map_err(command_error_of::<T>)?;
             let outcome = live.finish();
             before.changed(&value);
             let prefix = value.prefix();
@@ -219,31 +219,32 @@ pub(super) fn admit<T: Changing>(
                 create_expiring(&mut key, value, creation.expiry());
                 created = Some(creation);
             }
-            (prefix, false, told, None, outcome)
+            (prefix, false, reported, None, outcome)
         }
     };
     key.set_expiry(expiry);
     let key = key.close();
-    T::dispose(outcome.forgotten);
+    T::dispose(outcome.expired);
     announce_moved::<T>(ctx, key, outcome.before);
     if outcome.changed {
         // The items that came in or were renewed, as if these alone had been added.
-        let changed = |told: &Admission| *told == Admission::Admitted || renews && *told == Admission::Known;
-        let some = items.iter().zip(&told).filter(|(_, told)| changed(told));
+        let changed =
+            |reported: &Admission| *reported == Admission::Admitted || renews && *reported == Admission::Known;
+        let some = items.iter().zip(&reported).filter(|(_, reported)| changed(reported));
         let some = some.map(|(item, _)| item).collect();
         announce_added::<T, _>(ctx, Added { prefix, key, created, whole: None, some, items: Args::none() });
     }
     announce_expiry(ctx, key, expiry);
-    reply::admissions(ctx, &told);
+    reply::admissions(ctx, &reported);
     Ok(())
 }
 
 /// `MERGE destination source [source ...]`
-pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
     let sources = values::<T>(&source_keys)?;
-    let (mut reserved, mut outcome) = (None, Outcome::<T::Forgotten>::default());
+    let (mut reserved, mut outcome) = (None, Outcome::<T::Expired>::default());
     let (prefix, expiry) = match (value_mut::<T>(&mut destination)?, sources.split_first()) {
         (Some(value), _) => {
             let (before, newest) = (Before::any(value), value.newest_slice());
@@ -251,13 +252,14 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal
             let merged = live.merge(&sources, &limit);
             outcome = live.finish();
             before.changed(value);
-            merged.map_err(refusal_of::<T>)?;
+            merged.map_err(command_error_of::<T>)?;
             // It goes as far as the sources, too.
             let has_moved = newest != value.newest_slice();
             (value.prefix(), if has_moved { expiry::of_volatile(ctx, value) } else { None })
         }
         (None, Some((&first, others))) => {
-            let Merging { after, .. } = first.merging(&sources, time_of_change(ctx, first)).map_err(refusal_of::<T>)?;
+            let Merging { after, .. } =
+                first.merging(&sources, time_of_change(ctx, first)).map_err(command_error_of::<T>)?;
             let mut union = T::union(first, others, &limit)?;
             if let Move::Rebase(slice) = after {
                 union.rebase(slice);
@@ -277,7 +279,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal
     };
     destination.set_expiry(expiry);
     let key = destination.close_with(source_keys);
-    T::dispose(outcome.forgotten);
+    T::dispose(outcome.expired);
     if let Some(creation) = reserved {
         creation.announce_reserved(ctx, key);
     }
@@ -297,12 +299,12 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal
 }
 
 /// `CLEAR key`
-pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write);
-    let value = value_mut::<T>(&mut key)?.ok_or(Refusal::NotFound)?;
+    let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
     if !value.is_empty() {
         // A new value costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
-        let empty = value.empty_twin().map_err(refusal_of::<T>)?;
+        let empty = value.new_like().map_err(command_error_of::<T>)?;
         replace(value, empty);
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);
         ctx.changed(key.close(), T::prefix_of_events().event(Verb::Clear));

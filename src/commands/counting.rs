@@ -6,11 +6,11 @@ use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::counters::Creation;
-use super::keyspace::{list, open_all, refusal_of, value, values};
+use super::keyspace::{command_error_of, list, open_all, value, values};
 use super::{info, sets, windows};
 use crate::args::{self, Opt, Options};
+use crate::command_error::{CommandError, Noun, quoted};
 use crate::limits::ServerLimit;
-use crate::refusal::{Noun, Refusal, quoted};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
@@ -33,16 +33,16 @@ impl Changing for Counter {
         Creation::defaults()
     }
 
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Refusal> {
-        Counter::union(first, others, limit).map_err(refusal_of::<Counter>)
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError> {
+        Counter::union(first, others, limit).map_err(command_error_of::<Counter>)
     }
 
     fn is_empty(&self) -> bool {
         self.is_empty()
     }
 
-    fn empty_twin(&self) -> Result<Self, Error> {
-        self.empty_twin()
+    fn new_like(&self) -> Result<Self, Error> {
+        self.new_like()
     }
 
     fn dispose((): ()) {}
@@ -50,7 +50,7 @@ impl Changing for Counter {
 
 /// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n] [WINDOW seconds
 /// [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
-pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
@@ -60,24 +60,24 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// `LC.ADD key item [item ...]`
-pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let create_with = Some(Creation::defaults);
     insert(ctx, Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true })
 }
 
 /// `LC.INSERT key [CAPACITY n] [NOCREATE] [options of LC.RESERVE] ITEMS item [item ...]`
-pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let options = args::options(Noun::Counter, args, 2, allowed)?;
-    let items = args.from(options.items.ok_or(Refusal::Arity)?);
+    let items = args.from(options.items.ok_or(CommandError::Arity)?);
     let creation = Creation::of(ctx, &options)?;
     let create_with = (!options.no_create).then_some(|| creation);
     insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
 }
 
-/// Adds items and replies with how many were new. If an item is refused for its size, the items before it stay added,
+/// Adds items and replies with how many were new. If an item is rejected for its size, the items before it stay added,
 /// and the reply is the error.
-fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), Refusal> {
+fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), CommandError> {
     let (items, limit) = (addition.items, ServerLimit::new(ctx));
     changes::insert::<Counter>(ctx, addition, &limit, |live, _| {
         let (mut handled, mut new) = (0, 0);
@@ -89,19 +89,19 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
         if added.is_ok() {
             ctx.reply_integer(new as i64);
         }
-        Handled { items: handled, new, refused: added.err().map(refusal_of::<Counter>) }
+        Handled { items: handled, new, rejected: added.err().map(command_error_of::<Counter>) }
     })
 }
 
 /// `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of LC.INSERT] ITEMS item [item ...]`
-pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let options = args::options(Noun::Counter, args, 2, &ADMIT_OPTIONS)?;
     let creation = Creation::of(ctx, &options)?;
     changes::admit::<Counter>(ctx, args, &options, creation)
 }
 
 /// `LC.COUNT key [key ...]`
-pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() == 2 {
         let key = ctx.open(args.get(1), Mode::Read);
         let count = match value::<Counter>(&key)? {
@@ -117,15 +117,15 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let now = time_of(ctx, counters.iter().copied());
     let mut views = list::<Counter, _>(counters.len())?;
     views.extend(counters.iter().map(|counter| counter.at(now)));
-    ctx.reply_integer(counting::union_card(&views).map_err(refusal_of::<Counter>)?.count() as i64);
+    ctx.reply_integer(counting::union_card(&views).map_err(command_error_of::<Counter>)?.count() as i64);
     Ok(())
 }
 
 /// `LC.EXISTS key item`
-pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = match value::<Counter>(&key)? {
-        Some(counter) => now(ctx, counter).contains(args.get(2).bytes()).map_err(refusal_of::<Counter>)?,
+        Some(counter) => now(ctx, counter).contains(args.get(2).bytes()).map_err(command_error_of::<Counter>)?,
         None => false,
     };
     ctx.reply_bool(found);
@@ -138,13 +138,13 @@ fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
 }
 
 /// `LC.MEXISTS key item [item ...]`
-pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let items = args.from(2);
     let key = ctx.open(args.get(1), Mode::Read);
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
     if let Some(view) = view {
         // An estimate answers for no item, so the error comes instead of the array.
-        view.contains(items.get(0).bytes()).map_err(refusal_of::<Counter>)?;
+        view.contains(items.get(0).bytes()).map_err(command_error_of::<Counter>)?;
     }
     // An estimate that answers all the same has nobody in view.
     let view = view.filter(|view| view.is_exact());
@@ -156,15 +156,15 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// `LC.MEMBERS key [SINCE seconds]`
-pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let back = match args.len() {
         2 => None,
         4 if args.get(2).bytes().eq_ignore_ascii_case(b"SINCE") => Some(args.get(3)),
         4 => {
             let got = quoted(args.get(2).bytes());
-            return Err(Refusal::Argument(format!("unknown option {got}: expected SINCE and seconds")));
+            return Err(CommandError::Argument(format!("unknown option {got}: expected SINCE and seconds")));
         }
-        _ => return Err(Refusal::Arity),
+        _ => return Err(CommandError::Arity),
     };
     let key = ctx.open(args.get(1), Mode::Read);
     let Some(counter) = value::<Counter>(&key)? else {
@@ -172,7 +172,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
         return Ok(());
     };
     if counter.window().is_none() && back.is_none() {
-        let members = counter.members().map_err(refusal_of::<Counter>)?;
+        let members = counter.members().map_err(command_error_of::<Counter>)?;
         ctx.reply_array(counter.count() as usize);
         members.for_each(|member| ctx.reply_bulk(member));
         return Ok(());
@@ -180,18 +180,18 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
     let seconds = back.map(|seconds| args::count(Noun::Counter, Parameter::Seconds, seconds)).transpose()?;
     let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]))?;
     let mut members = list::<Counter, _>(counter.count() as usize)?;
-    members.extend(view.members().map_err(refusal_of::<Counter>)?);
+    members.extend(view.members().map_err(command_error_of::<Counter>)?);
     sets::reply_members(ctx, &members);
     Ok(())
 }
 
 /// `LC.INFO key [field]`
-pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() > 3 {
-        return Err(Refusal::Arity);
+        return Err(CommandError::Arity);
     }
     let key = ctx.open(args.get(1), Mode::Read);
-    let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
-    let at = CounterAt::new(counter, time_of(ctx, [counter])).map_err(refusal_of::<Counter>)?;
+    let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
+    let at = CounterAt::new(counter, time_of(ctx, [counter])).map_err(command_error_of::<Counter>)?;
     info::info(ctx, args, &OF_COUNTERS, OF_COUNTERS.len(), |of| of(&at))
 }

@@ -6,29 +6,29 @@ use rollcall_core::unstable::persist::{self, Loading};
 
 use super::effects::announce_expiry;
 use super::expiry;
-use super::keyspace::{open, refusal_of, value};
+use super::keyspace::{command_error_of, open, value};
 use crate::args;
+use crate::command_error::{CommandError, quoted};
 use crate::limits::ServerLimit;
-use crate::refusal::{Refusal, quoted};
 use crate::reply;
 use crate::server::alloc;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, LogLevel, Mode};
-use crate::server::metrics::CORRUPT_REFUSED;
+use crate::server::metrics::CORRUPT_REJECTED;
 use crate::types::before::Before;
-use crate::types::entry::{KeyEntry, check_kind, entry_of, is_complete, peek_entry, set_entry, settle};
+use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, is_complete, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 use crate::types::names::Verb;
 
 /// `SCANDUMP key iterator` replies with the next iterator and a chunk. Iterator 0 gives the header; the end is [0, ""].
-pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
-    let value = value::<T>(&key)?.ok_or(Refusal::NotFound)?;
+    let value = value::<T>(&key)?.ok_or(CommandError::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
-    let (next, chunk) = persist::scandump(value, iterator).map_err(refusal_of::<T>)?;
+    let (next, chunk) = persist::scandump(value, iterator).map_err(command_error_of::<T>)?;
     // The server copies the reply into the client's buffer, and ends the process if there is no memory for that.
     if !alloc::can_allocate(chunk.len()) {
-        return Err(refusal_of::<T>(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }));
+        return Err(command_error_of::<T>(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }));
     }
     ctx.reply_array(2);
     ctx.reply_integer(i64::try_from(next).unwrap_or(0));
@@ -36,22 +36,22 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusa
     Ok(())
 }
 
-/// The refusal of a chunk. If the chunk is damaged, the log names the field, and the client is told only that the chunk
-/// was refused.
-fn refused<T: Family>(ctx: Ctx, error: Error) -> Refusal {
+/// The error of a chunk. If the chunk is damaged, the log names the field, and the client learns only that the chunk
+/// was rejected.
+fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
     if let Error::Corrupt { .. } = error {
-        CORRUPT_REFUSED.count();
-        ctx.log(LogLevel::Warning, &format!("refused a chunk of a {}: {error}", T::NOUN.word()));
-        return Refusal::BadData;
+        CORRUPT_REJECTED.count();
+        ctx.log(LogLevel::Warning, &format!("rejected a chunk of a {}: {error}", T::NOUN.word()));
+        return CommandError::BadData;
     }
-    refusal_of::<T>(error)
+    command_error_of::<T>(error)
 }
 
-/// Replaces a value that is still arriving by the finished one, if all bytes have arrived.
-fn settle_complete<T: Family>(key: &mut Key<'_>) -> Result<(), Refusal> {
+/// Replaces a partially loaded value by the finished one, if all bytes have arrived.
+fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     match peek_entry::<T>(key)? {
         Some(KeyEntry { state: State::Loading(loading) }) if is_complete(&**loading) => {
-            settle::<T>(key, |loading| loading.finish().map(Some))
+            finalize::<T>(key, |loading| loading.finish().map(Some))
         }
         _ => Ok(()),
     }
@@ -59,41 +59,41 @@ fn settle_complete<T: Family>(key: &mut Key<'_>) -> Result<(), Refusal> {
 
 /// Gives a chunk to a value that exists. A client's chunk must be the next one. An obeyed chunk may be any: RedisBloom
 /// writes each to its place, whatever came before. Our own primaries send them in order.
-fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), Refusal> {
-    let Some(entry) = entry_of::<T>(key)? else { return Err(Refusal::NotFound) };
+fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
+    let Some(entry) = entry_of::<T>(key)? else { return Err(CommandError::NotFound) };
     let failed = match &mut entry.state {
-        State::Ready(_) if !is_obeyed => return Err(Refusal::BadData),
+        State::Ready(_) if !is_obeyed => return Err(CommandError::BadData),
         _ if is_obeyed && data.is_empty() => return Ok(()),
         State::Ready(value) => return overwrite(value, iterator, data),
         State::Loading(loading) if !is_obeyed => {
             check_kind::<T>(loading)?;
-            entry.push_chunk(iterator, data).map_err(refusal_of::<T>)?;
-            return settle_complete::<T>(key);
+            entry.push_chunk(iterator, data).map_err(command_error_of::<T>)?;
+            return finalize_complete::<T>(key);
         }
         State::Loading(_) => match entry.push_chunk(iterator, data) {
-            Ok(()) => return settle_complete::<T>(key),
+            Ok(()) => return finalize_complete::<T>(key),
             Err(error) => error,
         },
     };
     if is_obeyed {
-        settle::<T>(key, |loading| Ok(loading.finish_with_zeros()))?;
+        finalize::<T>(key, |loading| Ok(loading.finish_with_zeros()))?;
         if let Some(KeyEntry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
             return overwrite(value, iterator, data);
         }
     }
-    Err(refusal_of::<T>(failed))
+    Err(command_error_of::<T>(failed))
 }
 
 /// Writes a chunk over a part of a complete value.
-fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(), Refusal> {
+fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(), CommandError> {
     let before = Before::any(value);
-    let written = value.overwrite(iterator, data).map_err(refusal_of::<T>);
+    let written = value.overwrite(iterator, data).map_err(command_error_of::<T>);
     before.changed(value);
     written
 }
 
 /// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
-pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
@@ -102,8 +102,8 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     } else {
         take_chunk::<T>(&mut key, iterator, data, must_obey(ctx))
     };
-    taken.map_err(|refusal| match refusal {
-        Refusal::Core { error, .. } => refused::<T>(ctx, error),
+    taken.map_err(|error| match error {
+        CommandError::Core { error, .. } => rejected::<T>(ctx, error),
         other => {
             log_if_obeyed(ctx, args.get(1), &other);
             other
@@ -125,27 +125,27 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 }
 
 /// Logs that a chunk was lost which a primary or the AOF has sent.
-fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, refusal: &Refusal) {
-    if let Refusal::NoClassic { .. } = refusal
+fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
+    if let CommandError::NoClassic { .. } = error
         && must_obey(ctx)
     {
-        let text = refusal.text();
+        let text = error.text();
         let why = text.trim_start_matches("ERR ");
-        ctx.log(LogLevel::Warning, &format!("refused a chunk for {}: {why}", quoted(key.bytes())));
+        ctx.log(LogLevel::Warning, &format!("rejected a chunk for {}: {why}", quoted(key.bytes())));
     }
 }
 
 /// Creates a value from its header.
 ///
 /// Where BF.* are not ours, a classic filter is only taken from our own AOF, which has the part of it that had arrived.
-fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Refusal> {
-    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx)).map_err(refusal_of::<T>)?;
+fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
+    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx)).map_err(command_error_of::<T>)?;
     if is_complete(&loading) || !must_obey(ctx) {
         check_kind::<T>(&loading)?;
     }
     // An empty counter is complete from its header on.
     let state = if is_complete(&loading) {
-        State::Ready(loading.finish().map_err(refusal_of::<T>)?)
+        State::Ready(loading.finish().map_err(command_error_of::<T>)?)
     } else {
         State::Loading(Box::new(loading))
     };

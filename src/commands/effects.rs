@@ -7,8 +7,8 @@ use std::thread::LocalKey;
 
 use rollcall_core::window::Move;
 
+use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
-use crate::refusal::Refusal;
 use crate::server::ffi::{Arg, Args, Closed, Ctx, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
@@ -39,7 +39,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     ///
     /// # Errors
     /// Those of the core.
-    fn build(&self, limit: &ServerLimit) -> Result<T, Refusal>;
+    fn build(&self, limit: &ServerLimit) -> Result<T, CommandError>;
 
     /// Whose commands replicas are sent.
     fn prefix(&self) -> Prefix;

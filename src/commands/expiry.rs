@@ -4,22 +4,22 @@ use rollcall_core::live::Windowed;
 use rollcall_core::window::Window;
 
 use crate::args::Expiry;
-use crate::refusal::Refusal;
+use crate::command_error::CommandError;
 use crate::server::facts::must_obey;
 use crate::server::ffi::Ctx;
 
-/// When the key expires, in milliseconds since 1970. A time that has passed is refused: every call would make the key
+/// When the key expires, in milliseconds since 1970. A time that has passed is rejected: every call would make the key
 /// anew.
-pub(super) fn resolve(ctx: Ctx, given: Option<Expiry>) -> Result<Option<i64>, Refusal> {
+pub(super) fn resolve(ctx: Ctx, given: Option<Expiry>) -> Result<Option<i64>, CommandError> {
     let Some(given) = given else { return Ok(None) };
     let now = ctx.now_ms();
     match given {
         Expiry::In(ms) => match now.checked_add(ms) {
-            None => Err(Refusal::ExpireTime(format!("{ms} milliseconds from now are beyond the largest time"))),
+            None => Err(CommandError::ExpireTime(format!("{ms} milliseconds from now are beyond the largest time"))),
             at => Ok(at),
         },
         Expiry::At(ms) if ms <= now && !must_obey(ctx) => {
-            Err(Refusal::ExpireTime(format!("{ms} milliseconds since 1970 have passed")))
+            Err(CommandError::ExpireTime(format!("{ms} milliseconds since 1970 have passed")))
         }
         Expiry::At(ms) => Ok(Some(ms)),
     }

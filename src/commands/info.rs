@@ -3,7 +3,7 @@
 use rollcall_core::unstable::info::{Field, InfoField};
 
 use super::table::argument::{Argument, choice};
-use crate::refusal::{Refusal, quoted};
+use crate::command_error::{CommandError, quoted};
 use crate::reply;
 use crate::server::ffi::{Args, Ctx};
 
@@ -26,7 +26,7 @@ pub fn info<F: Copy>(
     fields: &[InfoField<F>],
     shown: usize,
     value_of: impl Fn(F) -> Field,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandError> {
     if args.len() == 2 {
         reply::info_all(ctx, fields[..shown].iter().map(|field| (field.label, value_of(field.of))));
         return Ok(());
@@ -36,7 +36,7 @@ pub fn info<F: Copy>(
     let found = fields.iter().find(|field| is_asked(field.word.to_bytes()) || is_asked(field.label.as_bytes()));
     let Some(field) = found else {
         let words: Vec<_> = fields.iter().map(|field| field.word.to_str().unwrap_or_default()).collect();
-        return Err(Refusal::NoSuchField { expected: words.join(", "), got: quoted(asked) });
+        return Err(CommandError::NoSuchField { expected: words.join(", "), got: quoted(asked) });
     };
     reply::info_field(ctx, field.label, &value_of(field.of));
     Ok(())

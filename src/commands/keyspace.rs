@@ -6,8 +6,8 @@ use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::{Loading, Stored};
 use rollcall_core::unstable::wire::StillLoading;
 
+use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
-use crate::refusal::Refusal;
 use crate::server::alloc;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
@@ -16,24 +16,24 @@ use crate::types::entry::{KeyEntry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 
 /// Opens a key that is missing or holds a `T`, for commands that must know this before they ask for the value.
-pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, Refusal> {
+pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, CommandError> {
     let key = ctx.open(name, mode);
     peek_entry::<T>(&key)?;
     Ok(key)
 }
 
 /// An error of the core, about a value of family `T`.
-pub(super) fn refusal_of<T: Family>(error: Error) -> Refusal {
-    Refusal::Core { noun: T::NOUN, error }
+pub(super) fn command_error_of<T: Family>(error: Error) -> CommandError {
+    CommandError::Core { noun: T::NOUN, error }
 }
 
-pub(super) fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Refusal {
+pub(super) fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> CommandError {
     let (received_bytes, total_bytes) = (loading.received_bytes(), loading.total_bytes());
-    Refusal::StillLoading { noun: T::NOUN, arrived: StillLoading { received_bytes, total_bytes } }
+    CommandError::StillLoading { noun: T::NOUN, arrived: StillLoading { received_bytes, total_bytes } }
 }
 
 /// The value of an open key to read; `None` if the key is missing.
-pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Refusal> {
+pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, CommandError> {
     match peek_entry::<T>(key)?.map(|entry| &entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
@@ -44,7 +44,7 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Re
 /// The value of an open key to change; `None` if the key is missing.
 ///
 /// No other key may be open under the same name meanwhile: both would refer to the same value.
-pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, Refusal> {
+pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, CommandError> {
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
@@ -74,15 +74,15 @@ pub(super) fn replace<T: Family>(old: &mut T, value: T) {
 
 /// An empty list with room for `len` elements. A client chose `len`, so a lack of memory is an error, about a value of
 /// family `T`.
-pub(super) fn list<T: Family, E>(len: usize) -> Result<Vec<E>, Refusal> {
+pub(super) fn list<T: Family, E>(len: usize) -> Result<Vec<E>, CommandError> {
     let mut list = Vec::new();
     let needed_bytes = (len * size_of::<E>()) as u64;
-    list.try_reserve_exact(len).map_err(|_| refusal_of::<T>(Error::OutOfMemory { needed_bytes }))?;
+    list.try_reserve_exact(len).map_err(|_| command_error_of::<T>(Error::OutOfMemory { needed_bytes }))?;
     Ok(list)
 }
 
 /// Opens all of these keys to read.
-pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, Refusal> {
+pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, CommandError> {
     let mut keys = list::<T, _>(names.len())?;
     for name in names.iter() {
         keys.push(open::<T>(ctx, name, Mode::Read)?);
@@ -92,7 +92,7 @@ pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<K
 
 /// Opens the destination and the sources of a merge. A source that is missing, or is the destination itself,
 /// adds nothing and is left out.
-pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), Refusal> {
+pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
     let mut sources = list::<T, _>(args.len() - 2)?;
     for name in args.from(2).iter() {
@@ -112,7 +112,7 @@ const FEW: usize = 8;
 
 /// The values of opened keys, each once: a union walks over all bits of every value in the list. Missing ones are left
 /// out.
-pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, Refusal> {
+pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, CommandError> {
     let mut found: Vec<&T> = list::<T, _>(keys.len())?;
     for key in keys {
         found.extend(value::<T>(key)?);
@@ -127,15 +127,15 @@ pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, R
     } else {
         let mut seen = HashSet::new();
         let needed_bytes = (found.len() * size_of::<&T>()) as u64;
-        seen.try_reserve(found.len()).map_err(|_| refusal_of::<T>(Error::OutOfMemory { needed_bytes }))?;
+        seen.try_reserve(found.len()).map_err(|_| command_error_of::<T>(Error::OutOfMemory { needed_bytes }))?;
         found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
     }
     Ok(found)
 }
 
 /// Checks that a copy of `value` may be made.
-pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), Refusal> {
+pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), CommandError> {
     let mut rounded_bytes = 0;
     value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);
-    limit.check_rounded(0, value.num_bytes(), rounded_bytes).map_err(refusal_of::<T>)
+    limit.check_rounded(0, value.num_bytes(), rounded_bytes).map_err(command_error_of::<T>)
 }

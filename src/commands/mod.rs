@@ -1,6 +1,6 @@
 //! The commands. Each one parses, opens its keys, calls the core, replicates what it changed, notifies, replies.
 //!
-//! [`bloom`] and [`counting`] are twins; what both do in the same way stands in [`changes`], [`advance`], [`keyspace`],
+//! [`bloom`] and [`counting`] are added; what both do in the same way stands in [`changes`], [`advance`], [`keyspace`],
 //! [`effects`] and [`dump`], generic over the family.
 
 mod advance;

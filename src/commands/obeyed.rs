@@ -1,14 +1,14 @@
 //! `BF.*` commands that were acknowledged elsewhere and must not fail here. They may have RedisBloom's options as
-//! RedisBloom reads them, add to a filter that is still arriving, or add items that RedisBloom refused.
+//! RedisBloom reads them, add to a partially loaded filter, or add items that RedisBloom rejected.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::Loading;
 
 use super::creation::filters::Creation;
-use super::keyspace::refusal_of;
+use super::keyspace::command_error_of;
 use crate::args::{self, Opt, Options, lenient};
-use crate::refusal::{Noun, Refusal};
+use crate::command_error::{CommandError, Noun};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key};
 use crate::types::entry;
@@ -20,7 +20,7 @@ fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Opt
 }
 
 /// What an obeyed `BF.RESERVE` creates.
-pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, Refusal> {
+pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandError> {
     match from_redisbloom(args, lenient::reserve) {
         Some(options) => Creation::obeyed(ctx, args, &options),
         None => Creation::of_reservation(ctx, args, Creation::obeyed),
@@ -29,7 +29,7 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, Refusal>
 
 /// The creation and the options of an obeyed `BF.INSERT`, beyond what clients may say. `allowed` are the options of
 /// clients.
-pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), Refusal> {
+pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
         None => args::options(Noun::Filter, args, 2, allowed)?,
@@ -37,18 +37,18 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Cr
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
 
-/// Completes a filter that is still arriving, with zeros for what is missing. RedisBloom adds to such a filter, and has
+/// Completes a partially loaded filter, with zeros for what is missing. RedisBloom adds to such a filter, and has
 /// acknowledged the command.
-pub(super) fn settle(key: &mut Key<'_>) -> Result<(), Refusal> {
-    entry::settle::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
+pub(super) fn finalize(key: &mut Key<'_>) -> Result<(), CommandError> {
+    entry::finalize::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
     Ok(())
 }
 
-/// Why an item was refused, if the reply has to say so. RedisBloom also replicates a command that it refused because
+/// Why an item was rejected, if the reply has to say so. RedisBloom also replicates a command that it rejected because
 /// the filter was full. Here it does nothing either, but must not fail: a replica may be set to end at an error.
-pub(super) fn told(ctx: Ctx, error: Error) -> Option<Refusal> {
+pub(super) fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,
-        other => Some(refusal_of::<BloomFilter>(other)),
+        other => Some(command_error_of::<BloomFilter>(other)),
     }
 }

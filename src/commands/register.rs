@@ -29,8 +29,8 @@ const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* and, if they are ours, BF.*. The error is the name of a command that the server refuses, because
-/// another module has it.
+/// Registers LC.*, RF.* and, if they are ours, BF.*. The error is the name of a command that the server rejects,
+/// because another module has it.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);

@@ -5,10 +5,10 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::window::Time;
 
 use super::changes::time_of;
-use super::keyspace::{list, open_all, refusal_of, value};
+use super::keyspace::{command_error_of, list, open_all, value};
 use super::windows::no_window;
 use crate::args;
-use crate::refusal::{Noun, Refusal, quoted};
+use crate::command_error::{CommandError, Noun, quoted};
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
 /// What `SINCE` takes for all that a counter remembers.
@@ -24,11 +24,11 @@ struct Operands<'a> {
 
 impl<'a> Operands<'a> {
     /// `numkeys key [key ...] [SINCE seconds [seconds ...]]`
-    fn of(ctx: Ctx, args: Args<'a>) -> Result<Self, Refusal> {
+    fn of(ctx: Ctx, args: Args<'a>) -> Result<Self, CommandError> {
         let Some(numkeys) = args::numkeys(args) else {
             let expected = format!("from 1 to {}, the arguments behind it", args.len() - 2);
             let got = quoted(args.get(1).bytes());
-            return Err(Refusal::Argument(format!("bad numkeys: expected {expected}, got {got}")));
+            return Err(CommandError::Argument(format!("bad numkeys: expected {expected}, got {got}")));
         };
         let (names, rest) = (args.from(2).first(numkeys), args.from(2 + numkeys));
         let mut seconds = list::<Counter, _>(rest.len())?;
@@ -36,7 +36,9 @@ impl<'a> Operands<'a> {
             let word = rest.get(0).bytes();
             if !word.eq_ignore_ascii_case(b"SINCE") {
                 let got = quoted(word);
-                return Err(Refusal::Argument(format!("unknown option {got}: expected SINCE behind {numkeys} keys")));
+                return Err(CommandError::Argument(format!(
+                    "unknown option {got}: expected SINCE behind {numkeys} keys"
+                )));
             }
             for given in rest.from(1).iter() {
                 seconds.push(match given.bytes() {
@@ -47,14 +49,14 @@ impl<'a> Operands<'a> {
             if seconds.len() != 1 && seconds.len() != numkeys {
                 let got = seconds.len();
                 let expected = format!("one value for all keys or one for each, {numkeys}");
-                return Err(Refusal::Argument(format!("bad SINCE: expected {expected}, got {got}")));
+                return Err(CommandError::Argument(format!("bad SINCE: expected {expected}, got {got}")));
             }
         }
         Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
     }
 
     /// What is asked about, key by key; none of a missing one.
-    fn views(&self, ctx: Ctx) -> Result<Vec<Option<View<'_>>>, Refusal> {
+    fn views(&self, ctx: Ctx) -> Result<Vec<Option<View<'_>>>, CommandError> {
         let mut counters = list::<Counter, _>(self.keys.len())?;
         for key in &self.keys {
             counters.push(value::<Counter>(key)?);
@@ -76,15 +78,17 @@ pub(super) fn view<'c>(
     key: Arg<'_>,
     seconds: Option<u64>,
     now: Time,
-) -> Result<View<'c>, Refusal> {
+) -> Result<View<'c>, CommandError> {
     let Some(seconds) = seconds else { return Ok(counter.at(now)) };
     let key = quoted(key.bytes());
     let Some(window) = counter.window() else {
-        return Err(Refusal::Argument(format!("the counter {key} has no window of time: expected - for all of it")));
+        return Err(CommandError::Argument(format!(
+            "the counter {key} has no window of time: expected - for all of it"
+        )));
     };
     counter.since(seconds, now).map_err(|_| {
         let most = window.seconds();
-        Refusal::Argument(format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}"))
+        CommandError::Argument(format!("bad seconds for {key}: expected from 1 to {most}, its window, got {seconds}"))
     })
 }
 
@@ -112,10 +116,10 @@ fn card(
     args: Args<'_>,
     chosen: Chosen,
     ask: impl FnOnce(&[View<'_>]) -> Result<Estimated, Error>,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandError> {
     let operands = Operands::of(ctx, args)?;
     let estimated = match chosen(&operands.views(ctx)?) {
-        Some(views) => ask(&views).map_err(refusal_of::<Counter>)?,
+        Some(views) => ask(&views).map_err(command_error_of::<Counter>)?,
         None => Estimated { estimate: 0.0, standard_error: 0.0 },
     };
     ctx.reply_array(2);
@@ -130,10 +134,10 @@ fn members(
     args: Args<'_>,
     chosen: Chosen,
     ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<&'v [u8]>, Error>,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandError> {
     let operands = Operands::of(ctx, args)?;
     let members = match chosen(&operands.views(ctx)?) {
-        Some(views) => ask(&views).map_err(refusal_of::<Counter>)?,
+        Some(views) => ask(&views).map_err(command_error_of::<Counter>)?,
         None => Vec::new(),
     };
     reply_members(ctx, &members);
@@ -147,37 +151,37 @@ pub(super) fn reply_members(ctx: Ctx, members: &[&[u8]]) {
 }
 
 /// `LC.UNIONCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
-pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_union, counting::union_card)
 }
 
 /// `LC.INTERCARD`, likewise
-pub fn intercard(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn intercard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_intersection, counting::inter_card)
 }
 
 /// `LC.DIFFCARD`, likewise
-pub fn diffcard(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn diffcard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_difference, counting::diff_card)
 }
 
 /// `LC.UNION`, likewise
-pub fn union(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn union(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_union, counting::union)
 }
 
 /// `LC.INTER`, likewise
-pub fn inter(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn inter(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_intersection, counting::inter)
 }
 
 /// `LC.DIFF`, likewise
-pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_difference, counting::diff)
 }
 
 /// `LC.COUNTSINCE key seconds`
-pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let seconds = args::count(Noun::Counter, Parameter::Seconds, args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read);
     let count = match value::<Counter>(&key)? {
@@ -190,13 +194,13 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
 }
 
 /// `LC.HISTORY key`
-pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
-    let counter = value::<Counter>(&key)?.ok_or(Refusal::NotFound)?;
+    let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
     if counter.window().is_none() {
         return Err(no_window::<Counter>());
     }
-    let rows = counter.history(time_of(ctx, [counter])).map_err(refusal_of::<Counter>)?;
+    let rows = counter.history(time_of(ctx, [counter])).map_err(command_error_of::<Counter>)?;
     ctx.reply_array(rows.len());
     for (start, estimated) in rows {
         ctx.reply_array(3);

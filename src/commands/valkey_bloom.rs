@@ -2,22 +2,22 @@
 
 use redis_module::raw;
 
-use crate::refusal::{Refusal, quoted};
+use crate::command_error::{CommandError, quoted};
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
-/// `BF.LOAD key data`, which valkey-bloom writes into a rewritten AOF for each filter. Always refused: its filters have
-/// other hashes, and their items cannot be read from them.
+/// `BF.LOAD key data`, which valkey-bloom writes into a rewritten AOF for each filter. Always rejected: its filters
+/// have other hashes, and their items cannot be read from them.
 ///
 /// While the server loads an AOF, this ends the process, as an unknown command does. After an error reply the server
 /// would go on without the filter, and the next rewrite would lose it for good.
-pub(super) fn load(ctx: Ctx, args: Args<'_>) -> Result<(), Refusal> {
+pub(super) fn load(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if is_from_aof(ctx) {
         let key = quoted(args.get(1).bytes());
-        let why = Refusal::ValkeyBloom.text();
+        let why = CommandError::ValkeyBloom.text();
         ctx.log(LogLevel::Warning, &format!("cannot load {key} from the AOF: {}", why.trim_start_matches("ERR ")));
         std::process::exit(1);
     }
-    Err(Refusal::ValkeyBloom)
+    Err(CommandError::ValkeyBloom)
 }
 
 /// Whether the command was read from the AOF: nothing else runs it while the server loads. Clients get a LOADING error,

@@ -1,14 +1,14 @@
 //! Windows, the same for both families: their options, as they are read and as they are sent.
 
-use rollcall_core::bloom::{BloomFilter, Sliding, Span};
+use rollcall_core::bloom::{BloomFilter, Span, Windowing};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::window::{ClockSource, Window};
 
 use super::effects::word;
-use super::keyspace::refusal_of;
+use super::keyspace::command_error_of;
 use crate::args::{self, Opt, Options};
-use crate::refusal::Refusal;
+use crate::command_error::CommandError;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Ctx, OwnedString};
 use crate::types::family::Family;
@@ -18,10 +18,10 @@ pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, O
 /// The options of a counter's window.
 pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Volatile];
 
-/// The slices of a counter that was not told how many.
+/// The slices of a counter that was given no number.
 const SLICES_OF_COUNTERS: u32 = 12;
 
-/// A number of slices as the core takes it, which refuses what is too large.
+/// A number of slices as the core takes it, which rejects what is too large.
 fn narrow(slices: u64) -> u32 {
     u32::try_from(slices).unwrap_or(u32::MAX)
 }
@@ -32,8 +32,8 @@ fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
 }
 
 /// The error, about the number of slices that was given and not about what 32 bits hold of it.
-fn refused<T: Family>(error: Error, given: &args::WindowOptions) -> Refusal {
-    refusal_of::<T>(match (error, given.slices) {
+fn rejected<T: Family>(error: Error, given: &args::WindowOptions) -> CommandError {
+    command_error_of::<T>(match (error, given.slices) {
         (Error::OutOfRange { parameter: Parameter::Slices, expected, .. }, Some(slices)) => {
             Error::OutOfRange { parameter: Parameter::Slices, expected, got: slices.to_string() }
         }
@@ -42,7 +42,7 @@ fn refused<T: Family>(error: Error, given: &args::WindowOptions) -> Refusal {
 }
 
 /// The window of a counter that options ask for.
-pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, Refusal> {
+pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandError> {
     let given = &options.window;
     let Some(seconds) = given.seconds else {
         return needs_window(given, "option WINDOW").map(|()| None);
@@ -50,18 +50,18 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, Refusal> {
     let slices = given.slices.map_or(SLICES_OF_COUNTERS.min(narrow(seconds.max(1))), narrow);
     check_volatile(options)?;
     let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source_of(given));
-    let window = window.map_err(|error| refused::<Counter>(error, given))?;
+    let window = window.map_err(|error| rejected::<Counter>(error, given))?;
     Ok(Some(window.with_volatile(given.volatile)))
 }
 
 /// How far back a filter reaches by its options.
-pub(super) fn of_filter(options: &Options) -> Result<Option<Sliding>, Refusal> {
+pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandError> {
     let given = &options.window;
-    let default_slices = Sliding::default_slices(given.refresh);
+    let default_slices = Windowing::default_slices(given.refresh);
     if given.seconds.is_some() || given.last {
         check_volatile(options)?;
     }
-    let sliding = match (given.seconds, given.last) {
+    let windowing = match (given.seconds, given.last) {
         (None, false) => return needs_window(given, "option WINDOW or LAST").map(|()| None),
         (Some(_), true) => return Err(excluded("WINDOW", "LAST", "give a time, or LAST for the last items")),
         (None, true) if given.manual => {
@@ -72,27 +72,27 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Sliding>, Refusal> {
             return Err(excluded("LAST", "EXPANSION and NONSCALING", why));
         }
         (Some(_), false) if options.non_scaling || options.expansion == Some(0) => {
-            return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be refused"));
+            return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected"));
         }
         (None, true) if given.refresh && given.slices.is_some() => {
             return Err(excluded("SLICES", "LAST REFRESH", "it keeps twice as many items, whatever came how often"));
         }
-        (None, true) if given.refresh => Ok(Sliding::last_different()),
-        (None, true) => Sliding::last(given.slices.map_or(default_slices, narrow)),
+        (None, true) if given.refresh => Ok(Windowing::last_different()),
+        (None, true) => Windowing::last(given.slices.map_or(default_slices, narrow)),
         (Some(seconds), false) => {
             let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
-            Sliding::time(seconds, slices, clock_source_of(given), given.refresh)
+            Windowing::time(seconds, slices, clock_source_of(given), given.refresh)
         }
     };
-    let sliding = sliding.map_err(|error| refused::<BloomFilter>(error, given))?;
-    Ok(Some(sliding.with_volatile(given.volatile)))
+    let windowing = windowing.map_err(|error| rejected::<BloomFilter>(error, given))?;
+    Ok(Some(windowing.with_volatile(given.volatile)))
 }
 
-/// Checks that a key that is to expire once it is empty is one of which that can be foretold.
-fn check_volatile(options: &Options) -> Result<(), Refusal> {
+/// Checks that a key that is to expire once it is empty is one of which that can be predicted.
+fn check_volatile(options: &Options) -> Result<(), CommandError> {
     let given = &options.window;
     match given.volatile {
-        true if given.last => Err(excluded("LAST", "VOLATILE", "it forgets by items, not by time")),
+        true if given.last => Err(excluded("LAST", "VOLATILE", "its window is of items, not of time")),
         true if given.manual => Err(excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty")),
         true if options.expiry.is_some() => {
             Err(excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty"))
@@ -103,21 +103,21 @@ fn check_volatile(options: &Options) -> Result<(), Refusal> {
 
 /// Checks that a `RESERVE` of a client makes no key that expires by itself: what adds to it later does not carry the options
 /// that make it again.
-pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), Refusal> {
+pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), CommandError> {
     if options.window.volatile && !must_obey(ctx) {
         let why =
             "option VOLATILE goes with INSERT and ADMIT: once the key has expired, ADD would make one without a window";
-        return Err(Refusal::Argument(why.to_owned()));
+        return Err(CommandError::Argument(why.to_owned()));
     }
     Ok(())
 }
 
-fn excluded(option: &str, other: &str, why: &str) -> Refusal {
-    Refusal::Argument(format!("option {option} does not go with {other}: {why}"))
+fn excluded(option: &str, other: &str, why: &str) -> CommandError {
+    CommandError::Argument(format!("option {option} does not go with {other}: {why}"))
 }
 
 /// Checks that no option is given that only a window has.
-fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Refusal> {
+fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), CommandError> {
     let alone = [
         ("MANUAL", given.manual),
         ("VOLATILE", given.volatile),
@@ -126,7 +126,7 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Refusal
         ("SLICE", given.slice.is_some()),
     ];
     match alone.iter().find(|(_, is_given)| *is_given) {
-        Some((word, _)) => Err(Refusal::Argument(format!("option {word} needs {needed}"))),
+        Some((word, _)) => Err(CommandError::Argument(format!("option {word} needs {needed}"))),
         None => Ok(()),
     }
 }
@@ -145,13 +145,13 @@ pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec
     words
 }
 
-/// As [`words`], of any filter that forgets.
-pub(super) fn sliding_words(ctx: Ctx, sliding: &Sliding, slice: u64) -> Vec<OwnedString> {
-    match &sliding.span {
-        Span::Time(window) => words(ctx, window, sliding.refresh, slice),
+/// As [`words`], of any windowed filter.
+pub(super) fn windowing_words(ctx: Ctx, windowing: &Windowing, slice: u64) -> Vec<OwnedString> {
+    match &windowing.span {
+        Span::Time(window) => words(ctx, window, windowing.refresh, slice),
         Span::Last { slices } => {
             let mut words = vec![word(ctx, "LAST")];
-            words.extend(words_of_slices(ctx, *slices, sliding.refresh));
+            words.extend(words_of_slices(ctx, *slices, windowing.refresh));
             words
         }
         Span::LastDifferent => vec![word(ctx, "LAST"), word(ctx, "REFRESH")],
@@ -166,7 +166,7 @@ fn words_of_slices(ctx: Ctx, slices: u32, refresh: bool) -> Vec<OwnedString> {
     words
 }
 
-/// The refusal of what only a value with a window of time has.
-pub(super) fn no_window<T: Family>() -> Refusal {
-    Refusal::Argument(format!("the {} has no window of time", T::NOUN.word()))
+/// The error of what only a value with a window of time has.
+pub(super) fn no_window<T: Family>() -> CommandError {
+    CommandError::Argument(format!("the {} has no window of time", T::NOUN.word()))
 }

@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 
 use super::options::ALL;
-use crate::refusal::quoted;
+use crate::command_error::quoted;
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
 /// RedisBloom's names of arguments that we have too.
@@ -52,7 +52,7 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
 }
 
 /// Resets the arguments after a load that failed.
-pub fn forget() {
+pub fn reset() {
     ALL.iter().for_each(|option| option.set_initial(None));
 }
 
@@ -121,24 +121,24 @@ mod tests {
             ("ERRORRATE", "ERROR_RATE"),
             ("layout", "bf-layout"),
         ] {
-            let told = unknown(given.as_bytes());
-            assert_eq!(told, format!("unknown argument '{given}': did you mean {nearest}?"));
+            let reported = unknown(given.as_bytes());
+            assert_eq!(reported, format!("unknown argument '{given}': did you mean {nearest}?"));
         }
-        let told = unknown(b"\xffzzz");
+        let reported = unknown(b"\xffzzz");
         assert!(
-            told.contains("expected one of") && ALL.iter().all(|o| told.contains(o.name.to_str().unwrap())),
-            "{told}"
+            reported.contains("expected one of") && ALL.iter().all(|o| reported.contains(o.name.to_str().unwrap())),
+            "{reported}"
         );
     }
 
     #[test]
-    fn arguments_of_valkey_bloom_are_told_from_others() {
+    fn arguments_of_valkey_bloom_are_distinguished_from_others() {
         for name in ["bloom-capacity", "bf.bloom-fp-rate", "--bf.bloom-expansion", "BLOOM-TIGHTENING-RATIO", "bloom-x"]
         {
-            let told = valkey_bloom(name.as_bytes()).expect(name);
-            assert!(told.contains(name) && told.contains("docs/migrating.md"), "{told}");
+            let reported = valkey_bloom(name.as_bytes()).expect(name);
+            assert!(reported.contains(name) && reported.contains("docs/migrating.md"), "{reported}");
         }
-        assert!(valkey_bloom(b"bloom-capacity").is_some_and(|told| told.contains("bf-initial-size")));
+        assert!(valkey_bloom(b"bloom-capacity").is_some_and(|reported| reported.contains("bf-initial-size")));
         for name in ["bf-error-rate", "bloom", "blooms", "bf.", ""] {
             assert_eq!(valkey_bloom(name.as_bytes()), None, "{name}");
         }

@@ -4,7 +4,7 @@ mod arguments;
 mod options;
 mod register;
 
-pub use arguments::{forget as forget_arguments, take as take_arguments};
+pub use arguments::{reset as reset_arguments, take as take_arguments};
 pub use options::{
     Commands, bloom_defaults, bloom_layout, check_bloom_layout, commands, counting_defaults, max_key_bytes,
 };

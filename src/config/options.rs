@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 
 use rollcall_core::{bloom, counting};
 
+use crate::command_error::quoted;
 use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
-use crate::refusal::quoted;
 use crate::server::ffi::RedisModuleString;
 
 /// The kind of an option's value: how it is parsed, and what the bits of its word mean.

@@ -33,7 +33,7 @@ fn may_be_bare() -> bool {
 }
 
 /// Registers every option. Then the server sets each from redis.conf, or to its initial value. False, with a line in
-/// the log, if the server refuses one.
+/// the log, if the server rejects one.
 pub fn register(ctx: Ctx) -> bool {
     let registered =
         ALL.iter().all(|option| names_of(option).iter().any(|(name, flag)| register_one(ctx, option, name, *flag)));
@@ -47,7 +47,7 @@ pub fn register(ctx: Ctx) -> bool {
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
     if !loaded {
-        ctx.log(LogLevel::Warning, "an option in redis.conf or MODULE LOADEX was refused; see the lines above");
+        ctx.log(LogLevel::Warning, "an option in redis.conf or MODULE LOADEX was rejected; see the lines above");
     }
     loaded
 }

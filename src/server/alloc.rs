@@ -18,7 +18,7 @@ use super::metrics::DEFRAG_MOVES;
 use super::pages;
 
 /// The alignment that every malloc gives, bytes. The jemalloc of Redis has size classes of 24 and 40 bytes, aligned to
-/// no more. Where a system cannot tell the size of a block, the server notes it in the 8 bytes before.
+/// no more. Where a system cannot know the size of a block, the server notes it in the 8 bytes before.
 const MALLOC_ALIGN: usize = 8;
 
 /// The alignment, in bytes, that most mallocs give to a block whose size is a multiple of it.
@@ -313,9 +313,9 @@ impl ServerAlloc {
     /// # Safety
     /// As `GlobalAlloc::realloc`; the block was allocated in a server.
     unsafe fn reallocate_in_server(pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: allocated here with this layout. A block that is aligned to more than every malloc promises is moved by
-        // hand, since realloc would not keep its alignment. So is a large one that grows on Redis 7.0 and 7.2, which have
-        // no TryRealloc: their Realloc ends the process where memory is missing.
+        // SAFETY: allocated here with this layout. A block that is aligned to more than every malloc promises is moved
+        // on manually, since realloc would not keep its alignment. So is a large one that grows on Redis 7.0 and 7.2,
+        // which have no TryRealloc: their Realloc ends the process where memory is missing.
         unsafe {
             let is_large = new_size >= TRY_BYTES && new_size > layout.size();
             let by_server = if is_large { raw::RedisModule_TryRealloc } else { raw::RedisModule_Realloc };

@@ -61,8 +61,8 @@ pub fn log_anywhere(level: LogLevel, message: &str) {
 /// `ctx` is live, or null.
 pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: LogLevel, message: &str) {
     let message = c_text(message);
-    // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. Without the function
-    // nothing can be told, not even that it is missing.
+    // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. Without the
+    // function nothing can be reported, not even that it is missing.
     unsafe {
         if let Some(log) = raw::RedisModule_Log {
             log(ctx, level.as_c_str().as_ptr(), c"%s".as_ptr(), message.as_ptr());

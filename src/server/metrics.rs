@@ -46,19 +46,19 @@ impl Metric {
 }
 
 /// The number of stored values and chunks that were rejected as corrupt.
-pub static CORRUPT_REFUSED: Metric = Metric::new();
+pub static CORRUPT_REJECTED: Metric = Metric::new();
 /// The number of commands that a full filter rejected.
-pub static FULL_REFUSED: Metric = Metric::new();
+pub static FULL_REJECTED: Metric = Metric::new();
 /// The number of values that were rejected, or kept from growing, by `max-key-bytes`.
-pub static LIMIT_REFUSED: Metric = Metric::new();
+pub static LIMIT_REJECTED: Metric = Metric::new();
 /// The number of values that were rejected, or kept from growing, by `maxmemory` or the allocator.
-pub static MEMORY_REFUSED: Metric = Metric::new();
+pub static MEMORY_REJECTED: Metric = Metric::new();
 /// The number of blocks that active defragmentation has moved.
 pub static DEFRAG_MOVES: Metric = Metric::new();
 /// The number of sub-filters that were appended to filters.
 pub static GROWTHS: Metric = Metric::new();
 /// The number of promotions: counters that became an estimate, and estimates that became dense.
-pub static CONVERSIONS: Metric = Metric::new();
+pub static PROMOTIONS: Metric = Metric::new();
 /// The number of times that windows of filters moved on.
 pub static FILTER_ADVANCES: Metric = Metric::new();
 /// The number of times that windows of counters moved on.

@@ -45,7 +45,7 @@ mod linux {
     /// Bytes per step: some hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
-    /// A multiple of the sizes of pages, up to 64 KiB. Where pages are larger, Linux refuses what does not begin with
+    /// A multiple of the sizes of pages, up to 64 KiB. Where pages are larger, Linux rejects what does not begin with
     /// one, and a step is whole pages too.
     const PAGE_BYTES: usize = 64 << 10;
 

@@ -8,7 +8,7 @@ const RESIDENT_BYTES: usize = 64 * 1024;
 /// Makes all pages of `memory` resident in one call, before it is written. Page faults, one a page, take a third of the
 /// time of loading a large value. No byte changes. Linux 5.14 and newer do this; elsewhere nothing happens.
 pub fn make_resident(memory: &[u8]) {
-    /// A divisor of every page size. Where pages are larger, the kernel refuses addresses that are not aligned to them.
+    /// A divisor of every page size. Where pages are larger, the kernel rejects addresses that are not aligned to them.
     const PAGE_BYTES: usize = 4096;
     if memory.len() >= RESIDENT_BYTES {
         let before = memory.as_ptr() as usize % PAGE_BYTES;
@@ -23,7 +23,7 @@ fn populate(start: *const u8, len: usize) {
     }
     /// `MADV_POPULATE_WRITE` of Linux.
     const POPULATE_WRITE: c_int = 23;
-    // SAFETY: the kernel checks the range and changes no byte of it, even where it is not ours. A refusal leaves the
+    // SAFETY: the kernel checks the range and changes no byte of it, even where it is not ours. An error leaves the
     // pages to be provided when they are written.
     unsafe { madvise(start.cast_mut().cast(), len, POPULATE_WRITE) };
 }

@@ -20,10 +20,10 @@ use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, LogLevel, OK, guard, log_anywhere};
-use crate::server::metrics::{CORRUPT_REFUSED, MEMORY_REFUSED};
+use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::{reclaim, resident};
 
-/// Registers a data type. An error, its name, if the server refuses because that is taken.
+/// Registers a data type. An error, its name, if the server rejects because that is taken.
 pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
@@ -93,12 +93,12 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
             Ok(state) => Box::into_raw(KeyEntry::<S::Family>::new(state)).cast(),
             Err(error) => {
                 match error {
-                    Error::Corrupt { .. } => CORRUPT_REFUSED.count(),
-                    Error::OutOfMemory { .. } => MEMORY_REFUSED.count(),
+                    Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
+                    Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
                     // Limits are counted where they are found.
                     _ => {}
                 }
-                rdb.log(LogLevel::Warning, &format!("refused a stored {}: {error}", S::Family::NOUN.word()));
+                rdb.log(LogLevel::Warning, &format!("rejected a stored {}: {error}", S::Family::NOUN.word()));
                 null_mut()
             }
         },

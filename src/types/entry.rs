@@ -9,8 +9,8 @@ use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::{self, Loading};
 
 use super::family::{Family, State, serves_classic};
+use crate::command_error::CommandError;
 use crate::config;
-use crate::refusal::Refusal;
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
 
@@ -144,28 +144,28 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool 
 /// Replaces a partially loaded value by the complete one that `finish` makes of it, if it makes one.
 ///
 /// This changes the data type of a classic filter. The server replaces a value in place only by one of the same type,
-/// so the filter is stored anew, and the key's expiry is restored. The server frees the old entry, an empty husk.
+/// so the filter is stored anew, and the key's expiry is restored. The server frees the old entry, which is moved-from.
 ///
 /// # Errors
-/// What `finish` returns, and [`Refusal::NoClassic`].
-pub fn settle<T: Family>(
+/// What `finish` returns, and [`CommandError::NoClassic`].
+pub fn finalize<T: Family>(
     key: &mut Key<'_>,
     finish: impl FnOnce(&mut T::Loading) -> Result<Option<T>, Error>,
-) -> Result<(), Refusal> {
+) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(loading)?;
     // To finish takes the contents out.
     let share = entry.state.share();
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
-    let finished = finish(loading).map_err(|error| Refusal::Core { noun: T::NOUN, error });
-    let husk = entry.state.share();
-    share.becomes(&husk);
+    let finished = finish(loading).map_err(|error| CommandError::Core { noun: T::NOUN, error });
+    let moved_from = entry.state.share();
+    share.becomes(&moved_from);
     let Some(value) = finished? else { return Ok(()) };
     let state = State::Ready(value);
     if std::ptr::eq(T::data_type(&state), T::data_type(&entry.state)) {
         entry.state = state;
-        husk.becomes(&entry.state.share());
+        moved_from.becomes(&entry.state.share());
         return Ok(());
     }
     let expiry = key.expiry();
@@ -177,14 +177,14 @@ pub fn settle<T: Family>(
 /// Checks that a partially loaded value may be completed here.
 ///
 /// # Errors
-/// [`Refusal::NoClassic`].
-pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), Refusal> {
+/// [`CommandError::NoClassic`].
+pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), CommandError> {
     if T::becomes_classic(loading) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
 /// The error for a classic filter where BF.* are another module's.
-pub fn no_classic() -> Refusal {
-    Refusal::NoClassic { commands: config::commands().word() }
+pub fn no_classic() -> CommandError {
+    CommandError::NoClassic { commands: config::commands().word() }
 }
 
 /// Whether all bytes of a value have been loaded.

@@ -15,7 +15,7 @@ use rollcall_core::unstable::wire;
 use super::data_type::DataType;
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
-use crate::refusal::Noun;
+use crate::command_error::Noun;
 
 /// A complete or a partially loaded value.
 pub enum State<T: Stored> {
@@ -29,7 +29,7 @@ impl<T: Family> State<T> {
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
-            State::Loading(loading) => ValueShare::of(T::kind_of_arriving(loading), loading.received_bytes()),
+            State::Loading(loading) => ValueShare::of(T::kind_of_loading(loading), loading.received_bytes()),
         }
     }
 
@@ -37,7 +37,7 @@ impl<T: Family> State<T> {
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
-            State::Loading(loading) => T::prefix_of_arriving(loading),
+            State::Loading(loading) => T::prefix_of_loading(loading),
         }
     }
 }
@@ -56,7 +56,7 @@ pub trait Family: Stored + OnHeap {
     fn prefix(&self) -> Prefix;
 
     /// The prefix of the commands for a partially loaded value.
-    fn prefix_of_arriving(loading: &Self::Loading) -> Prefix;
+    fn prefix_of_loading(loading: &Self::Loading) -> Prefix;
 
     /// The prefix of events about this value.
     fn prefix_of_events() -> Prefix;
@@ -65,7 +65,7 @@ pub trait Family: Stored + OnHeap {
     fn share(&self) -> ValueShare;
 
     /// The kind of a partially loaded value.
-    fn kind_of_arriving(loading: &Self::Loading) -> ValueKind;
+    fn kind_of_loading(loading: &Self::Loading) -> ValueKind;
 
     /// Whether the totals count the items of the values.
     const COUNTS_ITEMS: bool;
@@ -146,7 +146,7 @@ pub fn serves_classic() -> bool {
 }
 
 /// Resets the handles after a load that failed.
-pub fn forget_handles() {
+pub fn reset_handles() {
     for data_type in [&LINES, &CLASSIC, &COUNTERS] {
         data_type.set_handle(null_mut());
     }
@@ -170,7 +170,7 @@ impl Stores for Lines {
     ) -> Result<State<BloomFilter>, Error> {
         match load_ours::<BloomFilter>(source, encoding, limit, will_fill)? {
             State::Ready(filter) if filter.layout() == BitLayout::Classic => {
-                Err(Error::corrupt("layout", "lines, or a filter that is still arriving", "a complete classic filter"))
+                Err(Error::corrupt("layout", "lines, or a partially loaded filter", "a complete classic filter"))
             }
             state => Ok(state),
         }
@@ -230,7 +230,7 @@ impl Family for BloomFilter {
         Prefix::of_layout(self.layout())
     }
 
-    fn prefix_of_arriving(loading: &LoadingBloomFilter) -> Prefix {
+    fn prefix_of_loading(loading: &LoadingBloomFilter) -> Prefix {
         // Where BF.* are another module's, that one must not be given what we keep.
         if Self::becomes_classic(loading) { Self::prefix_of_events() } else { Prefix::Rf }
     }
@@ -240,7 +240,7 @@ impl Family for BloomFilter {
     }
 
     fn share(&self) -> ValueShare {
-        let kind = match (self.sliding(), self.layout()) {
+        let kind = match (self.windowing(), self.layout()) {
             (Some(_), _) => ValueKind::WindowedFilter,
             (None, BitLayout::Lines) => ValueKind::Lines,
             (None, BitLayout::Classic) => ValueKind::Classic,
@@ -254,8 +254,8 @@ impl Family for BloomFilter {
         }
     }
 
-    fn kind_of_arriving(loading: &LoadingBloomFilter) -> ValueKind {
-        if Self::becomes_classic(loading) { ValueKind::ArrivingClassic } else { ValueKind::ArrivingFilter }
+    fn kind_of_loading(loading: &LoadingBloomFilter) -> ValueKind {
+        if Self::becomes_classic(loading) { ValueKind::LoadingClassic } else { ValueKind::LoadingFilter }
     }
 
     const COUNTS_ITEMS: bool = true;
@@ -293,7 +293,7 @@ impl Family for Counter {
         Prefix::Lc
     }
 
-    fn prefix_of_arriving(_loading: &LoadingCounter) -> Prefix {
+    fn prefix_of_loading(_loading: &LoadingCounter) -> Prefix {
         Prefix::Lc
     }
 
@@ -311,8 +311,8 @@ impl Family for Counter {
         ValueShare::of(kind, self.num_bytes())
     }
 
-    fn kind_of_arriving(_loading: &LoadingCounter) -> ValueKind {
-        ValueKind::ArrivingCounter
+    fn kind_of_loading(_loading: &LoadingCounter) -> ValueKind {
+        ValueKind::LoadingCounter
     }
 
     const COUNTS_ITEMS: bool = false;

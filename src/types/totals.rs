@@ -3,7 +3,7 @@
 //! [`KeyEntry`](super::entry::KeyEntry) adds a value's share when it comes, and subtracts it when it goes. A command
 //! that changes a value in place records it before and after, see [`Before`](super::before::Before).
 
-use crate::server::metrics::{CONVERSIONS, GROWTHS, Metric};
+use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
 
 /// A kind of value: its family and its layout.
@@ -14,19 +14,19 @@ pub enum ValueKind {
     /// A filter with a window of time or of the last items.
     WindowedFilter,
     /// A partially loaded filter.
-    ArrivingFilter,
+    LoadingFilter,
     /// A partially loaded value that becomes a classic filter.
-    ArrivingClassic,
+    LoadingClassic,
     Exact,
     Sparse,
     Dense,
     WindowedCounter,
     /// A partially loaded counter.
-    ArrivingCounter,
+    LoadingCounter,
 }
 
 /// The number of kinds.
-const KINDS: usize = ValueKind::ArrivingCounter as usize + 1;
+const KINDS: usize = ValueKind::LoadingCounter as usize + 1;
 
 /// Sums over the values of a kind.
 struct Total {
@@ -132,7 +132,7 @@ impl ValueShare {
             (self.kind, after.kind),
             (ValueKind::Exact, ValueKind::Sparse | ValueKind::Dense) | (ValueKind::Sparse, ValueKind::Dense)
         ) {
-            CONVERSIONS.count();
+            PROMOTIONS.count();
         }
         if self.grows() && after.grows() {
             GROWTHS.add(after.sub_filters.saturating_sub(self.sub_filters));

@@ -183,7 +183,7 @@ impl Look<'_> {
         for piece in promised.chunks(LIST) {
             let items: Vec<Vec<u8>> = piece.iter().map(|at| key.item(*at)).collect();
             let answers = self.ask_list("BF.MEXISTS ?", name, &items)?;
-            // Of what a window by the clock may have forgotten meanwhile nothing is asked.
+            // Of what a window on the system clock may have dropped meanwhile nothing is asked.
             let still = must(key);
             let missing: Vec<u64> = piece
                 .iter()
@@ -288,7 +288,8 @@ impl Look<'_> {
         Some(())
     }
 
-    /// Who was seen in the last slices of a window by hand: as many as its history tells, and all that were added then.
+    /// Who was seen in the last slices of a window on a manual clock: as many as its history reports, and all that were
+    /// added then.
     fn at_spans(&mut self, name: &str, members: &BTreeSet<Vec<u8>>) -> Option<Vec<(String, BTreeSet<Vec<u8>>)>> {
         let Value::Array(rows) = self.ask(&command("LC.HISTORY ?", name))? else { self.broken("LC.HISTORY") };
         let row = |row: &Value| match row {

@@ -88,7 +88,7 @@ impl ClusterLine<'_> {
         Some((slot, port, once))
     }
 
-    /// Sends commands to one node, and tells of each what came back, if anything, and whether a replica has it.
+    /// Sends commands to one node, and reports for each what came back, if anything, and whether a replica has it.
     fn send(&mut self, port: u16, commands: &[Command]) -> Option<(Vec<Value>, bool)> {
         let sent: Vec<Command> = commands.iter().cloned().chain([wait_one(WAIT_MILLISECONDS)]).collect();
         let mut replies = self.connection(port)?.ask(&sent);
@@ -104,7 +104,7 @@ impl ClusterLine<'_> {
             Some((_, port, true)) => {
                 let asking: Command = vec![b"ASKING".to_vec()];
                 match self.send(port, &[asking, command.clone()]) {
-                    None => Outcome::Refused,
+                    None => Outcome::Rejected,
                     Some((mut replies, is_kept)) if replies.len() == 2 => {
                         kept(outcome(replies.pop().expect("a reply")), is_kept)
                     }
@@ -113,7 +113,7 @@ impl ClusterLine<'_> {
             }
             Some((slot, port, false)) => {
                 self.owners.insert(slot, port);
-                Outcome::Refused
+                Outcome::Rejected
             }
             None => kept(outcome(reply), is_kept),
         }
@@ -132,7 +132,7 @@ impl Line for ClusterLine<'_> {
                 by_port.entry(port).or_default().push(at);
             }
         }
-        let mut outcomes: Vec<Outcome> = commands.iter().map(|_| Outcome::Refused).collect();
+        let mut outcomes: Vec<Outcome> = commands.iter().map(|_| Outcome::Rejected).collect();
         for (port, indexes) in by_port {
             let of_port: Vec<Command> = indexes.iter().map(|at| commands[*at].1.clone()).collect();
             let Some((replies, is_kept)) = self.send(port, &of_port) else {
@@ -147,7 +147,7 @@ impl Line for ClusterLine<'_> {
                 };
             }
         }
-        if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Refused)) {
+        if outcomes.iter().all(|outcome| matches!(outcome, Outcome::Rejected)) {
             std::thread::sleep(PAUSE);
         }
         outcomes

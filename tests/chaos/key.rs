@@ -43,7 +43,7 @@ pub enum Step {
 pub enum Outcome {
     Done(Value),
     /// Not done, for a reason that passes.
-    Refused,
+    Rejected,
     /// Perhaps done.
     Unknown,
 }
@@ -56,7 +56,7 @@ impl Outcome {
                 format!("{} answers, {ones} of them 1", answers.len())
             }
             Outcome::Done(reply) => show(reply),
-            Outcome::Refused => "refused".into(),
+            Outcome::Rejected => "rejected".into(),
             Outcome::Unknown => "perhaps done".into(),
         }
     }
@@ -88,11 +88,11 @@ pub struct Key {
     tried: bool,
     /// Items that a filter took for known, and so need not have written.
     excused: HashSet<u64>,
-    /// Of a window by hand: from this item on, they were added when it had reached this slice.
+    /// Of a window on a manual clock: from this item on, they were added when it had reached this slice.
     slices: Vec<(u64, u64)>,
     /// The furthest slice that the window may have reached.
     slice_sent: u64,
-    /// Of a window by the clock: when the batches up to this item were first sent.
+    /// Of a window on the system clock: when the batches up to this item were first sent.
     times: Vec<(Instant, u64)>,
     /// Items that were answered to be new.
     pub news: u64,
@@ -104,7 +104,7 @@ pub struct Key {
     history: VecDeque<String>,
 }
 
-/// Steps of a key that a message about it tells.
+/// Steps of a key that a message about it reports.
 const HISTORY: usize = 12;
 
 impl Key {
@@ -171,7 +171,7 @@ impl Key {
         }
     }
 
-    /// Of a window by hand, the items that were added since it was so many slices back.
+    /// Of a window on a manual clock, the items that were added since it was so many slices back.
     pub fn since(&self, slices: u64) -> Range<u64> {
         let oldest = self.slice_sent.saturating_sub(slices);
         let first = self.slices.iter().find(|(slice, _)| *slice >= oldest).map_or(self.acked, |(_, item)| *item);
@@ -191,7 +191,7 @@ impl Key {
         }
     }
 
-    /// Those of a range that a key that forgets has to find: what it took for known it need not have written.
+    /// Those of a range that a windowed key has to find: what it took for known it need not have written.
     pub fn promised(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
         let forgets = self.shape.remembers != Remembers::All;
         range.filter(move |number| !(forgets && self.excused.contains(number)))
@@ -288,7 +288,7 @@ impl Key {
         })
     }
 
-    /// Notes what became of the pending step: how many items were acknowledged, or what reply breaks a promise.
+    /// Records what became of the pending step: how many items were acknowledged, or what reply breaks a promise.
     /// `sent` is when the step was sent and when this became known.
     pub fn settle(&mut self, outcome: &Outcome, sent: &str) -> Result<u64, String> {
         let Some(step) = self.pending else { return Ok(0) };
@@ -297,7 +297,7 @@ impl Key {
             self.history.pop_front();
         }
         let reply = match outcome {
-            Outcome::Refused => return Ok(0),
+            Outcome::Rejected => return Ok(0),
             Outcome::Unknown => {
                 self.tried = true;
                 return Ok(0);

@@ -9,7 +9,7 @@ use rollcall_testkit::server::Server;
 
 /// A way to the server, or servers, that hold the keys.
 pub trait Line {
-    /// Sends commands that change keys, each with the name of its key, and tells what became of each.
+    /// Sends commands that change keys, each with the name of its key, and reports what became of each.
     fn write(&mut self, commands: &[(String, Command)]) -> Vec<Outcome>;
 
     /// Asks about a key. `None` if the server went away.
@@ -24,7 +24,7 @@ pub fn outcome(reply: Value) -> Outcome {
     match error_text(&reply) {
         // A list may have been stopped in its middle.
         Some(error) if error.contains("more than max-key-bytes") => Outcome::Unknown,
-        Some(error) if passes(&error) => Outcome::Refused,
+        Some(error) if passes(&error) => Outcome::Rejected,
         _ => Outcome::Done(reply),
     }
 }

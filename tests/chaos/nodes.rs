@@ -226,10 +226,10 @@ impl Nodes {
                 }
             }
         }
-        let mut told = vec![to, from];
-        told.extend(self.primaries().into_iter().filter(|at| ![to, from].contains(at)));
+        let mut reported = vec![to, from];
+        reported.extend(self.primaries().into_iter().filter(|at| ![to, from].contains(at)));
         for slot in slots {
-            for at in &told {
+            for at in &reported {
                 self.servers[*at].client().expect(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"), "+OK");
             }
         }

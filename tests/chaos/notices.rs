@@ -37,9 +37,9 @@ fn said(server: &Server, run: &Run, key: &Key) -> Result<(), String> {
 
 #[track_caller]
 fn assert_noticed(server: &Server, run: &Run, key: &Key, what: &str) {
-    let told = said(server, run, key).expect_err(&format!("{what} of {} is overlooked", key.name));
+    let reported = said(server, run, key).expect_err(&format!("{what} of {} is overlooked", key.name));
     for part in ["seed: ", "moment: ", key.name.as_str(), "acknowledged: ", "came back: "] {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(reported.contains(part), "{part}: {reported}");
     }
 }
 
@@ -109,7 +109,7 @@ fn what_is_forgotten_is_noticed_by_the_replies() {
     }
     let mut line = Single::new(&server);
     let write = || (0..200).for_each(|_| writer.round(&mut line, &run, &Tally::default()));
-    let told = catch_unwind(AssertUnwindSafe(write)).expect_err("known items are new, and nobody minds");
-    let told = told.downcast_ref::<String>().cloned().unwrap_or_default();
-    assert!(told.contains("what was acknowledged is new"), "{told}");
+    let reported = catch_unwind(AssertUnwindSafe(write)).expect_err("known items are new, and nobody minds");
+    let reported = reported.downcast_ref::<String>().cloned().unwrap_or_default();
+    assert!(reported.contains("what was acknowledged is new"), "{reported}");
 }

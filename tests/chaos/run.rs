@@ -1,4 +1,4 @@
-//! One run of a scenario: its seed, its clock, and how it tells what went wrong.
+//! One run of a scenario: its seed, its clock, and how it reports what went wrong.
 
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};

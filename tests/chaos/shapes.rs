@@ -6,7 +6,7 @@ use rollcall_core::counting::Params;
 #[derive(Clone, Copy, PartialEq)]
 pub enum Remembers {
     All,
-    /// What was added since the window was so many slices back. The window moves by hand.
+    /// What was added since the window was so many slices back. The window is moved on manually.
     Slices(u64),
     /// What was added within so many seconds.
     Seconds(u64),
@@ -20,7 +20,7 @@ pub enum Remembers {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
     /// A filter of this error rate; of 1 if that is whatever the options say, with sub-filters so small that their fill
-    /// tells little. `has_card`: what it counts is the sum of its replies.
+    /// says little. `has_card`: what it counts is the sum of its replies.
     Filter { rate: f64, has_card: bool },
     /// A counter that lists its members.
     Exact,

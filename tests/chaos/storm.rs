@@ -87,7 +87,7 @@ impl Storm<'_> {
         *self.happened.entry(what).or_default() += 1;
     }
 
-    /// A command that may be refused because another of its kind is under way.
+    /// A command that may be rejected because another of its kind is under way.
     fn ask(&mut self, line: &'static str) -> &'static str {
         let reply = self.primary().cmd(line);
         if let Some(error) = error_text(&reply)
@@ -137,8 +137,8 @@ impl Storm<'_> {
     }
 
     /// By a file of its own. In that of snapshots a child may put an older one before it is read, and a replica may be
-    /// sent the newer one with a stream that begins at the older: the server lets these meet. Nor does it tell replicas
-    /// of keys whose time is over when it loads them, so there are none by then.
+    /// sent the newer one with a stream that begins at the older: the server lets these meet. Nor does it tell
+    /// replicas of keys whose time is over when it loads them, so there are none by then.
     fn reload(&mut self) -> &'static str {
         wait_expired(&mut self.primary());
         let lines = ["CONFIG SET dbfilename reload.rdb", "DEBUG RELOAD", "CONFIG SET dbfilename dump.rdb"];
@@ -245,8 +245,8 @@ fn is_of_values(name: &str) -> bool {
 /// The module's figures once nothing waits to be freed.
 fn settled_figures(client: &mut Client) -> BTreeMap<String, i64> {
     wait_until("what was deleted to be freed", || {
-        let told = figures(client);
-        (told["frees_waiting"] == 0).then_some(told)
+        let reported = figures(client);
+        (reported["frees_waiting"] == 0).then_some(reported)
     })
 }
 

@@ -52,7 +52,7 @@ impl Writer {
         for at in &chosen {
             let key = &mut self.keys[*at];
             if key.pending.is_none() && key.is_full() && !key.shape.is_shared {
-                // All that it was told is looked at once more before it goes.
+                // Everything acknowledged to it is looked at once more before it goes.
                 check(line, run, &[key], Some(tally));
                 if !line.is_up() {
                     return;

@@ -1,4 +1,5 @@
-//! What commands a server's module has, and which arguments they take: as the server tells, so that a new command is known.
+//! What commands a server's module has, and which arguments they take: as the server reports, so that a new command is
+//! known.
 
 use redis::Value;
 

@@ -1,8 +1,8 @@
 //! Random commands against a server and its replica.
 //!
-//! The server itself tells which commands the module has and which arguments they take. These come right and wrong, among
-//! commands of the server for the same keys, among forged payloads and chunks with right checksums. Afterwards the server
-//! lives, every value loads again as it was, and the replica has the same.
+//! The server itself reports which commands the module has and which arguments they take. These come right and wrong,
+//! among commands of the server for the same keys, among forged payloads and chunks with right checksums. Afterwards
+//! the server lives, every value loads again as it was, and the replica has the same.
 //!
 //! | environment | meaning |
 //! |---|---|

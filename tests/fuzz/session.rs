@@ -81,7 +81,7 @@ const OTHER_TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream
 #[derive(Default)]
 struct Tally {
     served: usize,
-    refused: usize,
+    rejected: usize,
 }
 
 /// See the module.
@@ -159,15 +159,16 @@ impl Session {
             self.pace.report()
         );
         for command in &self.speaker.commands {
-            let Tally { served, refused } = self.tallies.get(&command.name).unwrap_or(&Tally { served: 0, refused: 0 });
-            let _ = write!(report, "{} {served}/{}, ", command.name, served + refused);
-            assert!(served + refused > 0, "{} was never said", command.name);
-            // A number of keys that never fits would be refused before anything is asked.
+            let Tally { served, rejected } =
+                self.tallies.get(&command.name).unwrap_or(&Tally { served: 0, rejected: 0 });
+            let _ = write!(report, "{} {served}/{}, ", command.name, served + rejected);
+            assert!(served + rejected > 0, "{} was never said", command.name);
+            // A number of keys that never fits would be rejected before anything is asked.
             assert!(*served > 0 || !command.is_numbered(), "{} was never served", command.name);
         }
         let count = |of: fn(&Tally) -> usize| self.tallies.values().map(of).sum::<usize>();
-        let (served, refused) = (count(|tally| tally.served), count(|tally| tally.refused));
-        assert!(served.min(refused) * 5 > self.said(), "{served} served and {refused} refused of {}", self.said());
+        let (served, rejected) = (count(|tally| tally.served), count(|tally| tally.rejected));
+        assert!(served.min(rejected) * 5 > self.said(), "{served} served and {rejected} rejected of {}", self.said());
         report
     }
 
@@ -205,7 +206,7 @@ impl Session {
         }
         self.speaker.note(&words, error.as_deref());
         let tally = self.tallies.entry(String::from_utf8_lossy(&words[0]).to_lowercase()).or_default();
-        *if error.is_some() { &mut tally.refused } else { &mut tally.served } += 1;
+        *if error.is_some() { &mut tally.rejected } else { &mut tally.served } += 1;
         reply
     }
 
@@ -336,8 +337,8 @@ impl Session {
             assert_eq!(text(&client.call(&["ECHO", &mark])), mark, "replies are out of step");
         }
         let client = &mut self.clients[0];
-        // None goes by its time while the values are compared. A server that loads leaves out what has gone by it, and tells no
-        // replica: SCAN, other than KEYS, deletes that before.
+        // None goes by its time while the values are compared. A server that loads leaves out what has gone by it, and
+        // reports no replica: SCAN, other than KEYS, deletes that before.
         let reply = client.cmd("SCAN 0 COUNT 1000000");
         let Value::Array(parts) = reply else { panic!("SCAN gave {}", show(&reply)) };
         for key in strings(&parts[1]) {

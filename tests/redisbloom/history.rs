@@ -1,5 +1,5 @@
 //! Every case that is publicly known to have hurt RedisBloom, by name, against a server with this module. Each is
-//! refused, no key is left behind, and the server goes on.
+//! rejected, no key is left behind, and the server goes on.
 //!
 //! `core/tests/redisbloom/forged.rs` has the same cases and more, by field, on the core alone.
 
@@ -12,7 +12,7 @@ use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, dump_of, grown};
 use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
-/// A server that must refuse forged data and stay unharmed.
+/// A server that must reject forged data and stay unharmed.
 struct Victim {
     server: Server,
     client: Client,
@@ -36,9 +36,9 @@ impl Victim {
         self.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload])
     }
 
-    /// RESTORE of this value must be refused.
+    /// RESTORE of this value must be rejected.
     #[track_caller]
-    fn refuses_value(&mut self, what: &str, fields: &[Field]) {
+    fn rejects_value(&mut self, what: &str, fields: &[Field]) {
         let reply = self.restore(fields);
         let error = error_text(&reply).unwrap_or_else(|| panic!("{what}: RESTORE gave {}", show(&reply)));
         assert!(error.starts_with("ERR Bad data format"), "{what}: {error}");
@@ -49,9 +49,9 @@ impl Victim {
         self.client.call(&[b"BF.LOADCHUNK", b"key".as_slice(), iterator.to_string().as_bytes(), chunk])
     }
 
-    /// BF.LOADCHUNK of this header must be refused.
+    /// BF.LOADCHUNK of this header must be rejected.
     #[track_caller]
-    fn refuses_header(&mut self, what: &str, header: &[u8]) {
+    fn rejects_header(&mut self, what: &str, header: &[u8]) {
         let reply = self.load(1, header);
         let error = error_text(&reply).unwrap_or_else(|| panic!("{what}: BF.LOADCHUNK gave {}", show(&reply)));
         let too_large = error.starts_with("ERR the filter needs ") && error.contains(" bytes, more than ");
@@ -59,14 +59,14 @@ impl Victim {
         self.is_unharmed(what);
     }
 
-    /// A forged header must be refused both as a dump and as a value.
+    /// A forged header must be rejected both as a dump and as a value.
     #[track_caller]
-    fn refuses(&mut self, what: &str, header: &HeaderOf) {
-        self.refuses_header(what, &header.bytes());
-        self.refuses_value(what, &header.rdb());
+    fn rejects(&mut self, what: &str, header: &HeaderOf) {
+        self.rejects_header(what, &header.bytes());
+        self.rejects_value(what, &header.rdb());
     }
 
-    /// No key is left of what was refused, and a filter can be made under its name.
+    /// No key is left of what was rejected, and a filter can be made under its name.
     #[track_caller]
     fn is_unharmed(&mut self, what: &str) {
         self.client.expect("EXISTS key", "0");
@@ -153,31 +153,31 @@ fn cve_2026_25589_restore_with_positions_beyond_the_bytes() {
     let mut victim = Victim::start();
     for more in [8, 64, 1 << 20, 1 << 40, u64::MAX - 10_000] {
         let bits = honest().links[0].bits.wrapping_add(more);
-        victim.refuses_value("more bits than bytes", &with_field(8, Unsigned(bits)));
+        victim.rejects_value("more bits than bytes", &with_field(8, Unsigned(bits)));
     }
     for hashes in [0, 1, 1000, 1 << 31, 1 << 32, u64::MAX] {
-        victim.refuses_value("hashes that do not follow", &with_field(6, Unsigned(hashes)));
+        victim.rejects_value("hashes that do not follow", &with_field(6, Unsigned(hashes)));
     }
 }
 
 #[test]
 fn redis_8_0_5_and_8_2_3_memory_access_with_an_invalid_filter() {
     let mut victim = Victim::start();
-    victim.refuses("more bits than bytes", &with(|h| h.links[0].bits += 64));
-    victim.refuses("more bits, in the newest sub-filter", &with(|h| h.links[2].bits = 1 << 40));
-    victim.refuses("a rate that is no number", &with(|h| h.links[0].error_rate = f64::NAN));
-    victim.refuses("bits an item that are no number", &with(|h| h.links[0].bits_per_item = f64::NAN));
-    victim.refuses("no capacity", &with(|h| h.links[2].capacity = 0));
-    victim.refuses("an option that is none", &with(|h| h.options = u32::MAX));
-    victim.refuses("32-bit hashes", &with(|h| h.options = NOROUND));
+    victim.rejects("more bits than bytes", &with(|h| h.links[0].bits += 64));
+    victim.rejects("more bits, in the newest sub-filter", &with(|h| h.links[2].bits = 1 << 40));
+    victim.rejects("a rate that is no number", &with(|h| h.links[0].error_rate = f64::NAN));
+    victim.rejects("bits an item that are no number", &with(|h| h.links[0].bits_per_item = f64::NAN));
+    victim.rejects("no capacity", &with(|h| h.links[2].capacity = 0));
+    victim.rejects("an option that is none", &with(|h| h.options = u32::MAX));
+    victim.rejects("32-bit hashes", &with(|h| h.options = NOROUND));
 }
 
 #[test]
 fn redis_8_0_5_and_8_2_3_access_with_an_empty_chain() {
     let mut victim = Victim::start();
-    victim.refuses("an empty chain", &with(|h| (h.count, h.links) = (0, Vec::new())));
-    victim.refuses("an empty chain that claims items", &with(|h| (h.size, h.count, h.links) = (9, 0, Vec::new())));
-    victim.refuses("an empty chain that claims to have one", &with(|h| (h.count, h.links) = (1, Vec::new())));
+    victim.rejects("an empty chain", &with(|h| (h.count, h.links) = (0, Vec::new())));
+    victim.rejects("an empty chain that claims items", &with(|h| (h.size, h.count, h.links) = (9, 0, Vec::new())));
+    victim.rejects("an empty chain that claims to have one", &with(|h| (h.count, h.links) = (1, Vec::new())));
 }
 
 #[test]
@@ -185,14 +185,14 @@ fn redis_8_0_5_and_8_2_3_restore_of_a_value_that_ends_early() {
     let mut victim = Victim::start();
     let fields = honest().rdb();
     for len in 0..fields.len() {
-        victim.refuses_value(&format!("{len} fields"), &fields[..len]);
+        victim.rejects_value(&format!("{len} fields"), &fields[..len]);
     }
     for (at, field) in fields.iter().enumerate() {
         let other = match field {
             Unsigned(_) => Bytes(b"text".to_vec()),
             Double(_) | Bytes(_) => Unsigned(3),
         };
-        victim.refuses_value(&format!("another kind of field {at}"), &with_field(at, other));
+        victim.rejects_value(&format!("another kind of field {at}"), &with_field(at, other));
     }
 }
 
@@ -202,11 +202,11 @@ fn redis_8_2_8_out_of_bounds_write_after_restore() {
     let len = honest().links[0].bytes as usize;
     for bytes in [0, 1, len - 8, len - 1, len + 1, len + 8, 1 << 20] {
         let fields = with_field(FIRST_DATA, Bytes(vec![0; bytes]));
-        victim.refuses_value(&format!("a bitmap of {bytes} bytes for {len}"), &fields);
+        victim.rejects_value(&format!("a bitmap of {bytes} bytes for {len}"), &fields);
     }
     // Shifts by at least the width of a number, and powers of two that do not match the bytes.
     for n2 in (1..=255).chain([256, 1 << 32, u64::MAX]) {
-        victim.refuses_value(&format!("n2 {n2}"), &with_field(9, Unsigned(n2)));
+        victim.rejects_value(&format!("n2 {n2}"), &with_field(9, Unsigned(n2)));
     }
 }
 
@@ -214,23 +214,23 @@ fn redis_8_2_8_out_of_bounds_write_after_restore() {
 fn mod_15943_restore_with_a_number_of_sub_filters_that_overflows() {
     let mut victim = Victim::start();
     for count in [4, 1 << 20, 1 << 32, 1 << 58, 1 << 60, u64::MAX] {
-        victim.refuses_value(&format!("{count} sub-filters"), &with_field(1, Unsigned(count)));
+        victim.rejects_value(&format!("{count} sub-filters"), &with_field(1, Unsigned(count)));
     }
 }
 
 #[test]
-fn mod_12225_refused_values_leave_no_memory_behind() {
+fn mod_12225_rejected_values_leave_no_memory_behind() {
     let mut victim = Victim::start();
     // A bitmap that is read, before a field that is wrong.
     let mut fields = with(|h| (h.links[0].bytes, h.links[0].bits) = (1 << 20, 1 << 23)).rdb();
     fields.truncate(FIRST_DATA + 2);
-    victim.refuses_value("before", &fields);
+    victim.rejects_value("before", &fields);
     let before = victim.client.info_number("used_memory");
     for _ in 0..200 {
         assert!(error_text(&victim.restore(&fields)).is_some());
     }
     let grown = victim.client.info_number("used_memory") - before;
-    assert!(grown < 20 << 20, "200 MiB were refused, {grown} bytes stayed");
+    assert!(grown < 20 << 20, "200 MiB were rejected, {grown} bytes stayed");
 }
 
 /// Reported for LOADCHUNK of RedisBloom's Cuckoo filters. Its Bloom filters took such chunks in earlier releases.
@@ -266,14 +266,14 @@ fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
 #[test]
 fn headers_whose_bits_bytes_n2_and_hashes_disagree() {
     let mut victim = Victim::start();
-    victim.refuses("more bits than bytes", &with(|h| h.links[1].bits += 8));
-    victim.refuses("more bytes than bits", &with(|h| h.links[1].bytes += 8));
-    victim.refuses("no bytes, no bits", &with(|h| (h.links[1].bytes, h.links[1].bits) = (0, 0)));
-    victim.refuses("one hash more", &with(|h| h.links[1].hashes += 1));
-    victim.refuses("no hashes", &with(|h| h.links[1].hashes = 0));
-    victim.refuses("all hashes", &with(|h| h.links[1].hashes = u32::MAX));
+    victim.rejects("more bits than bytes", &with(|h| h.links[1].bits += 8));
+    victim.rejects("more bytes than bits", &with(|h| h.links[1].bytes += 8));
+    victim.rejects("no bytes, no bits", &with(|h| (h.links[1].bytes, h.links[1].bits) = (0, 0)));
+    victim.rejects("one hash more", &with(|h| h.links[1].hashes += 1));
+    victim.rejects("no hashes", &with(|h| h.links[1].hashes = 0));
+    victim.rejects("all hashes", &with(|h| h.links[1].hashes = u32::MAX));
     for n2 in 1..=u8::MAX {
-        victim.refuses_header(&format!("n2 {n2}"), &with(|h| h.links[1].n2 = n2).bytes());
+        victim.rejects_header(&format!("n2 {n2}"), &with(|h| h.links[1].n2 = n2).bytes());
     }
 }
 
@@ -282,22 +282,22 @@ fn headers_whose_sizes_overflow() {
     let mut victim = Victim::start();
     let sized = |bytes: u64| with(|h| (h.links[1].bytes, h.links[1].bits) = (bytes, bytes.wrapping_mul(8)));
     for bytes in [1 << 40, 1 << 60, 1 << 61, 1 << 62, 1 << 63, u64::MAX, u64::MAX - 7] {
-        victim.refuses_header(&format!("{bytes} bytes"), &sized(bytes).bytes());
+        victim.rejects_header(&format!("{bytes} bytes"), &sized(bytes).bytes());
     }
     // Each fits, the sum does not.
     let summed = with(|h| h.links.iter_mut().for_each(|link| (link.bytes, link.bits) = (1 << 60, 1 << 63)));
-    victim.refuses_header("a sum of bytes that overflows", &summed.bytes());
-    victim.refuses("items that overflow", &with(|h| (h.links[0].size, h.links[1].size) = (u64::MAX, 1)));
-    victim.refuses("another sum of items", &with(|h| h.size = u64::MAX));
+    victim.rejects_header("a sum of bytes that overflows", &summed.bytes());
+    victim.rejects("items that overflow", &with(|h| (h.links[0].size, h.links[1].size) = (u64::MAX, 1)));
+    victim.rejects("another sum of items", &with(|h| h.size = u64::MAX));
 }
 
 #[test]
 fn headers_of_no_and_of_too_many_sub_filters() {
     let mut victim = Victim::start();
     for count in [0, 2, 4, 1 << 16, 1 << 31, u32::MAX] {
-        victim.refuses_header(&format!("{count} sub-filters"), &with(|h| h.count = count).bytes());
+        victim.rejects_header(&format!("{count} sub-filters"), &with(|h| h.count = count).bytes());
     }
-    victim.refuses_header("three that are not there", &with(|h| h.links.clear()).bytes());
+    victim.rejects_header("three that are not there", &with(|h| h.links.clear()).bytes());
 }
 
 #[test]
@@ -305,10 +305,10 @@ fn headers_of_a_wrong_length() {
     let mut victim = Victim::start();
     let header = honest().bytes();
     for len in 0..header.len() {
-        victim.refuses_header(&format!("{len} bytes"), &header[..len]);
+        victim.rejects_header(&format!("{len} bytes"), &header[..len]);
     }
-    victim.refuses_header("a byte more", &[header.clone(), vec![0]].concat());
-    victim.refuses_header("all of it twice", &[header.clone(), header].concat());
+    victim.rejects_header("a byte more", &[header.clone(), vec![0]].concat());
+    victim.rejects_header("all of it twice", &[header.clone(), header].concat());
 }
 
 #[test]
@@ -332,7 +332,7 @@ fn chunks_that_are_truncated_or_come_out_of_order() {
 fn a_header_where_data_is_expected_and_data_for_a_header() {
     let dump: Dump = dump_of(&grown());
     let mut victim = Victim::start();
-    victim.refuses_header("data", &dump[1].1);
+    victim.rejects_header("data", &dump[1].1);
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
     let header = &dump[0].1;
     for iterator in [1, 2, header.len() as u64, header.len() as u64 + 2] {
@@ -365,8 +365,8 @@ fn chunks_and_values_of_a_cuckoo_filter() {
     // Items, buckets, deletions and filters have 8 bytes each. Bucket size, iterations and expansion have 2.
     let numbers = [3u64, 512, 0, 1].map(u64::to_le_bytes).concat();
     let header = [numbers, [2u16, 20, 1].map(u16::to_le_bytes).concat()].concat();
-    victim.refuses_header("a header of a Cuckoo filter", &header);
-    victim.refuses_value("fields of a Cuckoo filter", &[1, 512, 3, 0, 2, 20, 1].map(Unsigned));
+    victim.rejects_header("a header of a Cuckoo filter", &header);
+    victim.rejects_value("fields of a Cuckoo filter", &[1, 512, 3, 0, 2, 20, 1].map(Unsigned));
     let payload = forge(&rdb_value("MBbloomCF", 4, &[1, 512, 3].map(Unsigned)), &victim.version);
     let reply = victim.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload]);
     assert!(error_text(&reply).is_some(), "{}", show(&reply));
@@ -382,7 +382,7 @@ fn chunks_and_values_of_a_cuckoo_filter() {
     loop {
         let reply = client.list(&format!("CF.SCANDUMP cuckoo {iterator}"));
         let [Value::Int(next), Value::BulkString(chunk)] = &reply[..] else { break };
-        victim.refuses_header("a chunk of a Cuckoo filter", chunk);
+        victim.rejects_header("a chunk of a Cuckoo filter", chunk);
         if *next == 0 {
             break;
         }

@@ -40,7 +40,7 @@ fn start() -> Server {
 }
 
 #[test]
-fn what_changes_is_told() {
+fn what_changes_is_reported() {
     let server = start();
     let (mut client, mut subscriber) = (server.client(), subscriber(&server));
     for (command, expected) in [
@@ -79,30 +79,31 @@ fn what_changes_is_told() {
         ("BF.ADMIT f7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire f7"),
         ("LC.ADMIT c7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire c7"),
     ] {
-        let told = events(&mut client, &mut subscriber, command);
-        assert_eq!(told.iter().filter(|event| *event == expected).count(), 1, "{command}: {told:?}");
+        let reported = events(&mut client, &mut subscriber, command);
+        assert_eq!(reported.iter().filter(|event| *event == expected).count(), 1, "{command}: {reported:?}");
         let key = expected.split(' ').nth(1).expect("a key");
-        assert!(told.iter().all(|event| event.ends_with(&format!(" {key}"))), "{command}: {told:?}");
+        assert!(reported.iter().all(|event| event.ends_with(&format!(" {key}"))), "{command}: {reported:?}");
     }
     for command in ["BF.MADD f x y", "BF.INSERT f ITEMS z", "BF.INSERT h ITEMS z", "BF.MADD i z", "BF.MERGE j f"] {
-        let told = events(&mut client, &mut subscriber, command);
-        assert!(told.iter().any(|event| event.starts_with("bf.")), "{command}: {told:?}");
+        let reported = events(&mut client, &mut subscriber, command);
+        assert!(reported.iter().any(|event| event.starts_with("bf.")), "{command}: {reported:?}");
     }
     for command in ["LC.INSERT c ITEMS x1 x2 x3", "LC.INSERT k ITEMS z", "LC.MERGE l c"] {
-        let told = events(&mut client, &mut subscriber, command);
-        assert!(told.iter().any(|event| event.starts_with("lc.")), "{command}: {told:?}");
+        let reported = events(&mut client, &mut subscriber, command);
+        assert!(reported.iter().any(|event| event.starts_with("lc.")), "{command}: {reported:?}");
     }
 }
 
 #[test]
-fn what_changes_nothing_is_not_told() {
+fn what_changes_nothing_is_not_reported() {
     let server = start();
     let mut client = server.client();
     populate_for_no_change(&mut client);
     let mut subscriber = subscriber(&server);
     for command in CHANGES_NOTHING {
-        let told = events(&mut client, &mut subscriber, command);
-        let ours: Vec<_> = told.iter().filter(|event| event.starts_with("bf.") || event.starts_with("lc.")).collect();
+        let reported = events(&mut client, &mut subscriber, command);
+        let ours: Vec<_> =
+            reported.iter().filter(|event| event.starts_with("bf.") || event.starts_with("lc.")).collect();
         assert!(ours.is_empty(), "{command}: {ours:?}");
     }
 }
@@ -111,8 +112,8 @@ fn what_changes_nothing_is_not_told() {
 fn they_are_of_the_class_of_modules() {
     let server = Setup::default().line("notify-keyspace-events Ed").start();
     let (mut client, mut subscriber) = (server.client(), subscriber(&server));
-    let told = events(&mut client, &mut subscriber, "LC.ADD c a");
-    assert!(told.contains(&"lc.add c".to_owned()), "{told:?}");
-    let told = events(&mut client, &mut subscriber, "BF.ADD f a");
-    assert!(told.contains(&"bf.add f".to_owned()), "{told:?}");
+    let reported = events(&mut client, &mut subscriber, "LC.ADD c a");
+    assert!(reported.contains(&"lc.add c".to_owned()), "{reported:?}");
+    let reported = events(&mut client, &mut subscriber, "BF.ADD f a");
+    assert!(reported.contains(&"bf.add f".to_owned()), "{reported:?}");
 }

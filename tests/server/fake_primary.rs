@@ -12,15 +12,15 @@ use rollcall_testkit::server::Server;
 /// The history that it claims to have, always the same.
 const REPLICATION_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// What stands after an RDB whose length was not told. No RDB of a test has it in it.
+/// What stands after an RDB whose length was not reported. No RDB of a test has it in it.
 const END_MARK: &str = "ffffffffffffffffffffffffffffffffffffffff";
 
 /// How a primary says where its RDB ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Framing {
-    /// It tells the length before.
+    /// It announces the length before.
     Length,
-    /// It tells a mark before, and sends that after.
+    /// It announces a mark before, and sends that after.
     Mark,
 }
 

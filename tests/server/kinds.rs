@@ -44,9 +44,9 @@ pub const KINDS: [(&str, &[&str]); 18] = [
             "LC.ADD ? c d e m n o",
         ],
     ),
-    ("filter that is arriving", &["BF.RESERVE from 0.01 2000", "BF.MADD from a b c", "begin BF from ?"]),
-    ("classic filter that is arriving", &["BF.RESERVE from 0.01 100 LAYOUT classic", "begin BF from ?"]),
-    ("counter that is arriving", &["LC.RESERVE from 100 ERROR 0.25 EXACT 0", "fill from 2000", "begin LC from ?"]),
+    ("partially loaded filter", &["BF.RESERVE from 0.01 2000", "BF.MADD from a b c", "begin BF from ?"]),
+    ("partially loaded classic filter", &["BF.RESERVE from 0.01 100 LAYOUT classic", "begin BF from ?"]),
+    ("partially loaded counter", &["LC.RESERVE from 100 ERROR 0.25 EXACT 0", "fill from 2000", "begin LC from ?"]),
     ("chain of many", &["BF.RESERVE ? 0.01 1 EXPANSION 1", "fill ? 30"]),
 ];
 

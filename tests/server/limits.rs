@@ -1,4 +1,4 @@
-//! Sizes beyond `max-key-bytes` and beyond `maxmemory`: refused before anything is allocated.
+//! Sizes beyond `max-key-bytes` and beyond `maxmemory`: rejected before anything is allocated.
 
 use redis::Value;
 
@@ -39,13 +39,13 @@ fn keys_have_a_bound_where_nothing_was_set() {
     client.expect(&reserve("k"), "+OK");
     needed_bytes(&last_error(&client.cmd("BF.RESERVE k2 0.001 4000000000")).unwrap_or_default(), 4 << 30);
     client.expect("CONFIG SET maxmemory 0", "+OK");
-    // What the error tells to do is enough.
+    // What the error says to do is enough.
     client.expect("CONFIG SET rollcall.max-key-bytes 1gb", "+OK");
     client.expect(&reserve("k3"), "+OK");
 }
 
 #[test]
-fn filters_beyond_max_key_bytes_are_refused() {
+fn filters_beyond_max_key_bytes_are_rejected() {
     let mut server = Server::start();
     let mut client = server.client();
     for command in [
@@ -96,7 +96,7 @@ fn filters_stop_growing_at_max_key_bytes() {
     needed_bytes(&error, 1 << 20);
     let (card, digest) = (client.int("BF.CARD k"), client.digest("k"));
     assert_eq!(card, 100_000, "it holds what it was made for");
-    // A stranger is refused, unless it is a false positive. What is in stays found.
+    // A stranger is rejected, unless it is a false positive. What is in stays found.
     let strangers = client.pipeline(&(0..20).map(|i| with_items("BF.ADD k", "out", i..i + 1)).collect::<Vec<_>>());
     for reply in strangers {
         match error_text(&reply) {
@@ -117,7 +117,7 @@ fn filters_stop_growing_at_max_key_bytes() {
 fn counters_stop_growing_at_max_key_bytes() {
     let mut server = Server::with_args("max-key-bytes 1048576");
     let mut client = server.client();
-    // 1 MiB when dense, and what it takes beside: refused at once, or as soon as it needs more than the limit.
+    // 1 MiB when dense, and what it takes beside: rejected at once, or as soon as it needs more than the limit.
     let reply = client.cmd("LC.RESERVE k 10000000000 ERROR 0.001 EXACT 0");
     if let Some(error) = error_text(&reply) {
         needed_bytes(&error, 1 << 20);
@@ -148,7 +148,7 @@ fn leave_sixteen_megabytes(client: &mut Client) {
 }
 
 #[test]
-fn filters_beyond_maxmemory_are_refused() {
+fn filters_beyond_maxmemory_are_rejected() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();
     let mut client = server.client();
     leave_sixteen_megabytes(&mut client);
@@ -175,19 +175,19 @@ fn clients_restore_no_more_than_limits_let_them() {
     client.expect("BF.ADD large a", "1");
     let Value::BulkString(payload) = client.cmd("DUMP large") else { panic!("no payload") };
     let restore = |client: &mut Client, key: &str| client.call(&[b"RESTORE", key.as_bytes(), b"0", &payload]);
-    let refused = |client: &mut Client| {
+    let rejected = |client: &mut Client| {
         let error = error_text(&restore(client, "copy")).unwrap_or_default();
         assert!(error.contains("Bad data format"), "{error}");
         client.expect("EXISTS copy", "0");
     };
 
     server.set_parameter("max-key-bytes", "1048576");
-    refused(&mut client);
+    rejected(&mut client);
     assert_eq!(client.info_number("rollcall_refused_limit"), 1);
     server.set_parameter("max-key-bytes", "4194304");
     let maxmemory = client.info_number("used_memory") + (1 << 20);
     client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
-    refused(&mut client);
+    rejected(&mut client);
     assert_eq!(client.info_number("rollcall_refused_memory"), 1);
     client.expect("CONFIG SET maxmemory 0", "+OK");
 
@@ -261,7 +261,7 @@ fn eviction_of_a_large_filter_takes_no_other_key_along() {
 }
 
 #[test]
-fn a_counter_refused_its_first_item_is_not_created() {
+fn a_counter_whose_first_item_is_rejected_is_not_created() {
     let mut primary = Setup::default().line("maxmemory-policy noeviction").start();
     let mut replica = Server::start();
     replica.replicate(&primary);

@@ -6,7 +6,7 @@
 //! The environment is that of `tests/kit`, and:
 //!
 //! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
-//! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must refuse the module (skipped without).
+//! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must reject the module (skipped without).
 //!
 //! Every supported server has to pass `every_server`. Add `types_defrag` for a server that can defragment: one that was
 //! not built with a system's malloc.

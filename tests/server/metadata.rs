@@ -81,13 +81,13 @@ fn the_version_is_that_of_the_package_everywhere() {
     let modules = client.list("MODULE LIST");
     let ours = modules.iter().find(|module| text(&field(module, "name")) == "rollcall").expect("our module");
     assert_eq!(number(&field(ours, "ver")), expected);
-    let told = client.text("INFO rollcall");
+    let reported = client.text("INFO rollcall");
     let version = concat!("rollcall_version:", env!("CARGO_PKG_VERSION"));
-    assert!(told.lines().any(|line| line == version), "{told}");
+    assert!(reported.lines().any(|line| line == version), "{reported}");
 }
 
 #[test]
-fn flags_tell_reads_from_writes() {
+fn flags_distinguish_reads_from_writes() {
     let server = Server::start();
     let mut client = server.client();
     for (name, writes, ..) in COMMANDS {
@@ -280,7 +280,7 @@ fn key_specs_say_what_happens_to_the_keys() {
 }
 
 #[test]
-fn a_read_only_replica_takes_reads_and_refuses_writes() {
+fn a_read_only_replica_takes_reads_and_rejects_writes() {
     let primary = Server::start();
     primary.client().expect("BF.ADD k i", "1");
     primary.client().expect("LC.ADD c i", "1");

@@ -24,7 +24,7 @@ fn counters_alone_leave_bloom_commands_out() {
 }
 
 #[test]
-fn loading_twice_is_refused() {
+fn loading_twice_is_rejected() {
     let mut server = Server::start();
     assert!(load(&server, &module_path(), "").starts_with("-ERR "));
     assert!(server.log().contains("rollcall: the module is loaded already"), "{}", server.log());
@@ -72,7 +72,7 @@ fn into_a_running_server_beside_redisbloom() {
 }
 
 #[test]
-fn a_server_that_is_too_old_refuses_with_a_line() {
+fn a_server_that_is_too_old_rejects_with_a_line() {
     let Some(binary) = optional_file("ROLLCALL_OLD_SERVER") else { return };
     let log = match Setup::default().binary(&binary).for_old_server().try_start() {
         Ok(_) => panic!("the module loaded"),
@@ -93,7 +93,7 @@ fn server_that_unmaps_nothing() -> Server {
 #[test]
 fn a_failed_load_leaves_no_data_type_where_nothing_is_unmapped() {
     let mut server = server_that_unmaps_nothing();
-    // The data type MBbloom-- is ours already when the command is refused.
+    // The data type MBbloom-- is ours already when the command is rejected.
     assert_eq!(load(&server, neighbour(), "hold bf.add"), "+OK");
     assert!(load(&server, &module_path(), "").starts_with("-ERR "));
     assert_one_line_names_the_way_out(&server.log());
@@ -129,9 +129,9 @@ fn every_function_that_is_called_unasked_is_asked_for_at_loading() {
     assert!(names.len() > 60, "{names:?}");
     let mut server = Setup::default().without_module().start();
     for name in names {
-        let told = load(&server, neighbour(), &format!("host {} lacks {name}", module_path().display()));
-        assert!(told.starts_with("-ERR "), "{name}: {told}");
-        // Without the log nobody can be told.
+        let reported = load(&server, neighbour(), &format!("host {} lacks {name}", module_path().display()));
+        assert!(reported.starts_with("-ERR "), "{name}: {reported}");
+        // Without the log there is nobody to tell.
         let line = format!("rollcall was not loaded: this server lacks {name};");
         assert!(server.log().contains(&line) || name == "RedisModule_Log", "{name}");
         server.client().expect("BF.ADD f a", "-ERR unknown command *");
@@ -140,7 +140,7 @@ fn every_function_that_is_called_unasked_is_asked_for_at_loading() {
 }
 
 #[test]
-fn a_panic_while_loading_refuses_the_load() {
+fn a_panic_while_loading_rejects_the_load() {
     let mut server = Setup::default().without_module().start();
     // The first of these functions registers a data type, the last is what loading ends with.
     for name in ["CreateDataType", "CreateCommand", "RegisterInfoFunc", "SubscribeToServerEvent"] {

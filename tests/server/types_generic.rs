@@ -129,7 +129,7 @@ fn big_values_are_freed_in_the_background() {
 }
 
 #[test]
-fn objects_tell_about_themselves() {
+fn objects_report_about_themselves() {
     let server = Setup::default().line("maxmemory-policy allkeys-lfu").line("maxmemory 500mb").start();
     let mut client = server.client();
     for (add, _, key) in FAMILIES {
@@ -248,7 +248,7 @@ fn scripts_can_call_every_kind_of_command() {
 }
 
 #[test]
-fn digests_tell_values_apart() {
+fn digests_distinguish_values() {
     let server = Server::start();
     let mut client = server.client();
     run(&mut client, &["BF.MADD f a b", "BF.MADD g b a", "LC.ADD c a b", "LC.ADD d b a"]);

@@ -119,11 +119,11 @@ fn memory_usage_is_what_the_allocator_gives() {
         }
         drop(client);
         let grown = used_memory(&server) - used_before;
-        let told = usage(&mut server.client(), keys) - usage_before;
-        let ratio = told as f64 / grown as f64;
-        println!("{name}: {told} bytes told, {grown} taken, {:+.2} %", (ratio - 1.0) * 100.0);
+        let reported = usage(&mut server.client(), keys) - usage_before;
+        let ratio = reported as f64 / grown as f64;
+        println!("{name}: {reported} bytes reported, {grown} taken, {:+.2} %", (ratio - 1.0) * 100.0);
         if !(0.97..=1.03).contains(&ratio) {
-            wrong.push(format!("{name}: {told} bytes told, {grown} taken, {:+.2} %", (ratio - 1.0) * 100.0));
+            wrong.push(format!("{name}: {reported} bytes reported, {grown} taken, {:+.2} %", (ratio - 1.0) * 100.0));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

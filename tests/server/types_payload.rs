@@ -31,8 +31,8 @@ const VALUES: [(&str, &str); 8] = [
     ("a dense counter", "LC.INSERT src CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q"),
 ];
 
-/// Restores every payload into a fresh key. Each must be refused without a key left behind, unless
-/// it decodes to the very same value, as a changed compression of it may. Returns what went wrong.
+/// Restores every payload into a fresh key. Each must be rejected without a key left behind, unless it decodes to the
+/// very same value, as a changed compression of it may. Returns what went wrong.
 fn accepted(client: &mut Client, payloads: &[(String, Vec<u8>)]) -> Vec<String> {
     let digest = client.digest("src");
     let commands: Vec<_> =
@@ -89,7 +89,7 @@ fn restored_values_are_the_same() {
 /// Panics if a payload that `forged` makes of one of [`VALUES`] is accepted. `forged` is given the kind of the value,
 /// its bytes, and the version at the end of its payload.
 #[track_caller]
-fn assert_forged_are_refused(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String, Vec<u8>)>) {
+fn assert_forged_are_rejected(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String, Vec<u8>)>) {
     let mut server = Server::start();
     let mut client = server.client();
     let mut wrong = Vec::new();
@@ -105,9 +105,9 @@ fn assert_forged_are_refused(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String,
 }
 
 #[test]
-fn truncated_payloads_are_refused_at_every_length() {
+fn truncated_payloads_are_rejected_at_every_length() {
     // The server reads the first ten bytes, and the module the rest.
-    assert_forged_are_refused(|what, value, version| {
+    assert_forged_are_rejected(|what, value, version| {
         (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect()
     });
 }
@@ -115,7 +115,7 @@ fn truncated_payloads_are_refused_at_every_length() {
 #[test]
 fn flipped_bits_are_noticed_even_under_a_right_checksum() {
     // The first byte says that a module's value follows; the next nine name its type.
-    assert_forged_are_refused(|what, value, version| {
+    assert_forged_are_rejected(|what, value, version| {
         let flipped = |bit: usize| {
             let mut flipped = value.to_vec();
             flipped[bit / 8] ^= 1 << (bit % 8);
@@ -126,7 +126,7 @@ fn flipped_bits_are_noticed_even_under_a_right_checksum() {
 }
 
 #[test]
-fn values_of_unknown_encodings_are_refused() {
+fn values_of_unknown_encodings_are_rejected() {
     // The low ten bits of the type's number are the version of its encoding.
     let mut server = Server::start();
     let mut client = server.client();
@@ -153,7 +153,7 @@ fn values_of_unknown_encodings_are_refused() {
 }
 
 #[test]
-fn random_bytes_in_the_place_of_a_value_are_refused() {
+fn random_bytes_in_the_place_of_a_value_are_rejected() {
     let mut server = Server::start();
     let mut client = server.client();
     // A fixed sequence, by the generator of Knuth's MMIX.
@@ -185,7 +185,7 @@ fn random_bytes_in_the_place_of_a_value_are_refused() {
 }
 
 #[test]
-fn what_is_refused_is_logged_in_a_line() {
+fn what_is_rejected_is_logged_in_a_line() {
     let server = Server::start();
     let mut client = server.client();
     for (what, make) in VALUES {

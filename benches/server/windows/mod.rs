@@ -1,6 +1,6 @@
 //! Windowed filters and counters: time, bytes, and the time that other clients wait when slices begin.
 //!
-//! Windows go by hand, so that nothing depends on when a slice of the clock begins.
+//! Windows have the manual clock, so that nothing depends on when a slice of the clock begins.
 
 mod bytes;
 mod counters;
@@ -35,7 +35,7 @@ impl Window {
     /// below the number that is returned.
     fn make(&self, server: &mut Server, key: &str, older: u64, newest: u64) -> u64 {
         let Window { capacity, rate, slices } = self;
-        // The seconds do not matter: it goes by hand.
+        // The seconds do not matter: it has the manual clock.
         server.call(&format!("BF.RESERVE {key} {rate} {capacity} WINDOW {slices} MANUAL SLICES {slices}"));
         let mut next = 0;
         for slice in 0..=*slices {

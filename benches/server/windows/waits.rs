@@ -45,8 +45,8 @@ const LARGEST: Held = Held {
 enum Begin {
     /// A client calls ADVANCE.
     Advance,
-    /// The time has come, and an item is added. The window goes by hand until then, so that the write is known: it is
-    /// the first one after the clock takes over.
+    /// The time has come, and an item is added. The window has the manual clock until then, so that the write is known:
+    /// it is the first one after the clock takes over.
     FirstWrite,
 }
 

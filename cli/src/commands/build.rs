@@ -61,7 +61,7 @@ pub struct Filter {
     /// How many times larger each further sub-filter is
     #[arg(long, default_value_t = 2)]
     expansion: u32,
-    /// Refuse items past the capacity instead of growing
+    /// Reject items past the capacity instead of growing
     #[arg(long, conflicts_with = "expansion")]
     nonscaling: bool,
     /// Seed of the hash: that of the server's hash-seed, if it has one
@@ -220,7 +220,7 @@ impl Filter {
             |hashes| {
                 let blocks: Vec<&[Hash128]> = hashes.iter().map(Vec::as_slice).collect();
                 let round = blocks.iter().map(|block| block.len() as u64).sum::<u64>();
-                distinct += build.add(&blocks, threads, &limit).map_err(|error| refused(&error, counted))?;
+                distinct += build.add(&blocks, threads, &limit).map_err(|error| rejected(&error, counted))?;
                 hashes.iter_mut().for_each(Vec::clear);
                 items += round;
                 bar.inc(round);
@@ -255,7 +255,7 @@ impl Filter {
 }
 
 /// The failure of a filter that rejected an item.
-fn refused(error: &Error, counted: Option<u64>) -> Failure {
+fn rejected(error: &Error, counted: Option<u64>) -> Failure {
     match error {
         Error::Full { capacity } => {
             let advice = match counted {

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::file::{Entry, Kind, Reader, Writer};
 use crate::interrupt::Interrupt;
-use crate::output::{Output, tell};
+use crate::output::{Output, report};
 use crate::progress;
 use crate::server::{ATTEMPTS, Chunk, Class, Read, Server, Url};
 use crate::server::{chunks, expires_at, first_chunk, integer, pairs, shown, text};
@@ -80,7 +80,7 @@ impl Dump {
                     return output.answer(&dumped, Dumped::text);
                 }
                 Ok(Attempt::Again) => {
-                    tell(format_args!("{} changed: the dump begins again", shown(key)));
+                    report(format_args!("{} changed: the dump begins again", shown(key)));
                     old = None;
                 }
                 Err(failure) if !writer.is_within_value() => return Err(failure),
@@ -186,7 +186,7 @@ fn take_over(
     if at == 0 {
         return Ok(None);
     }
-    // The header tells of new items; the last chunk of bits that are other ones.
+    // The header reports new items; the last chunk of bits that are other ones.
     let mut same = false;
     let read = chunks(server, class, key, before, |(iterator, chunk)| {
         same = iterator == at && chunk == last;

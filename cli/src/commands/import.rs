@@ -107,13 +107,13 @@ impl Import {
                 commands.into_iter().map(|(size, command)| (size, (key, command))).unzip();
             let answers = server.ask_all(&commands).map_err(|failure| self.go_on(&imported, failure))?;
             for (size, answer) in sizes.into_iter().zip(answers) {
-                let refused =
-                    |text: &str| server.refused(key, &format!("{}.{}", class.family(), self.verb(class)), text);
-                let reply = answer.map_err(|text| self.go_on(&imported, refused(&text)))?;
+                let rejected =
+                    |text: &str| server.rejected(key, &format!("{}.{}", class.family(), self.verb(class)), text);
+                let reply = answer.map_err(|text| self.go_on(&imported, rejected(&text)))?;
                 let (new, error) = added(&reply);
                 imported.new += new;
                 if let Some(text) = error {
-                    return Err(self.go_on(&imported, refused(&text)));
+                    return Err(self.go_on(&imported, rejected(&text)));
                 }
                 imported.items += size;
                 bar.inc(size);

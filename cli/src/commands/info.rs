@@ -80,7 +80,7 @@ fn of_counter(counter: &Counter) -> Result<Fields, Failure> {
     Ok(fields(&OF_COUNTERS, |of| of(&at), counter.params().seed))
 }
 
-/// Those that have a value, and the seed, which servers do not tell.
+/// Those that have a value, and the seed, which servers do not report.
 fn fields<F: Copy>(table: &[InfoField<F>], value_of: impl Fn(F) -> Field, seed: u64) -> Fields {
     let values = table.iter().filter_map(|field| {
         let value = match value_of(field.of) {

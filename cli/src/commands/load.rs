@@ -98,7 +98,7 @@ impl Load {
             Kind::Filter => Class::Filter,
             other => return Err(Failure::of(format!("{}: this tool loads no {other}", self.file.display()))),
         };
-        // The name tells by the header which value is arriving: no other goes on with it.
+        // The name shows by the header which value is being loaded: no other goes on with it.
         let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
         let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
         // Asked without an argument: a server that does not know a command shows those in its error, and a chunk is no text.
@@ -109,7 +109,7 @@ impl Load {
         }
         check_rights(server, &temporary)?;
         let arrived = self.arrived(server, class, &temporary)?;
-        let refused = |server: &Server, text: String| {
+        let rejected = |server: &Server, text: String| {
             let failure = not_there(server, class, &temporary, &text);
             if texts::is_bad_data(&text) { failure.advise("its log has why") } else { failure }
         };
@@ -125,16 +125,16 @@ impl Load {
             if arrived.is_some_and(|arrived| persist::unstamped(chunk.0) <= arrived + 1) {
                 resumed += chunk.1.len() as u64;
             } else if let Err(text) = arrive(server, class, &temporary, &chunk)? {
-                return Err(refused(server, text));
+                return Err(rejected(server, text));
             }
             next = reader.next_chunk()?;
         }
         bar.finish_and_clear();
         if let Err(text) = server.ask(&temporary, class.count().arg(&temporary))? {
-            return Err(refused(server, text));
+            return Err(rejected(server, text));
         }
         let same = fingerprint(server, class, &temporary)? == Some(summing.end());
-        // A window that goes by the clock may have moved on since it was dumped.
+        // A window that runs on the system clock may have moved on since it was dumped.
         if !same && !is_window {
             server.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
             return Err(Failure::does_not_hold(format!(
@@ -152,7 +152,7 @@ impl Load {
                 );
             }
             Ok(Named::Gone) => return Err(Failure::of(format!("the time of {} is over", shown(key)))),
-            Err(text) => return Err(server.refused(key, "RENAME", &text)),
+            Err(text) => return Err(server.rejected(key, "RENAME", &text)),
         }
         Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
     }
@@ -189,7 +189,7 @@ fn now() -> u128 {
 
 /// The failure of a server that rejects values of this class.
 fn not_there(server: &Server, class: Class, key: &[u8], text: &str) -> Failure {
-    let failure = server.refused(key, &format!("{}.LOADCHUNK", class.family()), text);
+    let failure = server.rejected(key, &format!("{}.LOADCHUNK", class.family()), text);
     match class {
         Class::Filter if texts::is_unknown_command(text) => failure.advise(
             "the module is not loaded there. RedisBloom takes classic filters only, whose file `rollcall info` calls classic",

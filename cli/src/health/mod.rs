@@ -26,7 +26,7 @@ pub const NEARLY_FULL: f64 = 0.9;
 /// From this share of `maxmemory` on memory is short.
 pub const MEMORY_SHORT: f64 = 0.9;
 
-/// From this share of `maxmemory` on the next growth of anything may be refused, or evict.
+/// From this share of `maxmemory` on the next growth of anything may be rejected, or evict.
 pub const MEMORY_GONE: f64 = 0.98;
 
 /// Standard errors that a rate may be off by chance without a finding: one filter in 740.
@@ -67,7 +67,7 @@ impl Severity {
 pub enum Problem {
     /// Only some chunks of a value have been loaded.
     HalfLoaded,
-    /// A filter that cannot grow refuses new items.
+    /// A filter that cannot grow rejects new items.
     Full,
     /// A filter that cannot grow soon will.
     NearlyFull,
@@ -260,7 +260,7 @@ impl<'a> FilterFacts<'a> {
     }
 
     fn full(&self) -> Option<Finding> {
-        // A window forgets, and is refused NONSCALING; LAST is full all the time.
+        // A window forgets, and does not take NONSCALING; LAST is full all the time.
         if self.grows || self.window.is_some() || self.capacity == 0 {
             return None;
         }
@@ -276,11 +276,11 @@ impl<'a> FilterFacts<'a> {
         let fullest = share.max(by_bits.unwrap_or(0.0));
         if fullest >= 1.0 {
             let advice = "fill a larger one under another name and rename it";
-            Some(Finding::of(Problem::Full, Severity::Critical, wrong("refuses new ones"), advice).command(larger))
+            Some(Finding::of(Problem::Full, Severity::Critical, wrong("rejects new ones"), advice).command(larger))
         } else if fullest >= NEARLY_FULL {
             let advice = "fill a larger one under another name before that";
             Some(
-                Finding::of(Problem::NearlyFull, Severity::Warning, wrong("will refuse new ones"), advice)
+                Finding::of(Problem::NearlyFull, Severity::Warning, wrong("will reject new ones"), advice)
                     .command(larger),
             )
         } else {

@@ -38,7 +38,7 @@ fn growth_is_a_finding_from_the_fourth_on() {
     assert_eq!(command(&findings), "BF.RESERVE {k}:new 0.01 90000");
     let line = "has grown 4 times: look-ups ask 5 sub-filters; reserve the next one for what it holds: BF.RESERVE {k}:new 0.01 90000";
     assert_eq!(findings[0].to_string(), line);
-    // RedisBloom does not tell the rate, and without it there is nothing to type.
+    // RedisBloom does not report the rate, and without it there is nothing to type.
     let unknown = FilterFacts { error_rate: None, ..grown(5) };
     assert_eq!(unknown.findings()[0].command, None);
     let beside = FilterFacts { prefix: "RF", ..grown(5) };
@@ -100,16 +100,16 @@ fn only_what_cannot_grow_is_full() {
     assert_eq!(codes(&loose(0.46).findings()), [("nearly-full", Severity::Warning)]);
     let full = loose(0.5).findings();
     assert_eq!(codes(&full), [("full", Severity::Critical)]);
-    assert_eq!(full[0].wrong, "is at 100 % of its rate and cannot grow: it refuses new ones");
+    assert_eq!(full[0].wrong, "is at 100 % of its rate and cannot grow: it rejects new ones");
     // At low ones the count does.
     let tight = FilterFacts { rate: Some(0.01), error_rate: Some(0.01), ..with(800, false) };
     assert!(tight.findings().is_empty());
     let two_percent = FilterFacts { rate: Some(0.02), error_rate: Some(0.02), ..tight };
     assert!(two_percent.findings().is_empty());
-    // What is fuller is told; of both alike the count.
+    // What is fuller is reported; of both alike the count.
     for rate in [0.1, 0.5] {
         let full = FilterFacts { items: 1000, ..loose(rate) }.findings();
-        assert_eq!(full[0].wrong, "holds 100 % of 1000 items and cannot grow: it refuses new ones");
+        assert_eq!(full[0].wrong, "holds 100 % of 1000 items and cannot grow: it rejects new ones");
     }
 }
 
@@ -123,7 +123,7 @@ fn a_window_that_has_forgotten_all_is_idle() {
     // One whose expiry was taken away by hand gets the next with its next slice.
     assert!(FilterFacts { window: Some(WindowFacts::Volatile(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { items: 1, capacity: 9, ..filter }.findings().is_empty());
-    // What is moved on by hand has an owner, and no time of its own.
+    // What is moved on manually has an owner, and no time of its own.
     for window in [WindowFacts::Last, WindowFacts::Manual(3600)] {
         assert!(FilterFacts { window: Some(window), ..filter }.findings().is_empty());
     }

@@ -9,7 +9,7 @@ use crate::failure::Failure;
 pub fn connecting(server: &str, error: &RedisError) -> Failure {
     if let Some(code) = error.code() {
         let text = format!("{code} {}", error.detail().unwrap_or_default());
-        return refused(server, "connecting", text.trim());
+        return rejected(server, "connecting", text.trim());
     }
     let failure = Failure::of(format!("cannot connect to {server}: {error}"));
     let text = error.to_string();
@@ -37,7 +37,7 @@ pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
 }
 
 /// The server answered with an error.
-pub fn refused(server: &str, command: &str, text: &str) -> Failure {
+pub fn rejected(server: &str, command: &str, text: &str) -> Failure {
     let failure = Failure::of(format!("{server} answered {command} with: {text}"));
     match advice(text) {
         Some(advice) => failure.advise(advice),

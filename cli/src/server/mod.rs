@@ -140,7 +140,7 @@ impl Server {
     pub fn call(&mut self, key: &[u8], command: &Cmd) -> Result<Value, Failure> {
         let answer = self.ask(key, command)?;
         let node = self.node_of(key);
-        answer.map_err(|text| error::refused(&self.node_name(node), &name_of(command), &text))
+        answer.map_err(|text| error::rejected(&self.node_name(node), &name_of(command), &text))
     }
 
     /// A command about `key`, whose error the caller looks at.
@@ -197,7 +197,7 @@ impl Server {
     /// A command to a node. An error of the server is a failure.
     pub fn call_node(&mut self, node: usize, command: &Cmd) -> Result<Value, Failure> {
         let answer = self.ask_node(node, std::slice::from_ref(command))?.pop().unwrap_or(Ok(Value::Nil));
-        answer.map_err(|text| error::refused(&self.node_name(node), &name_of(command), &text))
+        answer.map_err(|text| error::rejected(&self.node_name(node), &name_of(command), &text))
     }
 
     /// Commands to a node, sent together; the answers in order.
@@ -206,8 +206,8 @@ impl Server {
     }
 
     /// The failure for an error of the server.
-    pub fn refused(&self, key: &[u8], command: &str, text: &str) -> Failure {
-        error::refused(&self.node_name(self.node_of(key)), command, text)
+    pub fn rejected(&self, key: &[u8], command: &str, text: &str) -> Failure {
+        error::rejected(&self.node_name(self.node_of(key)), command, text)
     }
 }
 

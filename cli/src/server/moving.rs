@@ -71,7 +71,7 @@ pub enum Transfer {
     Unsteady(String),
 }
 
-/// Reads the value of `key` and loads it as `temporary`, which is deleted before. `moved` is told of bytes.
+/// Reads the value of `key` and loads it as `temporary`, which is deleted before. `moved` gets the bytes moved.
 pub fn transfer(
     (source, target): (&mut Server, &mut Server),
     class: Class,
@@ -79,34 +79,34 @@ pub fn transfer(
     temporary: &[u8],
     mut moved: impl FnMut(u64) -> Result<(), Failure>,
 ) -> Result<Transfer, Failure> {
-    let mut refusal = String::new();
+    let mut error = String::new();
     for _ in 0..ATTEMPTS {
         target.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
-        refusal.clear();
+        error.clear();
         let mut summing = Summing::new();
         let read = chunks(source, class, key, 0, |chunk| {
-            if refusal.is_empty() {
+            if error.is_empty() {
                 summing.take(&chunk);
                 if let Err(text) = arrive(target, class, temporary, &chunk)? {
-                    refusal = text;
+                    error = text;
                 }
                 moved(chunk.1.len() as u64)?;
             }
             Ok(())
         })?;
         match read {
-            Read::Whole if refusal.is_empty() => return Ok(Transfer::Done(summing.end())),
+            Read::Whole if error.is_empty() => return Ok(Transfer::Done(summing.end())),
             Read::Gone => {
                 target.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
                 return Ok(Transfer::Gone);
             }
-            // What does not fit together is read again; anything else would be refused again.
-            Read::Whole if !texts::is_bad_data(&refusal) => break,
+            // What does not fit together is read again; anything else would be rejected again.
+            Read::Whole if !texts::is_bad_data(&error) => break,
             _ => {}
         }
     }
     target.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
-    Ok(Transfer::Unsteady(refusal))
+    Ok(Transfer::Unsteady(error))
 }
 
 /// When a key expires, in milliseconds since 1970; `None` if it does not.
@@ -118,7 +118,7 @@ pub fn expires_at(server: &mut Server, key: &[u8]) -> Result<Option<u64>, Failur
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
             if left < 0 { left } else { left.saturating_add(i64::try_from(now).unwrap_or(i64::MAX)) }
         }
-        Err(text) => return Err(server.refused(key, "PEXPIRETIME", &text)),
+        Err(text) => return Err(server.rejected(key, "PEXPIRETIME", &text)),
     };
     Ok(u64::try_from(at).ok())
 }

@@ -174,7 +174,7 @@ impl Server {
                 Ok(reply) => reply,
                 // A server that does not know a type has no key of it.
                 Err(text) if texts::is_unknown_type(&text) => return Ok(()),
-                Err(text) => return Err(error::refused(&self.node_name(node), "SCAN", &text)),
+                Err(text) => return Err(error::rejected(&self.node_name(node), "SCAN", &text)),
             };
             let parts = items(&reply).filter(|parts| parts.len() == 2);
             let next = parts.and_then(|parts| Some((text(&parts[0])?, items(&parts[1])?)));

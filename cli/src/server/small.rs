@@ -96,7 +96,7 @@ pub fn copy_small(
             commands.extend(temporary::arrival(small.class, name, chunk).map(|command| (name, command)));
         }
     }
-    // A chunk that was refused shows in what is read back.
+    // A chunk that was rejected shows in what is read back.
     target.ask_all(&commands)?;
     let of_target: Vec<_> = smalls.iter().map(|small| (&small.temporary[..], small.class)).collect();
     let arrived = read_small(target, &of_target)?;

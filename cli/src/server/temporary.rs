@@ -33,13 +33,13 @@ pub fn is_temporary(key: &[u8]) -> bool {
 /// Fails if the server rejects what the last step needs: a value that is renamed without it would expire in a day. A
 /// value under this name has as much time again.
 pub fn check_rights(server: &mut Server, name: &[u8]) -> Result<(), Failure> {
-    // Every time of a value that is arriving is earlier, so this one is not set.
+    // Every time of a partially loaded value is earlier, so this one is not set.
     let in_the_far_future = redis::cmd("PEXPIREAT").arg(name).arg(FAR).arg("LT").to_owned();
     let commands = [redis::cmd("PERSIST").arg(name).to_owned(), stay(name), in_the_far_future];
     let answers = server.ask_all(&commands.map(|command| (name, command)))?;
     match answers.into_iter().collect::<Result<Vec<_>, _>>() {
         Ok(_) => Ok(()),
-        Err(text) => Err(server.refused(name, "what a value is named by", &text)),
+        Err(text) => Err(server.rejected(name, "what a value is named by", &text)),
     }
 }
 
@@ -54,7 +54,7 @@ pub fn arrival(class: Class, name: &[u8], chunk: &Chunk) -> [Cmd; 2] {
     [load, stay(name)]
 }
 
-/// Appends a chunk. The text of an error, if the server refuses it.
+/// Appends a chunk. The text of an error, if the server rejects it.
 pub fn arrive(server: &mut Server, class: Class, name: &[u8], chunk: &Chunk) -> Result<Result<(), String>, Failure> {
     let answers = server.ask_all(&arrival(class, name, chunk).map(|command| (name, command)))?;
     Ok(answers.into_iter().try_for_each(|answer| answer.map(drop)))

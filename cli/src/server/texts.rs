@@ -8,7 +8,7 @@ pub fn is_gone(error: &str) -> bool {
     error.ends_with(NOT_FOUND) || error.contains("does not exist")
 }
 
-/// Whether a chunk was refused for what is in it, by this module or RedisBloom.
+/// Whether a chunk was rejected for what is in it, by this module or RedisBloom.
 pub fn is_bad_data(error: &str) -> bool {
     error.contains(BAD_DATA)
 }

@@ -53,7 +53,7 @@ fn chunk(server: &mut Server, class: Class, key: &[u8], iterator: u64) -> Result
         Ok(reply) => reply,
         Err(text) if text.starts_with(STALE) => return Ok(Err(Read::Stale)),
         Err(text) if is_gone(&text) => return Ok(Err(Read::Gone)),
-        Err(text) => return Err(server.refused(key, &format!("{}.SCANDUMP {}", class.family(), shown(key)), &text)),
+        Err(text) => return Err(server.rejected(key, &format!("{}.SCANDUMP {}", class.family(), shown(key)), &text)),
     };
     let parts = items(&reply).filter(|parts| parts.len() == 2);
     let pair = parts.and_then(|parts| Some((u64::try_from(integer(&parts[0])?).ok()?, bytes(&parts[1])?)));

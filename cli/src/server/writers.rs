@@ -1,7 +1,7 @@
 //! Whether a server is written to, by its counts of calls.
 //!
 //! `INFO commandstats` counts every command that was executed, those of scripts and of a primary included. It does not
-//! count what the server refused, nor what it holds back. Keys that expire have no command.
+//! count what the server rejected, nor what it holds back. Keys that expire have no command.
 
 use std::collections::BTreeMap;
 

@@ -76,8 +76,8 @@ mod tests {
 
     fn row(name: u32, is_wrong: bool) -> Row {
         let name = format!("{name:04}");
-        let refused = is_wrong.then(|| "ERR".to_owned());
-        Row { name: name.clone().into_bytes(), key: name, refused, ..Row::default() }
+        let rejected = is_wrong.then(|| "ERR".to_owned());
+        Row { name: name.clone().into_bytes(), key: name, rejected, ..Row::default() }
     }
 
     /// The names of what is known to be wrong.

@@ -51,7 +51,7 @@ pub struct Rows {
     pub left_out: u64,
 }
 
-/// One filter or counter. What is not known is `None`: RedisBloom tells less, and what is half loaded almost nothing.
+/// One filter or counter. What is not known is `None`: RedisBloom reports less, and what is half loaded almost nothing.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Row {
     /// The key as commands take it.
@@ -89,7 +89,7 @@ pub struct Row {
     #[serde(serialize_with = "as_loading")]
     pub loading: Option<LoadingFacts>,
     /// Why the server said nothing else about it: its error.
-    pub refused: Option<String>,
+    pub rejected: Option<String>,
     /// What is wrong with it and what to do, the most urgent first.
     #[serde(serialize_with = "as_findings")]
     pub findings: Vec<Finding>,
@@ -98,7 +98,7 @@ pub struct Row {
 impl Row {
     /// Whether it is worth a look: a finding that is more than a notice, or an error.
     pub fn is_wrong(&self) -> bool {
-        self.refused.is_some() || self.findings.iter().any(|finding| finding.severity > Severity::Notice)
+        self.rejected.is_some() || self.findings.iter().any(|finding| finding.severity > Severity::Notice)
     }
 
     /// How urgent it is to look at it: the worst first by this order reversed.
@@ -115,7 +115,7 @@ impl Row {
         if let Some(loading) = self.loading {
             return vec![loading.finding()];
         }
-        if self.refused.is_some() {
+        if self.rejected.is_some() {
             return Vec::new();
         }
         let count = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0);
@@ -165,10 +165,10 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
     for batch in keys.chunks(BATCH) {
         let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, key.class.family())).collect();
         let mut answers = answers(server, &all)?;
-        // Who may ask by BF.* alone is told by them.
-        let refused: Vec<usize> = (0..batch.len()).filter(|&at| is_forbidden(&batch[at], &answers[at])).collect();
-        let again: Vec<(&Key, &str)> = refused.iter().map(|&at| (&batch[at], USUAL)).collect();
-        for (at, answer) in refused.into_iter().zip(self::answers(server, &again)?) {
+        // Who may ask by BF.* alone is answered by them.
+        let rejected: Vec<usize> = (0..batch.len()).filter(|&at| is_forbidden(&batch[at], &answers[at])).collect();
+        let again: Vec<(&Key, &str)> = rejected.iter().map(|&at| (&batch[at], USUAL)).collect();
+        for (at, answer) in rejected.into_iter().zip(self::answers(server, &again)?) {
             answers[at] = answer;
         }
         for (key, answers) in batch.iter().zip(&answers) {
@@ -206,7 +206,7 @@ fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Vec<Answer>
 /// What people type before the names of commands on filters of lines: beside another module that has BF.*, RF.
 fn prefix_of_lines(server: &mut Server) -> Result<&'static str, Failure> {
     let known = server.ask_node(0, &[redis::cmd("COMMAND").arg("INFO").arg("BF.ADVANCE").to_owned()])?.pop();
-    // Who may not ask is told the usual.
+    // Who may not ask gets the usual answer.
     let is_another = matches!(known, Some(Ok(Value::Array(known))) if matches!(known.first(), None | Some(Value::Nil)));
     Ok(if is_another { BESIDE } else { USUAL })
 }
@@ -275,7 +275,7 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         Err(text) => {
             row.loading = StillLoading::of(text)
                 .map(|StillLoading { received_bytes, total_bytes }| LoadingFacts { received_bytes, total_bytes });
-            row.refused = row.loading.is_none().then(|| text.clone());
+            row.rejected = row.loading.is_none().then(|| text.clone());
             return Some((row, true));
         }
     };
@@ -340,7 +340,7 @@ fn mode(window: WindowFacts) -> String {
     match window {
         WindowFacts::Seconds(seconds) => format!("{seconds} s"),
         WindowFacts::Volatile(seconds) => format!("{seconds} s volatile"),
-        WindowFacts::Manual(seconds) => format!("{seconds} s by hand"),
+        WindowFacts::Manual(seconds) => format!("{seconds} s manual"),
         WindowFacts::Last => "last".to_owned(),
     }
 }
@@ -460,7 +460,7 @@ mod tests {
         assert_eq!((window.mode.as_str(), window.filters, window.slices), ("60 s", Some(2), Some(4)));
         assert_eq!(codes(&window), ["past-rate"]);
         let manual = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "manual", 0);
-        assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s by hand", vec!["past-rate"]));
+        assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s manual", vec!["past-rate"]));
         assert!(manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 MANUAL")));
         let volatile = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "system", 1);
         assert_eq!((volatile.mode.as_str(), volatile.window), ("60 s volatile", Some(WindowFacts::Volatile(60))));
@@ -482,15 +482,15 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_half_loaded_keys_or_refusals() {
+    fn errors_are_half_loaded_keys_or_errors() {
         let key = Key { name: b"k".to_vec(), class: Class::Counter };
         let of = |error: &str| row(&key, &[Ok(Value::Int(5)), Ok(Value::Int(6)), Err(error.to_owned())]);
         let (half, _) = of("ERR counter is still loading: 5 of 10 bytes").expect("a row");
         assert_eq!(half.loading, Some(LoadingFacts { received_bytes: 5, total_bytes: 10 }));
         assert_eq!(half.judge("LC", true)[0].problem.name(), "half-loaded");
-        let (refused, _) = of("NOPERM no").expect("a row");
-        assert_eq!((refused.refused.as_deref(), refused.is_wrong()), (Some("NOPERM no"), true));
-        assert!(refused.judge("LC", true).is_empty());
+        let (rejected, _) = of("NOPERM no").expect("a row");
+        assert_eq!((rejected.rejected.as_deref(), rejected.is_wrong()), (Some("NOPERM no"), true));
+        assert!(rejected.judge("LC", true).is_empty());
         assert!(of("ERR not found").is_none());
     }
 }

@@ -19,7 +19,7 @@ fn filled() -> (Server, Vec<String>) {
     (server, items)
 }
 
-/// Step 1 of every way: the server refuses writes.
+/// Step 1 of every way: the server rejects writes.
 fn stop_writes(client: &mut Client) {
     client.expect("CONFIG SET min-replicas-to-write 100", "+OK");
     assert!(client.error("BF.ADD a x").starts_with("NOREPLICAS"));

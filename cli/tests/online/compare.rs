@@ -31,7 +31,7 @@ fn counters_agree_with_their_sets_within_their_errors() {
     {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // Sets that lack one member in twenty are told apart, though each counter alone could be off by chance.
+    // Sets that lack one member in twenty are distinguished, though each counter alone could be off by chance.
     for key in 0..60 {
         let size = 300 + key * 5700 / 60;
         let words = crate::with_items(&format!("SREM set:{key}"), &format!("{key}:"), 0..size / 20);

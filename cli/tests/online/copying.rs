@@ -68,7 +68,7 @@ fn everything_of_ours_goes_to_another_server_of_ours() {
         assert_eq!(there.int(&format!("PEXPIRETIME {key}")), client.int(&format!("PEXPIRETIME {key}")), "{key}");
         assert_eq!(there.text(&format!("TYPE {key}")), client.text(&format!("TYPE {key}")), "{key}");
     }
-    // What is equal is skipped; what differs is refused before anything is moved, and replaced if asked.
+    // What is equal is skipped; what differs is rejected before anything is moved, and replaced if asked.
     there.expect("LC.ADD exact d", "1");
     there.expect("DEL lines", "1");
     let again = tool(&["--json", "copy", &url(&one), &url(&other), "--watch", "0"]).expect(3);
@@ -98,10 +98,10 @@ fn filters_of_redisbloom_come_and_go_back() {
     assert_eq!(here.int("DBSIZE"), 4);
     ours(&mut here);
     // What cannot go back is named before anything is moved.
-    let refused = tool(&["copy", &url(&server), &url(&back), "--watch", "0"]).expect(3);
-    assert!(refused.err.contains("7 keys cannot be moved, so none was"), "{}", refused.err);
-    assert!(refused.out.contains("knows only filters of LAYOUT classic"), "{}", refused.out);
-    assert!(refused.out.contains("no counters (LC.*)"), "{}", refused.out);
+    let rejected = tool(&["copy", &url(&server), &url(&back), "--watch", "0"]).expect(3);
+    assert!(rejected.err.contains("7 keys cannot be moved, so none was"), "{}", rejected.err);
+    assert!(rejected.out.contains("knows only filters of LAYOUT classic"), "{}", rejected.out);
+    assert!(rejected.out.contains("no counters (LC.*)"), "{}", rejected.out);
     let mut there = back.client();
     assert_eq!(there.int("DBSIZE"), 0);
     tool(&["copy", &url(&server), &url(&back), "--watch", "0", "--skip-refused", "--sample", sample]).expect(1);
@@ -165,10 +165,10 @@ fn writers_by_either_name_are_noticed() {
                 client.cmd("RF.EXISTS f 1");
             }
         });
-        let refused = tool(&["copy", &url(&server), &url(&other), "--watch", "5"]);
+        let rejected = tool(&["copy", &url(&server), &url(&other), "--watch", "5"]);
         stop.store(true, std::sync::atomic::Ordering::Relaxed);
-        let refused = refused.expect(3);
-        assert!(refused.err.contains("the source is written to: RF.ADD "), "{}", refused.err);
+        let rejected = rejected.expect(3);
+        assert!(rejected.err.contains("the source is written to: RF.ADD "), "{}", rejected.err);
     });
     // Readers are none.
     std::thread::scope(|scope| {
@@ -180,17 +180,17 @@ fn writers_by_either_name_are_noticed() {
 }
 
 #[test]
-fn keys_that_are_half_loaded_and_servers_without_a_module_are_refused() {
+fn keys_that_are_half_loaded_and_servers_without_a_module_are_rejected() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     client.expect("BF.RESERVE whole 0.01 10000", "+OK");
     let dump = chunks(&mut client, "BF", "whole");
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", dump[0].0.as_bytes(), &dump[0].1]);
-    let refused = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(3);
-    assert!(refused.out.contains("still loading: 0 of"), "{}", refused.out);
+    let rejected = tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(3);
+    assert!(rejected.out.contains("still loading: 0 of"), "{}", rejected.out);
     let plain = rollcall_testkit::server::Setup::default().without_module().start();
-    let refused = tool(&["copy", &url(&server), &url(&plain), "--pattern", "whole"]).expect(3);
-    assert!(refused.out.contains("no module for filters"), "{}", refused.out);
+    let rejected = tool(&["copy", &url(&server), &url(&plain), "--pattern", "whole"]).expect(3);
+    assert!(rejected.out.contains("no module for filters"), "{}", rejected.out);
 }
 
 #[test]

@@ -309,7 +309,7 @@ fn the_rights_that_the_documents_name_are_enough() {
     assert_eq!(state["nodes"][0]["role"], "master");
     for key in ["day", "seen"] {
         let row = row(&state, key);
-        assert!(row["refused"].is_null() && row["bytes"].is_u64() && row["capacity"].is_u64(), "{row}");
+        assert!(row["rejected"].is_null() && row["bytes"].is_u64() && row["capacity"].is_u64(), "{row}");
     }
     assert!(series(&pages, row(&state, "day"))["window"].is_array());
     assert_eq!(client.list("ACL LOG"), [], "something was denied");

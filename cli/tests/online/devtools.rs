@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Gives the browser standard input and output as the numbers on which it speaks to its tools.
 const AS_PIPE: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>"$BROWSER_LOG""#;
 
-/// Notes what the page's policy forbade, before any script of the page runs.
+/// Records what the page's policy forbade, before any script of the page runs.
 const NOTE_VIOLATIONS: &str = "window.violations = []; addEventListener('securitypolicyviolation', \
     (event) => window.violations.push(event.violatedDirective + ' ' + event.blockedURI));";
 
@@ -42,7 +42,7 @@ impl Browser {
         command.args(["--headless=new", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu"]);
         command.args(["--hide-scrollbars", "--disable-dev-shm-usage"]);
         command.arg(format!("--user-data-dir={}", folder.path().join("profile").display()));
-        // Its sandbox refuses to work for root.
+        // Its sandbox does not work for root.
         if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0) {
             command.arg("--no-sandbox");
         }

@@ -1,4 +1,4 @@
-//! `dump` and `load`: whole, broken off, and refused.
+//! `dump` and `load`: whole, broken off, and rejected.
 
 use std::path::Path;
 
@@ -28,13 +28,13 @@ fn what_is_dumped_is_loaded_the_same() {
     for key in ["big", "counter"] {
         let file = path(folder.path(), key);
         tool(&["dump", key, &file, "--url", &to]).expect(0);
-        let refused = tool(&["dump", key, &file, "--url", &to]).expect(3);
-        assert!(refused.err.contains("exists"), "{}", refused.err);
+        let rejected = tool(&["dump", key, &file, "--url", &to]).expect(3);
+        assert!(rejected.err.contains("exists"), "{}", rejected.err);
         tool(&["load", &file, "copy", "--url", &to]).expect(0);
         assert_eq!(client.digest("copy"), client.digest(key));
         assert_eq!(client.int("PEXPIRETIME copy"), client.int(&format!("PEXPIRETIME {key}")));
-        let refused = tool(&["load", &file, "--url", &to]).expect(3);
-        assert!(refused.err.contains("exists") && refused.err.contains("--replace"), "{}", refused.err);
+        let rejected = tool(&["load", &file, "--url", &to]).expect(3);
+        assert!(rejected.err.contains("exists") && rejected.err.contains("--replace"), "{}", rejected.err);
         tool(&["load", &file, "copy", "--url", &to, "--replace", "--no-ttl"]).expect(0);
         assert_eq!(client.int("PEXPIRETIME copy"), -1);
         client.expect("DEL copy", "1");
@@ -99,8 +99,8 @@ fn a_connection_that_breaks_leaves_what_goes_on() {
     // The user may do all but the step at the end.
     client.expect("ACL SETUSER half on >pw ~* +@all -renamenx -rename", "+OK");
     let half = format!("redis://half:pw@127.0.0.1:{}", server.port());
-    let refused = tool(&["load", &file, "new", "--url", &half]).expect(3);
-    assert!(refused.err.contains("NOPERM") && refused.err.contains("ACL SETUSER"), "{}", refused.err);
+    let rejected = tool(&["load", &file, "new", "--url", &half]).expect(3);
+    assert!(rejected.err.contains("NOPERM") && rejected.err.contains("ACL SETUSER"), "{}", rejected.err);
     client.expect("EXISTS new", "0");
     tool(&["load", &file, "new", "--url", &to]).expect(0);
     assert_eq!(client.digest("new"), client.digest("big"));
@@ -115,12 +115,12 @@ fn files_are_checked_and_redisbloom_takes_its_own() {
     let file = path(folder.path(), "big");
     tool(&["dump", "big", &file, "--url", &to]).expect(0);
     let mut bytes = std::fs::read(&file).expect("the dump");
-    let refused = tool(&["load", &file, "--url", &url(&theirs)]).expect(3);
-    assert!(refused.err.contains("classic filters only"), "{}", refused.err);
+    let rejected = tool(&["load", &file, "--url", &url(&theirs)]).expect(3);
+    assert!(rejected.err.contains("classic filters only"), "{}", rejected.err);
     bytes[2 << 20] ^= 1;
     std::fs::write(&file, bytes).expect("the file");
-    let refused = tool(&["load", &file, "new", "--url", &to]).expect(3);
-    assert!(refused.err.contains("damaged at byte"), "{}", refused.err);
+    let rejected = tool(&["load", &file, "new", "--url", &to]).expect(3);
+    assert!(rejected.err.contains("damaged at byte"), "{}", rejected.err);
     server.client().expect("EXISTS new", "0");
     let mut there = theirs.client();
     there.expect("BF.RESERVE theirs 0.01 1000", "+OK");

@@ -40,7 +40,7 @@ fn lines_of_files_and_of_standard_input_are_added() {
 }
 
 #[test]
-fn what_is_refused_says_how_many_lines_are_in() {
+fn what_is_rejected_says_how_many_lines_are_in() {
     let server = Server::start();
     let (mut client, to) = (server.client(), url(&server));
     client.expect("BF.RESERVE full 0.01 1000 NONSCALING", "+OK");

@@ -98,7 +98,7 @@ fn filters_beside_no_other_module_are_listed_too() {
     add_many(&mut client, "RF.MADD ours", "item:", 0..4000);
     let rows = tool(&["--json", "top", "--sort", "key", "--url", &url(&server)]).expect(0).json();
     assert_eq!((&rows[0]["items"], &rows[1]["items"]), (&1.into(), &client.int("RF.CARD ours").into()), "{rows}");
-    assert!(rows.as_array().expect("rows").iter().all(|row| row["refused"].is_null()), "{rows}");
+    assert!(rows.as_array().expect("rows").iter().all(|row| row["rejected"].is_null()), "{rows}");
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_server_of_redisbloom_says_what_it_has() {
     add_grown(&mut client);
     let rows = tool(&["--json", "top", "--url", &url(&theirs)]).expect(0).json();
     assert_eq!(rows[0]["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
-    // Its description of sub-filters tells the rate.
+    // Its description of sub-filters reports the rate.
     assert_eq!(rows[0]["findings"][0]["command"], "BF.RESERVE {grown}:new 0.01 4400");
     let empty = Server::start();
     assert_eq!(tool(&["top", "--url", &url(&empty)]).expect(0).out, "0 filters and counters, 0 B; 0 to look at\n");

@@ -129,7 +129,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     becomes(&prometheus, &format!("rollcall_refused_total{{server=\"{one}\",reason=\"full\"}}"), 0.0);
     becomes(&prometheus, "count(rollcall_key_memory_bytes)", 9.0);
     // What happens from now on is an increase.
-    refuse(&mut client);
+    reject(&mut client);
     add_many(&mut client, "BF.MADD grown", "more:", 0..9000);
     add_many(&mut client, "LC.ADD visitors", "item:", 0..3000);
     for alert in ["RollcallRefusedFull", "RollcallFiltersGrow"] {
@@ -185,8 +185,8 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     assert!(query(&prometheus, &format!("rollcall_filters{{server=\"{two}\"}}")).is_empty());
 }
 
-/// Adds to the filter `full` until it refuses.
-fn refuse(client: &mut Client) {
+/// Adds to the filter `full` until it rejects.
+fn reject(client: &mut Client) {
     let _ = client.call(&with_items("BF.MADD full", "late:", 0..100));
     assert!(client.info_number("rollcall_refused_full") > 0);
 }

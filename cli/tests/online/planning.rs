@@ -4,7 +4,7 @@ use crate::tool;
 use rollcall_testkit::client::{error_text, show, text, words};
 use rollcall_testkit::server::Server;
 
-/// The most items whose plan has no warning make a key of the planned size, and one line of bits more is refused.
+/// The most items whose plan has no warning make a key of the planned size, and one line of bits more is rejected.
 #[test]
 fn the_default_limit_is_where_the_plan_says() {
     let server = Server::start();
@@ -12,15 +12,15 @@ fn the_default_limit_is_where_the_plan_says() {
     for options in ["--error 0.001", "--error 0.001 --nonscaling", "--window 1d", "--last --slices 3"] {
         let plan =
             |items: u64| tool(&words(&format!("--json plan filter {items} {options}"))).expect(0).json()[0].clone();
-        let (mut fits, mut refused) = (1_000_000, 1_000_000_000);
-        while refused - fits > 1 {
-            let middle = (fits + refused) / 2;
-            if plan(middle)["refused_by_default"] == true { refused = middle } else { fits = middle }
+        let (mut fits, mut rejected) = (1_000_000, 1_000_000_000);
+        while rejected - fits > 1 {
+            let middle = (fits + rejected) / 2;
+            if plan(middle)["rejected_by_default"] == true { rejected = middle } else { fits = middle }
         }
         let reserve = |items| plan(items)["command"].as_str().expect("a command").to_owned();
         assert_eq!(plan(fits)["size_bytes"].as_u64().expect("a size") >> 20, 511, "{options}");
-        let error = error_text(&client.cmd(&reserve(refused))).unwrap_or_default();
-        let needed = plan(refused)["size_bytes"].to_string();
+        let error = error_text(&client.cmd(&reserve(rejected))).unwrap_or_default();
+        let needed = plan(rejected)["size_bytes"].to_string();
         assert!(error.starts_with(&format!("ERR the filter needs {needed} bytes, more than max-key-bytes")), "{error}");
         assert_eq!(text(&client.cmd(&reserve(fits))), "OK", "{options}");
         if !options.starts_with("--window") && !options.starts_with("--last") {

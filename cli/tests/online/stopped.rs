@@ -187,7 +187,7 @@ fn a_load_that_stops_goes_on_within_a_day() {
 
 /// Who may not give a value its last time to live must not begin: it would go after a day.
 #[test]
-fn a_target_that_refuses_the_last_step_is_refused_at_the_first() {
+fn a_target_that_rejects_the_last_step_is_rejected_at_the_first() {
     let (server, other) = (Server::start(), Server::start());
     server.client().expect("LC.ADD k a", "1");
     let folder = tempfile::tempdir().expect("a folder");

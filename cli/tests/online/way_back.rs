@@ -22,7 +22,7 @@ struct Service {
 }
 
 impl Service {
-    /// Writes until told to stop, or refused.
+    /// Writes until asked to stop, or rejected.
     fn write(&self, mut client: Client, writer: usize) {
         for round in 0_u64.. {
             if self.stop.load(Ordering::Relaxed) {
@@ -94,11 +94,11 @@ fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not(
         }
         service.wait_for_calls();
         // They write on: the copy ends before the first key.
-        let refused = tool(&["copy", &url(&server), &url(&theirs), "--watch", "20"]).expect(3);
-        assert!(refused.err.contains("the source is written to: BF.MADD "), "{}", refused.err);
-        assert!(refused.err.contains("min-replicas-to-write"), "{}", refused.err);
+        let rejected = tool(&["copy", &url(&server), &url(&theirs), "--watch", "20"]).expect(3);
+        assert!(rejected.err.contains("the source is written to: BF.MADD "), "{}", rejected.err);
+        assert!(rejected.err.contains("min-replicas-to-write"), "{}", rejected.err);
         assert_eq!(theirs.client().int("DBSIZE"), 0);
-        // The server refuses writes from here on; what was acknowledged before is in it.
+        // The server rejects writes from here on; what was acknowledged before is in it.
         service.wait_for_calls();
         server.client().expect("CONFIG SET min-replicas-to-write 100", "+OK");
     });
@@ -140,8 +140,8 @@ fn a_pause_holds_the_writers_back_and_lets_them_go() {
             assert_eq!(found(&mut there, key, &items), items.len(), "{key}");
         }
         // After a failure too: these keys are there by now, with fewer items.
-        let refused = tool(&["copy", &url(&server), &url(&theirs), "--pause"]).expect(3);
-        assert!(refused.err.contains("4 keys cannot be moved"), "{}", refused.err);
+        let rejected = tool(&["copy", &url(&server), &url(&theirs), "--pause"]).expect(3);
+        assert!(rejected.err.contains("4 keys cannot be moved"), "{}", rejected.err);
         // Sooner than the pause would end by itself.
         let late = Client::connect(server.port(), Duration::from_secs(10), PathBuf::new());
         late.expect("a connection").expect("BF.ADD users late", "1");
@@ -151,7 +151,7 @@ fn a_pause_holds_the_writers_back_and_lets_them_go() {
 }
 
 #[test]
-fn keys_that_may_lack_items_are_named_if_told_to_copy_while_written() {
+fn keys_that_may_lack_items_are_named_if_asked_to_copy_while_written() {
     let (server, theirs) = (ours(), peer_server());
     let mut client = server.client();
     for key in 0..200 {

@@ -54,7 +54,7 @@ fn a_counter_is_checked_against_the_distinct_items() {
 }
 
 #[test]
-fn info_tells_what_the_server_tells() {
+fn info_reports_what_the_server_reports() {
     let folder = Folder::new();
     folder.write("items", items(1000).join("\n"));
     assert_eq!(folder.run("build filter seen items --capacity 100 --error 0.1% --key seen").code, 0);

@@ -102,13 +102,13 @@ fn the_golden_file_is_written_and_read_alike() {
 
 /// The table in the document has the numbers that the tests read by.
 #[test]
-fn the_document_tells_the_format() {
+fn the_document_reports_the_format() {
     let page = include_str!("../../../docs/persistence.md");
     let section =
         page.split("## Files of the command-line tool").nth(1).expect("the section").split("\n## ").next().unwrap();
-    for told in
+    for reported in
         ["`RollCall`", "\n1  ", "\n2  ", "\n3  ", "\n4  ", "F a filter", "C a counter", "64 MiB", "512 MiB", "XXH3-64"]
     {
-        assert!(section.contains(told), "{told}");
+        assert!(section.contains(reported), "{reported}");
     }
 }

@@ -1,6 +1,6 @@
 //! `plan`: the figures are those of the values themselves.
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -51,19 +51,19 @@ fn filters_take_what_was_planned() {
 #[test]
 fn filters_that_forget_take_what_was_planned() {
     let folder = Folder::new();
-    for (options, sliding, expansion) in [
-        ("--window 1d", Sliding::time(86_400, 4, ClockSource::System, false), 2),
-        ("--window 2", Sliding::time(2, 2, ClockSource::System, false), 2),
-        ("--window 13 --slices 12", Sliding::time(13, 7, ClockSource::System, false), 2),
-        ("--window 1h --slices 9 --refresh --expansion 3", Sliding::time(3600, 9, ClockSource::System, true), 3),
-        ("--last", Sliding::last(4), 0),
-        ("--last --slices 64", Sliding::last(64), 0),
-        ("--last --refresh", Ok(Sliding::last_different()), 0),
+    for (options, windowing, expansion) in [
+        ("--window 1d", Windowing::time(86_400, 4, ClockSource::System, false), 2),
+        ("--window 2", Windowing::time(2, 2, ClockSource::System, false), 2),
+        ("--window 13 --slices 12", Windowing::time(13, 7, ClockSource::System, false), 2),
+        ("--window 1h --slices 9 --refresh --expansion 3", Windowing::time(3600, 9, ClockSource::System, true), 3),
+        ("--last", Windowing::last(4), 0),
+        ("--last --slices 64", Windowing::last(64), 0),
+        ("--last --refresh", Ok(Windowing::last_different()), 0),
     ] {
         let planned = &folder.json(&format!("plan filter 1000 {options}"))[0];
         let params = Params { error_rate: 0.01, capacity: 1000, expansion, seed: 0 };
-        let mut filter = BloomFilter::windowed(params, sliding.unwrap(), 1000, &Unlimited).unwrap();
-        let is_timed = filter.sliding().unwrap().window().is_some();
+        let mut filter = BloomFilter::windowed(params, windowing.unwrap(), 1000, &Unlimited).unwrap();
+        let is_timed = filter.windowing().unwrap().window().is_some();
         for item in 0..20_000u64 {
             filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
             if is_timed {
@@ -121,33 +121,33 @@ fn counters_take_what_was_planned() {
     assert_eq!(folder.json("plan counter 300 --error 0.001")[0]["standard_error"], 0.5 / 300.0);
 }
 
-/// A filter that a server refuses unless it is configured is no plan without a warning, nor is one that cannot grow.
+/// A filter that a server rejects unless it is configured is no plan without a warning, nor is one that cannot grow.
 #[test]
 fn plans_beyond_the_default_limit_are_warned_of() {
     let folder = Folder::new();
-    let refused = |line: &str| folder.json(line)[0]["refused_by_default"].clone();
+    let rejected = |line: &str| folder.json(line)[0]["rejected_by_default"].clone();
     let out = |line: &str| folder.run(line).out;
     let warning = "CONFIG SET rollcall.max-key-bytes";
     let text = out("plan filter 400M --error 0.001");
     assert!(
-        text.contains("refused       a filter for 400,000,000 items, 760 MB: by default a key gets 512 MiB"),
+        text.contains("rejected       a filter for 400,000,000 items, 760 MB: by default a key gets 512 MiB"),
         "{text}"
     );
     assert!(text.contains(&format!("\n{warning} 1gb\nBF.RESERVE key 0.001 400000000\n")), "{text}");
-    assert_eq!(refused("plan filter 400M --error 0.001"), true);
+    assert_eq!(rejected("plan filter 400M --error 0.001"), true);
     // It fits, and the second sub-filter does not.
     let text = out("plan filter 200M --error 0.001");
-    assert!(text.contains("refused       growth of one for 200,000,000 to 600,000,000 items, 1.38 GB: "), "{text}");
-    assert!(text.contains(" in 2 sub-filters, refused by default\n"), "{text}");
+    assert!(text.contains("rejected       growth of one for 200,000,000 to 600,000,000 items, 1.38 GB: "), "{text}");
+    assert!(text.contains(" in 2 sub-filters, rejected by default\n"), "{text}");
     assert!(text.contains(&format!("\n{warning} 2gb\n")), "{text}");
     let planned = &folder.json("plan filter 200M --error 0.001")[0];
     assert_eq!(
-        (&planned["refused_by_default"], &planned["growth"][0]["refused_by_default"]),
+        (&planned["rejected_by_default"], &planned["growth"][0]["rejected_by_default"]),
         (&false.into(), &true.into())
     );
     // A line for each in a table.
     let text = out("plan filter 1M 1G 2G");
-    assert_eq!(text.matches("refused       a filter for ").count(), 2, "{text}");
+    assert_eq!(text.matches("rejected       a filter for ").count(), 2, "{text}");
     // Nothing is said of what fits.
     for line in [
         "plan filter 1M",
@@ -155,7 +155,7 @@ fn plans_beyond_the_default_limit_are_warned_of() {
         "plan counter 10G --error 0.001",
         "plan filter 1M --window 1d",
     ] {
-        assert!(!out(line).contains("refused"), "{line}");
+        assert!(!out(line).contains("rejected"), "{line}");
     }
 }
 
@@ -169,8 +169,8 @@ fn tables_and_commands_are_for_people() {
     assert!(out.contains("BF.RESERVE key 0.01 1000 LAST\n"), "{out}");
     let out = folder.run("plan filter 1000 --last --refresh").out;
     assert!(out.contains("BF.RESERVE key 0.01 1000 LAST REFRESH\n"), "{out}");
-    let refused = folder.run("plan filter 1000 --last --refresh --slices 2");
-    assert!(refused.err.contains("slices must be none with --last --refresh, got 2"), "{}", refused.err);
+    let rejected = folder.run("plan filter 1000 --last --refresh --slices 2");
+    assert!(rejected.err.contains("slices must be none with --last --refresh, got 2"), "{}", rejected.err);
     let out = folder.run("plan counter 1M --error 0.5% --window 7d").out;
     assert!(out.contains("LC.RESERVE key 1000000 ERROR 0.005 WINDOW 604800\n"), "{out}");
 }

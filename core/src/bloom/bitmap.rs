@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_union_tells_whether_it_set_a_bit() {
+    fn a_union_reports_whether_it_set_a_bit() {
         let mut ours = bitmap(3, &[(0, 0b111), (190, 0b1)]);
         for (theirs, sets, set_bits) in [
             (bitmap(3, &[]), false, 4),

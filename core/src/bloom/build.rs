@@ -149,15 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn a_full_filter_refuses_what_it_would_refuse_in_order() {
+    fn a_full_filter_rejects_what_it_would_reject_in_order() {
         let items = items(60_000);
         for capacity in [5, 20_000] {
             let params = Params { error_rate: 0.01, capacity, expansion: 0, seed: 0 };
             let mut expected = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
-            let refused = expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| {});
+            let rejected = expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| {});
             for threads in [1, 4] {
                 let (filter, _, result) = built(BitLayout::Lines, params, &items, 9000, threads);
-                assert_eq!(result, refused);
+                assert_eq!(result, rejected);
                 assert!(filter == expected);
             }
         }

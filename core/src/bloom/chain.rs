@@ -34,13 +34,13 @@ pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 /// A method with the mask `pending` handles those hashes whose bit is set in it. It takes at most 32 hashes.
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
     /// The derived parameters that sub-filters of equal sizes share.
-    type Plan;
+    type Spec;
     /// A sub-filter with this store.
-    fn of(store: Store<Self::Plan>) -> Self;
+    fn of(store: Store<Self::Spec>) -> Self;
     /// The bits, counts and derived parameters of the sub-filter.
-    fn store(&self) -> &Store<Self::Plan>;
+    fn store(&self) -> &Store<Self::Spec>;
     /// The store, mutable.
-    fn store_mut(&mut self) -> &mut Store<Self::Plan>;
+    fn store_mut(&mut self) -> &mut Store<Self::Spec>;
 
     /// The parameters of the chain that starts with this sub-filter.
     fn params(&self) -> &Params;
@@ -50,9 +50,9 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// first; `held_bytes` is the size of the chain without the new one.
     fn next(&self, newest: &Self, index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error>;
     /// An empty sub-filter of the same sizes.
-    fn empty_twin(&self, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
-        let Store { plan, bitmap, .. } = self.store();
-        Ok(Self::of(Store::new(plan.clone(), bitmap.lines().len() as u64, held_bytes, limit)?))
+    fn new_like(&self, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let Store { spec, bitmap, .. } = self.store();
+        Ok(Self::of(Store::new(spec.clone(), bitmap.lines().len() as u64, held_bytes, limit)?))
     }
     /// A copy of the sub-filter.
     fn try_clone(&self) -> Result<Self, Error> {
@@ -185,7 +185,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Calls `visit` with the layout of every heap allocation that the sub-filter owns.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         visit(self.store().bitmap.heap_layout());
-        own_layout(&self.store().plan).into_iter().for_each(visit);
+        own_layout(&self.store().spec).into_iter().for_each(visit);
     }
 }
 
@@ -254,8 +254,8 @@ impl<S: SubFilter> Chain<S> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
-    pub fn empty_twin(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Ok(Chain::of(self.sub_filters.first().empty_twin(0, limit)?))
+    pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
+        Ok(Chain::of(self.sub_filters.first().new_like(0, limit)?))
     }
 
     /// Adds an item. Returns whether it was new; `false` means that the filter already answered that it may contain it.
@@ -266,15 +266,15 @@ impl<S: SubFilter> Chain<S> {
     #[inline]
     pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         match &mut self.sub_filters {
-            // `insert` itself tells whether the sub-filter has the item. So a single one with room needs no look-up
+            // `insert` itself returns whether the sub-filter has the item. So a single one with room needs no look-up
             // before.
             SubFilters::One(only) if !only.is_full() => Ok(only.insert(S::hash(item, only.params().seed))),
             _ => self.add_to_chain(item, limit),
         }
     }
 
-    /// Adds an item like [`Self::add`], in a chain of any length. Apart, so that the code for one sub-filter stays
-    /// small.
+    /// Adds an item like [`Self::add`], in a chain of any length. Out of line, so that the code for one sub-filter
+    /// stays small.
     #[inline(never)]
     fn add_to_chain(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         let hash = self.hash(item);
@@ -351,8 +351,8 @@ impl<S: SubFilter> Chain<S> {
         self.sub_filters.as_slice()
     }
 
-    /// The sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting forgets items
-    /// only where RedisBloom does so too.
+    /// The sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting loses items only
+    /// where RedisBloom does so too.
     #[inline(always)]
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [S] {
         self.sub_filters.as_mut_slice()

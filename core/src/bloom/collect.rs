@@ -15,7 +15,7 @@ use crate::window::Time;
 /// ```
 ///
 /// # Panics
-/// When memory is refused.
+/// When memory is denied.
 impl Clone for BloomFilter {
     fn clone(&self) -> Self {
         self.try_clone().unwrap_or_else(|error| panic!("{error}"))
@@ -32,7 +32,7 @@ impl Clone for BloomFilter {
 /// ```
 ///
 /// # Panics
-/// When memory is refused.
+/// When memory is denied.
 impl<T: AsRef<[u8]>> FromIterator<T> for BloomFilter {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let items: Vec<T> = items.into_iter().collect();

@@ -8,7 +8,7 @@ use super::lines::LineFilter;
 use super::lines::sizing::Geometry;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::{BitLayout, Params};
-use super::ring::Ring;
+use super::windowed_filter::WindowedFilter;
 use crate::error::Error;
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::SizeLimit;
@@ -31,7 +31,7 @@ pub enum EitherChain {
     /// A filter in RedisBloom's layout.
     Classic(ClassicFilter),
     /// A windowed filter of cache lines.
-    Windowed(Box<Ring>),
+    Windowed(Box<WindowedFilter>),
 }
 
 /// Parameters, size and fill of a sub-filter.
@@ -67,8 +67,7 @@ macro_rules! either {
     };
 }
 
-/// Calls a method of the chain, whatever its layout. One that forgets is told how many slices later than its newest it
-/// is.
+/// Calls a method of the chain, whatever its layout. A windowed one gets how many slices later than its newest it is.
 macro_rules! reached {
     ($chain:expr, $method:ident($($argument:expr),*), $slices_later:expr) => {
         match $chain {
@@ -114,8 +113,8 @@ impl BloomFilter {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and what `limit` says.
-    pub fn empty_twin(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Ok(either!(&self.chain, filter => filter.empty_twin(limit)?.into()))
+    pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
+        Ok(either!(&self.chain, filter => filter.new_like(limit)?.into()))
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
@@ -200,15 +199,15 @@ impl BloomFilter {
         if let EitherChain::Classic(filter) = &self.chain { Some(filter) } else { None }
     }
 
-    pub(super) fn as_ring(&self) -> Option<&Ring> {
+    pub(super) fn as_windowed(&self) -> Option<&WindowedFilter> {
         if let EitherChain::Windowed(filter) = &self.chain { Some(filter) } else { None }
     }
 }
 
 impl OnHeap for BloomFilter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        if let EitherChain::Windowed(ring) = &self.chain {
-            visit(Layout::for_value::<Ring>(ring));
+        if let EitherChain::Windowed(filter) = &self.chain {
+            visit(Layout::for_value::<WindowedFilter>(filter));
         }
         either!(&self.chain, filter => filter.heap_layouts(visit));
     }
@@ -246,8 +245,8 @@ fn info(sub_filter: &impl SubFilter, geometry: Option<Geometry>) -> SubFilterInf
     }
 }
 
-impl From<Ring> for BloomFilter {
-    fn from(filter: Ring) -> Self {
+impl From<WindowedFilter> for BloomFilter {
+    fn from(filter: WindowedFilter) -> Self {
         BloomFilter { chain: EitherChain::Windowed(Box::new(filter)) }
     }
 }

@@ -1,8 +1,8 @@
-//! How a filter of either layout, and one that forgets, changes.
+//! How a filter of either layout, and a windowed one, changes.
 
 use super::filter::{BloomFilter, EitherChain};
-use super::ring::{Forgotten, Ring};
-use super::sliding::Sliding;
+use super::windowed_filter::{Expired, WindowedFilter};
+use super::windowing::Windowing;
 use crate::admission::{Admission, Terms};
 use crate::error::{Error, Parameter};
 use crate::live::sealed::Sealed;
@@ -17,17 +17,17 @@ impl BloomFilter {
         Live::new(self, time)
     }
 
-    pub(super) fn as_ring_mut(&mut self) -> Option<&mut Ring> {
-        if let EitherChain::Windowed(ring) = &mut self.chain { Some(ring) } else { None }
+    pub(super) fn as_windowed_mut(&mut self) -> Option<&mut WindowedFilter> {
+        if let EitherChain::Windowed(filter) = &mut self.chain { Some(filter) } else { None }
     }
 
     /// Checks that a filter is of this kind, so that it may be merged into this one.
     fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
         Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
-        if self.sliding().is_some() == other.sliding().is_some() {
+        if self.windowing().is_some() == other.windowing().is_some() {
             return Ok(());
         }
-        let [ours, theirs] = [self, other].map(|filter| filter.sliding().map_or("none".into(), Sliding::to_string));
+        let [ours, theirs] = [self, other].map(|filter| filter.windowing().map_or("none".into(), Windowing::to_string));
         Err(Error::incompatible(Parameter::Window, ours, theirs))
     }
 }
@@ -42,35 +42,35 @@ impl Live<'_, BloomFilter> {
 impl Sealed for BloomFilter {}
 
 impl Windowed for BloomFilter {
-    type Forgotten = Forgotten;
+    type Expired = Expired;
 
     fn window(&self) -> Option<&Window> {
-        self.sliding().and_then(Sliding::window)
+        self.windowing().and_then(Windowing::window)
     }
 
     fn newest_slice(&self) -> Option<u64> {
-        self.as_ring().map(Ring::newest_slice)
+        self.as_windowed().map(WindowedFilter::newest_slice)
     }
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {
-        self.as_ring_mut().into_iter().for_each(|ring| ring.set_clock_source(clock_source));
+        self.as_windowed_mut().into_iter().for_each(|filter| filter.set_clock_source(clock_source));
     }
 
-    fn advance(&mut self, slice: u64) -> Forgotten {
-        self.as_ring_mut().map_or_else(Forgotten::default, |ring| ring.advance(slice))
+    fn advance(&mut self, slice: u64) -> Expired {
+        self.as_windowed_mut().map_or_else(Expired::default, |filter| filter.advance(slice))
     }
 
     fn rebase(&mut self, slice: u64) {
-        self.as_ring_mut().into_iter().for_each(|ring| ring.rebase(slice));
+        self.as_windowed_mut().into_iter().for_each(|filter| filter.rebase(slice));
     }
 
     fn renews(&self) -> bool {
-        self.sliding().is_some_and(|sliding| sliding.refresh)
+        self.windowing().is_some_and(|windowing| windowing.refresh)
     }
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
-        let others = others.iter().filter_map(|other| other.as_ring());
-        self.as_ring().map_or_else(|| Ok(Merging::default()), |ring| ring.merging(others, time))
+        let others = others.iter().filter_map(|other| other.as_windowed());
+        self.as_windowed().map_or_else(|| Ok(Merging::default()), |filter| filter.merging(others, time))
     }
 
     #[inline(always)]
@@ -78,9 +78,9 @@ impl Windowed for BloomFilter {
         let is_new = match &mut live.value.chain {
             EitherChain::Lines(filter) => filter.add(item, limit)?,
             EitherChain::Classic(filter) => filter.add(item, limit)?,
-            EitherChain::Windowed(ring) => {
+            EitherChain::Windowed(filter) => {
                 // By value, so that the outcome of a plain filter stays in registers.
-                let (added, outcome) = ring.add_at(item, live.time, limit);
+                let (added, outcome) = filter.add_at(item, live.time, limit);
                 live.outcome.join(outcome);
                 return added;
             }
@@ -103,7 +103,7 @@ impl Windowed for BloomFilter {
         match &mut live.value.chain {
             EitherChain::Lines(filter) => filter.add_all(items, limit, note),
             EitherChain::Classic(filter) => filter.add_all(items, limit, note),
-            EitherChain::Windowed(ring) => ring.add_all_at(items, live.time, limit, &mut live.outcome, added),
+            EitherChain::Windowed(filter) => filter.add_all_at(items, live.time, limit, &mut live.outcome, added),
         }
     }
 
@@ -113,13 +113,13 @@ impl Windowed for BloomFilter {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
-        let told = match &mut live.value.chain {
+        let reported = match &mut live.value.chain {
             EitherChain::Lines(filter) => filter.admit(items, terms, limit)?,
             EitherChain::Classic(filter) => filter.admit(items, terms, limit)?,
-            EitherChain::Windowed(ring) => return ring.admit_at(items, terms, live.time, limit, &mut live.outcome),
+            EitherChain::Windowed(filter) => return filter.admit_at(items, terms, live.time, limit, &mut live.outcome),
         };
-        live.outcome.changed |= !terms.dry_run && told.contains(&Admission::Admitted);
-        Ok(told)
+        live.outcome.changed |= !terms.dry_run && reported.contains(&Admission::Admitted);
+        Ok(reported)
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
@@ -129,8 +129,8 @@ impl Windowed for BloomFilter {
             EitherChain::Lines(ours) => ours.merge(&all_of(others, Self::as_lines)?, limit)?,
             EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, limit)?,
             EitherChain::Windowed(ours) => {
-                let (changed, forgotten) = ours.merge(&all_of(others, Self::as_ring)?, merging, limit)?;
-                live.outcome.forgotten = forgotten;
+                let (changed, expired) = ours.merge(&all_of(others, Self::as_windowed)?, merging, limit)?;
+                live.outcome.expired = expired;
                 changed
             }
         };

@@ -24,15 +24,15 @@ pub(crate) mod filter;
 pub(crate) mod lines;
 mod live;
 pub(crate) mod params;
-pub(crate) mod ring;
-pub(crate) mod sliding;
 mod windowed;
+pub(crate) mod windowed_filter;
+pub(crate) mod windowing;
 
 pub use filter::{BloomFilter, SubFilterInfo};
 pub use params::{BitLayout, Params};
-pub use ring::Forgotten;
-pub use sliding::{Sliding, Span};
 pub use windowed::Present;
+pub use windowed_filter::Expired;
+pub use windowing::{Span, Windowing};
 
 /// Size and false-positive rate of a filter in lines, computed before it is made.
 pub mod sizing {

@@ -2,8 +2,8 @@
 
 use super::filter::{BloomFilter, EitherChain, reached};
 use super::params::Params;
-use super::ring::Ring;
-use super::sliding::Sliding;
+use super::windowed_filter::WindowedFilter;
+use super::windowing::Windowing;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 use crate::window::Time;
@@ -32,22 +32,22 @@ impl BloomFilter {
     /// once.
     pub fn windowed(
         params: Params,
-        sliding: Sliding,
+        windowing: Windowing,
         newest_slice: u64,
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
-        Ok(Ring::new(params, sliding, newest_slice, limit)?.into())
+        Ok(WindowedFilter::new(params, windowing, newest_slice, limit)?.into())
     }
 
     /// The window, if the filter has one.
-    pub fn sliding(&self) -> Option<&Sliding> {
-        self.as_ring().map(Ring::sliding)
+    pub fn windowing(&self) -> Option<&Windowing> {
+        self.as_windowed().map(WindowedFilter::windowing)
     }
 
     /// The filter as it answers at this time.
     #[inline]
     pub fn at(&self, time: Time) -> Present<'_> {
-        Present { filter: self, slices_later: self.as_ring().map_or(0, |ring| ring.slices_later(time)) }
+        Present { filter: self, slices_later: self.as_windowed().map_or(0, |filter| filter.slices_later(time)) }
     }
 }
 

@@ -6,10 +6,10 @@
 //! their age:           4     -     2     1     0
 //! ```
 //!
-//! Each generation is a chain of sub-filters. An item is looked up in all that are alive and added to the newest, which
+//! Each generation is a chain of sub-filters. An item is looked up in all that are live and added to the newest, which
 //! begins with its first item. As slices pass, whole generations are dropped. One hash serves all.
 //!
-//! Items may be forgotten by time, or by how many came after them. In a ring of the last items a generation is a single
+//! Items may expire by time, or by how many came after them. In a window of the last items a generation is a single
 //! sub-filter, and a full one begins the next: their ages count generations then.
 
 use std::alloc::Layout;
@@ -21,7 +21,7 @@ use super::chain::{
 use super::lines::screen::look_up_chunk_in_even;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
-use super::sliding::Sliding;
+use super::windowing::Windowing;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, hash128};
 use crate::size_limit::{SizeLimit, try_reserve, try_to_vec};
@@ -31,17 +31,17 @@ mod admit;
 mod merge;
 mod moves;
 
-pub use self::moves::Forgotten;
+pub use self::moves::Expired;
 
 /// A windowed filter of lines.
 ///
-/// Invariants: generations have different ages, less than their greatest number, and at least one sub-filter each. A sub-filter is
-/// made by the plan of the generation's parameters and its place in the generation.
+/// Invariants: generations have different ages, less than their greatest number, and at least one sub-filter each. A
+/// sub-filter is made by the spec of the generation's parameters and its place in the generation.
 #[derive(Debug, PartialEq)]
-pub struct Ring {
+pub struct WindowedFilter {
     /// The parameters that the user asked for. Each generation has parameters of its own.
     params: Params,
-    sliding: Sliding,
+    windowing: Windowing,
     of_generation: Params,
     newest_slice: u64,
     /// The generations, oldest first. Those without an item are left out.
@@ -61,21 +61,21 @@ pub(crate) struct Generation {
     pub(crate) renewed: u64,
 }
 
-impl Ring {
-    /// Bytes of an empty ring: the size of a chain, and the ring itself.
+impl WindowedFilter {
+    /// Bytes of an empty filter: the size of a chain, and the struct itself.
     const EMPTY_BYTES: u64 = (size_of::<Chain<LineSubFilter>>() + size_of::<Self>()) as u64;
 
     /// An empty filter with this newest slice. `limit` is asked for all generations at once.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says.
-    pub fn new(params: Params, sliding: Sliding, newest_slice: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
-        let of_generation = sliding.of_generation(&params)?;
+    pub fn new(params: Params, windowing: Windowing, newest_slice: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let of_generation = windowing.of_generation(&params)?;
         let bytes = LineSubFilter::bytes_for(&of_generation)?.saturating_add(size_of::<Generation>() as u64);
-        let alive = u64::from(sliding.generations(params.capacity));
-        limit.check(Self::EMPTY_BYTES, bytes.saturating_mul(alive))?;
+        let live = u64::from(windowing.generations(params.capacity));
+        limit.check(Self::EMPTY_BYTES, bytes.saturating_mul(live))?;
         let (generations, sub_filters) = (Vec::new(), Vec::new());
-        Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
+        Ok(WindowedFilter { params, windowing, of_generation, newest_slice, generations, sub_filters })
     }
 
     /// A filter with these generations, oldest first: for loading.
@@ -85,15 +85,15 @@ impl Ring {
     /// these parameters can have.
     pub(crate) fn from_parts(
         params: Params,
-        sliding: Sliding,
+        windowing: Windowing,
         newest_slice: u64,
         generations: Vec<Generation>,
         sub_filters: Vec<LineSubFilter>,
     ) -> Result<Self, Error> {
-        let of_generation = sliding.of_generation(&params)?;
-        check_generations(&params, &sliding, &generations)?;
+        let of_generation = windowing.of_generation(&params)?;
+        check_generations(&params, &windowing, &generations)?;
         Self::check_parts(&of_generation, &generations, &sub_filters)?;
-        Ok(Ring { params, sliding, of_generation, newest_slice, generations, sub_filters })
+        Ok(WindowedFilter { params, windowing, of_generation, newest_slice, generations, sub_filters })
     }
 
     /// Checks that the sub-filters match the generations.
@@ -124,15 +124,15 @@ impl Ring {
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
         let sub_filters = try_clone_all(&self.sub_filters)?;
-        Ok(Ring { generations: try_to_vec(&self.generations)?, sub_filters, ..*self })
+        Ok(WindowedFilter { generations: try_to_vec(&self.generations)?, sub_filters, ..*self })
     }
 
     /// An empty filter with the same parameters, at the same slice.
     ///
     /// # Errors
     /// What `limit` says.
-    pub fn empty_twin(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Ring::new(self.params, self.sliding, self.newest_slice, limit)
+    pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
+        WindowedFilter::new(self.params, self.windowing, self.newest_slice, limit)
     }
 
     /// The parameters that the filter was made with.
@@ -141,8 +141,8 @@ impl Ring {
     }
 
     /// The window of the filter.
-    pub fn sliding(&self) -> &Sliding {
-        &self.sliding
+    pub fn windowing(&self) -> &Windowing {
+        &self.windowing
     }
 
     /// The newest slice that the filter has reached.
@@ -173,14 +173,14 @@ impl Ring {
     /// The number of generations, and of their sub-filters, that have expired once `slices_later` more slices have
     /// begun.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
-        let most = u64::from(self.sliding.generations(self.params.capacity));
+        let most = u64::from(self.windowing.generations(self.params.capacity));
         let dead = self.generations.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) >= most);
         dead.fold((0, 0), |(generations, sub_filters), one| (generations + 1, sub_filters + one.len as usize))
     }
 
     /// The sub-filters that are live once `slices_later` more slices have begun, oldest first.
     #[inline]
-    fn alive(&self, slices_later: u64) -> &[LineSubFilter] {
+    fn live(&self, slices_later: u64) -> &[LineSubFilter] {
         match slices_later {
             0 => &self.sub_filters,
             _ => &self.sub_filters[self.dead(slices_later).1..],
@@ -205,10 +205,10 @@ impl Ring {
     }
 
     /// Whether the item may have been added, once `slices_later` more slices have begun.
-    // Apart, so that the code for a plain filter stays small.
+    // Out of line, so that the code for a plain filter stays small.
     #[inline(never)]
     pub fn may_contain(&self, item: &[u8], slices_later: u64) -> bool {
-        LineSubFilter::look_up(self.alive(slices_later), self.hash(item))
+        LineSubFilter::look_up(self.live(slices_later), self.hash(item))
     }
 
     /// [`Self::may_contain`] for many items. `found` is called with each answer, in order.
@@ -218,9 +218,9 @@ impl Ring {
         found: impl FnMut(bool),
         slices_later: u64,
     ) {
-        let alive = self.alive(slices_later);
+        let live = self.live(slices_later);
         let mut hashes = hashes_of(items, |item| self.hash(item));
-        look_up_chunks(&mut hashes, found, |chunk, expected| look_up_chunk(alive, chunk, expected));
+        look_up_chunks(&mut hashes, found, |chunk, expected| look_up_chunk(live, chunk, expected));
     }
 
     /// The number of items that the filter still holds once `slices_later` more slices have begun. After a merge it is
@@ -256,12 +256,12 @@ impl Ring {
 
     /// The share of set bits among those that are live once `slices_later` more slices have begun.
     pub fn fill_ratio(&self, slices_later: u64) -> f64 {
-        fill_ratio(self.alive(slices_later))
+        fill_ratio(self.live(slices_later))
     }
 
     /// The false-positive rate, estimated from the bits that are live once `slices_later` more slices have begun.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
-        false_positive_rate(self.alive(slices_later))
+        false_positive_rate(self.live(slices_later))
     }
 
     /// Calls `visit` with the layout of every heap allocation that the filter owns, besides itself.
@@ -274,7 +274,7 @@ impl Ring {
         self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
     }
 
-    /// A new sub-filter for a place in a generation, in a ring that already has `len`.
+    /// A new sub-filter for a place in a generation, in a filter that already has `len`.
     fn sub_filter(
         &self,
         index: usize,
@@ -309,17 +309,21 @@ impl Ring {
 
     /// Whether slices begin with items, not with time.
     fn is_of_last(&self) -> bool {
-        self.sliding.window().is_none()
+        self.windowing.window().is_none()
     }
 }
 
-/// Checks that a ring may have these generations, oldest first.
+/// Checks that a windowed filter may have these generations, oldest first.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
-pub(crate) fn check_generations(params: &Params, sliding: &Sliding, generations: &[Generation]) -> Result<(), Error> {
-    let most_sub_filters = if sliding.window().is_none() { 1 } else { MAX_SUB_FILTERS as u32 };
-    let mut end = sliding.generations(params.capacity);
+pub(crate) fn check_generations(
+    params: &Params,
+    windowing: &Windowing,
+    generations: &[Generation],
+) -> Result<(), Error> {
+    let most_sub_filters = if windowing.window().is_none() { 1 } else { MAX_SUB_FILTERS as u32 };
+    let mut end = windowing.generations(params.capacity);
     for &Generation { age, len, .. } in generations {
         Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
         let is_within = (1..=most_sub_filters).contains(&len);

@@ -9,17 +9,17 @@ use crate::window::{ClockSource, Window};
 /// The window of a windowed filter: how far back it reaches, and what renews an item.
 ///
 /// ```
-/// use rollcall_core::bloom::Sliding;
+/// use rollcall_core::bloom::Windowing;
 /// use rollcall_core::window::ClockSource;
 ///
-/// let day = Sliding::time(86_400, 4, ClockSource::System, false)?;
-/// // One more slice is alive than the window has.
+/// let day = Windowing::time(86_400, 4, ClockSource::System, false)?;
+/// // One more slice is live than the window has.
 /// assert_eq!((day.slices(), day.generations(1000), day.first_slice(50_000)), (Some(4), 5, 2));
-/// assert_eq!(Sliding::last_different().window(), None);
+/// assert_eq!(Windowing::last_different().window(), None);
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sliding {
+pub struct Windowing {
     /// The reach of the window.
     pub span: Span,
     /// Whether an item that is added again is remembered from then on. Else it is remembered from when it was new.
@@ -40,7 +40,7 @@ pub enum Span {
     LastDifferent,
 }
 
-impl Sliding {
+impl Windowing {
     /// The most slices of a filter.
     pub(crate) const MAX_SLICES: u32 = 64;
 
@@ -55,7 +55,7 @@ impl Sliding {
     /// # Errors
     /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
     pub fn time(seconds: u64, slices: u32, clock_source: ClockSource, refresh: bool) -> Result<Self, Error> {
-        Ok(Sliding { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?), refresh })
+        Ok(Windowing { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?), refresh })
     }
 
     /// A window of the last items that were new.
@@ -64,12 +64,12 @@ impl Sliding {
     /// [`Error::OutOfRange`] for no slice or too many.
     pub fn last(slices: u32) -> Result<Self, Error> {
         Error::check_range((1..=Self::MAX_SLICES).contains(&slices), Parameter::Slices, "from 1 to 64", slices)?;
-        Ok(Sliding { span: Span::Last { slices }, refresh: false })
+        Ok(Windowing { span: Span::Last { slices }, refresh: false })
     }
 
     /// A window of the last different items, whenever they came.
     pub const fn last_different() -> Self {
-        Sliding { span: Span::LastDifferent, refresh: true }
+        Windowing { span: Span::LastDifferent, refresh: true }
     }
 
     /// The number of slices, if the window has slices.
@@ -117,7 +117,7 @@ impl Sliding {
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
         match self.span {
-            Span::Time(window) => Sliding { span: Span::Time(window.with_volatile(is_volatile)), ..self },
+            Span::Time(window) => Windowing { span: Span::Time(window.with_volatile(is_volatile)), ..self },
             Span::Last { .. } | Span::LastDifferent => self,
         }
     }
@@ -134,7 +134,7 @@ impl Sliding {
     pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
         params.validate()?;
         let (is_valid, expected) = match self.span {
-            // A burst would be refused while the filter holds no more than its capacity.
+            // A burst would be rejected while the filter holds no more than its capacity.
             Span::Time(_) => (params.expansion > 0, "at least 1 with a window"),
             Span::Last { .. } | Span::LastDifferent => (params.expansion == 0, "0 in a filter of the last items"),
         };
@@ -147,11 +147,11 @@ impl Sliding {
     }
 }
 
-impl fmt::Display for Sliding {
+impl fmt::Display for Windowing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.span {
             Span::Time(window) => {
-                let by = if window.clock_source() == ClockSource::Manual { " by hand" } else { "" };
+                let by = if window.clock_source() == ClockSource::Manual { " on a manual clock" } else { "" };
                 write!(f, "{} seconds{by} in {} slices", window.seconds(), window.slices())?;
             }
             Span::Last { slices } => write!(f, "the last items in {slices} slices")?,
@@ -168,13 +168,13 @@ mod tests {
 
     #[test]
     fn a_span_is_printed_in_words() {
-        let time = |clock_source, refresh| Sliding::time(86_400, 4, clock_source, refresh).unwrap().to_string();
+        let time = |clock_source, refresh| Windowing::time(86_400, 4, clock_source, refresh).unwrap().to_string();
         assert_eq!(time(ClockSource::System, false), "86400 seconds in 4 slices");
         assert_eq!(time(ClockSource::System, true), "86400 seconds in 4 slices with refresh");
-        assert_eq!(time(ClockSource::Manual, false), "86400 seconds by hand in 4 slices");
-        assert_eq!(time(ClockSource::Manual, true), "86400 seconds by hand in 4 slices with refresh");
-        assert_eq!(Sliding::last(7).unwrap().to_string(), "the last items in 7 slices");
-        assert_eq!(Sliding::last_different().to_string(), "the last different items");
+        assert_eq!(time(ClockSource::Manual, false), "86400 seconds on a manual clock in 4 slices");
+        assert_eq!(time(ClockSource::Manual, true), "86400 seconds on a manual clock in 4 slices with refresh");
+        assert_eq!(Windowing::last(7).unwrap().to_string(), "the last items in 7 slices");
+        assert_eq!(Windowing::last_different().to_string(), "the last different items");
     }
 
     /// The number of generations is the smallest that holds the last items whenever the newest has one, for any
@@ -182,19 +182,19 @@ mod tests {
     #[test]
     fn generations_are_as_few_as_hold_the_last_items() {
         for (capacity, slices, generations, share) in [(5, 4, 3, 2), (4, 4, 4, 1), (1000, 4, 5, 250), (1, 64, 1, 1)] {
-            let last = Sliding::last(slices).unwrap();
+            let last = Windowing::last(slices).unwrap();
             assert_eq!((last.generations(capacity), last.share(capacity)), (generations, share));
         }
         let capacities = (1..200).chain([1000, 1001, 1 << 40, Params::MAX_CAPACITY]);
         for (capacity, slices) in capacities.flat_map(|capacity| (1..=64).map(move |slices| (capacity, slices))) {
-            let last = Sliding::last(slices).unwrap();
+            let last = Windowing::last(slices).unwrap();
             let (generations, share) = (u64::from(last.generations(capacity)), last.share(capacity));
             // All but the newest are full.
             let held = |generations: u64| generations.checked_sub(1).map_or(0, |full| full * share + 1);
             assert!(held(generations) >= capacity && held(generations - 1) < capacity, "{capacity} in {slices}");
             assert!(generations <= u64::from(slices) + 1);
             assert_eq!(
-                (Sliding::last_different().generations(capacity), Sliding::last_different().share(capacity)),
+                (Windowing::last_different().generations(capacity), Windowing::last_different().share(capacity)),
                 (2, capacity)
             );
         }

@@ -1,6 +1,6 @@
 //! Letting members into an exact counter.
 
-use crate::admission::{Admission, Survey, Terms, first_of};
+use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::counting::counter::Counter;
 use crate::counting::view::View;
 use crate::error::Error;
@@ -9,17 +9,17 @@ use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
 /// The items of a call, looked up.
-pub(super) struct Surveyed<'a> {
-    survey: Survey<(u64, &'a [u8])>,
+pub(super) struct LookedUp<'a> {
+    look_up: LookUp<(u64, &'a [u8])>,
     /// Of the new ones, how many come in.
     admitted: usize,
     /// Those known that were last seen in an earlier slice and will have been seen in the present one.
     renewed: Vec<(u64, &'a [u8])>,
     /// What becomes of the new ones.
-    told: Vec<Admission>,
+    reported: Vec<Admission>,
 }
 
-impl Surveyed<'_> {
+impl LookedUp<'_> {
     /// Would they change anything?
     pub(super) fn has_changes(&self) -> bool {
         self.admitted > 0 || !self.renewed.is_empty()
@@ -27,7 +27,7 @@ impl Surveyed<'_> {
 
     /// What becomes of the items.
     pub(super) fn answers(self) -> Vec<Admission> {
-        self.survey.into_answers(&self.told)
+        self.look_up.into_answers(&self.reported)
     }
 }
 
@@ -36,13 +36,13 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates, [`Error::PastExact`] where it would have to, [`Error::OutOfMemory`].
-    pub(super) fn survey<'a>(
+    pub(super) fn look_up<'a>(
         &self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
         time: Time,
-    ) -> Result<Surveyed<'a>, Error> {
-        let mut survey = Survey::of(items.len())?;
+    ) -> Result<LookedUp<'a>, Error> {
+        let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
         // Fails once it estimates, but where all of it has expired: then nobody is a member.
@@ -55,17 +55,17 @@ impl Counter {
                 try_reserve(&mut renewed, 1)?;
                 renewed.push((hash, item));
             }
-            survey.note(hash, (hash, item), age.is_some())?;
+            look_up.record(hash, (hash, item), age.is_some())?;
         }
-        let new = survey.new_items();
+        let new = look_up.new_items();
         let (members, bytes) = self.members_at(view)?;
         let admitted = terms.admitted(members, new.len());
         if terms.all && admitted < new.len() {
             renewed.clear();
         }
         self.check_stays_exact(members, bytes, &new[..admitted])?;
-        let told = first_of(admitted, new.len())?;
-        Ok(Surveyed { survey, admitted, renewed, told })
+        let reported = first_of(admitted, new.len())?;
+        Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
     /// A copy with the items that come in after this move, which is due; `None` where the counter was changed itself, or
@@ -73,14 +73,14 @@ impl Counter {
     ///
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]. Nothing is changed then.
-    pub(super) fn admit_surveyed(
+    pub(super) fn admit_looked_up(
         &mut self,
-        surveyed: &Surveyed<'_>,
+        looked_up: &LookedUp<'_>,
         is_dry: bool,
         due: Move,
         limit: &impl SizeLimit,
     ) -> Result<Option<Self>, Error> {
-        match &surveyed.survey.new_items()[..surveyed.admitted] {
+        match &looked_up.look_up.new_items()[..looked_up.admitted] {
             [] => Ok(None),
             // One is added in whole or not at all.
             &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
@@ -95,10 +95,10 @@ impl Counter {
         }
     }
 
-    /// Notes that the known items were seen now.
-    pub(super) fn renew(&mut self, surveyed: &Surveyed<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
+    /// Records that the known items were seen now.
+    pub(super) fn renew(&mut self, looked_up: &LookedUp<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
         let mut renew = |&(hash, item)| self.add_hashed(item, hash, limit).map(|_| ());
-        surveyed.renewed.iter().try_for_each(&mut renew)
+        looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
     /// How many members are in view, and how many bytes they have together.
@@ -129,7 +129,7 @@ impl Counter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::admission::Admission::{Admitted, Known, Refused};
+    use crate::admission::Admission::{Admitted, Known, Rejected};
     use crate::counting::Params;
     use crate::counting::held::members::tests::LOOKED_AT;
     use crate::error::Limit;
@@ -161,7 +161,7 @@ mod tests {
         // The limit of the call lets in fewer.
         assert_eq!(
             admit(&mut counter, &[b"a", b"b", b"c"], Terms { limit: 2, ..SOME }),
-            Ok(vec![Admitted, Admitted, Refused])
+            Ok(vec![Admitted, Admitted, Rejected])
         );
         assert_eq!(admit(&mut counter, &[b"a", b"b", b"a"], SOME), Ok(vec![Known; 3]));
         counter.add(b"c", &Unlimited).unwrap();
@@ -209,7 +209,7 @@ mod tests {
                     expected.push(if after.contains(&item) {
                         Known
                     } else if none || after.len() >= limit as usize {
-                        Refused
+                        Rejected
                     } else {
                         after.push(item);
                         Admitted

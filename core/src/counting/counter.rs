@@ -8,19 +8,19 @@ use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::Layout;
-use crate::counting::params::{Params, Plan, Representation};
+use crate::counting::params::{Params, Representation, Spec};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::{Mover, OnHeap};
 use crate::shared::Shared;
 use crate::size_limit::SizeLimit;
-use crate::window::{Time, Touch};
+use crate::window::{Mark, Time};
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
     /// Other counters that were made alike have it too.
-    plan: Shared<Plan>,
+    spec: Shared<Spec>,
     contents: Contents,
 }
 
@@ -64,7 +64,7 @@ impl Counter {
     }
 
     pub(super) fn with_contents(params: Params, layout: Layout, contents: Contents) -> Self {
-        Counter { plan: Plan { params, layout }.shared(), contents }
+        Counter { spec: Spec { params, layout }.shared(), contents }
     }
 
     /// Without a window, of slots.
@@ -72,8 +72,8 @@ impl Counter {
         Self::with_contents(params, bitmap.layout(), Contents::Plain(Held::Estimating(Box::new(bitmap))))
     }
 
-    pub(super) fn plan(&self) -> &Plan {
-        &self.plan
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
     }
 
     pub(super) fn contents(&self) -> &Contents {
@@ -88,11 +88,11 @@ impl Counter {
         }
     }
 
-    /// As [`Self::windowed`], with its plan, to change it.
-    pub(super) fn windowed_mut(&mut self) -> Option<(&mut WindowedSet, &Plan)> {
+    /// As [`Self::windowed`], with its spec, to change it.
+    pub(super) fn windowed_mut(&mut self) -> Option<(&mut WindowedSet, &Spec)> {
         match &mut self.contents {
             Contents::Plain(_) => None,
-            Contents::Windowed(set) => Some((set, &self.plan)),
+            Contents::Windowed(set) => Some((set, &self.spec)),
         }
     }
 
@@ -105,10 +105,10 @@ impl Counter {
     }
 
     /// ORs others of which it has the layout into its words, when it is dense; false, and nothing done, when it is not.
-    /// `floor` is that of them all.
-    pub(super) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+    /// `lower_bound` is that of them all.
+    pub(super) fn or_dense(&mut self, lower_bound: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
         match &mut self.contents {
-            Contents::Plain(Held::Estimating(bitmap)) => bitmap.or_dense(floor, others),
+            Contents::Plain(Held::Estimating(bitmap)) => bitmap.or_dense(lower_bound, others),
             Contents::Plain(Held::Exact(_)) | Contents::Windowed(_) => false,
         }
     }
@@ -125,15 +125,15 @@ impl Counter {
     /// # Errors
     /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
     #[inline(always)]
-    pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Touch, Error> {
-        let plan = &*self.plan;
+    pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
+        let spec = &*self.spec;
         match &mut self.contents {
             Contents::Plain(held) => {
-                held.add(item, hash, (), Adding { plan, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
+                held.add(item, hash, (), Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
             }
             Contents::Windowed(set) => {
                 let (held, ages) = set.held_mut();
-                held.add(item, hash, ages.newest, Adding { plan, ages, held_bytes: Self::WINDOWED_BYTES, limit })
+                held.add(item, hash, ages.newest, Adding { spec, ages, held_bytes: Self::WINDOWED_BYTES, limit })
             }
         }
     }
@@ -142,21 +142,21 @@ impl Counter {
     ///
     /// # Errors
     /// As there.
-    pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Touch, Error> {
-        let plan = &*self.plan;
+    pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
+        let spec = &*self.spec;
         match &mut self.contents {
             Contents::Plain(held) => {
-                held.add_absent(item, hash, (), Adding { plan, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
+                held.add_absent(item, hash, (), Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
             }
             Contents::Windowed(set) => {
                 let (held, ages) = set.held_mut();
-                held.add_absent(item, hash, ages.newest, Adding { plan, ages, held_bytes: Self::WINDOWED_BYTES, limit })
+                held.add_absent(item, hash, ages.newest, Adding { spec, ages, held_bytes: Self::WINDOWED_BYTES, limit })
             }
         }
     }
 
-    /// Adds items; tells `added` for each what [`Self::add_hashed`] would return. Faster than one by one when all slots
-    /// are held, because reads of memory overlap.
+    /// Adds items; passes to `added` for each what [`Self::add_hashed`] would return. Faster than one by one when all
+    /// slots are held, because reads of memory overlap.
     ///
     /// # Errors
     /// Those of [`Self::add_hashed`], at the first item that has one: those before it are in, and `added` was called.
@@ -164,17 +164,17 @@ impl Counter {
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
-        added: impl FnMut(Touch),
+        added: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        let plan = &*self.plan;
+        let spec = &*self.spec;
         match &mut self.contents {
             Contents::Plain(held) => {
-                let adding = Adding { plan, ages: (), held_bytes: Self::STRUCT_BYTES, limit };
+                let adding = Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit };
                 add_to(held, items, adding, added)
             }
             Contents::Windowed(set) => {
                 let (held, ages) = set.held_mut();
-                add_to(held, items, Adding { plan, ages, held_bytes: Self::WINDOWED_BYTES, limit }, added)
+                add_to(held, items, Adding { spec, ages, held_bytes: Self::WINDOWED_BYTES, limit }, added)
             }
         }
     }
@@ -198,10 +198,10 @@ impl Counter {
 
     /// The least number of members that it has: the count while exact, then one more than the last exact count, of all
     /// counters that were merged the largest. Windowed counters keep none.
-    pub(crate) fn floor(&self) -> u32 {
+    pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
-            Contents::Plain(Held::Estimating(bitmap)) => bitmap.floor(),
+            Contents::Plain(Held::Estimating(bitmap)) => bitmap.lower_bound(),
             Contents::Windowed(_) => 0,
         }
     }
@@ -258,7 +258,7 @@ impl Counter {
         self.at(Time::Reached).contains(item)
     }
 
-    /// Was nothing added? Never so of an estimate, which cannot tell, but where it is never exact.
+    /// Was nothing added? Never so of an estimate, which cannot know, but where it is never exact.
     pub fn is_empty(&self) -> bool {
         self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
     }
@@ -267,7 +267,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub fn empty_twin(&self) -> Result<Self, Error> {
+    pub fn new_like(&self) -> Result<Self, Error> {
         match self.ring() {
             None => Counter::with_layout(*self.params(), self.layout()),
             Some(&ring) => Counter::with_ring(*self.params(), self.layout(), ring),
@@ -290,7 +290,7 @@ impl Counter {
     /// # Ok::<(), rollcall_core::error::Error>(())
     /// ```
     pub fn params(&self) -> &Params {
-        &self.plan.params
+        &self.spec.params
     }
 
     /// Bits of the bitmap, whether or not it has one yet. An eighth of them, in bytes, is what a counter takes at its
@@ -333,13 +333,13 @@ impl Counter {
             Contents::Plain(held) => Contents::Plain(held.try_clone(seed)?),
             Contents::Windowed(set) => Contents::Windowed(Box::new(set.try_clone(seed)?)),
         };
-        Ok(Counter { plan: self.plan.clone(), contents })
+        Ok(Counter { spec: self.spec.clone(), contents })
     }
 }
 
 impl OnHeap for Counter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
-        crate::shared::own_layout(&self.plan).into_iter().for_each(&mut *visit);
+        crate::shared::own_layout(&self.spec).into_iter().for_each(&mut *visit);
         match &self.contents {
             Contents::Plain(held) => held.heap_layouts(visit),
             Contents::Windowed(set) => set.heap_layouts(visit),
@@ -364,7 +364,7 @@ impl OnHeap for Counter {
     }
 }
 
-/// The shape of a counter's bitmap: chosen elsewhere, and told there.
+/// The shape of a counter's bitmap: chosen elsewhere, and reported there.
 pub trait Shaped: Sized {
     /// An empty counter with a bitmap of this layout. It allocates nothing large.
     ///
@@ -379,13 +379,13 @@ pub trait Shaped: Sized {
 impl Shaped for Counter {
     fn with_layout(params: Params, layout: Layout) -> Result<Self, Error> {
         params.validate()?;
-        let held = Held::none(&Plan { params, layout });
+        let held = Held::none(&Spec { params, layout });
         Ok(Self::with_contents(params, layout, Contents::Plain(held)))
     }
 
     #[inline]
     fn layout(&self) -> Layout {
-        self.plan.layout
+        self.spec.layout
     }
 }
 
@@ -395,9 +395,9 @@ fn add_one_by_one<'a, T: SlotTag>(
     held: &mut Held<T>,
     items: &mut impl Iterator<Item = &'a [u8]>,
     adding: Adding<'_, T, impl SizeLimit>,
-    added: &mut impl FnMut(Touch),
+    added: &mut impl FnMut(Mark),
 ) -> Result<(), Error> {
-    let (seed, mut reserved) = (adding.plan.params.seed, None);
+    let (seed, mut reserved) = (adding.spec.params.seed, None);
     let result = loop {
         let Some(item) = (if held.is_dense() { None } else { items.next() }) else { break Ok(()) };
         if let Held::Exact(members) = held
@@ -407,7 +407,7 @@ fn add_one_by_one<'a, T: SlotTag>(
             reserved = members.reserve(item, 1 + items.size_hint().0, check);
         }
         match held.add(item, hash64(item, seed), T::newest(adding.ages), adding) {
-            Ok(touch) => added(touch),
+            Ok(mark) => added(mark),
             Err(error) => break Err(error),
         }
     };
@@ -423,9 +423,9 @@ fn add_to<'a, T: SlotTag>(
     held: &mut Held<T>,
     mut items: impl Iterator<Item = &'a [u8]>,
     adding: Adding<'_, T, impl SizeLimit>,
-    mut added: impl FnMut(Touch),
+    mut added: impl FnMut(Mark),
 ) -> Result<(), Error> {
-    let (seed, ages) = (adding.plan.params.seed, adding.ages);
+    let (seed, ages) = (adding.spec.params.seed, adding.ages);
     if !held.is_dense() {
         add_one_by_one(held, &mut items, adding, &mut added)?;
     }
@@ -433,12 +433,12 @@ fn add_to<'a, T: SlotTag>(
     let layout = bitmap.layout();
     let Slots::Dense(cells) = bitmap.slots_mut() else { return Ok(()) };
     let mut has_new = false;
-    cells.mark_all(layout, items.map(|item| hash64(item, seed)), ages, |touch| {
-        has_new |= touch == Touch::New;
-        added(touch);
+    cells.mark_all(layout, items.map(|item| hash64(item, seed)), ages, |mark| {
+        has_new |= mark == Mark::New;
+        added(mark);
     });
     if has_new {
-        bitmap.forget_estimate();
+        bitmap.drop_estimate();
     }
     Ok(())
 }

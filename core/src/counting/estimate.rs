@@ -57,7 +57,7 @@ impl Estimated {
 
     /// The estimate from a bitmap with this layout.
     pub(super) fn of(layout: Layout, estimate: f64) -> Self {
-        Segments::new(layout, &SegmentCounts::default()).told(estimate)
+        Segments::new(layout, &SegmentCounts::default()).reported(estimate)
     }
 
     /// The estimate with this variance, of members that are not listed.
@@ -194,7 +194,7 @@ impl Segments {
 
     /// The reported number for an estimate from [`Self::estimate`], with its error. Where no slot is taken it is 0,
     /// exactly.
-    pub(super) fn told(&self, estimate: f64) -> Estimated {
+    pub(super) fn reported(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
             return Estimated::exact(0);
         }
@@ -262,7 +262,7 @@ impl KeptEstimate {
         estimate
     }
 
-    pub(super) fn forget(&mut self) {
+    pub(super) fn clear(&mut self) {
         *self.0.get_mut() = Self::NONE.to_bits();
     }
 }
@@ -459,14 +459,15 @@ mod tests {
 
     /// The chance that two standard errors cover a number of members, each visible with the chance `shown`.
     fn covered(members: u32, shown: f64) -> f64 {
-        let told = |seen: usize| {
+        let reported = |seen: usize| {
             let estimate = seen as f64 / shown;
             Estimated::rounded(estimate, estimate * (1.0 - shown) / shown + unseen_variance(shown) + UNEVEN)
         };
-        let is_covered =
-            |told: Estimated| f64::from(told.count().abs_diff(members.into()) as u32) <= 2.0 * told.standard_error;
+        let is_covered = |reported: Estimated| {
+            f64::from(reported.count().abs_diff(members.into()) as u32) <= 2.0 * reported.standard_error
+        };
         let chances = binomial(members, shown).into_iter().enumerate();
-        chances.filter(|&(seen, _)| is_covered(told(seen))).map(|(_, chance)| chance).sum()
+        chances.filter(|&(seen, _)| is_covered(reported(seen))).map(|(_, chance)| chance).sum()
     }
 
     #[test]
@@ -492,9 +493,9 @@ mod tests {
                 // Of more the chance is one in a million.
                 for collided in 0..members.min((collisions + 5.0 * libm::sqrt(collisions)) as u32 + 10) {
                     let taken = f64::from(members - collided);
-                    let told = segments.told(-slots * libm::log1p(-taken / slots));
-                    let off = told.count().abs_diff(members.into()) as f64;
-                    covered += if off <= 2.0 * told.standard_error { chance } else { 0.0 };
+                    let reported = segments.reported(-slots * libm::log1p(-taken / slots));
+                    let off = reported.count().abs_diff(members.into()) as f64;
+                    covered += if off <= 2.0 * reported.standard_error { chance } else { 0.0 };
                     chance *= collisions / f64::from(collided + 1);
                 }
                 assert!(covered >= 0.88, "{members} in {slots} slots: {covered}");
@@ -504,15 +505,15 @@ mod tests {
 
     #[test]
     fn errors_are_those_of_whole_numbers() {
-        let told = |estimate: f64, error: f64| Estimated::rounded(estimate, error * error).standard_error;
-        assert_eq!([0.0, 0.1, 0.4].map(|error| told(300.0, error)), [0.5; 3]);
+        let reported = |estimate: f64, error: f64| Estimated::rounded(estimate, error * error).standard_error;
+        assert_eq!([0.0, 0.1, 0.4].map(|error| reported(300.0, error)), [0.5; 3]);
         for error in [0.42, 1.0, 37.0] {
-            assert!((told(300.0, error).powi(2) - error * error - 1.0 / 12.0).abs() < 1e-9);
+            assert!((reported(300.0, error).powi(2) - error * error - 1.0 / 12.0).abs() < 1e-9);
         }
-        assert_eq!(told(300.0, f64::INFINITY), f64::INFINITY);
+        assert_eq!(reported(300.0, f64::INFINITY), f64::INFINITY);
         let segments = one_segment(1.0 / 1024.0, 1024.0);
-        assert_eq!(segments.told(0.0), Estimated::exact(0));
-        assert_eq!(segments.told(300.0).standard_error, error_of_whole(segments.standard_error(300.0)));
+        assert_eq!(segments.reported(0.0), Estimated::exact(0));
+        assert_eq!(segments.reported(300.0).standard_error, error_of_whole(segments.standard_error(300.0)));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::counting::held::members::Members;
 use crate::counting::held::positions::POSITION_BYTES;
 use crate::counting::held::ring::{self, TagRing};
 use crate::counting::layout::Layout;
-use crate::counting::params::{Params, Plan, Representation};
+use crate::counting::params::{Params, Representation, Spec};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
@@ -23,7 +23,7 @@ pub(crate) struct CounterForm {
     pub(crate) params: Params,
     pub(crate) layout: Layout,
     /// The lower bound of the estimate; 0 while exact and with a window.
-    pub(crate) floor: u32,
+    pub(crate) lower_bound: u32,
     /// The representation of the set.
     pub(crate) representation: Representation,
     /// The window, the newest slice that was reached, and the tag of the oldest slice.
@@ -36,7 +36,7 @@ impl CounterForm {
         CounterForm {
             params: *counter.params(),
             layout: counter.layout(),
-            floor: if counter.is_exact() { 0 } else { counter.floor() },
+            lower_bound: if counter.is_exact() { 0 } else { counter.lower_bound() },
             representation: counter.representation(),
             window: counter.ring().map(|ring| (ring.window, ring.newest(), ring.offset())),
         }
@@ -53,9 +53,9 @@ impl CounterForm {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         self.params.validate()?;
         // The most that a counter can have counted exactly, and one more.
-        let most_floor = Params::MAX_EXACT_LIMIT + 1;
-        if self.floor > most_floor {
-            return Err(Error::corrupt("floor", format_args!("at most {most_floor}"), self.floor));
+        let most_lower_bound = Params::MAX_EXACT_LIMIT + 1;
+        if self.lower_bound > most_lower_bound {
+            return Err(Error::corrupt("lower bound", format_args!("at most {most_lower_bound}"), self.lower_bound));
         }
         // Without a limit a counter is never exact, not even while empty.
         if self.representation == Representation::Exact && self.params.exact_limit == 0 {
@@ -119,15 +119,15 @@ impl CounterForm {
     /// [`Error::Corrupt`] when the payload is none of this form; [`Error::OutOfMemory`].
     pub(crate) fn load(&self, payload: &mut Vec<u8>) -> Result<Counter, Error> {
         self.check_bytes(payload.len() as u64, &Unlimited)?;
-        let CounterForm { params, layout, floor, representation, .. } = *self;
-        let plan = Plan { params, layout };
+        let CounterForm { params, layout, lower_bound, representation, .. } = *self;
+        let spec = Spec { params, layout };
         let contents = match self.ring() {
-            None => Contents::Plain(match Held::from_payload(representation, payload, &plan, ())? {
-                Held::Estimating(bitmap) => Held::Estimating(Box::new(bitmap.with_floor(floor))),
+            None => Contents::Plain(match Held::from_payload(representation, payload, &spec, ())? {
+                Held::Estimating(bitmap) => Held::Estimating(Box::new(bitmap.with_lower_bound(lower_bound))),
                 exact => exact,
             }),
             Some(ring) => {
-                let held = Held::from_payload(representation, payload, &plan, ring.ages())?;
+                let held = Held::from_payload(representation, payload, &spec, ring.ages())?;
                 Contents::Windowed(Box::new(WindowedSet::new(ring, held)))
             }
         };
@@ -147,8 +147,8 @@ mod tests {
 
     const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
-    fn form(params: Params, layout: Layout, floor: u32, representation: Representation) -> CounterForm {
-        CounterForm { params, layout, floor, representation, window: None }
+    fn form(params: Params, layout: Layout, lower_bound: u32, representation: Representation) -> CounterForm {
+        CounterForm { params, layout, lower_bound, representation, window: None }
     }
 
     fn load(form: CounterForm, payload: &[u8]) -> Result<Counter, Error> {
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn corrupt_payloads_are_refused() {
+    fn corrupt_payloads_are_rejected() {
         let params = params(SIZES[2], 2);
         let dense = vec![0; 4608];
         let cases: [(Representation, &[u8], &str); 9] = [
@@ -187,18 +187,20 @@ mod tests {
     }
 
     #[test]
-    fn floors_that_no_exact_count_led_to_are_refused() {
+    fn lower_bounds_that_no_exact_count_led_to_are_rejected() {
         let (params, layout) = (params(SIZES[2], 250), layout(14, 10));
-        let load = |floor, representation, payload: &[u8]| load(form(params, layout, floor, representation), payload);
+        let load = |lower_bound, representation, payload: &[u8]| {
+            load(form(params, layout, lower_bound, representation), payload)
+        };
         let dense = vec![0; layout.num_bytes() as usize];
-        for (floor, representation, payload) in
+        for (lower_bound, representation, payload) in
             [(65_538, Representation::Sparse, &b"\x01\0\0\0"[..]), (u32::MAX, Representation::Dense, &dense)]
         {
-            let refused = load(floor, representation, payload);
-            assert!(matches!(refused, Err(Error::Corrupt { field: "floor", .. })), "{refused:?}");
+            let rejected = load(lower_bound, representation, payload);
+            assert!(matches!(rejected, Err(Error::Corrupt { field: "lower bound", .. })), "{rejected:?}");
         }
         let loaded = load(65_537, Representation::Sparse, b"\x01\0\0\0").unwrap();
-        assert_eq!((loaded.count(), loaded.floor()), (65_537, 65_537));
+        assert_eq!((loaded.count(), loaded.lower_bound()), (65_537, 65_537));
     }
 
     #[test]
@@ -224,8 +226,8 @@ mod tests {
         }
         assert!(matches!(check(Representation::Dense, layout.num_bytes(), 1 << 19), Err(Error::TooLarge { .. })));
         for bytes in [0, layout.num_bytes() - 1, layout.num_bytes() + 1] {
-            let refused = check(Representation::Dense, bytes, u64::MAX);
-            assert!(matches!(refused, Err(Error::Corrupt { field: "payload length", .. })));
+            let rejected = check(Representation::Dense, bytes, u64::MAX);
+            assert!(matches!(rejected, Err(Error::Corrupt { field: "payload length", .. })));
         }
     }
 
@@ -247,7 +249,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(
+        fn any_bytes_are_read_or_rejected(
             bytes in vec(prop_oneof![Just(0u8), 0u8..8, any::<u8>()], 0..400),
             whole in any::<bool>(),
             size in 0usize..4,

@@ -14,11 +14,11 @@ use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::members::Members;
 use crate::counting::layout::Layout;
-use crate::counting::params::{Plan, Representation};
+use crate::counting::params::{Representation, Spec};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::Touch;
+use crate::window::Mark;
 
 /// A set of members, each with its tag. It goes from exact to estimating, and back when it is empty.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(super) enum Held<T: SlotTag = ()> {
 
 /// What an addition goes by, besides the item.
 pub(super) struct Adding<'a, T: SlotTag, L> {
-    pub(super) plan: &'a Plan,
+    pub(super) spec: &'a Spec,
     pub(super) ages: T::Ages,
     /// Bytes that the counter takes besides the set.
     pub(super) held_bytes: u64,
@@ -48,11 +48,11 @@ impl<T: SlotTag, L> Copy for Adding<'_, T, L> {}
 
 impl<T: SlotTag> Held<T> {
     /// Nothing. It allocates nothing large.
-    pub(super) fn none(plan: &Plan) -> Self {
-        if plan.params.exact_limit > 0 {
+    pub(super) fn none(spec: &Spec) -> Self {
+        if spec.params.exact_limit > 0 {
             Held::Exact(Members::new())
         } else {
-            Held::Estimating(Box::new(Bitmap::new(plan.layout)))
+            Held::Estimating(Box::new(Bitmap::new(spec.layout)))
         }
     }
 
@@ -63,10 +63,10 @@ impl<T: SlotTag> Held<T> {
     pub(super) fn from_payload(
         representation: Representation,
         payload: &mut Vec<u8>,
-        plan: &Plan,
+        spec: &Spec,
         ages: T::Ages,
     ) -> Result<Self, Error> {
-        let Plan { params, layout } = *plan;
+        let Spec { params, layout } = *spec;
         let bitmap = match representation {
             Representation::Exact => {
                 return Ok(Held::Exact(Members::from_bytes(payload, params.room(), params.seed, ages)?));
@@ -130,10 +130,10 @@ impl<T: SlotTag> Held<T> {
         hash: u64,
         tag: T,
         adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<Touch, Error> {
+    ) -> Result<Mark, Error> {
         match self {
             Held::Exact(members) => match members.renew(item, hash, tag, adding.ages) {
-                Some(touch) => Ok(touch),
+                Some(mark) => Ok(mark),
                 None => self.add_absent(item, hash, tag, adding),
             },
             Held::Estimating(bitmap) => {
@@ -154,20 +154,20 @@ impl<T: SlotTag> Held<T> {
         hash: u64,
         tag: T,
         adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<Touch, Error> {
-        let Adding { plan, held_bytes, limit, .. } = adding;
-        let Plan { params, layout } = *plan;
+    ) -> Result<Mark, Error> {
+        let Adding { spec, held_bytes, limit, .. } = adding;
+        let Spec { params, layout } = *spec;
         let Held::Exact(members) = self else { return self.add(item, hash, tag, adding) };
         if members.has_room_for(item, params.room()) {
             let held_bytes = held_bytes + members.heap_bytes();
             members.insert_if(item, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
         } else {
-            // What a window forgets is not known any more.
-            let floor = if T::BYTES == 0 { members.len() as u32 + 1 } else { 0 };
+            // What has expired in a window is not known any more.
+            let lower_bound = if T::BYTES == 0 { members.len() as u32 + 1 } else { 0 };
             let bitmap = self.as_slots(Some((hash, tag)), layout, adding)?;
-            *self = Held::Estimating(Box::new(bitmap.with_floor(floor)));
+            *self = Held::Estimating(Box::new(bitmap.with_lower_bound(lower_bound)));
         }
-        Ok(Touch::New)
+        Ok(Mark::New)
     }
 
     /// The slots of exact members in a layout, and of one more of this hash and tag; none of an estimating counter.
@@ -180,10 +180,10 @@ impl<T: SlotTag> Held<T> {
         layout: Layout,
         adding: Adding<'_, T, impl SizeLimit>,
     ) -> Result<Bitmap<T>, Error> {
-        let Adding { plan, ages, held_bytes, limit } = adding;
+        let Adding { spec, ages, held_bytes, limit } = adding;
         let Some(members) = self.members() else { return Ok(Bitmap::new(layout)) };
         let mut slots: Vec<(u32, T)> = try_with_capacity(members.len() + 1)?;
-        let hashed = members.hashed(plan.params.seed).map(|(hash, tag, _)| (hash, tag));
+        let hashed = members.hashed(spec.params.seed).map(|(hash, tag, _)| (hash, tag));
         slots.extend(hashed.chain(more).map(|(hash, tag)| (layout.slot_of(hash).index as u32, tag)));
         slots.sort_unstable_by_key(|&(position, _)| position);
         // Of members that share a slot the youngest counts.

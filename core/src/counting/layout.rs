@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_outside_their_ranges_are_refused() {
+    fn parameters_outside_their_ranges_are_rejected() {
         for (precision, tail_bits, wrong) in [
             (8, 8, Parameter::Precision),
             (23, 10, Parameter::Precision),
@@ -375,8 +375,8 @@ mod tests {
             (14, u32::MAX, Parameter::TailBits),
             (10, 10, Parameter::TailBits),
         ] {
-            let refused = Layout::new(precision, tail_bits);
-            assert!(matches!(refused, Err(Error::OutOfRange { parameter, .. }) if parameter == wrong), "{refused:?}");
+            let rejected = Layout::new(precision, tail_bits);
+            assert!(matches!(rejected, Err(Error::OutOfRange { parameter, .. }) if parameter == wrong), "{rejected:?}");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::hash::hash64;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Outcome, Windowed};
 use crate::size_limit::SizeLimit;
-use crate::window::{Ahead, ClockSource, Merging, Move, Time, Touch, Window};
+use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 impl Counter {
     /// The counter at a time, to be changed.
@@ -38,7 +38,7 @@ impl Counter {
 impl Sealed for Counter {}
 
 impl Windowed for Counter {
-    type Forgotten = ();
+    type Expired = ();
 
     fn window(&self) -> Option<&Window> {
         self.window()
@@ -55,8 +55,8 @@ impl Windowed for Counter {
     }
 
     fn advance(&mut self, slice: u64) {
-        if let Some((set, plan)) = self.windowed_mut() {
-            set.advance(slice, plan);
+        if let Some((set, spec)) = self.windowed_mut() {
+            set.advance(slice, spec);
         }
     }
 
@@ -72,7 +72,7 @@ impl Windowed for Counter {
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(window) = self.window() else { return Ok(Merging::default()) };
-        // Other windows are for the merge to refuse: their slices mean other times.
+        // Other windows are for the merge to reject: their slices mean other times.
         let numbering =
             |counter: &Counter| counter.window().map(|window| (window.clock_source(), window.slice_seconds()));
         let same = others.iter().filter(|other| numbering(other) == numbering(self));
@@ -87,9 +87,9 @@ impl Windowed for Counter {
             live.outcome.join(Outcome { before: live.value.make_due(live.time), ..Outcome::default() });
         }
         let hash = hash64(item, live.value.params().seed);
-        let touch = live.value.add_hashed(item, hash, limit)?;
-        live.outcome.changed |= touch != Touch::Same;
-        Ok(touch == Touch::New)
+        let mark = live.value.add_hashed(item, hash, limit)?;
+        live.outcome.changed |= mark != Mark::Same;
+        Ok(mark == Mark::New)
     }
 
     fn add_all_live<'a>(
@@ -103,9 +103,9 @@ impl Windowed for Counter {
             added(live.add(first, limit)?);
         }
         let mut changed = false;
-        let result = live.value.add_each(items, limit, |touch| {
-            changed |= touch != Touch::Same;
-            added(touch == Touch::New);
+        let result = live.value.add_each(items, limit, |mark| {
+            changed |= mark != Mark::Same;
+            added(mark == Mark::New);
         });
         live.outcome.changed |= changed;
         result
@@ -121,20 +121,20 @@ impl Windowed for Counter {
         // A move back must not wait for room below the limit: otherwise a clock that had jumped and came back would
         // block admission.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
-        let surveyed = live.value.survey(items, terms, live.time)?;
-        let copy = live.value.admit_surveyed(&surveyed, terms.dry_run, due, limit)?;
+        let looked_up = live.value.look_up(items, terms, live.time)?;
+        let copy = live.value.admit_looked_up(&looked_up, terms.dry_run, due, limit)?;
         if terms.dry_run {
-            return Ok(surveyed.answers());
+            return Ok(looked_up.answers());
         }
         if let Some(admitted) = copy {
             *live.value = admitted;
             live.outcome.before = due;
-        } else if surveyed.has_changes() || rebases {
+        } else if looked_up.has_changes() || rebases {
             live.make(due);
         }
-        live.outcome.changed |= surveyed.has_changes();
-        live.value.renew(&surveyed, limit)?;
-        Ok(surveyed.answers())
+        live.outcome.changed |= looked_up.has_changes();
+        live.value.renew(&looked_up, limit)?;
+        Ok(looked_up.answers())
     }
 
     fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
@@ -163,7 +163,7 @@ crate::live::short_forms!(Counter);
 
 #[cfg(test)]
 impl Counter {
-    pub(crate) fn touch(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Touch, Error> {
+    pub(crate) fn mark(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<Mark, Error> {
         self.add_hashed(item.as_ref(), hash64(item.as_ref(), self.params().seed), limit)
     }
 }

@@ -109,7 +109,7 @@ impl Params {
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
             return Err(Error::out_of_range(Parameter::Capacity, "between 1 and 10000000000", self.capacity));
         }
-        // Written so that NaN is refused.
+        // Written so that NaN is rejected.
         if !(Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate) {
             return Err(Error::out_of_range(Parameter::ErrorRate, "between 0.001 and 0.25", self.error_rate));
         }
@@ -144,24 +144,24 @@ impl Params {
 
 /// The parameters of a counter with the layout of its bitmap.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Plan {
+pub(super) struct Spec {
     pub(super) params: Params,
-    /// The layout derived from `params` when the counter was made, or a layout to which that folds. Kept, never worked
-    /// out again.
+    /// The layout derived from `params` when the counter was made, or a layout to which that folds. Kept, never
+    /// computed again.
     pub(super) layout: Layout,
 }
 
 /// The derived parameters of all live counters.
-static PLANS: Pool<Plan> = Pool::new();
+static SPECS: Pool<Spec> = Pool::new();
 
-impl Plan {
+impl Spec {
     /// These derived parameters, shared with the other counters that have them.
-    pub(super) fn shared(self) -> Shared<Plan> {
-        self.shared_in(&PLANS)
+    pub(super) fn shared(self) -> Shared<Spec> {
+        self.shared_in(&SPECS)
     }
 
-    fn shared_in(self, pool: &Pool<Plan>) -> Shared<Plan> {
-        let Plan { params: Params { capacity, error_rate, exact_limit, exact_bytes, seed }, layout } = self;
+    fn shared_in(self, pool: &Pool<Spec>) -> Shared<Spec> {
+        let Spec { params: Params { capacity, error_rate, exact_limit, exact_bytes, seed }, layout } = self;
         let numbers = [
             capacity,
             error_rate.to_bits(),
@@ -172,7 +172,7 @@ impl Plan {
         let hash = hash64(bytemuck::cast_slice(&numbers), 0);
         let made = pool.get(hash, |other| *other == self, || Ok::<_, std::convert::Infallible>(self));
         match made {
-            Ok(plan) => plan,
+            Ok(spec) => spec,
             Err(never) => match never {},
         }
     }
@@ -183,12 +183,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counters_made_alike_share_a_plan() {
+    fn counters_made_alike_share_a_spec() {
         let params = Params { capacity: 77_777, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
         let layout = params.layout().unwrap();
         // That of all counters may be full of what other tests made.
         let pool = Pool::new();
-        let shared = |params, layout| Plan { params, layout }.shared_in(&pool);
+        let shared = |params, layout| Spec { params, layout }.shared_in(&pool);
         let ours = shared(params, layout);
         assert!(std::ptr::eq(&*ours, &*shared(params, layout)));
         let others = [
@@ -202,7 +202,7 @@ mod tests {
         ];
         for (params, layout) in others {
             assert!(!std::ptr::eq(&*ours, &*shared(params, layout)));
-            assert_eq!(*shared(params, layout), Plan { params, layout });
+            assert_eq!(*shared(params, layout), Spec { params, layout });
         }
     }
 }

@@ -166,7 +166,7 @@ pub(crate) mod tests {
         let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
         let (params, layout) = (params(LARGEST, 0), Layout::new(21, 10).unwrap());
         let (representation, window) = (Representation::Sparse, Some((window, 3, 0)));
-        let form = CounterForm { params, layout, floor: 0, representation, window };
+        let form = CounterForm { params, layout, lower_bound: 0, representation, window };
         let counter = form.load(&mut records.collect()).unwrap();
         assert_eq!(counter.representation(), Representation::Sparse);
         counter

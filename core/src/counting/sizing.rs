@@ -242,10 +242,10 @@ mod tests {
     }
 
     #[test]
-    fn unreachable_error_is_refused() {
+    fn unreachable_error_is_rejected() {
         for error_rate in [0.0, -1.0, f64::NAN, 1e-5] {
-            let refused = layout(error_rate, 1000);
-            assert!(matches!(refused, Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
+            let rejected = layout(error_rate, 1000);
+            assert!(matches!(rejected, Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
         }
     }
 }

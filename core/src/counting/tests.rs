@@ -15,7 +15,7 @@ use crate::error::{Error, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use crate::window::{ClockSource, Move, Touch};
+use crate::window::{ClockSource, Mark, Move};
 use crate::window::{Time, Window};
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -99,14 +99,14 @@ impl Pair {
         let made = self.counter.advance_due(Time::At(now));
         self.model.make(made);
         let before = self.model.seen.insert(item, self.model.newest as i64);
-        let touch = self.counter.touch(item.to_le_bytes(), &Unlimited).unwrap();
+        let mark = self.counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
         if self.counter.is_exact() {
             let expected = match before {
-                None => Touch::New,
-                Some(before) if before == self.model.newest as i64 => Touch::Same,
-                Some(_) => Touch::Renewed,
+                None => Mark::New,
+                Some(before) if before == self.model.newest as i64 => Mark::Same,
+                Some(_) => Mark::Renewed,
             };
-            assert_eq!(touch, expected);
+            assert_eq!(mark, expected);
         }
     }
 
@@ -114,19 +114,19 @@ impl Pair {
     fn check(&self, now: u64) {
         let Pair { counter, model } = self;
         assert_eq!(
-            (counter.reached(), counter.oldest_alive(Time::Reached)),
-            (model.newest, model.window.oldest_alive(model.newest))
+            (counter.reached(), counter.oldest_live(Time::Reached)),
+            (model.newest, model.window.oldest_live(model.newest))
         );
-        let (oldest, present) = (counter.oldest_alive(Time::At(now)), i128::from(counter.present_slice(Time::At(now))));
+        let (oldest, present) = (counter.oldest_live(Time::At(now)), i128::from(counter.present_slice(Time::At(now))));
         let rows = counter.history(Time::At(now)).unwrap();
         assert_eq!(rows.len() as u64, u64::from(model.window.slices()) + 1);
         let slices = BTreeSet::from([oldest, oldest + 1, (oldest + present) / 2, present - 1, present]);
         for slice in slices.into_iter().filter(|slice| (oldest..=present).contains(slice)) {
             let expected = model.since(slice);
             let seen = counter.view_of_slice(slice).plain().unwrap();
-            let (start, told) = rows[(present - slice) as usize];
+            let (start, reported) = rows[(present - slice) as usize];
             assert_eq!(
-                (start, told.count()),
+                (start, reported.count()),
                 ((slice * i128::from(model.window.slice_seconds())) as i64, seen.count())
             );
             let is_exact = counter.is_exact() || expected.is_empty() && counter.params().exact_limit > 0;
@@ -155,8 +155,8 @@ impl Pair {
                 assert_eq!(seen.count(), plain.count());
             }
         }
-        let alive = model.since(oldest).len() as u64;
-        assert!(!counter.is_exact() || counter.at(Time::At(now)).count() == alive);
+        let live = model.since(oldest).len() as u64;
+        assert!(!counter.is_exact() || counter.at(Time::At(now)).count() == live);
         if i128::from(counter.reached()) == present {
             assert_eq!(counter.count(), counter.view_of_slice(oldest).plain().unwrap().count());
             assert_eq!(counter.estimate(), counter.view_of_slice(oldest).plain().unwrap().estimate());
@@ -272,8 +272,8 @@ proptest! {
         // And so where one has a window and the other has none.
         let mixed = [views[0], both[1].at(Time::Reached)];
         prop_assert_eq!(union_card(&mixed), union_card(&views));
-        let sets = [one, other].map(|pair| pair.model.since(pair.counter.oldest_alive(Time::At(now))));
-        // Each is asked about as a counter without a window that has seen only what is alive.
+        let sets = [one, other].map(|pair| pair.model.since(pair.counter.oldest_live(Time::At(now))));
+        // Each is asked about as a counter without a window that has seen only what is live.
         let plain = [0, 1].map(|n: usize| {
             let exact_limit = if both[n].is_exact() { exact_limit.max(60) } else { 0 };
             let params = Params { exact_limit, ..*both[n].params() };
@@ -304,16 +304,16 @@ proptest! {
             one_by_one.advance(slice);
             at_once.advance(slice);
             let bytes: Vec<[u8; 2]> = items.iter().map(|item| item.to_le_bytes()).collect();
-            let mut told = Vec::new();
-            at_once.add_each(bytes.iter().map(|item| &item[..]), &Unlimited, |touch| told.push(touch)).unwrap();
-            let expected: Vec<Touch> = bytes.iter().map(|item| one_by_one.touch(item, &Unlimited).unwrap()).collect();
-            prop_assert_eq!(told, &expected[..]);
+            let mut reported = Vec::new();
+            at_once.add_each(bytes.iter().map(|item| &item[..]), &Unlimited, |mark| reported.push(mark)).unwrap();
+            let expected: Vec<Mark> = bytes.iter().map(|item| one_by_one.mark(item, &Unlimited).unwrap()).collect();
+            prop_assert_eq!(reported, &expected[..]);
             prop_assert_eq!(stored(&at_once), stored(&one_by_one));
             added.advance(slice);
-            let mut told = Vec::new();
-            added.add_all(&bytes, &Unlimited, |is_new| told.push(is_new)).unwrap();
-            let expected: Vec<bool> = expected.iter().map(|&touch| touch == Touch::New).collect();
-            prop_assert_eq!(told, expected);
+            let mut reported = Vec::new();
+            added.add_all(&bytes, &Unlimited, |is_new| reported.push(is_new)).unwrap();
+            let expected: Vec<bool> = expected.iter().map(|&mark| mark == Mark::New).collect();
+            prop_assert_eq!(reported, expected);
             prop_assert_eq!(stored(&added), stored(&one_by_one));
             prop_assert_eq!(at_once.count(), one_by_one.count());
         }
@@ -321,7 +321,7 @@ proptest! {
 
     /// A clock that jumped ahead for one write and came back costs nothing that was known.
     #[test]
-    fn a_jump_of_the_clock_forgets_only_what_it_says(before in vec(0u32..60, 1..20), ahead in 1u64..40) {
+    fn a_jump_of_the_clock_expires_only_what_it_says(before in vec(0u32..60, 1..20), ahead in 1u64..40) {
         let window = window(60, ClockSource::System);
         let mut pair = Pair::new(params(10, 100), window, NOON);
         before.iter().for_each(|&item| pair.add(item, NOON));
@@ -332,7 +332,7 @@ proptest! {
         prop_assert_eq!(pair.counter.reached(), if ahead == 1 { slice + 1 } else { slice });
         pair.check(NOON);
         let expected = before.iter().copied().chain([99, 100]).collect::<BTreeSet<_>>();
-        prop_assert_eq!(pair.model.since(pair.counter.oldest_alive(Time::At(NOON))), expected);
+        prop_assert_eq!(pair.model.since(pair.counter.oldest_live(Time::At(NOON))), expected);
     }
 }
 
@@ -351,7 +351,7 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
 
 /// A kept estimate is dropped with each member that changes it.
 #[test]
-fn adding_tells_what_was_not_known() {
+fn adding_reports_what_was_not_known() {
     for exact_limit in [10, 0] {
         let counter = Counter::new(params(exact_limit, 1000)).unwrap();
         let mut counter = counter.with_window(window(4, ClockSource::Manual), 0).unwrap();
@@ -359,9 +359,10 @@ fn adding_tells_what_was_not_known() {
             counter.advance(slice);
             counter.add(item, &Unlimited).unwrap()
         };
-        // Seen again, in the same slice or in a later one, it is not new until it was forgotten.
-        let told = [("ann", 0), ("ann", 0), ("ben", 1), ("ann", 2), ("ben", 6), ("ann", 20)].map(|(i, s)| add(i, s));
-        assert_eq!(told, [true, false, true, false, true, true], "{exact_limit}");
+        // Seen again, in the same slice or in a later one, it is not new until it expired.
+        let reported =
+            [("ann", 0), ("ann", 0), ("ben", 1), ("ann", 2), ("ben", 6), ("ann", 20)].map(|(i, s)| add(i, s));
+        assert_eq!(reported, [true, false, true, false, true, true], "{exact_limit}");
     }
 }
 
@@ -372,7 +373,7 @@ fn an_estimate_is_of_all_members() {
         let mut counter = Counter::new(params(0, capacity)).unwrap().with_window(window, 0).unwrap();
         for item in 0..300u32 {
             counter.advance(u64::from(item / 100));
-            counter.touch(item.to_le_bytes(), &Unlimited).unwrap();
+            counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
             assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item} of {slices}");
             assert_eq!(counter.set_bits(), reloaded(&counter).set_bits());
         }
@@ -395,7 +396,7 @@ fn a_dead_counter_is_exact_and_empty() {
             counter.advance(2);
             assert_eq!(counter.reached(), 16);
             assert_eq!((counter.count(), counter.is_exact(), counter.reached()), (0, is_exact, 16));
-            let empty = counter.empty_twin().unwrap();
+            let empty = counter.new_like().unwrap();
             assert!(counter.is_empty() && stored(&empty) == stored(&counter));
         }
     }
@@ -410,20 +411,20 @@ fn windows_mix_in_questions_and_not_in_merges() {
     };
     let mut ours = of(120, 12, ClockSource::System);
     for other in [plain, of(120, 6, ClockSource::System), of(119, 7, ClockSource::System)] {
-        let refused = |error: Error| matches!(error, Error::Incompatible { parameter: Parameter::Window, .. });
+        let rejected = |error: Error| matches!(error, Error::Incompatible { parameter: Parameter::Window, .. });
         // Asked about together they mix.
         assert_eq!((count_union(&[&ours, &other]), ours.members_beyond(&[&other])), (Ok(0), Ok(vec![])));
-        assert!(refused(ours.merge(&[&other], &Unlimited).unwrap_err()));
+        assert!(rejected(ours.merge(&[&other], &Unlimited).unwrap_err()));
     }
     // Slices of one length are enough, but not what numbers them.
     let longer = of(240, 24, ClockSource::System);
     assert_eq!(ours.merge(&[&longer], &Unlimited), Ok(false));
     let mut by_hand = of(120, 12, ClockSource::Manual);
-    let refused = |ours, theirs| Err(Error::incompatible(Parameter::Window, ours, theirs));
-    assert_eq!(ours.merge(&[&by_hand], &Unlimited), refused("by the clock", "by hand"));
-    assert_eq!(by_hand.merge(&[&ours], &Unlimited), refused("by hand", "by the clock"));
+    let rejected = |ours, theirs| Err(Error::incompatible(Parameter::Window, ours, theirs));
+    assert_eq!(ours.merge(&[&by_hand], &Unlimited), rejected("system clock", "manual clock"));
+    assert_eq!(by_hand.merge(&[&ours], &Unlimited), rejected("manual clock", "system clock"));
     let plain = Counter::new(params(10, 100)).unwrap();
-    assert_eq!(ours.merge(&[&plain], &Unlimited), refused("slices of 10 s", "no window"));
+    assert_eq!(ours.merge(&[&plain], &Unlimited), rejected("slices of 10 s", "no window"));
     let too_many = Window::new(1020, 255, 1000, ClockSource::System).unwrap();
     assert!(Counter::new(params(10, 100)).unwrap().with_window(too_many, 0).is_err());
     let mut ahead = longer;
@@ -440,8 +441,8 @@ fn what_does_not_fit_changes_nothing() {
             counter.add(member.to_le_bytes(), &Unlimited).unwrap();
         }
         let before = stored(&counter);
-        let refused = counter.add([7; 500], &MaxBytes(Counter::WINDOWED_BYTES + 10));
-        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+        let rejected = counter.add([7; 500], &MaxBytes(Counter::WINDOWED_BYTES + 10));
+        assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
         assert_eq!(stored(&counter), before);
     }
 }

@@ -44,7 +44,7 @@ pub struct View<'a> {
 impl Counter {
     /// A view of everything that is live at a time.
     pub fn at(&self, time: Time) -> View<'_> {
-        self.view(|window| window.oldest_alive(window.present(self.reached(), time)))
+        self.view(|window| window.oldest_live(window.present(self.reached(), time)))
     }
 
     /// A view of what was seen in the last `seconds`, and up to a slice more.
@@ -227,8 +227,8 @@ mod standing {
     }
 
     impl Counter {
-        pub(in crate::counting) fn oldest_alive(&self, time: Time) -> i128 {
-            self.window().map_or(0, |window| window.oldest_alive(self.present_slice(time)))
+        pub(in crate::counting) fn oldest_live(&self, time: Time) -> i128 {
+            self.window().map_or(0, |window| window.oldest_live(self.present_slice(time)))
         }
 
         pub(in crate::counting) fn slice_since(&self, seconds: u64, time: Time) -> i128 {

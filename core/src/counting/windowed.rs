@@ -4,7 +4,7 @@ use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
 use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
 use crate::counting::layout::Layout;
-use crate::counting::params::{Params, Plan};
+use crate::counting::params::{Params, Spec};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::window::{Time, Window};
@@ -27,7 +27,7 @@ impl Counter {
     /// An empty windowed counter.
     pub(super) fn with_ring(params: Params, layout: Layout, ring: TagRing) -> Result<Self, Error> {
         params.validate()?;
-        let set = WindowedSet::new(ring, Held::none(&Plan { params, layout }));
+        let set = WindowedSet::new(ring, Held::none(&Spec { params, layout }));
         Ok(Self::with_contents(params, layout, Contents::Windowed(Box::new(set))))
     }
 

@@ -1,7 +1,7 @@
 //! The set of a windowed counter, with the slice in which each member was last seen.
 //!
-//! A plain linear counter has a bit for each slot: touched or not. Here a slot has the slice in which it was last
-//! touched. The slots touched in a slice or later are, bit for bit, the bitmap of a counter that saw only that span. So
+//! A plain linear counter has a bit for each slot: marked or not. Here a slot has the slice in which it was last
+//! marked. The slots marked in a slice or later are, bit for bit, the bitmap of a counter that saw only that span. So
 //! every span that ends now has a count, by the same estimator.
 //!
 //! Nothing here is older than the window at the newest slice that was reached: what dies when that moves on is dropped
@@ -14,11 +14,11 @@ use crate::counting::held::bitmap::{Bitmap, Slots, slot_at};
 use crate::counting::held::ring::{Ages, TagRing};
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::params::Plan;
+use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::{Touch, Window};
+use crate::window::{Mark, Window};
 
 /// The set of a windowed counter.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ impl WindowedSet {
     }
 
     /// Makes a later slice the newest and drops what expires; returns false, with no effect, if the slice is not later.
-    pub(super) fn advance(&mut self, slice: u64, plan: &Plan) -> bool {
+    pub(super) fn advance(&mut self, slice: u64, spec: &Spec) -> bool {
         let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return false };
         let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
         self.ring.set_newest(slice);
@@ -60,14 +60,14 @@ impl WindowedSet {
             let is_kept = |tag| ages.age(tag) <= left;
             match &mut self.held {
                 Held::Exact(members) => {
-                    members.retain(plan.params.seed, is_kept);
+                    members.retain(spec.params.seed, is_kept);
                     members.len() == 0
                 }
                 Held::Estimating(bitmap) => {
-                    bitmap.forget_estimate();
+                    bitmap.drop_estimate();
                     match bitmap.slots_mut() {
                         Slots::Sparse(positions) => positions.retain(is_kept),
-                        Slots::Dense(cells) => cells.free_dead(plan.layout, ages, left),
+                        Slots::Dense(cells) => cells.free_dead(spec.layout, ages, left),
                     }
                     bitmap.set_bits() == 0
                 }
@@ -75,7 +75,7 @@ impl WindowedSet {
         });
         if is_empty {
             // It is exact again where it may be.
-            self.held = Held::none(plan);
+            self.held = Held::none(spec);
         }
         true
     }
@@ -112,7 +112,7 @@ impl WindowedSet {
             }
             Held::Estimating(bitmap) => {
                 let segments = Segments::new(bitmap.layout(), &self.counts_within(bitmap, most_age));
-                segments.told(segments.estimate())
+                segments.reported(segments.estimate())
             }
         }
     }
@@ -169,7 +169,7 @@ impl WindowedSet {
                 Held::Exact(_) => Estimated::exact(since.total() as usize),
                 Held::Estimating(bitmap) => {
                     let segments = Segments::new(bitmap.layout(), &since);
-                    segments.told(segments.estimate())
+                    segments.reported(segments.estimate())
                 }
             });
         }
@@ -182,12 +182,12 @@ impl WindowedSet {
     /// Those of `limit`, [`Error::OutOfMemory`].
     pub(super) fn as_slots(
         &self,
-        plan: &Plan,
+        spec: &Spec,
         to: Layout,
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
-        let adding = Adding { plan, ages: self.ring.ages(), held_bytes, limit };
+        let adding = Adding { spec, ages: self.ring.ages(), held_bytes, limit };
         let bitmap = self.held.as_slots(None, to, adding)?;
         let mut slots = Self::new(self.ring, Held::Estimating(Box::new(bitmap)));
         if let Some(own) = self.held.bitmap() {
@@ -205,7 +205,7 @@ impl WindowedSet {
         &mut self,
         other: &WindowedSet,
         behind: u64,
-        plan: &Plan,
+        spec: &Spec,
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<bool, Error> {
@@ -213,10 +213,10 @@ impl WindowedSet {
         match other.held() {
             Held::Exact(members) => {
                 let mut changed = false;
-                for (hash, tag, member) in members.hashed(plan.params.seed) {
+                for (hash, tag, member) in members.hashed(spec.params.seed) {
                     if let Some(tag) = self.tag_of(other, tag, behind) {
-                        let adding = Adding { plan, ages, held_bytes, limit };
-                        changed |= self.held.add(member, hash, tag, adding)? != Touch::Same;
+                        let adding = Adding { spec, ages, held_bytes, limit };
+                        changed |= self.held.add(member, hash, tag, adding)? != Mark::Same;
                     }
                 }
                 Ok(changed)
@@ -240,7 +240,7 @@ impl WindowedSet {
             && let Slots::Dense(cells) = bitmap.slots_mut()
             && let Some(changed) = cells.merge(to, ages, theirs, other.ring.ages(), behind)
         {
-            bitmap.forget_estimate();
+            bitmap.drop_estimate();
             return Ok(changed);
         }
         let (mut changed, mut result) = (false, Ok(()));
@@ -250,7 +250,7 @@ impl WindowedSet {
             let index = if from.layout() == to { index } else { from.layout().fold(index, to) };
             let held_bytes = held_bytes + Bitmap::<u8>::STRUCT_BYTES;
             match bitmap.mark(slot_at(to, index), tag, ages, held_bytes, limit) {
-                Ok(touch) => changed |= touch != Touch::Same,
+                Ok(mark) => changed |= mark != Mark::Same,
                 Err(error) => result = Err(error),
             }
         });

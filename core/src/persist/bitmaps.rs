@@ -12,14 +12,14 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
 
 /// The steps of loading in which the kinds of filters differ.
-pub trait Arrives: fmt::Debug + Sized {
+pub trait Loads: fmt::Debug + Sized {
     /// The type of the sub-filters.
     type SubFilter: SubFilter;
 
     /// The fields of a header that concern the whole filter.
     type Claims: fmt::Debug + Send;
 
-    /// Reads a header, and allocates all sub-filters, zeroed. The payload is what the header encloses of it, all or none.
+    /// Reads a header, and allocates all sub-filters, zeroed. The payload is inline in the header, all of it or none.
     ///
     /// # Errors
     /// Those of [`Loading::begin`].
@@ -42,46 +42,46 @@ pub trait Arrives: fmt::Debug + Sized {
 }
 
 /// The state after reading a header.
-pub struct Begun<'a, F: Arrives> {
+pub struct Begun<'a, F: Loads> {
     /// The fields that concern the whole filter.
     pub(super) claims: F::Claims,
     /// The sub-filters, all zeros.
     pub(super) sub_filters: Vec<F::SubFilter>,
     /// The payload, if it is inline in the header.
-    pub(super) enclosed: Option<Cow<'a, [u8]>>,
+    pub(super) inline: Option<Cow<'a, [u8]>>,
 }
 
 /// A partially loaded filter.
 #[derive(Debug)]
-pub struct LoadingBitmaps<F: Arrives> {
+pub struct LoadingBitmaps<F: Loads> {
     claims: F::Claims,
-    arriving: ArrivingBitmaps<F::SubFilter>,
+    partial: PartialBitmaps<F::SubFilter>,
 }
 
-impl<F: Arrives> LoadingBitmaps<F> {
+impl<F: Loads> LoadingBitmaps<F> {
     /// The filter with the bits that have been loaded.
     fn take(&mut self) -> Result<F, Error> {
-        F::complete(&self.claims, std::mem::take(&mut self.arriving.sub_filters))
+        F::complete(&self.claims, std::mem::take(&mut self.partial.sub_filters))
     }
 }
 
-impl<F: Arrives> Loading for LoadingBitmaps<F>
+impl<F: Loads> Loading for LoadingBitmaps<F>
 where
     F: Stored<Loading = Self>,
 {
     type Value = F;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        let Begun { claims, sub_filters, enclosed } = F::begin(header, limit)?;
-        let arriving = match enclosed {
-            Some(payload) => ArrivingBitmaps::complete(sub_filters, &payload)?,
-            None => ArrivingBitmaps::new(header, sub_filters)?,
+        let Begun { claims, sub_filters, inline } = F::begin(header, limit)?;
+        let partial = match inline {
+            Some(payload) => PartialBitmaps::complete(sub_filters, &payload)?,
+            None => PartialBitmaps::new(header, sub_filters)?,
         };
-        Ok(LoadingBitmaps { claims, arriving })
+        Ok(LoadingBitmaps { claims, partial })
     }
 
     fn header(&self) -> &[u8] {
-        &self.arriving.header
+        &self.partial.header
     }
 
     fn chunk_format(&self) -> ChunkFormat {
@@ -89,23 +89,23 @@ where
     }
 
     fn received_bytes(&self) -> u64 {
-        self.arriving.received_bytes
+        self.partial.received_bytes
     }
 
     fn total_bytes(&self) -> u64 {
-        self.arriving.total_bytes
+        self.partial.total_bytes
     }
 
     fn received(&self) -> Payload<'_> {
-        Payload::of_bitmaps(&self.arriving.sub_filters, SubFilter::as_bytes).up_to(self.arriving.received_bytes)
+        Payload::of_bitmaps(&self.partial.sub_filters, SubFilter::as_bytes).up_to(self.partial.received_bytes)
     }
 
     fn next_memory(&self, len: usize) -> &[u8] {
-        self.arriving.next_memory(len)
+        self.partial.next_memory(len)
     }
 
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.arriving.push(bytes)
+        self.partial.push(bytes)
     }
 
     fn finish(&mut self) -> Result<F, Error> {
@@ -118,30 +118,30 @@ where
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        let ArrivingBitmaps { sub_filters, header, .. } = &self.arriving;
+        let PartialBitmaps { sub_filters, header, .. } = &self.partial;
         visit(Layout::for_value::<[F::SubFilter]>(sub_filters));
         sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
         visit(Layout::for_value(header.as_slice()));
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        let mut sub_filters = try_with_capacity(self.arriving.sub_filters.len())?;
-        for sub_filter in &self.arriving.sub_filters {
+        let mut sub_filters = try_with_capacity(self.partial.sub_filters.len())?;
+        for sub_filter in &self.partial.sub_filters {
             sub_filters.push(sub_filter.try_clone()?);
         }
-        let header = try_to_vec(&self.arriving.header)?;
+        let header = try_to_vec(&self.partial.header)?;
         let claims = F::copy_claims(&self.claims)?;
-        Ok(LoadingBitmaps { claims, arriving: ArrivingBitmaps { sub_filters, header, ..self.arriving } })
+        Ok(LoadingBitmaps { claims, partial: PartialBitmaps { sub_filters, header, ..self.partial } })
     }
 }
 
 /// A sub-filter that is loaded by its bytes.
-trait ArrivingBits {
+trait PartialBits {
     fn as_bytes(&self) -> &[u8];
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
 }
 
-impl<S: SubFilter> ArrivingBits for S {
+impl<S: SubFilter> PartialBits for S {
     fn as_bytes(&self) -> &[u8] {
         SubFilter::as_bytes(self)
     }
@@ -156,7 +156,7 @@ impl<S: SubFilter> ArrivingBits for S {
 /// Invariants: the first `complete` sub-filters have all their bytes. No bit after the first `received_bytes` bytes of
 /// all sub-filters is set.
 #[derive(Debug)]
-struct ArrivingBitmaps<S> {
+struct PartialBitmaps<S> {
     sub_filters: Vec<S>,
     header: Vec<u8>,
     complete: usize,
@@ -166,22 +166,22 @@ struct ArrivingBitmaps<S> {
     total_bytes: u64,
 }
 
-impl<S: ArrivingBits> ArrivingBitmaps<S> {
+impl<S: PartialBits> PartialBitmaps<S> {
     /// None of the sub-filters has a bit set.
     fn new(header: &[u8], sub_filters: Vec<S>) -> Result<Self, Error> {
         let header = try_to_vec(header)?;
         let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
         let (complete, complete_bytes, received_bytes) = (0, 0, 0);
-        Ok(ArrivingBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
+        Ok(PartialBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
     }
 
     /// All sub-filters with all their bytes, from an inline payload.
     fn complete(sub_filters: Vec<S>, payload: &[u8]) -> Result<Self, Error> {
-        let mut arriving = Self::new(b"", sub_filters)?;
-        arriving.push(payload)?;
-        expect("payload length", arriving.total_bytes, arriving.received_bytes)?;
-        (arriving.received_bytes, arriving.complete_bytes, arriving.total_bytes) = (0, 0, 0);
-        Ok(arriving)
+        let mut partial = Self::new(b"", sub_filters)?;
+        partial.push(payload)?;
+        expect("payload length", partial.total_bytes, partial.received_bytes)?;
+        (partial.received_bytes, partial.complete_bytes, partial.total_bytes) = (0, 0, 0);
+        Ok(partial)
     }
 
     /// As [`Loading::next_memory`].
@@ -224,7 +224,7 @@ mod tests {
     /// A bitmap that counts how often its bytes are read.
     struct Counting(Vec<u8>);
 
-    impl ArrivingBits for Counting {
+    impl PartialBits for Counting {
         fn as_bytes(&self) -> &[u8] {
             LOOKS.set(LOOKS.get() + 1);
             &self.0
@@ -239,24 +239,24 @@ mod tests {
     #[test]
     fn a_piece_costs_the_same_wherever_it_goes() {
         const LEN: usize = 20_000;
-        let mut arriving = ArrivingBitmaps::new(b"", (0..LEN).map(|_| Counting(vec![0])).collect()).unwrap();
+        let mut partial = PartialBitmaps::new(b"", (0..LEN).map(|_| Counting(vec![0])).collect()).unwrap();
         LOOKS.set(0);
         for position in 0..LEN {
-            assert_eq!(arriving.next_memory(5).len(), 1);
-            arriving.push(&[position as u8]).unwrap();
+            assert_eq!(partial.next_memory(5).len(), 1);
+            partial.push(&[position as u8]).unwrap();
         }
         assert!(LOOKS.get() <= 4 * LEN, "{} looks", LOOKS.get());
-        assert!(arriving.push(&[0]).is_err() && arriving.next_memory(1).is_empty());
-        assert!(arriving.sub_filters.iter().enumerate().all(|(index, one)| one.0 == [index as u8]));
+        assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());
+        assert!(partial.sub_filters.iter().enumerate().all(|(index, one)| one.0 == [index as u8]));
     }
 
     #[test]
     fn a_piece_may_span_bitmaps() {
-        let mut arriving = ArrivingBitmaps::new(b"h", [2, 0, 3, 1].map(|len| Counting(vec![0; len])).into()).unwrap();
+        let mut partial = PartialBitmaps::new(b"h", [2, 0, 3, 1].map(|len| Counting(vec![0; len])).into()).unwrap();
         for piece in [&b"a"[..], b"bcd", b"", b"ef"] {
-            arriving.push(piece).unwrap();
+            partial.push(piece).unwrap();
         }
-        let all: Vec<_> = arriving.sub_filters.iter().map(|one| one.0.as_slice()).collect();
+        let all: Vec<_> = partial.sub_filters.iter().map(|one| one.0.as_slice()).collect();
         assert_eq!(all, [&b"ab"[..], b"", b"cde", b"f"]);
     }
 }

@@ -10,7 +10,7 @@
 //! | number | sub-filters; then of each: |
 //! | number, number | lines, items |
 //! | number, number | lines an item, probes a line |
-//! | byte | the payload: 0 apart, 1 enclosed, 2 enclosed by gaps (`enclosed.rs`) |
+//! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
 //!
 //! Numbers and rates are described in `codec.rs`. The payload is the sub-filters' lines end to end, oldest first, 64 bytes
@@ -20,9 +20,9 @@
 
 use std::borrow::Cow;
 
-use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
+use super::bitmaps::{Begun, LoadingBitmaps, Loads};
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::enclosed::{self, Content, Found};
+use super::inline::{self, Content, Found};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
 use crate::bloom::bitmap::{LINE_BITS, Line};
@@ -54,8 +54,8 @@ fn num_bits(sub_filters: &[LineSubFilter]) -> u64 {
 }
 
 /// The payload outside the header.
-pub(super) fn payload_apart(sub_filters: &[LineSubFilter]) -> Payload<'_> {
-    enclosed::apart(all_bits(sub_filters))
+pub(super) fn payload_out_of_line(sub_filters: &[LineSubFilter]) -> Payload<'_> {
+    inline::out_of_line(all_bits(sub_filters))
 }
 
 /// Begins a header with the parameters. It has room for so many bytes of others, and for the sub-filters.
@@ -66,7 +66,7 @@ pub(super) fn begin_header(
     sub_filters: &[LineSubFilter],
 ) -> HeaderWriter {
     let num_bytes = num_bits(sub_filters) / 8;
-    let room = enclosed::header_room(other_bytes, PART_BYTES, sub_filters.len(), num_bytes);
+    let room = inline::header_room(other_bytes, PART_BYTES, sub_filters.len(), num_bytes);
     let mut writer = HeaderWriter::new(kind, room);
     writer.rate(params.error_rate);
     writer.number(params.capacity);
@@ -78,7 +78,7 @@ pub(super) fn begin_header(
 /// Ends a header with the payload, or with where that is.
 pub(super) fn finish_header(mut writer: HeaderWriter, sub_filters: &[LineSubFilter]) -> Vec<u8> {
     let set_bits = sub_filters.iter().map(SubFilter::set_bits).sum();
-    enclosed::write(&mut writer, all_bits(sub_filters), Content::Bits(num_bits(sub_filters)), set_bits);
+    inline::write(&mut writer, all_bits(sub_filters), Content::Bits(num_bits(sub_filters)), set_bits);
     writer.finish()
 }
 
@@ -157,9 +157,9 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     pub(super) fn allocate<'a>(self, reader: HeaderReader<'a>) -> Result<Allocated<'a>, Error> {
         self.limit.check(0, self.held_bytes)?;
         let num_bits = self.num_lines.saturating_mul(LINE_BITS.into());
-        let enclosed = match enclosed::read(reader, Content::Bits(num_bits))? {
-            Found::Enclosed(payload) => Some(payload),
-            Found::Apart(reader) => {
+        let inline = match inline::read(reader, Content::Bits(num_bits))? {
+            Found::Inline(payload) => Some(payload),
+            Found::OutOfLine(reader) => {
                 expect("header length", 0, reader.remaining())?;
                 None
             }
@@ -170,7 +170,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
             sub_filter.set_num_items(num_items)?;
             sub_filters.push(sub_filter);
         }
-        Ok((sub_filters, enclosed))
+        Ok((sub_filters, inline))
     }
 }
 
@@ -200,7 +200,7 @@ impl Stored for LineFilter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        payload_apart(self.sub_filters())
+        payload_out_of_line(self.sub_filters())
     }
 
     fn chunk_format(&self) -> ChunkFormat {
@@ -222,7 +222,7 @@ pub(super) fn chunk_format(
 /// A partially loaded filter of lines.
 pub(super) type LoadingFilter = LoadingBitmaps<LineFilter>;
 
-impl Arrives for LineFilter {
+impl Loads for LineFilter {
     type SubFilter = LineSubFilter;
 
     type Claims = (Params, ChunkFormat);
@@ -233,9 +233,9 @@ impl Arrives for LineFilter {
         let most = if params.expansion == 0 { 1 } else { chain::MAX_SUB_FILTERS as u32 };
         let mut claimed = Claimed::of(header, size_of::<LineFilter>() as u64, limit);
         claimed.read_chain(&mut reader, &params, most)?;
-        let (sub_filters, enclosed) = claimed.allocate(reader)?;
+        let (sub_filters, inline) = claimed.allocate(reader)?;
         let claims = (params, chunk_format(&params, [], &sub_filters));
-        Ok(Begun { claims, sub_filters, enclosed })
+        Ok(Begun { claims, sub_filters, inline })
     }
 
     fn format_of(&(_, chunk_format): &Self::Claims) -> ChunkFormat {

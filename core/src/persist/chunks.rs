@@ -1,10 +1,10 @@
 //! Dumps: a header, then the payload in chunks, for `SCANDUMP`, `LOADCHUNK` and rewritten AOFs.
 //!
 //! Each chunk has an iterator: 1 + the position in the payload after the chunk. The iterator of the header is 1. A
-//! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone. A small value has no
-//! chunk but its header, which encloses the payload.
+//! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone. A small value
+//! has no chunk but its header, which has the payload inline.
 //!
-//! A value that forgets moves on with time, and what is left of it has other positions then. So the iterators of its
+//! A windowed value moves on with time, and what is left of it has other positions then. So the iterators of its
 //! `SCANDUMP` carry a stamp of the slice that it has reached:
 //!
 //! | bits | what |
@@ -36,7 +36,7 @@ const CHECKSUM_BYTES: usize = 8;
 /// Bits of an iterator below its stamp: enough for positions in 8 TiB.
 const POSITION_BITS: u32 = 43;
 
-/// The number of stamps, besides 0. What comes round unnoticed, `LOADCHUNK` refuses by the chunk's checksum.
+/// The number of stamps, besides 0. What comes round unnoticed, `LOADCHUNK` rejects by the chunk's checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
 /// The stamp bits of an iterator, for a value with this [stamp](Stored::stamp).

@@ -319,21 +319,21 @@ mod tests {
     #[test]
     fn damage_is_named() {
         let bytes = HeaderWriter::new(HeaderKind::Counter, 0).finish();
-        let refused = |bytes: &[u8], kind| match HeaderReader::new(bytes, kind) {
+        let rejected = |bytes: &[u8], kind| match HeaderReader::new(bytes, kind) {
             Err(Error::Corrupt { field, .. }) => field,
             other => panic!("{other:?}"),
         };
-        assert_eq!(refused(&bytes, HeaderKind::Filter), "kind");
-        assert_eq!(refused(&bytes[..4], HeaderKind::Counter), "header length");
+        assert_eq!(rejected(&bytes, HeaderKind::Filter), "kind");
+        assert_eq!(rejected(&bytes[..4], HeaderKind::Counter), "header length");
         for at in 1..bytes.len() {
             let mut bad = bytes.clone();
             bad[at] ^= 1;
-            assert_eq!(refused(&bad, HeaderKind::Counter), "header checksum");
+            assert_eq!(rejected(&bad, HeaderKind::Counter), "header checksum");
         }
         for first in [0xc0, 0xc2, 0xcf] {
             let mut other = vec![first];
             other.extend(header_checksum(&other).to_le_bytes());
-            assert_eq!(refused(&other, HeaderKind::Counter), "version");
+            assert_eq!(rejected(&other, HeaderKind::Counter), "version");
         }
     }
 
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn longer_forms_are_refused() {
+    fn longer_forms_are_rejected() {
         for bytes in
             [&[0x80, 0][..], &[0xff; 11], &[0x80], &[], &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2]]
         {

@@ -11,15 +11,15 @@
 //! | number | exact limit, members |
 //! | number | exact bytes: what these members may have together |
 //! | number | seed |
-//! | number | floor, members: what an estimate is at least; left out while exact |
-//! | byte | the payload: 0 apart, 1 enclosed, 2 enclosed by gaps (`enclosed.rs`) |
-//! | number | payload, bytes; left out where it is enclosed |
+//! | number | lower bound, members: what an estimate is at least; left out while exact |
+//! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
+//! | number | payload, bytes; left out where it is inline |
 //! | 4 bytes | checksum |
 //!
 //! The seven fields from precision to seed are left out where they are those of [`STANDARD`], which most counters have: they
 //! would be half of one with few members.
 //!
-//! A windowed counter has no floor there. Its first byte is 0xd1, and before the payload it has
+//! A windowed counter has no lower bound there. Its first byte is 0xd1, and before the payload it has
 //!
 //! | what | field |
 //! |---|---|
@@ -29,20 +29,22 @@
 //! | number | the newest slice that it has reached |
 //! | byte | offset: what tags count from |
 //!
-//! Its payload is apart or enclosed as it is, never by gaps. Members and positions have the tag of the slice that they were
-//! last seen in, a byte: `1 + (slice - offset) mod 15` in a window of up to 14 slices, `mod 255` in one of more. Members
-//! have it before the length, positions behind. A dense one has a cell of 4 or 8 bits for each bit, 0 while free, else
-//! the tag. Of 4 bits the first of two is the lower half of a byte. All tags are of slices that are alive at the newest.
+//! Its payload is out of line or inline as it is, never in Golomb-Rice code. Members and positions have the tag of the
+//! slice that they were last seen in, a byte: `1 + (slice - offset) mod 15` in a window of up to 14 slices, `mod 255`
+//! in one of more. Members have it before the length, positions behind. A dense one has a cell of 4 or 8 bits for each
+//! bit, 0 while free, else the tag. Of 4 bits the first of two is the lower half of a byte. All tags are of slices that
+//! are live at the newest.
 //!
-//! Numbers and rates are described in `codec.rs`. The payload of an exact counter is its members, each a length (LEB128)
-//! and that many bytes; of a sparse one the ascending positions of its set bits, four bytes each; of a dense one the words
-//! of its bitmap. Precision and tail bits are what rate and capacity led to when the counter was made, or less after a
-//! merge: they are stored and not worked out again. The number of set bits of each segment is counted again on loading.
+//! Numbers and rates are described in `codec.rs`. The payload of an exact counter is its members, each a length
+//! (LEB128) and that many bytes; of a sparse one the ascending positions of its set bits, four bytes each; of a dense
+//! one the words of its bitmap. Precision and tail bits are what rate and capacity led to when the counter was made, or
+//! less after a merge: they are stored and not computed again. The number of set bits of each segment is counted again
+//! on loading.
 
 use std::alloc;
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::enclosed::{self, Content, Found};
+use super::inline::{self, Content, Found};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
 use crate::counting::form::CounterForm;
@@ -63,7 +65,7 @@ const IS_STANDARD: u8 = 4;
 const STANDARD: (Params, u32, u32) =
     (Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 }, 14, 10);
 
-/// Bytes of the header without an enclosed payload, mostly.
+/// Bytes of the header without an inline payload, mostly.
 const HEADER_BYTES: usize = 40;
 
 /// The representations, indexed by their stored numbers.
@@ -84,8 +86,8 @@ impl CounterForm {
     }
 
     /// Writes the first fields of a header: everything about a counter except its set.
-    fn write(&self, enclosed_bytes: usize) -> HeaderWriter {
-        let mut writer = HeaderWriter::new(self.kind(), HEADER_BYTES + enclosed_bytes);
+    fn write(&self, inline_bytes: usize) -> HeaderWriter {
+        let mut writer = HeaderWriter::new(self.kind(), HEADER_BYTES + inline_bytes);
         let [representation, precision, tail_bits] = self.shape();
         if (self.params, self.layout.precision(), self.layout.tail_bits()) == STANDARD {
             writer.u8(representation | IS_STANDARD);
@@ -105,7 +107,7 @@ impl CounterForm {
             writer.number(newest);
             writer.u8(offset);
         } else if self.representation != Representation::Exact {
-            writer.number(self.floor.into());
+            writer.number(self.lower_bound.into());
         }
         writer
     }
@@ -127,11 +129,11 @@ impl CounterForm {
             _ => STANDARD,
         };
         let layout = Layout::new(precision, tail_bits).map_err(stored_parameter)?;
-        let mut form = CounterForm { params, layout, floor: 0, representation, window: None };
+        let mut form = CounterForm { params, layout, lower_bound: 0, representation, window: None };
         if is_windowed {
             form.window = Some((read_window(&mut reader)?, reader.number("newest slice")?, reader.u8("offset")?));
         } else if representation != Representation::Exact {
-            form.floor = reader.number_u32("floor")?;
+            form.lower_bound = reader.number_u32("lower bound")?;
         }
         form.validate().map_err(stored_parameter)?;
         Ok((form, reader))
@@ -191,17 +193,17 @@ impl Stored for Counter {
 
     fn header(&self) -> Vec<u8> {
         let (form, payload_bytes) = (CounterForm::of(self), self.payload_bytes());
-        let is_enclosed = enclosed::is_enclosed(payload_bytes);
-        let mut writer = form.write(if is_enclosed { payload_bytes as usize } else { 0 });
-        enclosed::write(&mut writer, whole_payload(self), form.content(), self.set_bits());
-        if !is_enclosed {
+        let is_inline = inline::is_inline(payload_bytes);
+        let mut writer = form.write(if is_inline { payload_bytes as usize } else { 0 });
+        inline::write(&mut writer, whole_payload(self), form.content(), self.set_bits());
+        if !is_inline {
             writer.number(payload_bytes);
         }
         writer.finish()
     }
 
     fn payload(&self) -> Payload<'_> {
-        enclosed::apart(whole_payload(self))
+        inline::out_of_line(whole_payload(self))
     }
 
     fn chunk_format(&self) -> ChunkFormat {
@@ -234,13 +236,13 @@ pub struct LoadingCounter {
     form: CounterForm,
     header: Vec<u8>,
     total_bytes: u64,
-    state: Arrival,
+    state: Progress,
 }
 
 #[derive(Debug)]
-enum Arrival {
+enum Progress {
     /// The bytes loaded so far, which are decoded when all are there.
-    Arriving(Vec<u8>),
+    Partial(Vec<u8>),
     /// The counter, decoded from all bytes.
     Done(Box<Counter>),
 }
@@ -250,21 +252,21 @@ impl Loading for LoadingCounter {
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         let (form, reader) = CounterForm::read(header)?;
-        let (total_bytes, enclosed) = match enclosed::read(reader, form.content())? {
-            Found::Enclosed(payload) => (payload.len() as u64, Some(payload)),
-            Found::Apart(mut reader) => {
+        let (total_bytes, inline) = match inline::read(reader, form.content())? {
+            Found::Inline(payload) => (payload.len() as u64, Some(payload)),
+            Found::OutOfLine(mut reader) => {
                 let total_bytes = reader.number("payload length")?;
                 expect("header length", 0, reader.remaining())?;
                 (total_bytes, None)
             }
         };
         form.check_bytes(total_bytes, limit)?;
-        let header = if enclosed.is_some() { Vec::new() } else { try_to_vec(header)? };
-        let state = Arrival::Arriving(try_with_capacity(total_bytes as usize)?);
+        let header = if inline.is_some() { Vec::new() } else { try_to_vec(header)? };
+        let state = Progress::Partial(try_with_capacity(total_bytes as usize)?);
         let mut loading = LoadingCounter { form, header, total_bytes, state };
         // An empty payload is complete.
-        loading.push(enclosed.as_deref().unwrap_or_default())?;
-        if enclosed.is_some() {
+        loading.push(inline.as_deref().unwrap_or_default())?;
+        if inline.is_some() {
             loading.total_bytes = 0;
         }
         Ok(loading)
@@ -280,8 +282,8 @@ impl Loading for LoadingCounter {
 
     fn received_bytes(&self) -> u64 {
         match &self.state {
-            Arrival::Arriving(bytes) => bytes.len() as u64,
-            Arrival::Done(_) => self.total_bytes,
+            Progress::Partial(bytes) => bytes.len() as u64,
+            Progress::Done(_) => self.total_bytes,
         }
     }
 
@@ -291,7 +293,7 @@ impl Loading for LoadingCounter {
 
     fn received(&self) -> Payload<'_> {
         match &self.state {
-            Arrival::Arriving(bytes) => {
+            Progress::Partial(bytes) => {
                 // Positions come in parts as those of a counter do, what there is of the next one apart.
                 let part_bytes = if let Content::Positions(_) = self.form.content() { PART_BYTES } else { usize::MAX };
                 let cut_bytes = if part_bytes == PART_BYTES { bytes.len() % 4 } else { 0 };
@@ -299,7 +301,7 @@ impl Loading for LoadingCounter {
                 let parts = whole.chunks(part_bytes).chain([cut]);
                 Payload::new(move |index| parts.clone().nth(index).map(PayloadPart::Bytes))
             }
-            Arrival::Done(counter) => whole_payload(counter).up_to(self.total_bytes),
+            Progress::Done(counter) => whole_payload(counter).up_to(self.total_bytes),
         }
     }
 
@@ -308,33 +310,33 @@ impl Loading for LoadingCounter {
         if more.len() as u64 > missing {
             return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), more.len()));
         }
-        let Arrival::Arriving(bytes) = &mut self.state else { return Ok(()) };
+        let Progress::Partial(bytes) = &mut self.state else { return Ok(()) };
         let before = bytes.len();
         try_reserve(bytes, more.len())?;
         bytes.extend_from_slice(more);
         if more.len() as u64 == missing {
             let counter = self.form.load(bytes).inspect_err(|_| bytes.truncate(before)).map_err(stored_parameter)?;
-            self.state = Arrival::Done(Box::new(counter));
+            self.state = Progress::Done(Box::new(counter));
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes())?;
-        match std::mem::replace(&mut self.state, Arrival::Arriving(Vec::new())) {
-            Arrival::Done(counter) => Ok(*counter),
+        match std::mem::replace(&mut self.state, Progress::Partial(Vec::new())) {
+            Progress::Done(counter) => Ok(*counter),
             // Taken out before.
-            Arrival::Arriving(_) => Err(Error::corrupt("payload", "one value", "a second")),
+            Progress::Partial(_) => Err(Error::corrupt("payload", "one value", "a second")),
         }
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         visit(alloc::Layout::for_value(self.header.as_slice()));
         match &self.state {
-            Arrival::Arriving(bytes) => {
+            Progress::Partial(bytes) => {
                 visit(alloc::Layout::array::<u8>(bytes.capacity()).unwrap_or(alloc::Layout::new::<u8>()));
             }
-            Arrival::Done(counter) => {
+            Progress::Done(counter) => {
                 visit(alloc::Layout::new::<Counter>());
                 counter.heap_layouts(visit);
             }
@@ -343,12 +345,12 @@ impl Loading for LoadingCounter {
 
     fn try_clone(&self) -> Result<Self, Error> {
         let state = match &self.state {
-            Arrival::Arriving(bytes) => {
+            Progress::Partial(bytes) => {
                 let mut copy = try_with_capacity(self.total_bytes as usize)?;
                 copy.extend_from_slice(bytes);
-                Arrival::Arriving(copy)
+                Progress::Partial(copy)
             }
-            Arrival::Done(counter) => Arrival::Done(Box::new(counter.try_clone()?)),
+            Progress::Done(counter) => Progress::Done(Box::new(counter.try_clone()?)),
         };
         Ok(LoadingCounter { header: try_to_vec(&self.header)?, state, ..*self })
     }

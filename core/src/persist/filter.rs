@@ -6,8 +6,8 @@ use super::bloom::LoadingFilter;
 use super::codec::{HeaderKind, HeaderReader};
 use super::payload::Payload;
 use super::redisbloom::{LoadingClassic, header_bytes};
-use super::ring::LoadingRing;
 use super::value::{ChunkFormat, Loading, Stored};
+use super::windowed_filter::LoadingWindowedFilter;
 use crate::bloom::filter::{BloomFilter, EitherChain, either as chain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
@@ -69,7 +69,7 @@ pub enum LoadingBloomFilter {
     /// A filter in RedisBloom's layout.
     Classic(LoadingClassic),
     /// A windowed filter of lines.
-    Windowed(LoadingRing),
+    Windowed(LoadingWindowedFilter),
 }
 
 /// Calls a method of the loading filter, whatever its layout.
@@ -90,7 +90,7 @@ impl Loading for LoadingBloomFilter {
         if is_redisbloom_header(header) {
             LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
         } else if kind_of(header) == Some(HeaderKind::WindowedFilter) {
-            LoadingRing::begin(header, limit).map(LoadingBloomFilter::Windowed)
+            LoadingWindowedFilter::begin(header, limit).map(LoadingBloomFilter::Windowed)
         } else {
             LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)
         }

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_refused() {
+    fn what_was_not_written_is_rejected() {
         let bytes = encoded(&[0, 9, 300], 512);
         for (bytes, num_ones, num_bits) in [
             (&bytes[..3], 3, 512),
@@ -285,7 +285,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(
+        fn any_bytes_are_read_or_rejected(
             bytes in proptest::collection::vec(any::<u8>(), 0..60), num_ones in 0u64..400, num_bits in 1u64..3000,
         ) {
             if let Ok(ones) = decoded(&bytes, num_ones, num_bits) {

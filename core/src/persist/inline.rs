@@ -1,36 +1,36 @@
-//! Small payloads, which headers enclose: a value of up to 4 KiB is its header.
+//! Small payloads, inline in headers: a value of up to 4 KiB is its header.
 //!
 //! The last field of a header says where the payload is:
 //!
 //! | byte | what follows |
 //! |---|---|
-//! | 0 | the payload is apart, in chunks or pieces |
-//! | 1 | the payload, as it would be apart |
-//! | 2 | how many bits are set, a number, and their positions by the gaps between them (`gaps.rs`) |
+//! | 0 | the payload is out of line, in chunks or pieces |
+//! | 1 | the payload, as it would be out of line |
+//! | 2 | how many bits are set, a number, and their positions in Golomb-Rice code (`golomb_rice.rs`) |
 //!
-//! Bitmaps of which more than a quarter is set are written as they are: gaps would save less than a fifth.
+//! Bitmaps of which more than a quarter is set are written as they are: that code would save less than a fifth.
 
 use std::borrow::Cow;
 
 use super::codec::{HeaderReader, HeaderWriter};
-use super::gaps;
+use super::golomb_rice;
 use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::try_with_capacity;
 
-/// Largest payload that a header encloses, bytes. Free to change, up to [`READ_MAX_BYTES`]: readers take payloads of any
-/// size apart.
+/// Largest payload that is inline in a header, bytes. Free to change, up to [`READ_MAX_BYTES`]: readers take payloads
+/// of any size apart.
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
-/// Largest payload that is made of gaps when it is read, bytes: few bytes may stand for many.
+/// Largest payload that is in Golomb-Rice code when it is read, bytes: few bytes may stand for many.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
 /// Bytes of a position in a payload.
 const POSITION_BYTES: u64 = 4;
 
-const APART: u8 = 0;
+const OUT_OF_LINE: u8 = 0;
 const AS_IT_IS: u8 = 1;
-const GAPS: u8 = 2;
+const GOLOMB_RICE: u8 = 2;
 
 /// What the bytes of a payload are.
 #[derive(Debug, Clone, Copy)]
@@ -47,32 +47,32 @@ pub(super) enum Content {
 #[derive(Debug)]
 pub(super) enum Found<'a> {
     /// In the header.
-    Enclosed(Cow<'a, [u8]>),
+    Inline(Cow<'a, [u8]>),
     /// Not there. More fields may follow.
-    Apart(HeaderReader<'a>),
+    OutOfLine(HeaderReader<'a>),
 }
 
-/// Does a header enclose a payload of so many bytes?
-pub(super) fn is_enclosed(payload_bytes: u64) -> bool {
+/// Whether a payload of this many bytes is inline in its header.
+pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
 /// What of a payload is not in the header: all or nothing.
-pub(super) fn apart(payload: Payload<'_>) -> Payload<'_> {
-    if is_enclosed(payload.len()) { payload.up_to(0) } else { payload }
+pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
+    if is_inline(payload.len()) { payload.up_to(0) } else { payload }
 }
 
-/// Room for a header: so many bytes, as many for each part, and the payload that it encloses. It may be too little.
+/// Room for a header: so many bytes, as many for each part, and the inline payload. It may be too little.
 pub(super) fn header_room(other_bytes: usize, part_bytes: usize, parts: usize, payload_bytes: u64) -> usize {
-    let enclosed_bytes = if is_enclosed(payload_bytes) { payload_bytes as usize } else { 0 };
-    other_bytes + part_bytes * parts + enclosed_bytes
+    let inline_bytes = if is_inline(payload_bytes) { payload_bytes as usize } else { 0 };
+    other_bytes + part_bytes * parts + inline_bytes
 }
 
-/// Writes the last field of a header. `set_bits` of the content's bits are set. A payload that is not enclosed may have
+/// Writes the last field of a header. `set_bits` of the content's bits are set. A payload that is not inline may have
 /// further fields.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Content, set_bits: u64) {
-    if !is_enclosed(payload.len()) {
-        return writer.u8(APART);
+    if !is_inline(payload.len()) {
+        return writer.u8(OUT_OF_LINE);
     }
     let bytes: Vec<u8> = payload.pieces(usize::MAX).fold(Vec::new(), |mut bytes, (_, piece)| {
         bytes.extend_from_slice(&piece);
@@ -80,11 +80,11 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Co
     });
     match content {
         Content::Bits(num_bits) if set_bits <= num_bits / 4 => {
-            write_gaps(writer, set_bits, num_bits, ones(&bytes));
+            write_coded(writer, set_bits, num_bits, ones(&bytes));
         }
         Content::Positions(num_bits) => {
             let positions = bytes.as_chunks().0.iter();
-            write_gaps(writer, set_bits, num_bits, positions.map(|position| u64::from(u32::from_le_bytes(*position))));
+            write_coded(writer, set_bits, num_bits, positions.map(|position| u64::from(u32::from_le_bytes(*position))));
         }
         Content::Bits(_) | Content::Bytes => {
             writer.u8(AS_IT_IS);
@@ -93,10 +93,10 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Co
     }
 }
 
-fn write_gaps(writer: &mut HeaderWriter, set_bits: u64, num_bits: u64, ones: impl Iterator<Item = u64>) {
-    writer.u8(GAPS);
+fn write_coded(writer: &mut HeaderWriter, set_bits: u64, num_bits: u64, ones: impl Iterator<Item = u64>) {
+    writer.u8(GOLOMB_RICE);
     writer.number(set_bits);
-    gaps::encode(ones, set_bits, num_bits, writer.bytes_mut());
+    golomb_rice::encode(ones, set_bits, num_bits, writer.bytes_mut());
 }
 
 /// The positions of the set bits of a bitmap of whole words. bitvec's iterator takes twenty times the instructions.
@@ -119,33 +119,33 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
 pub(super) fn read(mut reader: HeaderReader<'_>, content: Content) -> Result<Found<'_>, Error> {
-    let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GAPS });
+    let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GOLOMB_RICE });
     Ok(match (form, content) {
-        (APART, _) => Found::Apart(reader),
-        (AS_IT_IS, Content::Bytes | Content::Positions(_)) => Found::Enclosed(Cow::Borrowed(reader.rest())),
+        (OUT_OF_LINE, _) => Found::OutOfLine(reader),
+        (AS_IT_IS, Content::Bytes | Content::Positions(_)) => Found::Inline(Cow::Borrowed(reader.rest())),
         (AS_IT_IS, Content::Bits(num_bits)) => {
             let bytes = reader.rest();
             if bytes.len() as u64 != num_bits / 8 {
                 return Err(Error::corrupt("payload length", num_bits / 8, bytes.len()));
             }
-            Found::Enclosed(Cow::Borrowed(bytes))
+            Found::Inline(Cow::Borrowed(bytes))
         }
-        (GAPS, Content::Bits(num_bits)) => {
+        (GOLOMB_RICE, Content::Bits(num_bits)) => {
             let set_bits = reader.number("set bits")?;
             let mut bytes = zeroed(num_bits / 8)?;
-            gaps::decode(reader.rest(), set_bits, num_bits, |one| bytes[(one / 8) as usize] |= 1 << (one % 8))?;
-            Found::Enclosed(Cow::Owned(bytes))
+            golomb_rice::decode(reader.rest(), set_bits, num_bits, |one| bytes[(one / 8) as usize] |= 1 << (one % 8))?;
+            Found::Inline(Cow::Owned(bytes))
         }
-        (GAPS, Content::Positions(num_bits)) => {
+        (GOLOMB_RICE, Content::Positions(num_bits)) => {
             let set_bits = reader.number("set bits")?;
             let mut bytes = zeroed(set_bits.saturating_mul(POSITION_BYTES))?;
             let mut positions = bytes.as_chunks_mut().0.iter_mut();
-            gaps::decode(reader.rest(), set_bits, num_bits, |one| {
+            golomb_rice::decode(reader.rest(), set_bits, num_bits, |one| {
                 if let Some(position) = positions.next() {
                     *position = (one as u32).to_le_bytes();
                 }
             })?;
-            Found::Enclosed(Cow::Owned(bytes))
+            Found::Inline(Cow::Owned(bytes))
         }
         _ => return Err(Error::corrupt("payload form", format_args!("at most {most}"), form)),
     })
@@ -156,7 +156,7 @@ fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
     if num_bytes > READ_MAX_BYTES {
         return Err(Error::corrupt(
             "payload length",
-            format_args!("at most {READ_MAX_BYTES} bytes in gaps"),
+            format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code"),
             num_bytes,
         ));
     }
@@ -171,18 +171,18 @@ mod tests {
 
     #[test]
     fn errors_name_the_length_that_would_be_right() {
-        let refused = |bytes: &[u8], content| read(HeaderReader::plain(bytes), content).map(|_| ()).unwrap_err();
-        let own = refused(&[AS_IT_IS, 1, 2, 3], Content::Bits(128));
+        let rejected = |bytes: &[u8], content| read(HeaderReader::plain(bytes), content).map(|_| ()).unwrap_err();
+        let own = rejected(&[AS_IT_IS, 1, 2, 3], Content::Bits(128));
         assert_eq!(own, Error::corrupt("payload length", 16, 3));
-        let most = refused(&[GAPS, 0], Content::Bytes);
+        let most = rejected(&[GOLOMB_RICE, 0], Content::Bytes);
         assert_eq!(most, Error::corrupt("payload form", "at most 1", 2));
-        assert_eq!(refused(&[3], Content::Bits(64)), Error::corrupt("payload form", "at most 2", 3));
+        assert_eq!(rejected(&[3], Content::Bits(64)), Error::corrupt("payload form", "at most 2", 3));
     }
 
     #[test]
     fn so_many_zeros_and_no_more_stand_for_a_payload() {
         assert_eq!(zeroed(READ_MAX_BYTES).map(|bytes| bytes.len() as u64), Ok(READ_MAX_BYTES));
         assert!(zeroed(READ_MAX_BYTES + 1).is_err());
-        assert!(is_enclosed(WRITTEN_MAX_BYTES) && !is_enclosed(WRITTEN_MAX_BYTES + 1));
+        assert!(is_inline(WRITTEN_MAX_BYTES) && !is_inline(WRITTEN_MAX_BYTES + 1));
     }
 }

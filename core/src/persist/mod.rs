@@ -10,15 +10,16 @@
 //!
 //! | output | header | payload | module |
 //! |---|---|---|---|
-//! | RDB, DUMP | a string | unless enclosed: its length, then pieces, each with a checksum | `rdb.rs` |
-//! | SCANDUMP, AOF | chunk 1 | unless enclosed, chunks: a piece, then its checksum | `chunks.rs` |
+//! | RDB, DUMP | a string | unless inline: its length, then pieces, each with a checksum | `rdb.rs` |
+//! | SCANDUMP, AOF | chunk 1 | unless inline, chunks: a piece, then its checksum | `chunks.rs` |
 //!
-//! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). It encloses a small
-//! payload (`enclosed.rs`): such a value is its header. The fields of the headers stand in `bloom.rs`, `ring.rs` and `counting.rs`.
+//! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). It has a small payload
+//! inline (`inline.rs`): such a value is its header. The fields of the headers stand in `bloom.rs`,
+//! `windowed_filter.rs` and `counting.rs`.
 //!
-//! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind nor checksum, and
-//! their chunks have no checksum. `filter.rs` tells the two formats apart. In RDB, a classic filter that is still arriving has our
-//! format around RedisBloom's header.
+//! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind nor checksum,
+//! and their chunks have no checksum. `filter.rs` distinguishes the two formats. In RDB, a partially loaded classic
+//! filter has our format around RedisBloom's header.
 //!
 //! Files (`file/`) have dumps of any number of values, between checksums of their own.
 //!
@@ -30,15 +31,15 @@ pub(crate) mod bloom;
 pub(crate) mod chunks;
 mod codec;
 pub(crate) mod counting;
-mod enclosed;
 pub mod file;
 pub(crate) mod filter;
-mod gaps;
+mod golomb_rice;
+mod inline;
 pub(crate) mod payload;
 pub(crate) mod rdb;
 pub(crate) mod redisbloom;
-mod ring;
 pub(crate) mod value;
+mod windowed_filter;
 
 pub use chunks::{dump, load, unstamped};
 pub use file::{from_bytes, to_bytes};

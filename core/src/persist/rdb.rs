@@ -5,8 +5,8 @@
 //!
 //! | primitive | what |
 //! |---|---|
-//! | string | the header; nothing follows one that encloses the payload |
-//! | unsigned | bytes of payload that follow: all, or fewer of a value that is still arriving |
+//! | string | the header; nothing follows one that has the payload inline |
+//! | unsigned | bytes of payload that follow: all, or fewer of a partially loaded value |
 //! | unsigned | the checksum of that number: damage to it would make a complete value incomplete |
 //! | unsigned, string | the checksum of a piece of at most [`PIECE_BYTES`], and the piece; as often as there are pieces |
 //!
@@ -69,7 +69,7 @@ pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
     save_parts(&header, payload, fingerprint_of(value.chunk_format(), &header), sink);
 }
 
-/// Writes a value whose payload is arriving.
+/// Writes a value that is partially loaded.
 pub fn save_loading<L: Loading>(loading: &L, sink: &mut impl Sink) {
     let header = loading.header();
     save_parts(header, loading.received(), fingerprint_of(loading.chunk_format(), header), sink);
@@ -89,7 +89,7 @@ fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
     piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, fingerprint)
 }
 
-/// Writes a header that does not enclose the payload, and what has arrived of that.
+/// Writes a header that does not have the payload inline, and what has arrived of that.
 fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut impl Sink) {
     let payload_bytes = payload.len();
     sink.string(header);
@@ -101,7 +101,7 @@ fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut 
     }
 }
 
-/// Reads a value that was complete or still arriving when it was written. `will_fill` is called with memory that is
+/// Reads a value that was complete or partially loaded when it was written. `will_fill` is called with memory that is
 /// about to be written from end to end: a server may have the kernel provide it at once.
 ///
 /// # Errors

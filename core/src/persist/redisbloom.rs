@@ -17,9 +17,9 @@
 //! on; before, it was 2). Then come, of each sub-filter: capacity, error rate, hashes, bits an item, bits and n2 (from
 //! 1 on), bytes as a string, items.
 //!
-//! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are refused.
+//! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are rejected.
 
-use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
+use super::bitmaps::{Begun, LoadingBitmaps, Loads};
 use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::payload::Payload;
 use super::rdb::{Sink, Source};
@@ -94,9 +94,9 @@ impl Stored for ClassicFilter {
 /// # Errors
 /// [`Error::Corrupt`] when no such chunk fits; nothing is changed then.
 pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
-    let refused = || Error::corrupt("iterator", "one that ends a chunk", next);
+    let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
     let len = chunk.len() as u64;
-    let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(refused)?;
+    let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
     for sub_filter in filter.sub_filters_mut() {
         let num_bytes = sub_filter.shape().num_bytes;
         if position < num_bytes {
@@ -104,7 +104,7 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
         }
         position -= num_bytes;
     }
-    Err(refused())
+    Err(rejected())
 }
 
 /// What a header claims about a filter. Memory is allocated only after the claims are checked.
@@ -156,7 +156,7 @@ impl ClassicClaims {
 /// A partially loaded filter in RedisBloom's layout.
 pub(super) type LoadingClassic = LoadingBitmaps<ClassicFilter>;
 
-impl Arrives for ClassicFilter {
+impl Loads for ClassicFilter {
     type SubFilter = ClassicSubFilter;
 
     /// The options and the growth factor.
@@ -165,7 +165,7 @@ impl Arrives for ClassicFilter {
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
         let claims = decode_header(header)?;
         let sub_filters = claims.allocate(header, limit)?;
-        Ok(Begun { claims: (claims.options, claims.growth), sub_filters, enclosed: None })
+        Ok(Begun { claims: (claims.options, claims.growth), sub_filters, inline: None })
     }
 
     fn format_of(_claims: &Self::Claims) -> ChunkFormat {

@@ -157,7 +157,7 @@ pub trait Loading: Sized + Send + 'static {
     /// Payload bytes that have been loaded.
     fn received_bytes(&self) -> u64;
 
-    /// Payload bytes in all. 0 when the header enclosed them: then the value is complete from the start.
+    /// Payload bytes in all. 0 when the payload was inline in the header: then the value is complete from the start.
     fn total_bytes(&self) -> u64;
 
     /// The payload so far.

@@ -11,16 +11,16 @@
 //! | number | generations that hold items; then of each, oldest first: |
 //! | number, number | how many slices old, items that were renewed later |
 //! | - | sub-filters as in `bloom.rs`, from their number on |
-//! | byte | the payload: 0 apart, 1 enclosed, 2 enclosed by gaps (`enclosed.rs`) |
+//! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
 //!
 //! The payload is the lines of all generations end to end, oldest first.
 
 use std::iter::once;
 
-use super::bitmaps::{Arrives, Begun, LoadingBitmaps};
+use super::bitmaps::{Begun, LoadingBitmaps, Loads};
 use super::bloom::{
-    Claimed, PART_BYTES, begin_header, chunk_format, finish_header, payload_apart, read_params, write_sub_filters,
+    Claimed, PART_BYTES, begin_header, chunk_format, finish_header, payload_out_of_line, read_params, write_sub_filters,
 };
 use super::codec::{HeaderKind, HeaderReader, expect, stored_parameter};
 use super::payload::Payload;
@@ -28,8 +28,8 @@ use super::value::{ChunkFormat, Stored};
 use crate::bloom::chain::MAX_SUB_FILTERS;
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::params::Params;
-use crate::bloom::ring::{Generation, Ring, check_generations};
-use crate::bloom::sliding::Sliding;
+use crate::bloom::windowed_filter::{Generation, WindowedFilter, check_generations};
+use crate::bloom::windowing::Windowing;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, array_bytes, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
@@ -41,24 +41,24 @@ const BY_HAND: u8 = 1;
 const REFRESH: u8 = 2;
 const VOLATILE: u8 = 4;
 
-impl Stored for Ring {
-    type Loading = LoadingRing;
+impl Stored for WindowedFilter {
+    type Loading = LoadingWindowedFilter;
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
         let other_bytes = OTHER_BYTES + PART_BYTES * self.generations().len();
         let mut writer = begin_header(HeaderKind::WindowedFilter, self.params(), other_bytes, self.sub_filters());
-        let sliding = self.sliding();
-        let (seconds, mut flags) = (sliding.window().map_or(0, Window::seconds), 0);
+        let windowing = self.windowing();
+        let (seconds, mut flags) = (windowing.window().map_or(0, Window::seconds), 0);
         for (flag, is_set) in [
-            (BY_HAND, sliding.window().is_some_and(|window| window.clock_source() == ClockSource::Manual)),
-            (REFRESH, sliding.refresh),
-            (VOLATILE, sliding.window().is_some_and(Window::is_volatile)),
+            (BY_HAND, windowing.window().is_some_and(|window| window.clock_source() == ClockSource::Manual)),
+            (REFRESH, windowing.refresh),
+            (VOLATILE, windowing.window().is_some_and(Window::is_volatile)),
         ] {
             flags |= if is_set { flag } else { 0 };
         }
         writer.number(seconds);
-        writer.number(sliding.slices().map_or(0, u64::from));
+        writer.number(windowing.slices().map_or(0, u64::from));
         writer.u8(flags);
         writer.number(self.newest_slice());
         writer.number(self.generations().len() as u64);
@@ -71,7 +71,7 @@ impl Stored for Ring {
     }
 
     fn payload(&self) -> Payload<'_> {
-        payload_apart(self.sub_filters())
+        payload_out_of_line(self.sub_filters())
     }
 
     fn chunk_format(&self) -> ChunkFormat {
@@ -89,19 +89,19 @@ fn places(newest_slice: u64, generations: &[Generation]) -> impl Iterator<Item =
 }
 
 /// A partially loaded windowed filter.
-pub(super) type LoadingRing = LoadingBitmaps<Ring>;
+pub(super) type LoadingWindowedFilter = LoadingBitmaps<WindowedFilter>;
 
 /// The fields of a header except the sub-filters.
 #[derive(Debug)]
 pub struct WindowClaims {
     params: Params,
-    sliding: Sliding,
+    windowing: Windowing,
     newest_slice: u64,
     generations: Vec<Generation>,
     chunk_format: ChunkFormat,
 }
 
-impl Arrives for Ring {
+impl Loads for WindowedFilter {
     type SubFilter = LineSubFilter;
 
     type Claims = WindowClaims;
@@ -109,16 +109,16 @@ impl Arrives for Ring {
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
         let mut reader = HeaderReader::new(header, HeaderKind::WindowedFilter)?;
         let params = read_params(&mut reader)?;
-        let sliding = read_sliding(&mut reader)?;
-        let of_generation = sliding.of_generation(&params).map_err(stored_parameter)?;
+        let windowing = read_windowing(&mut reader)?;
+        let of_generation = windowing.of_generation(&params).map_err(stored_parameter)?;
         let newest_slice = reader.number("newest slice")?;
-        let (count, most) = (reader.number_u32("number of generations")?, sliding.generations(params.capacity));
+        let (count, most) = (reader.number_u32("number of generations")?, windowing.generations(params.capacity));
         if count > most {
             return Err(Error::corrupt("number of generations", format_args!("at most {most}"), count));
         }
         let mut generations = try_with_capacity(count as usize)?;
-        let ring_bytes = (size_of::<Ring>() as u64).saturating_add(array_bytes::<Generation>(count.into()));
-        let mut claimed = Claimed::of(header, ring_bytes, limit);
+        let filter_bytes = (size_of::<WindowedFilter>() as u64).saturating_add(array_bytes::<Generation>(count.into()));
+        let mut claimed = Claimed::of(header, filter_bytes, limit);
         let mut left = MAX_SUB_FILTERS as u32;
         for _ in 0..count {
             let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
@@ -128,13 +128,13 @@ impl Arrives for Ring {
             left -= len;
             generations.push(Generation { age, len, renewed });
         }
-        check_generations(&params, &sliding, &generations)?;
-        let (sub_filters, enclosed) = claimed.allocate(reader)?;
+        check_generations(&params, &windowing, &generations)?;
+        let (sub_filters, inline) = claimed.allocate(reader)?;
         let chunk_format = chunk_format(&params, places(newest_slice, &generations), &sub_filters);
         // What can be wrong shows before the payload arrives.
-        Ring::check_parts(&of_generation, &generations, &sub_filters)?;
-        let claims = WindowClaims { params, sliding, newest_slice, generations, chunk_format };
-        Ok(Begun { claims, sub_filters, enclosed })
+        WindowedFilter::check_parts(&of_generation, &generations, &sub_filters)?;
+        let claims = WindowClaims { params, windowing, newest_slice, generations, chunk_format };
+        Ok(Begun { claims, sub_filters, inline })
     }
 
     fn format_of(claims: &Self::Claims) -> ChunkFormat {
@@ -146,12 +146,12 @@ impl Arrives for Ring {
     }
 
     fn complete(claims: &Self::Claims, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
-        let WindowClaims { params, sliding, newest_slice, .. } = *claims;
-        Ring::from_parts(params, sliding, newest_slice, try_to_vec(&claims.generations)?, sub_filters)
+        let WindowClaims { params, windowing, newest_slice, .. } = *claims;
+        WindowedFilter::from_parts(params, windowing, newest_slice, try_to_vec(&claims.generations)?, sub_filters)
     }
 }
 
-fn read_sliding(reader: &mut HeaderReader<'_>) -> Result<Sliding, Error> {
+fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<Windowing, Error> {
     let (seconds, slices, flags) = (reader.number("window")?, reader.number_u32("slices")?, reader.u8("flags")?);
     let refresh = flags & REFRESH != 0;
     let most = match (seconds, flags & BY_HAND) {
@@ -163,13 +163,13 @@ fn read_sliding(reader: &mut HeaderReader<'_>) -> Result<Sliding, Error> {
         return Err(Error::corrupt("flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}")));
     }
     let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
-    let sliding = match seconds {
-        0 if refresh => Ok(Sliding::last_different()),
-        0 => Sliding::last(slices),
-        _ => Sliding::time(seconds, slices, clock_source, refresh),
+    let windowing = match seconds {
+        0 if refresh => Ok(Windowing::last_different()),
+        0 => Windowing::last(slices),
+        _ => Windowing::time(seconds, slices, clock_source, refresh),
     };
-    let sliding = sliding.map_err(stored_parameter)?.with_volatile(flags & VOLATILE != 0);
+    let windowing = windowing.map_err(stored_parameter)?.with_volatile(flags & VOLATILE != 0);
     // Those that were made are as few as the window needs.
-    expect("slices", sliding.slices().unwrap_or(0), slices)?;
-    Ok(sliding)
+    expect("slices", windowing.slices().unwrap_or(0), slices)?;
+    Ok(windowing)
 }

@@ -148,7 +148,7 @@ fn mean(values: &[f64]) -> (f64, f64) {
 
 /// Filled by the number of counted items alone, they would err 1.38, 1.22, 1.06, 1.03 and 0.99 times as often as asked.
 #[test]
-fn filters_filled_until_they_refuse_keep_their_rate() {
+fn filters_filled_until_they_reject_keep_their_rate() {
     for (error_rate, counted) in
         [(0.5, 0.72..0.74), (0.3, 0.88..0.90), (0.1, 0.97..0.98), (0.05, 0.99..1.0), (0.01, 1.0..1.001)]
     {
@@ -157,8 +157,8 @@ fn filters_filled_until_they_refuse_keep_their_rate() {
             for seed in 0..filters {
                 let params = Params { error_rate, capacity, expansion: 0, seed };
                 let mut filter = LineFilter::new(params, &Unlimited).unwrap();
-                let refused = (0u64..).find_map(|item| filter.add(&item.to_le_bytes(), &Unlimited).err());
-                assert_eq!(refused, Some(Error::Full { capacity }));
+                let rejected = (0u64..).find_map(|item| filter.add(&item.to_le_bytes(), &Unlimited).err());
+                assert_eq!(rejected, Some(Error::Full { capacity }));
                 rates.push(rate_of(&filter.sub_filters()[0]) / error_rate);
                 cards.push(filter.num_items() as f64 / capacity as f64);
             }
@@ -178,16 +178,16 @@ fn filters_filled_until_they_refuse_keep_their_rate() {
 /// The rate that a filter reports is right within 1 %, from a quarter of its capacity to twice its capacity. With fewer
 /// items, the rate of one filter is a matter of chance. At a million items it deviates by 0.2 % at most.
 #[test]
-fn the_rate_told_is_the_rate_measured_over_a_filters_life() {
+fn the_rate_reported_is_the_rate_measured_over_a_filters_life() {
     for error_rate in [0.5, 0.3, 0.1, 0.01, 0.001] {
         let capacity = 1_000_000u64;
         let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
         for item in 0..2 * capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
             if (item + 1) % (capacity / 4) == 0 {
-                let (told, measured) = (filter.rate_with(filter.set_bits()), rate_of(&filter));
-                println!("p={error_rate} {} items: told {told:e}, measured {measured:e}", item + 1);
-                assert!((told / measured - 1.0).abs() < 0.01, "{error_rate}: {told} and {measured}");
+                let (reported, measured) = (filter.rate_with(filter.set_bits()), rate_of(&filter));
+                println!("p={error_rate} {} items: reported {reported:e}, measured {measured:e}", item + 1);
+                assert!((reported / measured - 1.0).abs() < 0.01, "{error_rate}: {reported} and {measured}");
             }
         }
     }
@@ -214,11 +214,14 @@ fn chains_of_high_rates_keep_their_rate_as_they_grow() {
                 if filter.room() == 0 && filter.sub_filters().len() > measured_of {
                     measured_of = filter.sub_filters().len();
                     let measured = measured_rate(trials, |item| filter.may_contain(item));
-                    let (told, noise) = (filter.false_positive_rate(), 4.0 * (error_rate / trials as f64).sqrt());
-                    println!("p={error_rate} of {next} items: measured {measured}, told {told}, noise {noise}");
+                    let (reported, noise) = (filter.false_positive_rate(), 4.0 * (error_rate / trials as f64).sqrt());
+                    println!("p={error_rate} of {next} items: measured {measured}, reported {reported}, noise {noise}");
                     assert!(measured <= error_rate, "{error_rate}: {measured}");
                     let low = if error_rate > 0.4 { 0.015 } else { 0.005 };
-                    assert!((measured - told).abs() <= low * told + noise, "{error_rate}: {measured} {told}");
+                    assert!(
+                        (measured - reported).abs() <= low * reported + noise,
+                        "{error_rate}: {measured} {reported}"
+                    );
                 }
             }
             assert!(measured_of >= 3);

@@ -1,8 +1,8 @@
-//! Filters that forget: rates, numbers of items and memory, once their rings have gone round. Bounds are as in bloom.rs.
+//! Windowed filters: rates, numbers of items and memory, once their rings have gone round. Bounds are as in bloom.rs.
 
 use std::collections::HashMap;
 
-use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+use rollcall_core::bloom::{BloomFilter, Params, Windowing};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::{ClockSource, Time};
@@ -16,8 +16,8 @@ fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
 }
 
 fn window(error_rate: f64, slices: u32, refresh: bool) -> BloomFilter {
-    let sliding = Sliding::time(86_400, slices, ClockSource::Manual, refresh).unwrap();
-    BloomFilter::windowed(params(error_rate, CAPACITY, 2), sliding, 0, &Unlimited).unwrap()
+    let windowing = Windowing::time(86_400, slices, ClockSource::Manual, refresh).unwrap();
+    BloomFilter::windowed(params(error_rate, CAPACITY, 2), windowing, 0, &Unlimited).unwrap()
 }
 
 /// Checks a filter at its capacity: the rate it was asked for is kept, and it reports the one it has.
@@ -26,11 +26,11 @@ fn check_rate(filter: &BloomFilter, error_rate: f64, trials: u64) {
     let predicted = filter.false_positive_rate();
     let probes = filter.sub_filters().map(|one| one.hashes).max().unwrap();
     let tolerance = tolerance(predicted, probes.into(), CAPACITY, trials);
-    println!("p={error_rate}, {:?}: measured {measured:e}, predicted {predicted:e}", filter.sliding().unwrap().span);
+    println!("p={error_rate}, {:?}: measured {measured:e}, predicted {predicted:e}", filter.windowing().unwrap().span);
     assert!((measured - predicted).abs() <= tolerance, "{error_rate}: {measured} against {predicted}");
     assert!(measured <= error_rate + tolerance, "{error_rate}: {measured}");
     assert!(
-        filter.sub_filters().len() == filter.sliding().unwrap().generations(filter.capacity()) as usize,
+        filter.sub_filters().len() == filter.windowing().unwrap().generations(filter.capacity()) as usize,
         "no generation grew"
     );
 }
@@ -48,9 +48,9 @@ fn windows_at_capacity_keep_their_rate() {
     for (error_rate, trials) in [(0.01, 400_000), (0.001, 1_000_000)] {
         for slices in [2, 4, 8, 16] {
             let mut filter = window(error_rate, slices, false);
-            let (of_slice, alive) = (CAPACITY / u64::from(slices), u64::from(slices) + 1);
+            let (of_slice, live) = (CAPACITY / u64::from(slices), u64::from(slices) + 1);
             let mut taken = HashMap::new();
-            for slice in 0..3 * alive {
+            for slice in 0..3 * live {
                 filter.advance(slice);
                 for item in slice * of_slice..(slice + 1) * of_slice {
                     if filter.live(Time::Reached).add(&item.to_le_bytes(), &Unlimited).unwrap() {
@@ -59,18 +59,18 @@ fn windows_at_capacity_keep_their_rate() {
                 }
             }
             // What was answered as new is there for a whole window.
-            taken.retain(|_, slice| *slice >= 2 * alive);
+            taken.retain(|_, slice| *slice >= 2 * live);
             assert!(taken.keys().all(|item| filter.may_contain(&item.to_le_bytes())));
             assert_eq!(filter.num_items(), taken.len() as u64);
-            check_items(filter.num_items(), alive * of_slice, error_rate);
+            check_items(filter.num_items(), live * of_slice, error_rate);
             check_rate(&filter, error_rate, trials);
-            // What is older is forgotten, but for what the rate finds again.
-            let old = 2 * alive * of_slice;
+            // What is older has expired, but for what the rate finds again.
+            let old = 2 * live * of_slice;
             let found = (0..old).filter(|item| filter.may_contain(&item.to_le_bytes())).count() as f64;
             let most = error_rate * old as f64;
             assert!(found <= most + 4.0 * most.sqrt(), "{found} of {old}");
             // And all of it, once a window and a slice have passed.
-            filter.advance(4 * alive);
+            filter.advance(4 * live);
             assert!(filter.is_empty());
         }
     }
@@ -82,8 +82,8 @@ fn renewed_items_stay_and_the_rate_is_kept() {
     for (error_rate, trials) in [(0.01, 400_000), (0.001, 1_000_000)] {
         for slices in [2u32, 4, 8, 16] {
             let mut filter = window(error_rate, slices, true);
-            let (active, new, alive) = (CAPACITY / 2, CAPACITY / 2 / u64::from(slices), u64::from(slices) + 1);
-            let (mut last_added, rounds) = (HashMap::new(), 3 * alive);
+            let (active, new, live) = (CAPACITY / 2, CAPACITY / 2 / u64::from(slices), u64::from(slices) + 1);
+            let (mut last_added, rounds) = (HashMap::new(), 3 * live);
             for slice in 0..rounds {
                 filter.advance(slice);
                 for item in slice * new..slice * new + active {
@@ -91,10 +91,10 @@ fn renewed_items_stay_and_the_rate_is_kept() {
                     last_added.insert(item, slice);
                 }
             }
-            last_added.retain(|_, slice| *slice >= rounds - alive);
+            last_added.retain(|_, slice| *slice >= rounds - live);
             assert!(last_added.keys().all(|item| filter.may_contain(&item.to_le_bytes())));
             let distinct = last_added.len() as u64;
-            assert_eq!(distinct, active + (alive - 1) * new);
+            assert_eq!(distinct, active + (live - 1) * new);
             // A renewed item may be taken from the count of a generation that answered by chance.
             let off = filter.num_items().abs_diff(distinct) as f64;
             let expected = distinct as f64 * error_rate;
@@ -113,8 +113,8 @@ fn renewed_items_stay_and_the_rate_is_kept() {
 #[test]
 fn the_last_items_are_found_in_the_same_memory_for_ever() {
     for (error_rate, trials) in [(0.1, 100_000), (0.01, 400_000), (0.001, 1_000_000)] {
-        let of_slices = [1, 4, 16].map(|slices| Sliding::last(slices).unwrap());
-        for last in of_slices.into_iter().chain([Sliding::last_different()]) {
+        let of_slices = [1, 4, 16].map(|slices| Windowing::last(slices).unwrap());
+        for last in of_slices.into_iter().chain([Windowing::last_different()]) {
             let generations = last.generations(CAPACITY);
             let mut filter = BloomFilter::windowed(params(error_rate, CAPACITY, 0), last, 0, &Unlimited).unwrap();
             let (mut came, mut bytes, mut next) = (Vec::new(), None, 0u64);
@@ -148,8 +148,8 @@ fn windows_take_the_memory_that_theory_asks_for() {
     let capacity = 1_000_000;
     for error_rate in [0.01, 0.001] {
         for slices in [2u32, 4, 8, 16, 32] {
-            let sliding = Sliding::time(86_400, slices, ClockSource::Manual, false).unwrap();
-            let mut filter = BloomFilter::windowed(params(error_rate, capacity, 2), sliding, 0, &Unlimited).unwrap();
+            let windowing = Windowing::time(86_400, slices, ClockSource::Manual, false).unwrap();
+            let mut filter = BloomFilter::windowed(params(error_rate, capacity, 2), windowing, 0, &Unlimited).unwrap();
             for slice in 0..=u64::from(slices) {
                 filter.advance(slice);
                 filter.live(Time::Reached).add(&slice.to_le_bytes(), &Unlimited).unwrap();

@@ -32,7 +32,7 @@ fn check(capacity: u64, error_rate: f64, slices: u32, each: u64, trials: u64) {
     // A span of n slices has those of n and of the half slice before them.
     for span in [1, slices / 2, slices] {
         let members = u64::from(span - 1) * (each / 2) + each;
-        // By hand the present moment is the last second of a slice.
+        // On a manual clock the present moment is the last second of a slice.
         let estimated = |counter: &Counter| counter.since(u64::from(10 * span - 5), Time::At(0)).unwrap().estimated();
         let stated = estimate::standard_error(counters[0].layout(), members as f64);
         let errors: Vec<f64> =
@@ -41,9 +41,10 @@ fn check(capacity: u64, error_rate: f64, slices: u32, each: u64, trials: u64) {
         if members <= capacity {
             assert!(stated <= error_rate);
         }
-        let told = estimated(&counters[0]);
-        let expected = error_of_whole(estimate::standard_error(counters[0].layout(), told.estimate) * told.estimate);
-        assert!((told.standard_error / expected - 1.0).abs() < 1e-9);
+        let reported = estimated(&counters[0]);
+        let expected =
+            error_of_whole(estimate::standard_error(counters[0].layout(), reported.estimate) * reported.estimate);
+        assert!((reported.standard_error / expected - 1.0).abs() < 1e-9);
     }
 }
 

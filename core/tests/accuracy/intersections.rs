@@ -41,13 +41,13 @@ fn covered(large: u64, sets: usize, trials: u64) -> Vec<(String, u64)> {
                     let of_small =
                         (0..common).map(|number| member(0, number)).chain((common..size).map(|n| member(9, n)));
                     let small = counter(layout, exact_limit, of_small);
-                    let told = inter_card(&views_of(others.iter().chain([&small]))).unwrap();
-                    assert!(told.standard_error > 0.0 && told.estimate >= 0.0, "{told:?}");
-                    let off = told.count().abs_diff(common) as f64;
+                    let reported = inter_card(&views_of(others.iter().chain([&small]))).unwrap();
+                    assert!(reported.standard_error > 0.0 && reported.estimate >= 0.0, "{reported:?}");
+                    let off = reported.count().abs_diff(common) as f64;
                     if trial == 0 {
                         found.push((format!("{size} {how}, {inside} in {} of {large}", sets - 1), 0));
                     }
-                    found[cell].1 += u64::from(off <= 2.0 * told.standard_error);
+                    found[cell].1 += u64::from(off <= 2.0 * reported.standard_error);
                     cell += 1;
                 }
             }
@@ -103,11 +103,11 @@ fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
                 let counters: Vec<Counter> = (1..=8).map(|set| counter(layout, 0, members(set))).collect();
                 let views = views_of(&counters);
                 for sets in 2..=8 {
-                    let told = inter_card(&views[..sets]).unwrap();
-                    let off = told.count().abs_diff(common) as f64;
-                    covered[sets] += u64::from(off <= 2.0 * told.standard_error);
+                    let reported = inter_card(&views[..sets]).unwrap();
+                    let off = reported.count().abs_diff(common) as f64;
+                    covered[sets] += u64::from(off <= 2.0 * reported.standard_error);
                     squares[sets] += off * off / TRIALS as f64;
-                    stated[sets] += told.standard_error / TRIALS as f64;
+                    stated[sets] += reported.standard_error / TRIALS as f64;
                 }
             }
             for sets in 2..=8 {
@@ -125,9 +125,9 @@ fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
 /// Ranges of numbers, each a start and an end: the members of a set.
 type Ranges<'a> = &'a [(u64, u64)];
 
-/// Root of the mean square of errors over the standard errors told, in trials with fixed members: 1 where these are
+/// Root of the mean square of errors over the standard errors reported, in trials with fixed members: 1 where these are
 /// right, up to chance.
-fn told_and_found(layouts: &[Layout], exact_limit: u32, sets: &[Ranges<'_>], truth: u64) -> (f64, usize) {
+fn reported_and_found(layouts: &[Layout], exact_limit: u32, sets: &[Ranges<'_>], truth: u64) -> (f64, usize) {
     const TRIALS: usize = 200;
     let mut squares = 0.0;
     for trial in 0..TRIALS as u64 {
@@ -147,7 +147,7 @@ fn told_and_found(layouts: &[Layout], exact_limit: u32, sets: &[Ranges<'_>], tru
 }
 
 #[test]
-fn errors_are_as_told() {
+fn errors_are_as_reported() {
     let (fine, coarse) = (layout(14, 10), layout(12, 9));
     let cases: [(&[Layout], u32, &[Ranges<'_>], u64); 9] = [
         // Two sets, a half and a tenth in common, below and past what the main bitmap holds.
@@ -166,10 +166,10 @@ fn errors_are_as_told() {
         (&[coarse], 500, &[&[(0, 500)], &[(100, 3000)], &[(300, 2500)]], 200),
     ];
     for (number, (layouts, exact_limit, sets, truth)) in cases.into_iter().enumerate() {
-        let (ratio, trials) = told_and_found(layouts, exact_limit, sets, truth);
+        let (ratio, trials) = reported_and_found(layouts, exact_limit, sets, truth);
         // The standard error of a root mean square of normal errors; five of them either way, for nine cases of fixed
         // seeds.
         let tolerance = 5.0 / (2.0 * trials as f64).sqrt();
-        assert!((ratio - 1.0).abs() < tolerance, "case {number}: errors are {ratio} of those told");
+        assert!((ratio - 1.0).abs() < tolerance, "case {number}: errors are {ratio} of those reported");
     }
 }

@@ -54,8 +54,8 @@ fn every_layout_errs_as_it_states() {
             let (variance, bias) = ((members * stated).powi(2), stated * stated);
             let of_square = (2.0 + 1.0 / variance) / trials;
             let what = format!("{layout:?}, {members} members: mean square {square}, mean {mean}, stated {stated}");
-            // With fewer such members than these in all trials a single outcome decides, and only all layouts together tell.
-            // A mean square is chi-squared and skewed; its cube root is nearly normal (Wilson and Hilferty 1931).
+            // With fewer such members than these in all trials a single outcome decides, and only all layouts together
+            // show. A mean square is chi-squared and skewed; its cube root is nearly normal (Wilson and Hilferty 1931).
             if variance * trials > 100.0 {
                 let of_root = of_square / 9.0;
                 assert!((square.cbrt() - (1.0 - of_root)).abs() < SIGMAS * of_root.sqrt(), "{what}");

@@ -12,8 +12,8 @@ use crate::failing::with_failure;
 use rollcall_fuzz::fields::{Field, Fields};
 use rollcall_fuzz::values::{dump_of, same_dump};
 
-/// Runs `operate` on what `make` makes until no large allocation of it is left to fail; each failure is told and `same`
-/// says that it changed nothing. Returns how many there were.
+/// Runs `operate` on what `make` makes until no large allocation of it is left to fail; each failure is reported and
+/// `same` says that it changed nothing. Returns how many there were.
 pub fn failures<T, R>(
     what: &str,
     make: impl Fn() -> T,
@@ -59,7 +59,7 @@ pub fn items(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(|item| format!("more:{item}").into_bytes()).collect()
 }
 /// Adds the items with the first large allocation failing, then with the second and so on, and returns how many there
-/// are. What was added before a failure must be in, and told.
+/// are. What was added before a failure must be in, and reported.
 pub fn add_all_failures<T>(
     empty: impl Fn() -> T,
     items: &[Vec<u8>],
@@ -67,16 +67,16 @@ pub fn add_all_failures<T>(
     same: impl Fn(&T, &T) -> bool,
 ) -> u64 {
     for n in 1.. {
-        let (mut ours, mut told) = (empty(), Vec::with_capacity(items.len()));
-        let (outcome, failed) = with_failure(n, || add_all(&mut ours, items, &mut told));
+        let (mut ours, mut reported) = (empty(), Vec::with_capacity(items.len()));
+        let (outcome, failed) = with_failure(n, || add_all(&mut ours, items, &mut reported));
         if !failed {
             assert_eq!(outcome, Ok(()));
             return n - 1;
         }
         assert_out_of_memory("add_all", &outcome);
-        assert!(told.len() < items.len());
+        assert!(reported.len() < items.len());
         let mut expected = empty();
-        add_all(&mut expected, &items[..told.len()], &mut Vec::new()).unwrap();
+        add_all(&mut expected, &items[..reported.len()], &mut Vec::new()).unwrap();
         assert!(same(&ours, &expected), "allocation {n}");
     }
     unreachable!()

@@ -115,8 +115,8 @@ fn counters_take_items_up_to_a_failure() {
     let failures = add_all_failures(
         || counter(1_000_000, 0.001, 65_536, 0),
         &items(60_000),
-        |counter, items, told| {
-            counter.live(Time::Reached).add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new))
+        |counter, items, reported| {
+            counter.live(Time::Reached).add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| reported.push(new))
         },
         same_counter,
     );

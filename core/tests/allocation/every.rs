@@ -13,7 +13,7 @@
 use std::process::{Command, Output};
 
 use rollcall_core::admission::Terms;
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter, View, diff, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
@@ -42,7 +42,7 @@ const ALL_DONE: &str = "no allocation is left";
 /// not asked for first would be above it.
 const SMALL_BYTES: usize = 2048;
 
-/// An operation: runs with this allocation failing, and tells whether there was one.
+/// An operation: runs with this allocation failing, and returns whether there was one.
 type Operation = Box<dyn Fn(u64) -> bool>;
 
 /// An operation on what `make` makes. It fails with an error and changes nothing, or does all it does otherwise.
@@ -96,8 +96,8 @@ fn params(expansion: u32) -> bloom::Params {
     bloom::Params { error_rate: 0.01, capacity: 10, expansion, seed: 0 }
 }
 
-fn of_time() -> Sliding {
-    Sliding::time(40, 4, ClockSource::Manual, true).unwrap()
+fn of_time() -> Windowing {
+    Windowing::time(40, 4, ClockSource::Manual, true).unwrap()
 }
 
 /// Filters of every kind, each about to grow or to turn.
@@ -107,7 +107,7 @@ const FILTERS: [Kind<BloomFilter>; 6] = [
     ("classic filter", || filter(params(2), BitLayout::Classic, 10)),
     ("classic chain", || filter(params(2), BitLayout::Classic, 30)),
     ("filter with a window", || windowed(params(2), of_time(), &[10, 20, 5])),
-    ("filter of the last items", || windowed(params(0), Sliding::last(2).unwrap(), &[10])),
+    ("filter of the last items", || windowed(params(0), Windowing::last(2).unwrap(), &[10])),
 ];
 
 fn same_filter(a: &BloomFilter, b: &BloomFilter) -> bool {
@@ -120,19 +120,19 @@ fn of_filters() -> Operations {
         let make = move |(): &()| BloomFilter::new(layout, params(2), &Unlimited);
         all.push((format!("make a {kind}"), reading(|| (), make)));
     }
-    for (kind, sliding) in [("window", of_time()), ("last items", Sliding::last(2).unwrap())] {
+    for (kind, windowing) in [("window", of_time()), ("last items", Windowing::last(2).unwrap())] {
         let expansion = if kind == "window" { 2 } else { 0 };
-        let make = move |(): &()| BloomFilter::windowed(params(expansion), sliding, 7, &Unlimited);
+        let make = move |(): &()| BloomFilter::windowed(params(expansion), windowing, 7, &Unlimited);
         all.push((format!("make a filter with a {kind}"), reading(|| (), make)));
     }
     for (kind, make) in FILTERS {
         let mut push = |what: &str, operation| all.push((format!("{what} a {kind}"), operation));
         push("copy", reading(make, BloomFilter::try_clone));
-        push("make the twin of", reading(make, |filter| filter.empty_twin(&Unlimited)));
+        push("make one like", reading(make, |filter| filter.new_like(&Unlimited)));
         push("ask", reading(make, |filter| Ok(filter.may_contain(b"item:3"))));
         let more = |filter: &mut BloomFilter| filter.live(Time::Reached).add(b"one that makes it grow", &Unlimited);
         push("add to", operation(make, more, same_filter));
-        let is_of_last = make().sliding().is_some_and(|sliding| sliding.window().is_none());
+        let is_of_last = make().windowing().is_some_and(|windowing| windowing.window().is_none());
         if !is_of_last {
             push(
                 "admit to",
@@ -142,12 +142,12 @@ fn of_filters() -> Operations {
                     same_filter,
                 ),
             );
-            let both = move || (make().empty_twin(&Unlimited).unwrap(), make());
+            let both = move || (make().new_like(&Unlimited).unwrap(), make());
             let merge =
                 |(ours, other): &mut (BloomFilter, BloomFilter)| ours.live(Time::Reached).merge(&[other], &Unlimited);
             push("merge", operation(both, merge, |a, b| a.0 == b.0));
         }
-        if make().sliding().is_some_and(|sliding| sliding.window().is_some()) {
+        if make().windowing().is_some_and(|windowing| windowing.window().is_some()) {
             push(
                 "advance",
                 operation(make, always(|filter: &mut BloomFilter| drop(filter.advance(1_009))), same_filter),
@@ -202,7 +202,7 @@ fn of_counters() -> Operations {
     for ((kind, make), (has_window, is_exact)) in COUNTERS.into_iter().zip(traits) {
         let mut push = |what: &str, operation| all.push((format!("{what} a {kind}"), operation));
         push("copy", reading(make, Counter::try_clone));
-        push("make the twin of", reading(make, Counter::empty_twin));
+        push("make one like", reading(make, Counter::new_like));
         push("count", reading(make, |counter| Ok(counter.count())));
         // The first that is new to each.
         let more = |counter: &mut Counter| {
@@ -271,7 +271,7 @@ fn of_counters() -> Operations {
             let mut push = |what: &str, operation| all.push((format!("{what} a {kind} and a {other_kind}"), operation));
             let both = move || [make(), other()];
             push("unite", reading(both, |[a, b]| union_card(&views_of([a, b]))));
-            push("tell the difference of", reading(both, |[a, b]| diff_card(&views_of([a, b]))));
+            push("report the difference of", reading(both, |[a, b]| diff_card(&views_of([a, b]))));
             push("intersect", reading(both, |[a, b]| inter_card(&views_of([a, b]))));
             let merge = |[a, b]: &mut [Counter; 2]| a.live(Time::Reached).merge(&[b], &Unlimited);
             push("merge", operation(both, merge, |a, b| same_counter(&a[0], &b[0])));
@@ -343,7 +343,7 @@ fn operations() -> Operations {
     all
 }
 
-/// What a child process does, which is told so. Of the tests it is one that does nothing.
+/// What a child process does when its environment says so. As a test by itself it does nothing.
 #[test]
 fn the_rest_of_the_operations() {
     let Ok(order) = std::env::var(ORDER) else { return };
@@ -362,7 +362,7 @@ fn the_rest_of_the_operations() {
 
 /// What became of allocations that failed.
 #[derive(Default)]
-struct Told {
+struct Reported {
     /// The operation and the allocation that failed last.
     last: (usize, u64),
     /// How many failed.
@@ -372,24 +372,24 @@ struct Told {
 }
 
 /// Runs all operations from an allocation on, up to one that ends the process.
-fn run(from: usize, first: u64) -> Told {
+fn run(from: usize, first: u64) -> Reported {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "every::the_rest_of_the_operations", "--nocapture"]);
     let Output { stderr, .. } =
         command.env(ORDER, format!("{from} {first}")).env("RUST_BACKTRACE", "0").output().unwrap();
     let said = String::from_utf8_lossy(&stderr).into_owned();
-    let mut told = Told::default();
+    let mut reported = Reported::default();
     for (number, n) in said.lines().filter_map(|line| line.strip_prefix(FAILS_NOW)?.split_once(' ')) {
-        told.last = (number.parse().unwrap(), n.parse().unwrap());
-        told.failed += 1;
+        reported.last = (number.parse().unwrap(), n.parse().unwrap());
+        reported.failed += 1;
     }
     let bytes = |line: &str| line.strip_prefix("memory allocation of ")?.split(' ').next()?.parse().ok();
-    told.ended_at = said.lines().find_map(bytes);
-    if told.ended_at.is_none() && !said.contains(ALL_DONE) {
+    reported.ended_at = said.lines().find_map(bytes);
+    if reported.ended_at.is_none() && !said.contains(ALL_DONE) {
         let end: Vec<&str> = said.lines().rev().take(5).collect();
-        panic!("to {}, allocation {}: {end:#?}", operations()[told.last.0].0, told.last.1);
+        panic!("to {}, allocation {}: {end:#?}", operations()[reported.last.0].0, reported.last.1);
     }
-    told
+    reported
 }
 
 /// By default up to the first allocation of an operation that ends the process; with `ROLLCALL_THOROUGH` also those after
@@ -400,10 +400,10 @@ fn an_allocation_that_fails_is_an_error_or_small() {
     let is_thorough = std::env::var_os("ROLLCALL_THOROUGH").is_some();
     let (mut from, mut first, mut failed, mut ended, mut most) = (0, 1, 0, 0, 0);
     loop {
-        let told = run(from, first);
-        failed += told.failed;
-        let Some(bytes) = told.ended_at else { break };
-        let (number, n) = told.last;
+        let reported = run(from, first);
+        failed += reported.failed;
+        let Some(bytes) = reported.ended_at else { break };
+        let (number, n) = reported.last;
         assert!(bytes < SMALL_BYTES, "to {}: allocation {n} of {bytes} bytes ended the process", names[number]);
         (ended, most) = (ended + 1, bytes.max(most));
         (from, first) = if is_thorough { (number, n + 1) } else { (number + 1, 1) };

@@ -1,4 +1,4 @@
-//! An allocator that fails when it is told to.
+//! An allocator that fails when it is asked to.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -63,7 +63,7 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// Runs `operate` with its `n`th allocation of at least `from_bytes` failing; tells whether one did.
+/// Runs `operate` with its `n`th allocation of at least `from_bytes` failing; returns whether one did.
 pub fn with_failure_from<R>(from_bytes: usize, n: u64, operate: impl FnOnce() -> R) -> (R, bool) {
     FROM_BYTES.set(from_bytes);
     FAILS_IN.set(n);

@@ -1,7 +1,7 @@
 //! Filters, of which large allocations fail.
 
 use rollcall_core::admission::Terms;
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, Sliding};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::FilterBuild;
@@ -32,10 +32,10 @@ fn filters() -> Vec<BloomFilter> {
     filters
 }
 
-/// Filters that forget: one that grew in its last slice, and one of the last items that is about to turn.
+/// Windowed filters: one that grew in its last slice, and one of the last items that is about to turn.
 fn windows() -> Vec<BloomFilter> {
-    let of_time = Sliding::time(86_400, 2, ClockSource::Manual, true).unwrap();
-    let of_last = Sliding::last(2).unwrap();
+    let of_time = Windowing::time(86_400, 2, ClockSource::Manual, true).unwrap();
+    let of_last = Windowing::last(2).unwrap();
     let windows =
         vec![windowed(params(20_000, 2), of_time, &[15_000, 25_000]), windowed(params(40_000, 0), of_last, &[20_000])];
     assert_eq!([windows[0].sub_filters().len(), windows[1].sub_filters().len()], [3, 1]);
@@ -53,7 +53,7 @@ fn filters_are_made_and_copied_or_not_at_all() {
     for filter in filters() {
         reading_fails_cleanly("clone", || filter.try_clone());
         if filter.sub_filters().len() == 2 {
-            reading_fails_cleanly("twin", || filter.empty_twin(&Unlimited));
+            reading_fails_cleanly("one like it", || filter.new_like(&Unlimited));
         }
     }
 }
@@ -80,13 +80,15 @@ fn filters_grow_or_stay_as_they_are() {
 #[test]
 fn filters_take_items_up_to_a_failure() {
     for filter in filters().into_iter().chain(windows()) {
-        let few = if filter.sliding().is_some() { 50_000 } else { 150_000 };
+        let few = if filter.windowing().is_some() { 50_000 } else { 150_000 };
         let items = items(if filter.sub_filters().len() <= 3 { few } else { 50 });
         let failures = add_all_failures(
             || clone_of(&filter),
             &items,
-            |filter, items, told| {
-                filter.live(Time::Reached).add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| told.push(new))
+            |filter, items, reported| {
+                filter
+                    .live(Time::Reached)
+                    .add_all(items.iter().map(Vec::as_slice), &Unlimited, |new| reported.push(new))
             },
             |a, b| a == b,
         );
@@ -165,15 +167,15 @@ fn windows_merge_or_stay_as_they_are() {
         |ours| ours.live(Time::Reached).merge(&[&ahead], &Unlimited),
         |a, b| a == b,
     );
-    let same = || ours.empty_twin(&Unlimited).unwrap();
+    let same = || ours.new_like(&Unlimited).unwrap();
     fails_cleanly("merge", same, |empty| empty.live(Time::Reached).merge(&[&ours, &ahead], &Unlimited), |a, b| a == b);
 }
 
-/// What is forgotten is handed over in a list; where there is no memory for it, it is dropped at once.
+/// What has expired is handed over in a list; where there is no memory for it, it is dropped at once.
 #[test]
 fn windows_advance_without_memory() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 0 };
-    let window = Sliding::time(4, 4, ClockSource::Manual, false).unwrap();
+    let window = Windowing::time(4, 4, ClockSource::Manual, false).unwrap();
     let filter = windowed(params, window, &[700]);
     let advance = |filter: &mut BloomFilter| drop(filter.advance(1_005));
     let (mut ours, mut expected) = (clone_of(&filter), clone_of(&filter));

@@ -1,4 +1,4 @@
-//! Headers and RDB values of RedisBloom that are wrong in one field. Each is refused, and the error names a field.
+//! Headers and RDB values of RedisBloom that are wrong in one field. Each is rejected, and the error names a field.
 
 use rollcall_core::error::Error;
 use rollcall_core::persist;
@@ -10,7 +10,7 @@ use rollcall_core::unstable::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 use rollcall_fuzz::redisbloom_values::Field::{self, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, params};
 
-fn refused_field(result: Result<ClassicFilter, Error>) -> &'static str {
+fn rejected_field(result: Result<ClassicFilter, Error>) -> &'static str {
     match result {
         Err(Error::Corrupt { field, .. }) => field,
         other => panic!("expected a named field, got {other:?}"),
@@ -86,26 +86,26 @@ const FORGERIES: [Forgery; 28] = [
 ];
 
 #[test]
-fn forged_headers_and_values_are_refused_by_field() {
+fn forged_headers_and_values_are_rejected_by_field() {
     let header = HeaderOf::of(&grown());
     assert!(load_rdb(&header.rdb()).is_ok());
     let complete = load_header(header.bytes());
-    assert_eq!(refused_field(complete), "payload length", "an honest header lacks only its payload");
+    assert_eq!(rejected_field(complete), "payload length", "an honest header lacks only its payload");
     for (what, forge, dump_field, rdb_field) in FORGERIES {
         let mut forged = header.clone();
         forge(&mut forged);
-        assert_eq!(refused_field(load_header(forged.bytes())), dump_field, "{what}, dump");
-        assert_eq!(refused_field(load_rdb(&forged.rdb())), rdb_field, "{what}, RDB");
+        assert_eq!(rejected_field(load_header(forged.bytes())), dump_field, "{what}, dump");
+        assert_eq!(rejected_field(load_rdb(&forged.rdb())), rdb_field, "{what}, RDB");
     }
     let long = [header.bytes(), vec![0]].concat();
-    assert_eq!(refused_field(load_header(long)), "header length");
+    assert_eq!(rejected_field(load_header(long)), "header length");
     for len in 0..header.bytes().len() {
         assert!(matches!(load_header(header.bytes()[..len].to_vec()), Err(Error::Corrupt { .. })), "{len}");
     }
 }
 
 #[test]
-fn rdb_values_are_refused_by_field_where_they_end_or_differ() {
+fn rdb_values_are_rejected_by_field_where_they_end_or_differ() {
     let fields = HeaderOf::of(&grown()).rdb();
     for len in 0..fields.len() {
         assert!(matches!(load_rdb(&fields[..len]), Err(Error::Corrupt { .. })), "{len}");
@@ -113,7 +113,7 @@ fn rdb_values_are_refused_by_field_where_they_end_or_differ() {
     let with = |at: usize, field: Field| {
         let mut fields = fields.clone();
         fields[at] = field;
-        refused_field(load_rdb(&fields))
+        rejected_field(load_rdb(&fields))
     };
     assert_eq!(with(1, Unsigned(u64::MAX)), "number of sub-filters");
     assert_eq!(with(1, Unsigned(1200)), "capacity", "as many sub-filters as can be, of which three come");
@@ -125,8 +125,8 @@ fn rdb_values_are_refused_by_field_where_they_end_or_differ() {
     assert_eq!(with(10, Bytes(Vec::new())), "data length");
     assert_eq!(with(10, Bytes(vec![0; 1 << 16])), "data length");
     for encoding in [5, 100, u32::MAX] {
-        let refused = load_rdb_of(encoding, &fields, &Unlimited);
-        assert_eq!(refused_field(refused), "encoding version");
+        let rejected = load_rdb_of(encoding, &fields, &Unlimited);
+        assert_eq!(rejected_field(rejected), "encoding version");
     }
 }
 
@@ -151,14 +151,14 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
         header.links.push(without_bits.clone());
         header.count += 1;
     }
-    // A sub-filter of no bits is refused anywhere but at the end.
+    // A sub-filter of no bits is rejected anywhere but at the end.
     header.links.swap(1, 3);
-    assert_eq!(refused_field(load_header(header.bytes())), "capacity");
-    assert_eq!(refused_field(load_rdb(&header.rdb())), "sub-filter without bits");
+    assert_eq!(rejected_field(load_header(header.bytes())), "capacity");
+    assert_eq!(rejected_field(load_rdb(&header.rdb())), "sub-filter without bits");
 }
 
-/// Positions are taken modulo a power of two, which may be fewer than the bits of a word. Found by fuzzing: such a filter
-/// told that nine times its bits were set.
+/// Positions are taken modulo a power of two, which may be fewer than the bits of a word. Found by fuzzing: such a
+/// filter reported nine times as many set bits as it had bits.
 #[test]
 fn bits_beyond_all_positions_fill_nothing() {
     let mut header = HeaderOf::of(&classic(params(0.01, 1, 1)));
@@ -193,14 +193,14 @@ fn filters_with_32_bit_hashes_are_called_what_they_are() {
     let header = HeaderOf::of(&grown());
     let without_options: Vec<Field> = [&header.rdb()[..2], &header.rdb()[4..]].concat();
     let old = HeaderOf { options: NOROUND, ..header };
-    let refusals = [
+    let errors = [
         load_header(old.bytes()),
         load_rdb(&old.rdb()),
         load_rdb_of(0, &without_options, &Unlimited),
         load_rdb_of(1, &without_options, &Unlimited),
     ];
-    for refused in refusals {
-        let text = refused.unwrap_err().to_string();
+    for rejected in errors {
+        let text = rejected.unwrap_err().to_string();
         assert!(text.contains("RedisBloom 1.x") && text.contains("32-bit hashes"), "{text}");
     }
 }
@@ -212,12 +212,12 @@ fn sizes_are_checked_before_they_are_allocated() {
     assert!(matches!(load_header(huge.bytes()), Err(Error::TooLarge { .. })));
     assert!(matches!(load_rdb(&huge.rdb()), Err(Error::TooLarge { .. })));
     // Without a limit, memory is allocated only once the bytes that an RDB value claims have been read.
-    let refused = load_rdb_of(4, &huge.rdb(), &Unlimited);
-    assert_eq!(refused_field(refused), "data length");
+    let rejected = load_rdb_of(4, &huge.rdb(), &Unlimited);
+    assert_eq!(rejected_field(rejected), "data length");
     (huge.links[1].bytes, huge.links[1].bits) = (1 << 61, 1 << 63);
-    assert_eq!(refused_field(load_header(huge.bytes())), "bits");
+    assert_eq!(rejected_field(load_header(huge.bytes())), "bits");
     let filter = grown();
     let dump = dump_of(&filter);
-    let refused = persist::load::<ClassicFilter, _>(dump, &MaxBytes(100));
-    assert!(matches!(refused, Err(Error::TooLarge { .. })));
+    let rejected = persist::load::<ClassicFilter, _>(dump, &MaxBytes(100));
+    assert!(matches!(rejected, Err(Error::TooLarge { .. })));
 }

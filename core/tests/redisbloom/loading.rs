@@ -54,7 +54,7 @@ fn loading_goes_on_where_it_was_stored() {
 
 /// Our header is distinguished from RedisBloom's even where the count of items looks like our kind.
 #[test]
-fn headers_are_told_apart() {
+fn headers_are_distinguished() {
     let spelt = 0x4642_43f1;
     for size in [spelt, spelt | 1 << 32, spelt | 0x0000_0100_0000_0000] {
         let mut header = HeaderOf::of(&classic(params(0.01, 10, 2)));
@@ -79,7 +79,7 @@ fn headers_are_told_apart() {
 }
 
 #[test]
-fn chunks_out_of_place_are_refused_and_change_nothing() {
+fn chunks_out_of_place_are_rejected_and_change_nothing() {
     let filter = grown();
     let dump = dump_of(&filter);
     let mut loading = <BloomFilter as Stored>::Loading::begin(&dump[0].1, &Unlimited).unwrap();
@@ -130,10 +130,10 @@ fn headers_are_laid_out_as_documented() {
     assert_eq!(begun.header(), header);
 }
 
-/// In an RDB value of a filter that is arriving, every flipped bit is found. Chunks of RedisBloom have no checksum, so
+/// In an RDB value of a partially loaded filter, every flipped bit is found. Chunks of RedisBloom have no checksum, so
 /// there only some are found.
 #[test]
-fn damage_is_refused_or_harmless() {
+fn damage_is_rejected_or_harmless() {
     let filter = BloomFilter::from(grown());
     let dump = dump_of(&filter);
     let mut loading = LoadingBloomFilter::begin(&dump[0].1, &Unlimited).unwrap();
@@ -149,9 +149,9 @@ fn damage_is_refused_or_harmless() {
                 Unsigned(number) => *number ^= 1 << bit,
                 Double(_) => unreachable!("values of ours have none"),
             }
-            let refused = load_rdb(&flipped, &MaxBytes(1 << 20)).err();
-            let is_named = matches!(refused, Some(Error::Corrupt { .. } | Error::TooLarge { .. }));
-            assert!(is_named, "field {at}, bit {bit}: {refused:?}");
+            let rejected = load_rdb(&flipped, &MaxBytes(1 << 20)).err();
+            let is_named = matches!(rejected, Some(Error::Corrupt { .. } | Error::TooLarge { .. }));
+            assert!(is_named, "field {at}, bit {bit}: {rejected:?}");
         }
     }
     let header = HeaderOf::of(&grown()).bytes();
@@ -193,13 +193,13 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_clean_refusal(chunks in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..200)), 0..4)) {
+    fn any_bytes_are_a_clean_error(chunks in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..200)), 0..4)) {
         prop_assert!(persist::load::<BloomFilter, _>(chunks.clone(), &MaxBytes(1 << 20)).is_err());
         prop_assert!(persist::load::<ClassicFilter, _>(chunks, &MaxBytes(1 << 20)).is_err());
     }
 
     #[test]
-    fn any_forged_header_is_read_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0usize..180) {
+    fn any_forged_header_is_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0usize..180) {
         let mut header = grown().header();
         let at = at.min(header.len());
         let len = bytes.len().min(header.len() - at);
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn any_rdb_fields_are_read_or_refused(at in 0usize..28, fields in prop::collection::vec(any_field(), 1..5), encoding in 0u32..6) {
+    fn any_rdb_fields_are_read_or_rejected(at in 0usize..28, fields in prop::collection::vec(any_field(), 1..5), encoding in 0u32..6) {
         let mut value = HeaderOf::of(&grown()).rdb();
         let _ = redisbloom::load_rdb(&mut Fields(&fields), encoding, &MaxBytes(1 << 20), &mut |_| ());
         for (index, field) in fields.into_iter().enumerate() {

@@ -8,7 +8,7 @@ use rollcall_core::unstable::persist::{Loading, Stored, is_header, push_chunk, s
 use crate::family::Family;
 use crate::forge;
 use crate::input::Input;
-use crate::laws::{self, is_same_arriving};
+use crate::laws::{self, is_same_loading};
 use crate::limit::Limit;
 use crate::made::MADE_BYTES;
 
@@ -125,7 +125,7 @@ fn chunk_of<T: Family>(input: &mut Input<'_>, sources: &[T], key: &Key<T>) -> (u
     }
 }
 
-/// Does what `LOADCHUNK` does. What is refused changes nothing.
+/// Does what `LOADCHUNK` does. What is rejected changes nothing.
 fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, limit: &Limit) {
     limit.forget();
     match key {
@@ -140,9 +140,9 @@ fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, l
             let before = loading.try_clone().expect("memory");
             if push_chunk(loading, next, chunk).is_ok() {
                 assert_eq!(loading.header(), before.header());
-                laws::check_arriving(loading);
+                laws::check_loading(loading);
             } else {
-                assert!(is_same_arriving(loading, &before));
+                assert!(is_same_loading(loading, &before));
                 if is_obeyed && let Some(value) = loading.finish_with_zeros() {
                     *key = Key::Ready(value);
                     return take(key, next, chunk, is_obeyed, limit);

@@ -22,9 +22,9 @@ const MOST_STEPS: usize = 16;
 /// Makes two counters, mostly of one seed, and does to them what the input says.
 pub fn counters(data: &[u8]) {
     let mut input = Input::new(data);
-    let (limit, cut, is_twin) = (Limit::chosen(&mut input), input.number(), input.byte() < 160);
+    let (limit, cut, is_like) = (Limit::chosen(&mut input), input.number(), input.byte() < 160);
     let Ok(counter) = made::empty_counter(&mut input) else { return };
-    let other = if is_twin { counter.empty_twin() } else { made::empty_counter(&mut input) };
+    let other = if is_like { counter.new_like() } else { made::empty_counter(&mut input) };
     let Ok(other) = other else { return };
     let [mut one, mut other] = [counter, other].map(|counter| Tracked { counter, seen: BTreeMap::new() });
     for _ in 0..MOST_STEPS {
@@ -50,7 +50,7 @@ impl Tracked {
         self.counter.newest_slice().unwrap_or(0).into()
     }
 
-    fn alive(&self) -> impl Iterator<Item = usize> + '_ {
+    fn live(&self) -> impl Iterator<Item = usize> + '_ {
         self.seen.keys().copied()
     }
 
@@ -75,7 +75,7 @@ impl Tracked {
             11 => self.counter.set_clock_source(if input.flag() { ClockSource::Manual } else { ClockSource::System }),
             12 => return self.merge(other, limit),
             13 => {
-                self.counter = self.counter.empty_twin().expect("its own parameters");
+                self.counter = self.counter.new_like().expect("its own parameters");
                 self.seen.clear();
                 assert!(self.counter.is_empty());
             }
@@ -120,40 +120,40 @@ impl Tracked {
     }
 
     fn add_all(&mut self, numbers: &[usize], limit: &Limit) {
-        let (mut told, slice, count) = (0, self.newest(), self.counter.count());
-        let added = self.counter.live(Time::Reached).add_all(items_of(numbers), limit, |_| told += 1);
-        assert_eq!(added.is_ok(), told == numbers.len());
+        let (mut reported, slice, count) = (0, self.newest(), self.counter.count());
+        let added = self.counter.live(Time::Reached).add_all(items_of(numbers), limit, |_| reported += 1);
+        assert_eq!(added.is_ok(), reported == numbers.len());
         assert!(self.counter.window().is_some() || self.counter.count() >= count);
-        self.seen.extend(numbers[..told].iter().map(|&number| (number, slice)));
+        self.seen.extend(numbers[..reported].iter().map(|&number| (number, slice)));
     }
 
     /// A list does what its items do one by one.
     fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
         // Both copies: lists of the original may have room left.
-        let (mut single, mut told, slice) = (self.counter.copy(), Vec::new(), self.newest());
+        let (mut single, mut reported, slice) = (self.counter.copy(), Vec::new(), self.newest());
         self.counter = self.counter.copy();
         let mut live = single.live(Time::Reached);
         let one_by_one = numbers.iter().try_for_each(|&number| {
-            told.push(live.add(item(number), limit)?);
+            reported.push(live.add(item(number), limit)?);
             Ok::<_, Error>(())
         });
         let (changed, mut together) = (live.finish().changed, Vec::new());
         let mut live = self.counter.live(Time::Reached);
         let added = live.add_all(items_of(numbers), limit, |is_new| together.push(is_new));
-        assert_eq!((added, &together, live.finish().changed), (one_by_one, &told, changed));
+        assert_eq!((added, &together, live.finish().changed), (one_by_one, &reported, changed));
         assert!(self.counter.is_same(&single));
-        self.seen.extend(numbers[..told.len()].iter().map(|&number| (number, slice)));
+        self.seen.extend(numbers[..reported.len()].iter().map(|&number| (number, slice)));
     }
 
     fn admit(&mut self, input: &mut Input<'_>, limit: &Limit) {
         let (numbers, most, flags) = (input.items(), input.number(), input.byte());
         let terms = Terms { limit: most, all: flags & 1 != 0, dry_run: flags & 6 == 6 };
         let (before, before_bytes) = (self.counter.copy(), limit.taken_by(&self.counter));
-        let Ok(told) = self.counter.live(Time::Reached).admit(items_of(&numbers), terms, limit) else {
+        let Ok(reported) = self.counter.live(Time::Reached).admit(items_of(&numbers), terms, limit) else {
             assert!(self.counter.is_same(&before));
             return;
         };
-        let known: BTreeSet<usize> = self.alive().collect();
+        let known: BTreeSet<usize> = self.live().collect();
         self.renumber(before.newest_slice().unwrap_or(0).into());
         let mut new: Vec<usize> = Vec::new();
         for &number in &numbers {
@@ -162,22 +162,22 @@ impl Tracked {
             }
         }
         let left = most.saturating_sub(known.len() as u64).min(new.len() as u64) as usize;
-        let refuses_all = terms.all && left < new.len();
-        let admitted: BTreeSet<usize> = new.into_iter().take(if refuses_all { 0 } else { left }).collect();
+        let rejects_all = terms.all && left < new.len();
+        let admitted: BTreeSet<usize> = new.into_iter().take(if rejects_all { 0 } else { left }).collect();
         let mut come = BTreeSet::new();
-        for (&number, told) in numbers.iter().zip(&told) {
+        for (&number, reported) in numbers.iter().zip(&reported) {
             let expected = match (known.contains(&number), admitted.contains(&number)) {
                 (true, _) => Admission::Known,
                 (_, true) if come.insert(number) => Admission::Admitted,
                 (_, true) => Admission::Known,
-                _ => Admission::Refused,
+                _ => Admission::Rejected,
             };
-            assert_eq!(*told, expected);
-            if !terms.dry_run && (admitted.contains(&number) || expected == Admission::Known && !refuses_all) {
+            assert_eq!(*reported, expected);
+            if !terms.dry_run && (admitted.contains(&number) || expected == Admission::Known && !rejects_all) {
                 self.seen.insert(number, self.newest());
             }
         }
-        assert_eq!(told.len(), numbers.len());
+        assert_eq!(reported.len(), numbers.len());
         assert!(!terms.dry_run || self.counter.is_same(&before));
         limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
@@ -192,21 +192,21 @@ impl Tracked {
         }
         let time = Time::At(moment(input, self.counter.window().copied(), newest));
         let (numbers, mut replica) = (input.items(), self.counter.copy());
-        let (count, mut told) = (self.counter.at(time).count(), 0);
+        let (count, mut reported) = (self.counter.at(time).count(), 0);
         self.counter = self.counter.copy();
         let mut live = self.counter.live(time);
-        let _ = live.add_all(items_of(&numbers), limit, |_| told += 1);
+        let _ = live.add_all(items_of(&numbers), limit, |_| reported += 1);
         match live.finish().before {
             Move::Stay => {}
             Move::Advance(slice) => replica.advance(slice),
             Move::Rebase(slice) => replica.rebase(slice),
         }
         assert_eq!(replica.at(time).count(), count, "a move changed an answer");
-        let followed = replica.live(Time::Reached).add_all(items_of(&numbers[..told]), &Unlimited, |_| ());
+        let followed = replica.live(Time::Reached).add_all(items_of(&numbers[..reported]), &Unlimited, |_| ());
         assert!(followed.is_ok() && replica.is_same(&self.counter));
         // Slices that were renumbered are so for these items too, after this.
         let slice = self.newest().max(newest.into());
-        self.seen.extend(numbers[..told].iter().map(|&number| (number, slice)));
+        self.seen.extend(numbers[..reported].iter().map(|&number| (number, slice)));
     }
 
     fn merge(&mut self, other: &Tracked, limit: &Limit) {
@@ -214,7 +214,7 @@ impl Tracked {
         match self.counter.live(Time::Reached).merge(&[&other.counter], limit) {
             Ok(changed) => {
                 assert_eq!(changed, !self.counter.is_same(&before));
-                for number in other.alive() {
+                for number in other.live() {
                     let slice = other.seen[&number];
                     let seen = self.seen.entry(number).or_insert(slice);
                     *seen = slice.max(*seen);
@@ -241,7 +241,7 @@ impl Tracked {
     /// All of it, and spans of its window that end with the first second of the newest slice, with the members seen then.
     fn views(&self) -> Vec<(View<'_>, BTreeSet<usize>)> {
         let (counter, newest) = (&self.counter, self.newest());
-        let mut views = vec![(counter.at(Time::Reached), self.alive().collect())];
+        let mut views = vec![(counter.at(Time::Reached), self.live().collect())];
         let Some(window) = counter.window() else { return views };
         let start = window.start_of(newest as u64);
         for seconds in [1, window.slice_seconds(), window.seconds()] {
@@ -254,7 +254,7 @@ impl Tracked {
             };
             let view = counter.since(seconds, Time::At(start)).expect("seconds of its window");
             let since = since.max(newest - i128::from(window.slices()));
-            views.push((view, self.alive().filter(|number| self.seen[number] >= since).collect()));
+            views.push((view, self.live().filter(|number| self.seen[number] >= since).collect()));
         }
         views
     }
@@ -271,7 +271,7 @@ fn check_together(one: &Tracked, other: &Tracked) {
     check_views(&ours[0], &theirs[0]);
     theirs.reverse();
     ours.iter().zip(theirs.iter().cycle()).for_each(|(ours, theirs)| check_views(ours, theirs));
-    // Only some by the clock and some by hand are refused, by now.
+    // Only some on the system clock and some on a manual one are rejected, by now.
     if let Ok(made) = Counter::union(&one.counter, &[&other.counter], &Limit::of(64 << 20)) {
         made.check_answers();
     }
@@ -279,8 +279,8 @@ fn check_together(one: &Tracked, other: &Tracked) {
 
 fn check_views((one, ours): &(View<'_>, BTreeSet<usize>), (other, theirs): &(View<'_>, BTreeSet<usize>)) {
     let views = [*one, *other];
-    let [union, left, within] =
-        [union_card(&views), diff_card(&views), inter_card(&views)].map(|told| told.expect("counters of one seed"));
+    let [union, left, within] = [union_card(&views), diff_card(&views), inter_card(&views)]
+        .map(|reported| reported.expect("counters of one seed"));
     for estimated in [union, left, within] {
         assert!(estimated.estimate.is_finite() && estimated.estimate >= 0.0, "{estimated:?}");
         assert!(!estimated.standard_error.is_nan() && estimated.standard_error >= 0.0, "{estimated:?}");

@@ -28,9 +28,9 @@ pub fn filters(data: &[u8]) {
     let mut input = Input::new(data);
     let (limit, cut) = (Limit::chosen(&mut input), input.number());
     let Ok(filter) = made::empty_filter(&mut input, &limit) else { return };
-    let Ok(twin) = filter.empty_twin(&limit) else { return };
+    let Ok(empty) = filter.new_like(&limit) else { return };
     limit.check_taken(0, limit.taken_by(&filter));
-    let [mut one, mut other] = [filter, twin].map(|filter| Tracked { filter, remembered: Remembered::default() });
+    let [mut one, mut other] = [filter, empty].map(|filter| Tracked { filter, remembered: Remembered::default() });
     for _ in 0..MOST_STEPS {
         if input.is_empty() {
             break;
@@ -89,7 +89,7 @@ impl Tracked {
             11 => self.filter.set_clock_source(if input.flag() { ClockSource::Manual } else { ClockSource::System }),
             12 => return self.merge(other, limit),
             13 => {
-                self.filter = self.filter.empty_twin(&Unlimited).expect("its own parameters");
+                self.filter = self.filter.new_like(&Unlimited).expect("its own parameters");
                 self.remembered = Remembered::default();
                 assert!(self.filter.is_empty());
             }
@@ -102,15 +102,15 @@ impl Tracked {
             _ => return std::mem::swap(self, other),
         }
         let back = newest - self.newest();
-        if back > 0 && self.filter.sliding().is_some() {
+        if back > 0 && self.filter.windowing().is_some() {
             self.remembered.since.values_mut().for_each(|since| *since -= back);
         }
         limit.check_taken(before_bytes, limit.taken_by(&self.filter));
     }
 
-    /// Notes the answer to an item that was added.
+    /// Records the answer to an item that was added.
     fn note(&mut self, number: usize, is_new: bool) {
-        let is_renewed = self.filter.sliding().is_some_and(|sliding| sliding.refresh);
+        let is_renewed = self.filter.windowing().is_some_and(|windowing| windowing.refresh);
         if is_new || is_renewed {
             self.remembered.note(number, self.newest());
         }
@@ -130,10 +130,10 @@ impl Tracked {
     }
 
     fn add_all(&mut self, numbers: &[usize], limit: &Limit) {
-        let mut told = Vec::with_capacity(numbers.len());
-        let added = self.filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| told.push(is_new));
-        assert_eq!(added.is_ok(), told.len() == numbers.len());
-        for (&number, is_new) in numbers.iter().zip(told) {
+        let mut reported = Vec::with_capacity(numbers.len());
+        let added = self.filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| reported.push(is_new));
+        assert_eq!(added.is_ok(), reported.len() == numbers.len());
+        for (&number, is_new) in numbers.iter().zip(reported) {
             self.note(number, is_new);
         }
     }
@@ -141,18 +141,18 @@ impl Tracked {
     /// A list does what its items do one by one.
     fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
         // Both copies: lists of the original may have room left.
-        let (mut single, mut told) = (self.filter.copy(), Vec::new());
+        let (mut single, mut reported) = (self.filter.copy(), Vec::new());
         self.filter = self.filter.copy();
         let one_by_one = numbers.iter().try_for_each(|&number| {
-            told.push(single.live(Time::Reached).add(item(number), limit)?);
+            reported.push(single.live(Time::Reached).add(item(number), limit)?);
             Ok::<_, Error>(())
         });
         let mut together = Vec::new();
         let added = self.filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| together.push(is_new));
-        let same = told.iter().zip(&together).all(|(one, other)| one == other);
-        // The plan of a sub-filter is counted with none while others share it, so one way may be refused later.
+        let same = reported.iter().zip(&together).all(|(one, other)| one == other);
+        // The spec of a sub-filter is counted with none while others share it, so one way may be rejected later.
         let both = added.is_ok() && one_by_one.is_ok();
-        assert!(same && (!both || told.len() == together.len() && self.filter.is_same(&single)));
+        assert!(same && (!both || reported.len() == together.len() && self.filter.is_same(&single)));
         for (&number, is_new) in numbers.iter().zip(together) {
             self.note(number, is_new);
         }
@@ -163,29 +163,32 @@ impl Tracked {
         let flags = input.byte();
         let terms = Terms { limit: most, all: flags & 1 != 0, dry_run: flags & 6 == 6 };
         let before = self.filter.copy();
-        let Ok(told) = self.filter.live(Time::Reached).admit(items_of(&numbers), terms, limit) else {
+        let Ok(reported) = self.filter.live(Time::Reached).admit(items_of(&numbers), terms, limit) else {
             assert!(self.filter.is_same(&before));
             return;
         };
-        assert_eq!(told.len(), numbers.len());
-        let count = |one| told.iter().filter(|&&other| other == one).count() as u64;
-        let (admitted, refused) = (count(Admission::Admitted), count(Admission::Refused));
+        assert_eq!(reported.len(), numbers.len());
+        let count = |one| reported.iter().filter(|&&other| other == one).count() as u64;
+        let (admitted, rejected) = (count(Admission::Admitted), count(Admission::Rejected));
         assert!(admitted <= most.saturating_sub(before.num_items()), "{admitted} of {most}");
-        assert!(!terms.all || admitted == 0 || refused == 0);
+        assert!(!terms.all || admitted == 0 || rejected == 0);
         if terms.dry_run {
             assert!(self.filter.is_same(&before));
             return;
         }
         // Of a slice not more items are seen again than it has; what is known by chance counts as more.
-        let by_chance =
-            if self.filter.sliding().is_some_and(|sliding| sliding.refresh) { count(Admission::Known) } else { 0 };
+        let by_chance = if self.filter.windowing().is_some_and(|windowing| windowing.refresh) {
+            count(Admission::Known)
+        } else {
+            0
+        };
         let least = before.num_items().saturating_add(admitted);
         assert!((least..=least.saturating_add(by_chance)).contains(&self.filter.num_items()));
-        for (&number, told) in numbers.iter().zip(told) {
-            if told == Admission::Admitted {
+        for (&number, reported) in numbers.iter().zip(reported) {
+            if reported == Admission::Admitted {
                 self.remembered.note(number, self.newest());
             }
-            assert!(told == Admission::Refused || self.filter.may_contain(item(number)));
+            assert!(reported == Admission::Rejected || self.filter.may_contain(item(number)));
         }
     }
 
@@ -199,7 +202,7 @@ impl Tracked {
         let mut new = 0;
         let added = filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| new += u64::from(is_new));
         let built = build.add(&blocks, 1, limit);
-        // As above: the filter is counted with the plans that the build shares then, and may be refused earlier.
+        // As above: the filter is counted with the specs that the build shares then, and may be rejected earlier.
         if let Err(Error::TooLarge { .. }) = added {
             return;
         }
@@ -216,11 +219,11 @@ impl Tracked {
             return drop(self.filter.advance(newest.saturating_add(input.number())));
         }
         let (time, numbers) = (Time::At(moment(input, self.window(), newest)), input.items());
-        let (before, mut replica, mut told) = (self.filter.copy(), self.filter.copy(), Vec::new());
+        let (before, mut replica, mut reported) = (self.filter.copy(), self.filter.copy(), Vec::new());
         let mut live = self.filter.live(time);
-        let added = live.add_all(items_of(&numbers), limit, |is_new| told.push(is_new));
+        let added = live.add_all(items_of(&numbers), limit, |is_new| reported.push(is_new));
         let outcome = live.finish();
-        assert_eq!(added.is_ok(), told.len() == numbers.len());
+        assert_eq!(added.is_ok(), reported.len() == numbers.len());
         match outcome.before {
             Move::Stay => {}
             Move::Advance(slice) => drop(replica.advance(slice)),
@@ -232,13 +235,13 @@ impl Tracked {
             (found, filter.at(time).num_items())
         };
         assert!(ask(&replica) == ask(&before), "a move changed an answer");
-        let (done, mut again) = (&numbers[..told.len()], Vec::new());
+        let (done, mut again) = (&numbers[..reported.len()], Vec::new());
         let followed = replica.live(Time::Reached).add_all(items_of(done), &Unlimited, |is_new| again.push(is_new));
-        assert!(followed.is_ok() && again == told && replica.is_same(&self.filter));
+        assert!(followed.is_ok() && again == reported && replica.is_same(&self.filter));
         assert_eq!(outcome.changed || outcome.before != Move::Stay, !self.filter.is_same(&before));
         // Slices that were renumbered are so for these items too, after this.
         let slice = self.newest().max(newest.into());
-        for (&number, is_new) in numbers.iter().zip(told) {
+        for (&number, is_new) in numbers.iter().zip(reported) {
             if is_new || self.filter.renews() {
                 self.remembered.note(number, slice);
             }
@@ -246,7 +249,7 @@ impl Tracked {
     }
 
     fn window(&self) -> Option<Window> {
-        self.filter.sliding().and_then(|sliding| sliding.window()).copied()
+        self.filter.windowing().and_then(|windowing| windowing.window()).copied()
     }
 
     fn merge(&mut self, other: &Tracked, limit: &Limit) {
@@ -268,16 +271,16 @@ impl Tracked {
     /// There is no false negative.
     fn check(&self) {
         let Remembered { since, order, .. } = &self.remembered;
-        let numbers: Vec<usize> = match self.filter.sliding().map(|sliding| (sliding.span, sliding)) {
+        let numbers: Vec<usize> = match self.filter.windowing().map(|windowing| (windowing.span, windowing)) {
             None => since.keys().copied().collect(),
             Some((Span::Time(window), _)) => {
-                let alive = |since: i128| since + i128::from(window.slices()) >= self.newest();
-                since.iter().filter(|&(_, &since)| alive(since)).map(|(&number, _)| number).collect()
+                let live = |since: i128| since + i128::from(window.slices()) >= self.newest();
+                since.iter().filter(|&(_, &since)| live(since)).map(|(&number, _)| number).collect()
             }
-            Some((Span::Last { .. } | Span::LastDifferent, sliding)) => {
+            Some((Span::Last { .. } | Span::LastDifferent, windowing)) => {
                 let capacity = self.filter.capacity();
-                let generations = sliding.generations(capacity);
-                let of_generation = sliding.of_generation(self.filter.params()).expect("it was made of these");
+                let generations = windowing.generations(capacity);
+                let of_generation = windowing.of_generation(self.filter.params()).expect("it was made of these");
                 let is_counted = of_generation.error_rate <= COUNTED_UP_TO;
                 assert!(self.filter.sub_filters().len() <= generations as usize);
                 assert!(self.filter.num_items() <= of_generation.capacity.saturating_mul(generations.into()));

@@ -32,7 +32,7 @@ fn load<T: Family>(input: &mut Input<'_>) {
     };
     let Ok(mut loading) = loaded else { return };
     limit.check_taken(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
-    laws::check_arriving(&loading);
+    laws::check_loading(&loading);
     if let Ok(value) = loading.finish() {
         limit.check_taken(0, limit.taken_by(&value));
         laws::check(&value, cut);
@@ -72,7 +72,7 @@ fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<Vec<Fie
 /// The RDB value, whole or cut, after changes, mostly with its checksums made right again.
 fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
     let mut fields =
-        if input.flag() { arriving(&value, cut) } else { crate::fields::written(|sink| ours::save(&value, sink)) };
+        if input.flag() { partial(&value, cut) } else { crate::fields::written(|sink| ours::save(&value, sink)) };
     if let Some(Field::String(header)) = fields.first_mut() {
         forge::change_header(input, header);
     }
@@ -89,7 +89,7 @@ fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
 }
 
 /// The RDB value of one of which a part has arrived.
-fn arriving<T: Stored>(value: &T, cut: u64) -> Vec<Field> {
+fn partial<T: Stored>(value: &T, cut: u64) -> Vec<Field> {
     let mut loading = T::Loading::begin(&value.header(), &Limit::of(1 << 20)).expect("a header of ours");
     if loading.total_bytes() == 0 {
         return crate::fields::written(|sink| ours::save(value, sink));

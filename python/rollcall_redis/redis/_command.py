@@ -43,7 +43,7 @@ def options(*pairs: tuple[str, Word | bool | None]) -> list[Word]:
 
 
 def listed(items: Iterable[Item]) -> list[Word]:
-    """ITEMS and what follows. One text alone would be taken apart into its characters, so it is refused."""
+    """ITEMS and what follows. One text alone would be taken apart into its characters, so it is rejected."""
     if isinstance(items, str | bytes | bytearray | memoryview):
         raise TypeError(f"items must be a list or another iterable of items, got one {type(items).__name__}")
     return ["ITEMS", *items]

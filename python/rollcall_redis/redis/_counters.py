@@ -142,7 +142,7 @@ class CounterCommands(Generic[Member]):
     ) -> Command[list[Admission]]:
         """LC.ADMIT: lets new members in while there are fewer than `limit`. The counter stays exact.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REFUSED) was not let in. With
+        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
         `all`, either all new ones come in or none. With `dryrun` nothing is changed.
         """
         return Command(

@@ -73,7 +73,7 @@ class FilterCommands:
     def madd(self, key: Key, *items: Item) -> Command[list[bool]]:
         """BF.MADD: adds items. For each, in order, whether it was new.
 
-        A full filter that does not scale refuses the rest: its error is raised, and `replies_before` has the others.
+        A full filter that does not scale rejects the rest: its error is raised, and `replies_before` has the others.
         """
         return Command("BF.MADD", [key, *items], list_of(boolean))
 
@@ -143,7 +143,7 @@ class FilterCommands:
     ) -> Command[list[Admission]]:
         """BF.ADMIT: lets new items in while there are fewer than `limit`.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REFUSED) was not let in. With
+        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
         `all`, either all new ones come in or none. With `dryrun` nothing is changed.
         """
         return Command(

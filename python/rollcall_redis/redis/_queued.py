@@ -70,7 +70,7 @@ class QueuedFilters:
     def madd(self, key: Key, *items: Item) -> Queued[list[bool]]:
         """BF.MADD: adds items. For each, in order, whether it was new.
 
-        A full filter that does not scale refuses the rest: its error is raised, and `replies_before` has the others.
+        A full filter that does not scale rejects the rest: its error is raised, and `replies_before` has the others.
         """
         return self._run(self._commands.madd(key, *items))
 
@@ -150,7 +150,7 @@ class QueuedFilters:
     ) -> Queued[list[Admission]]:
         """BF.ADMIT: lets new items in while there are fewer than `limit`.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REFUSED) was not let in. With
+        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
         `all`, either all new ones come in or none. With `dryrun` nothing is changed.
         """
         return self._run(
@@ -364,7 +364,7 @@ class QueuedCounters(Generic[Member]):
     ) -> Queued[list[Admission]]:
         """LC.ADMIT: lets new members in while there are fewer than `limit`. The counter stays exact.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REFUSED) was not let in. With
+        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
         `all`, either all new ones come in or none. With `dryrun` nothing is changed.
         """
         return self._run(

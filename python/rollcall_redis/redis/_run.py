@@ -89,14 +89,14 @@ class Queued(Generic[T]):
 
     def __init__(self, command: Command[T]):
         self._command = command
-        self._state: Literal["waiting", "answered", "refused"] = "waiting"
+        self._state: Literal["waiting", "answered", "rejected"] = "waiting"
         self._value: T
         self._error: Exception
 
     @property
     def value(self) -> T:
         """The reply. Raises the error that was the reply, and `RuntimeError` while there is none."""
-        if self._state == "refused":
+        if self._state == "rejected":
             raise self._error
         if self._state == "waiting":
             raise RuntimeError(f"{self._command.name} has no reply yet: the pipeline has not been executed")
@@ -104,7 +104,7 @@ class Queued(Generic[T]):
 
     def fail(self, error: Exception) -> None:
         """Notes why there is no reply."""
-        self._error, self._state = error, "refused"
+        self._error, self._state = error, "rejected"
 
     def settle(self, reply: Any) -> Any:
         """Reads the reply, and gives it or the error that it was or had."""
@@ -113,7 +113,7 @@ class Queued(Generic[T]):
                 raise reply
             self._value = self._command.parse(reply)
         except Exception as error:
-            self._state, self._error = "refused", error
+            self._state, self._error = "rejected", error
             return error
         self._state = "answered"
         return self._value

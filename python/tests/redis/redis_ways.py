@@ -104,7 +104,7 @@ class Driven:
         return self.runner.run(awaited()) if inspect.isawaitable(value) else value
 
     @contextmanager
-    def refuses(self, pattern: str) -> Generator[pytest.ExceptionInfo[Exception]]:
+    def rejects(self, pattern: str) -> Generator[pytest.ExceptionInfo[Exception]]:
         """Expects the client's error, with a message that matches. Notes of a pipeline are no part of that."""
         with pytest.raises(self.ResponseError) as caught:
             yield caught

@@ -130,11 +130,11 @@ def test_a_watched_key_makes_a_transaction_fail(client: Any, way: Way) -> None:
         pipe.client.watch("received")
         rollcall.lc.add("received", "ben")
         pipe.client.multi()
-        refused = pipe.lc.add("received", "cem")
+        rejected = pipe.lc.add("received", "cem")
         with pytest.raises(Exception, match="Watched variable changed"):
             pipe.execute()
         with pytest.raises(Exception, match="Watched variable changed"):
-            _ = refused.value
+            _ = rejected.value
     assert rollcall.lc.count("received") == 2
 
 

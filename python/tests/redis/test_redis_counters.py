@@ -17,7 +17,7 @@ def test_reserve_and_info(rollcall: Driven) -> None:
     is_exactly((info.mode, info.representation, info.count, info.standard_error), ("exact", "exact", 0, 0.0))
     is_exactly((info.window, info.slices, info.slice, info.clock, info.volatile), (None, None, None, None, None))
     assert not info.others
-    with rollcall.refuses("^item exists$"):
+    with rollcall.rejects("^item exists$"):
         rollcall.lc.create("visitors", 1_000_000)
 
 
@@ -33,7 +33,7 @@ def test_every_option_of_reserve_reaches_the_server(rollcall: Driven) -> None:
     lc.reserve("century too", 1000, error_rate=0.02, exact=0, bytes=100, pxat=4_102_444_800_000)
     assert [rollcall.command("EXPIRETIME", key) for key in ("century", "century too")] == [4_102_444_800] * 2
     is_exactly([lc.info("century too", field) for field in ("ERROR", "EXACT", "BYTES")], [0.02, 0, 100])
-    with rollcall.refuses("differ in seed"):
+    with rollcall.rejects("differ in seed"):
         lc.merge("shape", "century")
 
 
@@ -75,7 +75,7 @@ def test_insert_makes_the_counter_with_its_options(rollcall: Driven) -> None:
     fields = ("CAPACITY", "ERROR", "EXACT", "BYTES")
     is_exactly([lc.info("buyers", field) for field in fields], [200_000, 0.02, 100, 1000])
     is_exactly(lc.insert("buyers", iter(["ben", "cem"]), noCreate=True), 1)
-    with rollcall.refuses("^not found$"):
+    with rollcall.rejects("^not found$"):
         lc.insert("missing", ["ann"], noCreate=True)
     lc.insert("shape", ["ann"], precision=10, tail=9, seed=4, exat=4_102_444_800)
     is_exactly([lc.info("shape", "PRECISION"), lc.info("shape", "TAIL")], [10, 9])
@@ -100,7 +100,7 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     fields = ("CAPACITY", "ERROR", "EXACT", "BYTES")
     is_exactly([lc.info("seats", field) for field in fields], [1000, 0.02, 100, 1000])
     assert rollcall.command("EXPIRETIME", "seats") == 4_102_444_800
-    with rollcall.refuses("^not found$"):
+    with rollcall.rejects("^not found$"):
         lc.admit("missing", ["ann"], 3, noCreate=True)
     admits(lc.admit("shape", ["ann"], 3, precision=10, tail=9, ex=100), [1])
     admits(lc.admit("hours", ["ann"], 3, window=86_400, manual=True, slices=24, px=10_000), [1])
@@ -118,7 +118,7 @@ def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
     is_exactly(lc.info("visitors", "STDERR"), 0.0066583784696770615)
     is_exactly([lc.info("visitors").mode, lc.info("visitors").representation], ["estimate", "dense"])
     for name, arguments in (("members", ()), ("diff", ("other",)), ("exists", ("ann",)), ("mexists", ("ann", "ben"))):
-        with rollcall.refuses("^counter holds an estimate"):
+        with rollcall.rejects("^counter holds an estimate"):
             getattr(lc, name)("visitors", *arguments)
 
 
@@ -154,7 +154,7 @@ def test_windows(rollcall: Driven) -> None:
     is_exactly(sorted(lc.members("staff", 86_400)), [b"ann", b"ben", b"cem", b"dee"])
     is_exactly(lc.advance("staff", "CLOCK"), True)
     is_exactly(lc.info("staff", "CLOCK"), "system")
-    with rollcall.refuses("bad seconds"):
+    with rollcall.rejects("bad seconds"):
         lc.countsince("staff", 604_800)
 
 
@@ -184,7 +184,7 @@ def test_every_field_of_info(rollcall: Driven) -> None:
     for field, value in fields.items():
         is_exactly(rollcall.lc.info("received", field), value)
     is_exactly(fields["BITS"], 36_864)
-    with rollcall.refuses("Invalid information value"):
+    with rollcall.rejects("Invalid information value"):
         rollcall.lc.info("received", "WEIGHT")
 
 
@@ -195,7 +195,7 @@ def test_merge_and_clear(rollcall: Driven) -> None:
     is_exactly(rollcall.lc.count("week"), 3)
     is_exactly(rollcall.lc.clear("week"), True)
     is_exactly(rollcall.lc.count("week"), 0)
-    with rollcall.refuses("^not found$"):
+    with rollcall.rejects("^not found$"):
         rollcall.lc.clear("missing")
 
 

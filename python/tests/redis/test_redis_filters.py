@@ -12,7 +12,7 @@ from rollcall_redis.redis import Chunk, FilterInfo, replies_before
 def test_reserve_and_info(rollcall: Driven) -> None:
     is_exactly(rollcall.bf.reserve("seen", 0.001, 1_000_000), True)
     is_exactly(rollcall.bf.info("seen"), FilterInfo(1_000_000, 1_899_112, 1, 0, 2, {}))
-    with rollcall.refuses("^item exists$"):
+    with rollcall.rejects("^item exists$"):
         rollcall.bf.reserve("seen", 0.001, 1_000_000)
 
 
@@ -41,9 +41,9 @@ def test_every_option_of_reserve_reaches_the_server(rollcall: Driven) -> None:
     assert rollcall.command("EXPIRETIME", "last") == 4_102_444_800
     bf.reserve("a", 0.01, 1000, seed=2**64 - 1)
     bf.reserve("b", 0.01, 1000, seed=7)
-    with rollcall.refuses("differ in seed"):
+    with rollcall.rejects("differ in seed"):
         bf.merge("a", "b")
-    with rollcall.refuses("EX, PX, EXAT and PXAT exclude each other"):
+    with rollcall.rejects("EX, PX, EXAT and PXAT exclude each other"):
         bf.reserve("two", 0.01, 1000, ex=1, px=1)
 
 
@@ -66,7 +66,7 @@ def test_insert_makes_the_filter_with_its_options(rollcall: Driven) -> None:
     is_exactly(bf.insert("daily", ["a", "b", "a"], 5000, 0.001, None, 4), [True, True, False])
     is_exactly([bf.info("daily", field) for field in ("CAPACITY", "ERROR", "EXPANSION")], [5000, 0.001, 4])
     is_exactly(bf.insert("daily", (item for item in "bc"), noCreate=True), [False, True])
-    with rollcall.refuses("^not found$"):
+    with rollcall.rejects("^not found$"):
         bf.insert("missing", ["a"], noCreate=True)
     bf.insert("fixed", {"a"}, noScale=True, seed=5, layout="lines", pxat=CENTURY)
     assert bf.info("fixed").expansion_rate is None
@@ -91,7 +91,7 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     admits(bf.admit("contacts", ["ben", "cem", "dee", "eva"], limit=4, noCreate=True), [0, 1, 1, -1])
     is_exactly([bf.info("contacts", field) for field in ("CAPACITY", "ERROR", "EXPANSION")], [500, 0.001, 4])
     assert rollcall.command("EXPIRETIME", "contacts") == 4_102_444_800
-    with rollcall.refuses("^not found$"):
+    with rollcall.rejects("^not found$"):
         bf.admit("missing", ["ann"], 4, noCreate=True)
     admits(bf.admit("fixed", ["ann"], 4, noScale=True, layout="classic", ex=100), [1])
     admits(bf.admit("hours", ["ann"], 4, window=3600, manual=True, slices=2, refresh=True, px=10_000), [1])
@@ -99,19 +99,19 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     admits(bf.admit("until", ["ann"], 0, pxat=4_102_444_800_000), [-1])
     admits(bf.admit("user", ["ann"], 4, window=3600, volatile=True), [1])
     is_exactly(bf.info("user", "VOLATILE"), True)
-    with rollcall.refuses("last items has no admission"):
+    with rollcall.rejects("last items has no admission"):
         bf.admit("last", ["ann"], 4, last=True)
 
 
-def test_a_full_filter_raises_and_tells_what_went_in(rollcall: Driven) -> None:
+def test_a_full_filter_raises_and_reports_what_went_in(rollcall: Driven) -> None:
     rollcall.bf.reserve("small", 0.01, 2, noScale=True)
-    with rollcall.refuses("^non scaling filter is full$") as caught:
+    with rollcall.rejects("^non scaling filter is full$") as caught:
         rollcall.bf.madd("small", "a", "b", "a", "c", "d")
     is_exactly(replies_before(caught.value), [True, True, False])
-    with rollcall.refuses("full") as caught:
+    with rollcall.rejects("full") as caught:
         rollcall.bf.insert("small", ["a", "e"])
     is_exactly(replies_before(caught.value), [False])
-    with rollcall.refuses("full") as caught:
+    with rollcall.rejects("full") as caught:
         rollcall.bf.add("small", "e")
     is_exactly(replies_before(caught.value), [])
 
@@ -138,9 +138,9 @@ def test_every_field_of_info(rollcall: Driven) -> None:
     is_exactly(rollcall.bf.info("seen", "SIZE"), rollcall.bf.info("seen").size)
     assert 0 < rollcall.bf.info("seen", "FPR") < 1e-6
     assert isinstance(rollcall.bf.info("seen", "FILL"), float)
-    with rollcall.refuses("Invalid information value"):
+    with rollcall.rejects("Invalid information value"):
         rollcall.bf.info("seen", "WEIGHT")
-    with rollcall.refuses("^not found$"):
+    with rollcall.rejects("^not found$"):
         rollcall.bf.info("missing")
 
 
@@ -153,7 +153,7 @@ def test_windows_move_on(rollcall: Driven) -> None:
     is_exactly(rollcall.bf.exists("shifts", "ann"), False)
     is_exactly(rollcall.bf.advance("shifts", "CLOCK"), True)
     is_exactly(rollcall.bf.info("shifts", "CLOCK"), "system")
-    with rollcall.refuses("bad slice"):
+    with rollcall.rejects("bad slice"):
         rollcall.bf.advance("shifts", 5)
 
 
@@ -182,7 +182,7 @@ def test_dumps_are_binary_whatever_the_client_decodes(rollcall: Driven) -> None:
     assert chunks > 1
     is_exactly(chunk, Chunk(0, b""))
     assert rollcall.bf.mexists("copy", *range(1000)) == [True] * 1000
-    with rollcall.refuses("received bad data"):
+    with rollcall.rejects("received bad data"):
         rollcall.bf.loadchunk("copy", 65, b"anything")
 
 
@@ -194,7 +194,7 @@ def test_debug(rollcall: Driven) -> None:
 
 def test_an_error_of_the_type_is_the_clients_own(rollcall: Driven) -> None:
     rollcall.command("SET", "text", "x")
-    with rollcall.refuses("^WRONGTYPE"):
+    with rollcall.rejects("^WRONGTYPE"):
         rollcall.bf.add("text", "a")
 
 

@@ -51,7 +51,7 @@ def test_replies_come_in_order_and_with_those_of_the_client(client: Any, transac
 def test_the_first_error_is_raised_and_all_replies_are_kept(client: Any, library: Library, transaction: bool) -> None:
     pipe = Rollcall(client).pipeline(transaction=transaction)
     pipe.client.set("text", "value")
-    refused = pipe.lc.add("text", "ann")
+    rejected = pipe.lc.add("text", "ann")
     full = pipe.bf.insert("full", ["a", "b"], capacity=1, noScale=True)
     added = pipe.lc.add("received", "ann")
     with pytest.raises(library.ResponseError) as caught:
@@ -59,7 +59,7 @@ def test_the_first_error_is_raised_and_all_replies_are_kept(client: Any, library
     assert str(caught.value).startswith("WRONGTYPE")
     assert caught.value.__notes__ == ["This is the reply to command 2 of 4 in the pipeline."]
     with pytest.raises(library.ResponseError, match=r"^WRONGTYPE"):
-        _ = refused.value
+        _ = rejected.value
     with pytest.raises(library.ResponseError, match="full") as caught:
         _ = full.value
     is_exactly(replies_before(caught.value), [True])
@@ -149,7 +149,7 @@ def test_asyncio(async_client: Any, library: Library, runner: asyncio.Runner) ->
     runner.run(work())
 
 
-def test_a_wrong_client_is_refused(client: Any, async_client: Any) -> None:
+def test_a_wrong_client_is_rejected(client: Any, async_client: Any) -> None:
     with pytest.raises(TypeError, match="got an asyncio client: use AsyncRollcall"):
         Rollcall(async_client)
     with pytest.raises(TypeError, match="got a blocking client: use Rollcall"):

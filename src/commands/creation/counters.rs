@@ -9,12 +9,12 @@ use rollcall_core::unstable::counting::{Shaped, sizing};
 use rollcall_core::window::Window;
 
 use super::super::effects::{self, LastWords, word};
-use super::super::keyspace::refusal_of;
+use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
 use crate::args::Options;
+use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
-use crate::refusal::Refusal;
 use crate::server::ffi::{Ctx, OwnedString};
 use crate::types::names::Prefix;
 
@@ -37,7 +37,7 @@ impl Creation {
     }
 
     /// What options and defaults make.
-    pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
+    pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let defaults = config::counting_defaults();
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let params = Params {
@@ -47,15 +47,15 @@ impl Creation {
             exact_bytes: options.exact_bytes.map_or(defaults.exact_bytes, narrow),
             seed: options.seed.unwrap_or(defaults.seed),
         };
-        params.validate().map_err(|error| refusal_of::<Counter>(as_given(error, options)))?;
+        params.validate().map_err(|error| command_error_of::<Counter>(as_given(error, options)))?;
         let layout = match (options.precision, options.tail_bits) {
             (None, None) => None,
             (Some(precision), Some(tail_bits)) => {
                 let layout = Layout::new(narrow(precision), narrow(tail_bits));
-                Some(layout.map_err(|error| refusal_of::<Counter>(as_given(error, options)))?)
+                Some(layout.map_err(|error| command_error_of::<Counter>(as_given(error, options)))?)
             }
-            (Some(_), None) => return Err(Refusal::Argument("option PRECISION needs option TAIL".to_owned())),
-            (None, Some(_)) => return Err(Refusal::Argument("option TAIL needs option PRECISION".to_owned())),
+            (Some(_), None) => return Err(CommandError::Argument("option PRECISION needs option TAIL".to_owned())),
+            (None, Some(_)) => return Err(CommandError::Argument("option TAIL needs option PRECISION".to_owned())),
         };
         let first = |window: Window| options.window.slice.unwrap_or_else(|| window.first_slice(ctx.now_seconds()));
         let window = windows::of_counter(options)?.map(|window| (window, first(window)));
@@ -64,9 +64,9 @@ impl Creation {
     }
 
     /// The shape of its bitmap. Where it was decided nowhere else, it follows from the capacity and the error rate.
-    fn layout(&self) -> Result<Layout, Refusal> {
+    fn layout(&self) -> Result<Layout, CommandError> {
         let layout = self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok);
-        layout.map_err(refusal_of::<Counter>)
+        layout.map_err(command_error_of::<Counter>)
     }
 }
 
@@ -83,11 +83,11 @@ impl effects::Creating<Counter> for Creation {
         Creation { expiry: None, ..*self }
     }
 
-    fn build(&self, _limit: &ServerLimit) -> Result<Counter, Refusal> {
-        let counter = Counter::with_layout(self.params, self.layout()?).map_err(refusal_of::<Counter>)?;
+    fn build(&self, _limit: &ServerLimit) -> Result<Counter, CommandError> {
+        let counter = Counter::with_layout(self.params, self.layout()?).map_err(command_error_of::<Counter>)?;
         match self.window {
             None => Ok(counter),
-            Some((window, slice)) => counter.with_window(window, slice).map_err(refusal_of::<Counter>),
+            Some((window, slice)) => counter.with_window(window, slice).map_err(command_error_of::<Counter>),
         }
     }
 

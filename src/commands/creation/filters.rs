@@ -2,18 +2,18 @@
 
 use std::thread::LocalKey;
 
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::Parameter;
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
 use super::super::effects::{self, LastWords, word};
-use super::super::keyspace::refusal_of;
+use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
 use crate::args::{self, Opt, Options};
+use crate::command_error::{CommandError, Noun};
 use crate::config;
 use crate::limits::ServerLimit;
-use crate::refusal::{Noun, Refusal};
 use crate::server::facts::{is_redis_8, must_obey};
 use crate::server::ffi::{Args, Ctx, OwnedString};
 use crate::types::entry::no_classic;
@@ -38,7 +38,7 @@ pub(in crate::commands) struct Creation {
     /// Whether the command was acknowledged elsewhere, where the ranges are wider.
     is_obeyed: bool,
     /// How far back it reaches, and the slice that it begins with.
-    sliding: Option<(Sliding, u64)>,
+    windowing: Option<(Windowing, u64)>,
     /// When the key expires, in milliseconds since 1970.
     expiry: Option<i64>,
 }
@@ -55,7 +55,7 @@ impl Creation {
             (false, false) => config::bloom_layout(),
         };
         let params = config::bloom_defaults();
-        Creation { params, layout, noted_growth: None, is_obeyed, sliding: None, expiry: None }.as_made_here()
+        Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
     }
 
     /// Lowers the rate as Redis 8 does, where a client creates a classic filter on Redis 8.
@@ -67,29 +67,29 @@ impl Creation {
     }
 
     /// The creation from the options, and from the defaults for those not given.
-    pub(in crate::commands) fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, Refusal> {
+    pub(in crate::commands) fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let creation = Self::of_any_range(ctx, command, options)?;
         // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
-        Params { expansion, ..creation.params }.validate().map_err(refusal_of::<BloomFilter>)?;
+        Params { expansion, ..creation.params }.validate().map_err(command_error_of::<BloomFilter>)?;
         Ok(creation.as_made_here())
     }
 
     /// As [`Self::of`], for a command that must be obeyed. Parameters beyond our ranges make a classic filter, which
     /// can have them. If no filter can have them, building it fails.
-    pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, Refusal> {
-        Self::of(ctx, command, options).or_else(|refusal| {
+    pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+        Self::of(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
-                return Err(refusal);
+                return Err(error);
             }
             Ok(Creation { layout: BitLayout::Classic, ..Self::of_any_range(ctx, command, options)? })
         })
     }
 
-    fn of_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, Refusal> {
+    fn of_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx, command);
         let narrow = |expansion: u64| {
-            u32::try_from(expansion).map_err(|_| refusal_of::<BloomFilter>(expansion_error(expansion)))
+            u32::try_from(expansion).map_err(|_| command_error_of::<BloomFilter>(expansion_error(expansion)))
         };
         let given = options.expansion.map(narrow).transpose()?;
         let mut params = Params {
@@ -107,27 +107,27 @@ impl Creation {
         if layout == BitLayout::Classic && !serves_classic() {
             return Err(no_classic());
         }
-        Creation { params, layout, noted_growth, is_obeyed, sliding: None, expiry }.with_window(ctx, options)
+        Creation { params, layout, noted_growth, is_obeyed, windowing: None, expiry }.with_window(ctx, options)
     }
 
     /// With the window that options ask for, if they do.
-    fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, Refusal> {
-        let Some(sliding) = windows::of_filter(options)? else { return Ok(self) };
+    fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
+        let Some(windowing) = windows::of_filter(options)? else { return Ok(self) };
         if options.layout == Some(BitLayout::Classic) {
             let word = if options.window.last { "LAST" } else { "WINDOW" };
-            return Err(Refusal::Argument(format!("option {word} needs layout lines, got classic")));
+            return Err(CommandError::Argument(format!("option {word} needs layout lines, got classic")));
         }
         self.layout = BitLayout::Lines;
-        match sliding.window() {
+        match windowing.window() {
             // Its generations do not grow: a full one begins the next.
             None => self.params.expansion = 0,
             Some(_) if self.params.expansion == 0 => self.params.expansion = DEFAULT_GROWTH,
             Some(_) => {}
         }
-        let first = || sliding.first_slice(ctx.now_seconds());
+        let first = || windowing.first_slice(ctx.now_seconds());
         let slice = options.window.slice.unwrap_or_else(first);
-        self.expiry = self.expiry.or_else(|| expiry::of_window(ctx, sliding.window().map(|window| (window, slice))));
-        self.sliding = Some((sliding, slice));
+        self.expiry = self.expiry.or_else(|| expiry::of_window(ctx, windowing.window().map(|window| (window, slice))));
+        self.windowing = Some((windowing, slice));
         Ok(self)
     }
 
@@ -135,8 +135,8 @@ impl Creation {
     pub(in crate::commands) fn of_reservation(
         ctx: Ctx,
         args: Args<'_>,
-        creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, Refusal>,
-    ) -> Result<Creation, Refusal> {
+        creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
+    ) -> Result<Creation, CommandError> {
         // The checks are in RedisBloom's order: a command with several faults gets the error that it gets there.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
@@ -147,7 +147,7 @@ impl Creation {
         windows::check_reservation(ctx, &options)?;
         // `BF.INSERT` takes both, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
-            return Err(Refusal::NonScalingExpands);
+            return Err(CommandError::NonScalingExpands);
         }
         creation(ctx, args, &options)
     }
@@ -166,9 +166,9 @@ impl effects::Creating<BloomFilter> for Creation {
         Creation { expiry: None, ..*self }
     }
 
-    fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Refusal> {
-        let built = match (self.sliding, self.layout, self.noted_growth) {
-            (Some((sliding, slice)), ..) => BloomFilter::windowed(self.params, sliding, slice, limit),
+    fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, CommandError> {
+        let built = match (self.windowing, self.layout, self.noted_growth) {
+            (Some((windowing, slice)), ..) => BloomFilter::windowed(self.params, windowing, slice, limit),
             (None, BitLayout::Classic, noted) if self.is_obeyed => {
                 let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
                 let growth = expansion.or(noted).unwrap_or(DEFAULT_GROWTH);
@@ -179,7 +179,7 @@ impl effects::Creating<BloomFilter> for Creation {
             }
             _ => BloomFilter::new(self.layout, self.params, limit),
         };
-        built.map_err(refusal_of::<BloomFilter>)
+        built.map_err(command_error_of::<BloomFilter>)
     }
 
     fn prefix(&self) -> Prefix {
@@ -198,7 +198,7 @@ impl effects::Creating<BloomFilter> for Creation {
     /// has no filters of lines.
     fn options(&self, ctx: Ctx) -> Vec<OwnedString> {
         let mut words = Vec::new();
-        let is_of_last = self.sliding.is_some_and(|(sliding, _)| sliding.window().is_none());
+        let is_of_last = self.windowing.is_some_and(|(windowing, _)| windowing.window().is_none());
         if self.params.expansion == 0 && !is_of_last {
             words.push(word(ctx, "NONSCALING"));
         }
@@ -209,8 +209,8 @@ impl effects::Creating<BloomFilter> for Creation {
             words.extend([word(ctx, "SEED"), word(ctx, self.params.seed.to_string())]);
             words.extend([word(ctx, "LAYOUT"), word(ctx, self.layout.name())]);
         }
-        if let Some((sliding, slice)) = &self.sliding {
-            words.extend(windows::sliding_words(ctx, sliding, *slice));
+        if let Some((windowing, slice)) = &self.windowing {
+            words.extend(windows::windowing_words(ctx, windowing, *slice));
         }
         words
     }

@@ -39,10 +39,10 @@ pub static BLOOM: &[Command] = rows! {
         c"Adds new items to a Bloom filter while it has fewer than a limit"
     c"bf.exists" bloom::exists, 3 READ_FAST Read [KEY, ITEM]
         c"O(N) where N is the number of sub-filters"
-        c"Tells whether an item may be in a Bloom filter, or is certainly not"
+        c"Returns whether an item may be in a Bloom filter, or is certainly not"
     c"bf.mexists" bloom::mexists, -3 READ_FAST Read [KEY, ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
-        c"Tells of each item whether it may be in a Bloom filter, or is certainly not"
+        c"Returns for each item whether it may be in a Bloom filter, or is certainly not"
     c"bf.card" bloom::card, 2 READ_FAST Read [KEY]
         c"O(1)"
         c"Returns the number of items that were added to a Bloom filter"

@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_int};
 
 use super::argument::Argument;
 use crate::args;
-use crate::refusal::Refusal;
-use crate::reply::refuse;
+use crate::command_error::CommandError;
+use crate::reply::reject;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
 
@@ -18,7 +18,7 @@ pub struct Command {
     /// In lower case, as the server's own and RedisBloom's: errors of arity and `INFO commandstats` print it.
     pub name: &'static CStr,
     pub entry: EntryPoint,
-    /// As `entry`, for what a primary or the AOF says. Clients are refused.
+    /// As `entry`, for what a primary or the AOF says. Clients are rejected.
     pub obeying: EntryPoint,
     /// As the server counts: the name included, negative for "at least".
     pub arity: c_int,
@@ -70,14 +70,14 @@ pub(super) unsafe fn call(
     argv: *mut *mut RedisModuleString,
     argc: c_int,
     arity: c_int,
-    handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), Refusal>,
+    handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), CommandError>,
 ) -> c_int {
     let checked = |ctx: Ctx<'_>, args: Args<'_>| {
         let len = args.len() as c_int;
-        if (arity >= 0 && len != arity) || len < -arity { Err(Refusal::Arity) } else { handler(ctx, args) }
+        if (arity >= 0 && len != arity) || len < -arity { Err(CommandError::Arity) } else { handler(ctx, args) }
     };
     // SAFETY: as the caller promises.
-    unsafe { run_command(ctx, argv, argc, checked, refuse) }
+    unsafe { run_command(ctx, argv, argc, checked, reject) }
 }
 
 /// Reports which arguments are keys, where the server asks a command of [`Keys::Numbered`] for that alone: Redis 7 routes in
@@ -98,7 +98,7 @@ pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: *mut *mut Redi
     is_asked
 }
 
-/// Calls `entry` if the command must be obeyed, and refuses it otherwise.
+/// Calls `entry` if the command must be obeyed, and rejects it otherwise.
 ///
 /// # Safety
 /// As [`run_command`].
@@ -111,12 +111,12 @@ pub(super) unsafe fn obey(
     let mut is_obeyed = false;
     let look = |ctx: Ctx, _: Args<'_>| {
         is_obeyed = must_obey(ctx);
-        if is_obeyed { Ok(()) } else { Err(Refusal::NoFilters) }
+        if is_obeyed { Ok(()) } else { Err(CommandError::NoFilters) }
     };
     // SAFETY: as the caller promises.
     unsafe {
-        let refused = run_command(ctx, argv, argc, look, refuse);
-        if is_obeyed { entry(ctx, argv, argc) } else { refused }
+        let rejected = run_command(ctx, argv, argc, look, reject);
+        if is_obeyed { entry(ctx, argv, argc) } else { rejected }
     }
 }
 

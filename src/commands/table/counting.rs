@@ -74,10 +74,10 @@ pub static COUNTING: &[Command] = rows! {
         c"Lists the members of the first counter that are in no other, while all are exact"
     c"lc.exists" counting::exists, 3 READ_FAST Read [KEY, ITEM]
         c"O(1)"
-        c"Tells whether an item is a member of a counter, while the counter is exact"
+        c"Returns whether an item is a member of a counter, while the counter is exact"
     c"lc.mexists" counting::mexists, -3 READ_FAST Read [KEY, ITEMS]
         c"O(N) where N is the number of items"
-        c"Tells of each item whether it is a member of a counter, while the counter is exact"
+        c"Returns for each item whether it is a member of a counter, while the counter is exact"
     c"lc.members" counting::members, -2 READ Read [KEY, option(c"SINCE", c"seconds", ArgumentKind::Integer)]
         c"O(N) where N is the number of members"
         c"Lists the members of a counter while it is exact"

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 
 import { ErrorReply, RESP_TYPES } from "redis";
 
-import { dumped, inBothProtocols, refused } from "./connections.js";
+import { dumped, inBothProtocols, rejected } from "./connections.js";
 
 const FULL = "ERR non scaling filter is full";
 
@@ -26,7 +26,7 @@ inBothProtocols("bloom", (test) => {
     const found = await info(client, key());
     assert.ok(found.Size > 1000);
     assert.deepEqual(LABELS.map((label) => found[label]), [1000, found.Size, 1, 0, 2]);
-    await refused("ERR item exists", () => client.bf.reserve(key(), 0.001, 1000));
+    await rejected("ERR item exists", () => client.bf.reserve(key(), 0.001, 1000));
     assert.equal(await client.bf.reserve(key("rare"), 1e-7, 100), "OK"); // is sent as 1e-7
   });
 
@@ -64,7 +64,7 @@ inBothProtocols("bloom", (test) => {
       assert.equal(error.message, FULL);
       assert.deepEqual(rest, []);
     }
-    await refused(FULL, () => client.bf.add(key(), "d"));
+    await rejected(FULL, () => client.bf.add(key(), "d"));
     assert.equal((await client.bf.insert(key(), ["a", "d", "e"])).length, 2);
     assert.equal(await client.bf.add(key(), "a"), false);
   });
@@ -94,7 +94,7 @@ inBothProtocols("bloom", (test) => {
   });
 
   test("insert", async ({ client }, key) => {
-    await refused("ERR not found", () => client.bf.insert(key(), ["a"], { NOCREATE: true }));
+    await rejected("ERR not found", () => client.bf.insert(key(), ["a"], { NOCREATE: true }));
     const options = { CAPACITY: 700, ERROR: 0.01, EXPANSION: 3 };
     assert.deepEqual(await client.bf.insert(key(), ["a", "b", "a"], options), [true, true, false]);
     const found = await info(client, key());
@@ -112,8 +112,8 @@ inBothProtocols("bloom", (test) => {
     assert.deepEqual(await client.bf.insert(key(), ["a", "b"], { ...options, NOCREATE: true }), [false, true]);
     const found = await info(client, key());
     assert.deepEqual([found.Capacity, found["Expansion rate"]], [9, null]);
-    // BF.RESERVE, unlike BF.INSERT, refuses both.
-    await refused(/nonscaling/i, () => client.bf.reserve(key("other"), 0.1, 9, { EXPANSION: 3, NONSCALING: true }));
+    // BF.RESERVE, unlike BF.INSERT, rejects both.
+    await rejected(/nonscaling/i, () => client.bf.reserve(key("other"), 0.1, 9, { EXPANSION: 3, NONSCALING: true }));
   });
 
   test("card", async ({ client }, key) => {
@@ -143,7 +143,7 @@ inBothProtocols("bloom", (test) => {
     assert.deepEqual(await transaction.exec(), [true, [false, true], false, 2]);
   });
 
-  test("refusals", async ({ client }, key) => {
+  test("errors", async ({ client }, key) => {
     const text = key("text");
     await client.set(text, "value");
     for (const call of [
@@ -154,15 +154,15 @@ inBothProtocols("bloom", (test) => {
       () => client.bf.info(text),
       () => client.bf.scanDump(text, 0),
     ]) {
-      await refused(/^WRONGTYPE /, call);
+      await rejected(/^WRONGTYPE /, call);
     }
     const missing = key("missing");
-    await refused("ERR not found", () => client.bf.info(missing));
-    await refused(/./, () => client.bf.scanDump(missing, 0));
-    await refused(/./, () => client.bf.loadChunk(missing, 1, "not a header"));
+    await rejected("ERR not found", () => client.bf.info(missing));
+    await rejected(/./, () => client.bf.scanDump(missing, 0));
+    await rejected(/./, () => client.bf.loadChunk(missing, 1, "not a header"));
     const wrong = [[0, 100], [1, 100], ["much", 100], [0.01, 0], [0.01, -1], [0.01, "many"]];
     for (const [rate, capacity] of wrong) {
-      await refused(/./, () => client.bf.reserve(missing, rate, capacity));
+      await rejected(/./, () => client.bf.reserve(missing, rate, capacity));
     }
     assert.equal(await client.exists(missing), 0);
   });

@@ -55,8 +55,8 @@ export function inBothProtocols(title, add) {
   }
 }
 
-/** That `call` is refused by an error of the server whose text is `text`, a string or a pattern. */
-export async function refused(text, call) {
+/** That `call` is rejected by an error of the server whose text is `text`, a string or a pattern. */
+export async function rejected(text, call) {
   await assert.rejects(call, (error) => {
     assert.ok(error instanceof ErrorReply, `${error}`);
     if (text instanceof RegExp) assert.match(error.message, text);

@@ -2,13 +2,13 @@
 
 import assert from "node:assert/strict";
 
-import { dumped, inBothProtocols, refused } from "./connections.js";
+import { dumped, inBothProtocols, rejected } from "./connections.js";
 
 inBothProtocols("generic", (test) => {
   test("LC.RESERVE", async ({ client, RESP }, key) => {
     const reserve = ["LC.RESERVE", key(), "1000000", "ERROR", "0.005", "EXACT", "10", "SEED", "7"];
     assert.equal(await client.sendCommand(reserve), "OK");
-    await refused("ERR item exists", () => client.sendCommand(reserve));
+    await rejected("ERR item exists", () => client.sendCommand(reserve));
     const capacity = await client.sendCommand(["LC.INFO", key(), "CAPACITY"]);
     assert.deepEqual(RESP === 3 ? { ...capacity } : capacity, RESP === 3 ? { Capacity: 1_000_000 } : [1_000_000]);
     const rate = await client.sendCommand(["LC.INFO", key(), "ERROR"]);
@@ -22,7 +22,7 @@ inBothProtocols("generic", (test) => {
     assert.equal(await client.sendCommand(["LC.INSERT", key(), "NOCREATE", "ITEMS", "ben", "cem"]), 1);
     const members = await connection.binaryCall("LC.MEMBERS", key());
     assert.deepEqual(members.sort(Buffer.compare), [bytes, ...["ann", "ben", "cem"].map((name) => Buffer.from(name))]);
-    await refused("ERR not found", () => client.sendCommand(["LC.INSERT", key("other"), "NOCREATE", "ITEMS", "ann"]));
+    await rejected("ERR not found", () => client.sendCommand(["LC.INSERT", key("other"), "NOCREATE", "ITEMS", "ann"]));
     const options = ["CAPACITY", "2000", "ERROR", "0.02", "EXACT", "5", "SEED", "1"];
     assert.equal(await client.sendCommand(["LC.INSERT", key("other"), ...options, "ITEMS", "ann"]), 1);
   });
@@ -51,7 +51,7 @@ inBothProtocols("generic", (test) => {
     assert.equal(typeof difference, "number");
     assert.equal(typeof error, typeof connection.double(0.5));
     assert.ok(Math.abs(difference - 10_000) < 4 * Number(error), `${difference}, ${error}`);
-    await refused(/counter holds an estimate/, () => client.sendCommand(["LC.MEMBERS", key()]));
+    await rejected(/counter holds an estimate/, () => client.sendCommand(["LC.MEMBERS", key()]));
   });
 
   test("LC.INFO", async (connection, key) => {
@@ -78,7 +78,7 @@ inBothProtocols("generic", (test) => {
       Clock: null,
       Volatile: null,
     });
-    await refused("ERR not found", () => client.sendCommand(["LC.INFO", key("missing")]));
+    await rejected("ERR not found", () => client.sendCommand(["LC.INFO", key("missing")]));
   });
 
   test("LC.SCANDUMP and LC.LOADCHUNK", async (connection, key) => {
@@ -99,8 +99,8 @@ inBothProtocols("generic", (test) => {
 
   test("another type", async ({ client }, key) => {
     await client.set(key(), "value");
-    await refused(/^WRONGTYPE /, () => client.sendCommand(["LC.ADD", key(), "ann"]));
-    await refused(/^WRONGTYPE /, () => client.sendCommand(["LC.COUNT", key()]));
+    await rejected(/^WRONGTYPE /, () => client.sendCommand(["LC.ADD", key(), "ann"]));
+    await rejected(/^WRONGTYPE /, () => client.sendCommand(["LC.COUNT", key()]));
   });
 
   test("BF.MERGE, BF.DEBUG and BF.CLEAR", async ({ client }, key) => {
@@ -192,6 +192,6 @@ inBothProtocols("generic", (test) => {
       }
     }
     const refusedOne = ["LC.INTERCARD", "2", window, plain, "SINCE", "3600"];
-    await refused(/has no window of time/, () => client.sendCommand(refusedOne));
+    await rejected(/has no window of time/, () => client.sendCommand(refusedOne));
   });
 });

@@ -36,7 +36,7 @@ class Bloom(Suite):
         info = await self.info(key)
         self.assertGreater(info.pop("size"), 1000)
         self.assertEqual(info, {"capacity": 1000, "filterNum": 1, "insertedNum": 0, "expansionRate": 2})
-        await self.is_refused("^item exists$", self.bf.reserve, key, 0.001, 1000)
+        await self.is_rejected("^item exists$", self.bf.reserve, key, 0.001, 1000)
 
     async def test_create_is_reserve(self):
         self.is_exactly(await self.got(self.bf.create, self.key(), 1e-7, 100), True)
@@ -58,7 +58,7 @@ class Bloom(Suite):
         *added, error = await self.got(self.bf.madd, key, "a", "b", "c", "d", "e")
         self.is_exactly(added, self.flags(1, 1, 1))
         self.is_error(error, "non scaling filter is full")
-        await self.is_refused("^non scaling filter is full$", self.bf.add, key, "d")
+        await self.is_rejected("^non scaling filter is full$", self.bf.add, key, "d")
         *added, error = await self.got(self.bf.insert, key, ["a", "d"])
         self.is_exactly(added, self.flags(0))
         self.is_error(error, "non scaling filter is full")
@@ -86,7 +86,7 @@ class Bloom(Suite):
 
     async def test_insert(self):
         key = self.key()
-        await self.is_refused("^not found$", self.bf.insert, key, ["a"], noCreate=True)
+        await self.is_rejected("^not found$", self.bf.insert, key, ["a"], noCreate=True)
         inserted = await self.got(self.bf.insert, key, ["a", "b", "a"], capacity=700, error=0.01, expansion=3)
         self.is_exactly(inserted, self.flags(1, 1, 0))
         info = await self.info(key)
@@ -110,8 +110,8 @@ class Bloom(Suite):
         self.is_exactly(await self.got(self.bf.insert, key, ["a", "b"], noCreate=True, **options), self.flags(0, 1))
         info = await self.info(key)
         self.assertEqual((info["capacity"], info["expansionRate"]), (9, None))
-        # BF.RESERVE, unlike BF.INSERT, refuses both.
-        await self.is_refused("(?i)nonscaling", self.bf.reserve, self.key("other"), 0.1, 9, expansion=3, noScale=True)
+        # BF.RESERVE, unlike BF.INSERT, rejects both.
+        await self.is_rejected("(?i)nonscaling", self.bf.reserve, self.key("other"), 0.1, 9, expansion=3, noScale=True)
 
     async def test_card(self):
         self.is_exactly(await self.got(self.bf.card, self.key()), 0)
@@ -159,10 +159,10 @@ class Bloom(Suite):
         expected = [*self.flags(1, 1, 0), self.flags(1, 0), 2]
         self.is_exactly(await self.got(pipeline.execute), expected)
 
-    async def test_refusals(self):
+    async def test_errors(self):
         text = self.key("text")
         await self.got(self.client.set, text, "value")
-        for refused in (
+        for rejected in (
             (self.bf.add, text, "a"),
             (self.bf.madd, text, "a"),
             (self.bf.insert, text, ["a"]),
@@ -170,11 +170,11 @@ class Bloom(Suite):
             (self.bf.info, text),
             (self.bf.scandump, text, 0),
         ):
-            await self.is_refused("^WRONGTYPE ", *refused)
+            await self.is_rejected("^WRONGTYPE ", *rejected)
         missing = self.key("missing")
-        await self.is_refused("^not found$", self.bf.info, missing)
-        await self.is_refused("", self.bf.scandump, missing, 0)
-        await self.is_refused("", self.bf.loadchunk, missing, 1, b"not a header")
+        await self.is_rejected("^not found$", self.bf.info, missing)
+        await self.is_rejected("", self.bf.scandump, missing, 0)
+        await self.is_rejected("", self.bf.loadchunk, missing, 1, b"not a header")
         for rate, capacity in ((0, 100), (1, 100), ("much", 100), (0.01, 0), (0.01, -1), (0.01, "many")):
-            await self.is_refused("", self.bf.reserve, missing, rate, capacity)
+            await self.is_rejected("", self.bf.reserve, missing, rate, capacity)
         self.assertEqual(await self.got(self.client.exists, missing), 0)

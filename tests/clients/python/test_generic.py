@@ -20,7 +20,7 @@ class Generic(Suite):
     async def test_reserve(self):
         key = self.key()
         self.is_exactly(await self.call("LC.RESERVE", key, 1_000_000, "ERROR", 0.005, "EXACT", 10, "SEED", 7), b"OK")
-        await self.is_refused("^item exists$", self.client.execute_command, "LC.RESERVE", key, 1000)
+        await self.is_rejected("^item exists$", self.client.execute_command, "LC.RESERVE", key, 1000)
         self.is_exactly(await self.call("LC.INFO", key, "CAPACITY"), self.line(b"Capacity", 1_000_000))
         self.is_exactly(await self.call("LC.INFO", key, "ERROR"), self.line(b"Error rate", self.double(0.005)))
 
@@ -29,7 +29,7 @@ class Generic(Suite):
         self.is_exactly(await self.call("LC.ADD", key, "ann", "ben", b"\x00\xff", "ann"), 3)
         self.is_exactly(await self.call("LC.INSERT", key, "NOCREATE", "ITEMS", "ben", "cem"), 1)
         self.is_exactly(sorted(await self.call("LC.MEMBERS", key)), [b"\x00\xff", b"ann", b"ben", b"cem"])
-        await self.is_refused(
+        await self.is_rejected(
             "^not found$", self.client.execute_command, "LC.INSERT", other, "NOCREATE", "ITEMS", "ann"
         )
         options = ("CAPACITY", 2000, "ERROR", 0.02, "EXACT", 5, "SEED", 1)
@@ -55,7 +55,7 @@ class Generic(Suite):
         count, error = await self.call("LC.DIFFCARD", 2, key, half)
         self.assertEqual((type(count), type(error)), (int, type(self.double(0.5))))
         self.assertAlmostEqual(count, 10_000, delta=4 * float(error))
-        await self.is_refused("counter holds an estimate", self.client.execute_command, "LC.MEMBERS", key)
+        await self.is_rejected("counter holds an estimate", self.client.execute_command, "LC.MEMBERS", key)
 
     async def test_info(self):
         await self.call("LC.ADD", self.key(), "ann", "ben")
@@ -81,7 +81,7 @@ class Generic(Suite):
             b"Volatile": None,
         }
         self.is_exactly(info, expected)
-        await self.is_refused("^not found$", self.client.execute_command, "LC.INFO", self.key("missing"))
+        await self.is_rejected("^not found$", self.client.execute_command, "LC.INFO", self.key("missing"))
 
     async def dump(self, key: str) -> list:
         chunks, iterator = [], 0
@@ -103,8 +103,8 @@ class Generic(Suite):
 
     async def test_wrong_type(self):
         await self.got(self.client.set, self.key(), "value")
-        await self.is_refused("^WRONGTYPE ", self.client.execute_command, "LC.ADD", self.key(), "ann")
-        await self.is_refused("^WRONGTYPE ", self.client.execute_command, "LC.COUNT", self.key())
+        await self.is_rejected("^WRONGTYPE ", self.client.execute_command, "LC.ADD", self.key(), "ann")
+        await self.is_rejected("^WRONGTYPE ", self.client.execute_command, "LC.COUNT", self.key())
 
     async def test_filters(self):
         one, other, union = self.key("one"), self.key("other"), self.key("union")
@@ -200,6 +200,6 @@ class Generic(Suite):
                 number = await self.call(f"LC.{name}CARD", 2, *keys, *since)
                 self.is_exactly(number, [len(members), self.double(0.0)])
                 self.is_exactly(sorted(await self.call(f"LC.{name}", 2, *keys, *since)), sorted(members))
-        await self.is_refused(
+        await self.is_rejected(
             "has no window of time", self.client.execute_command, "LC.INTERCARD", 2, window, plain, "SINCE", 3600
         )

@@ -91,7 +91,7 @@ class Routing(unittest.TestCase):
         for size, nodes, expected in cases:
             self.assertEqual(Partitioned.suggested_parts(size, nodes), expected)
 
-    def test_bad_input_is_refused(self):
+    def test_bad_input_is_rejected(self):
         for parts in (-1, 0, 3, 15, 16_383, 32_768):
             self.assertRaisesRegex(ValueError, "power of two", Partitioned, "name", parts)
         for name in ("{a}", "x{a}y", "}{a}", "{{}}", "a{b}{c}"):
@@ -180,11 +180,11 @@ class OverCluster(unittest.TestCase):
         self.assertLess(abs(count - ITEMS), 4 * error)
         self.assertLess(error / ITEMS, 0.02 / PARTS**0.5)
 
-    def test_what_a_part_refuses_is_told(self):
+    def test_what_a_part_rejects_is_reported(self):
         parts = Partitioned("python:wrong", 4)
         filter_ = ClusterFilter(parts, self.cluster)
         self.assertEqual(filter_.add([]), [])
         self.cluster.set(parts.key(parts.part_of("ann")), "text")
         self.assertRaisesRegex(redis.ResponseError, "WRONGTYPE", filter_.add, ["ann", "ben", "cem"])
-        # Parts do not lie in one slot, so what takes several keys refuses them.
+        # Parts do not lie in one slot, so what takes several keys rejects them.
         self.assertRaises(redis.exceptions.ClusterCrossSlotError, self.nodes[0].ask, "LC.COUNT", *parts.keys())

@@ -68,7 +68,7 @@ class Suite(unittest.IsolatedAsyncioTestCase):
         """Equal, and of equal types all the way down: 1 and True are equal in Python."""
         self.assertEqual(repr(value), repr(expected))
 
-    async def is_refused(self, text: str, reply, *arguments, **options) -> None:
+    async def is_rejected(self, text: str, reply, *arguments, **options) -> None:
         with self.assertRaisesRegex(redis.ResponseError, text):
             await self.got(reply, *arguments, **options)
 

@@ -152,9 +152,9 @@ pub const DIFFERENCES: [Difference; 30] = [
             && case.has_option("NONSCALING");
         // RedisBloom reads all values before it checks any of them, and takes numbers beyond i64 for no numbers.
         let texts = INSERT_ERRORS.iter().any(|(text, _)| *text == theirs);
-        let told = INSERT_ERRORS.iter().any(|(_, starts)| starts.iter().any(|start| ours.starts_with(start)));
+        let reported = INSERT_ERRORS.iter().any(|(_, starts)| starts.iter().any(|start| ours.starts_with(start)));
         let faults = case.options().len() > 3;
-        (case.is(&["BF.RESERVE"]) && expands) || (case.is(&["BF.INSERT"]) && texts && told && faults)
+        (case.is(&["BF.RESERVE"]) && expands) || (case.is(&["BF.INSERT"]) && texts && reported && faults)
     }),
     diverging("unknown-options", |case| {
         let ours = case.ours.error().unwrap_or_default();
@@ -178,11 +178,11 @@ pub const DIFFERENCES: [Difference; 30] = [
                 .any(|name| case.ours.error() == Some(&format!("ERR option {name} is given twice")) && given(name) > 1)
     }),
     diverging("own-options", |case| {
-        let refused = ["ERR bad seed: ", "ERR bad layout: ", "ERR invalid expire time: ", "ERR options EX, PX, EXAT "];
+        let rejected = ["ERR bad seed: ", "ERR bad layout: ", "ERR invalid expire time: ", "ERR options EX, PX, EXAT "];
         let without_value = |name: &&str| case.ours.fails_with(&format!("ERR option {name} needs"));
         let known = case.theirs.error() == Some("Unknown argument received")
             || case.ours.error().is_none()
-            || refused.iter().any(|start| case.ours.fails_with(start))
+            || rejected.iter().any(|start| case.ours.fails_with(start))
             || OWN_OPTIONS.iter().any(without_value);
         case.has_own_options() && known
     }),
@@ -197,15 +197,15 @@ pub const DIFFERENCES: [Difference; 30] = [
             && (case.ours.fails_with("ERR (0 < error rate range < 1) got 0") || case.layout == Layout::Lines)
     }),
     diverging("largest-expansion", |case| {
-        let told = case.ours.fails_with("ERR bad expansion: expected from 0 to 32768, got ");
+        let reported = case.ours.fails_with("ERR bad expansion: expected from 0 to 32768, got ");
         let value = case.value_of("EXPANSION").and_then(|value| std::str::from_utf8(value).ok()?.parse::<u64>().ok());
-        case.creates() && told && value.is_some_and(|value| value > 32768)
+        case.creates() && reported && value.is_some_and(|value| value > 32768)
     }),
     diverging("expansion-0", |case| {
-        let refused = ["ERR expansion should be greater or equal to 1", "Bad argument received"];
+        let rejected = ["ERR expansion should be greater or equal to 1", "Bad argument received"];
         case.creates()
             && case.value_of("EXPANSION") == Some(b"0")
-            && case.theirs.error().is_some_and(|text| refused.contains(&text))
+            && case.theirs.error().is_some_and(|text| rejected.contains(&text))
             && (case.ours.error().is_none()
                 || ["ERR item exists", "ERR not found", "WRONGTYPE ", "ERR the filter needs "]
                     .iter()
@@ -227,9 +227,10 @@ pub const DIFFERENCES: [Difference; 30] = [
     diverging("arity-by-server", |case| {
         let wrong = |text: &str| text.starts_with("ERR wrong number of arguments for '");
         let ours = case.ours.error().unwrap_or_default();
-        let told = ours.starts_with("ERR Wrong number of args calling ");
+        let reported = ours.starts_with("ERR Wrong number of args calling ");
         let theirs = case.theirs.error().unwrap_or_default();
-        case.wrapped && ((told && wrong(theirs)) || (wrong(ours) && *case.theirs == Reply::Line(b'+', "QUEUED".into())))
+        case.wrapped
+            && ((reported && wrong(theirs)) || (wrong(ours) && *case.theirs == Reply::Line(b'+', "QUEUED".into())))
     }),
     same("more-fields-of-info", |case| {
         case.is(&["BF.INFO"])

@@ -67,7 +67,7 @@ fn info(client: &mut Client, name: &str) -> Vec<Value> {
 }
 
 #[test]
-fn the_server_tells_the_same_of_the_commands() {
+fn the_server_reports_the_same_of_the_commands() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let servers = super::runner::servers(&peer, Layout::Classic);
     let (mut one, mut other) = (servers.0.client(), servers.1.client());

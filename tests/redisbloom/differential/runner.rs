@@ -130,11 +130,11 @@ impl Pair {
 
     fn transaction(&mut self, commands: &[Command]) -> Compared {
         self.both(&words("MULTI"));
-        let mut refused = false;
+        let mut rejected = false;
         for command in commands {
             let (ours, theirs) = self.both(command);
-            // A server that refuses a command here refuses the whole transaction.
-            refused |= ours != theirs;
+            // A server that rejects a command here rejects the whole transaction.
+            rejected |= ours != theirs;
             if let Err(found) = self.compare(command, true, ours, theirs) {
                 self.both(&words("DISCARD"));
                 return Err(found);
@@ -142,7 +142,7 @@ impl Pair {
         }
         let exec = words("EXEC");
         let (ours, theirs) = self.both(&exec);
-        if refused {
+        if rejected {
             return Ok(true);
         }
         let (Reply::List(b'*', one), Reply::List(b'*', other)) = (&ours, &theirs) else {

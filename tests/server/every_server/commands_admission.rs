@@ -76,7 +76,7 @@ fn a_counter_stays_exact_or_says_why_not() {
 }
 
 #[test]
-fn a_filter_that_does_not_scale_refuses_what_has_no_room() {
+fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
     session(
         &Server::start(),
         &[
@@ -107,7 +107,7 @@ fn what_is_too_large_changes_nothing() {
 }
 
 #[test]
-fn bad_terms_are_refused() {
+fn bad_terms_are_rejected() {
     let server = Server::start();
     let mut client = server.client();
     for family in ["BF", "LC"] {

@@ -138,7 +138,7 @@ fn the_layout_of_new_filters_is_lines() {
         Setup::default().args("commands beside").line("rollcall.bf-layout classic"),
         Setup::default().line("rollcall.commands beside").line("rollcall.bf-layout classic"),
     ] {
-        let log = setup.try_start().err().expect("refused");
+        let log = setup.try_start().err().expect("rejected");
         assert!(log.contains(line), "{log}");
     }
     let server = alone();
@@ -164,7 +164,7 @@ fn the_choice_is_fixed_and_rewritten() {
     assert_eq!(server.config("rollcall.commands").as_deref(), Some("beside"));
     server.client().expect("RF.ADD f a", "1");
     server.client().expect("BF.ADD f a", "-ERR unknown command *");
-    let log = Setup::default().args("commands besides").try_start().err().expect("refused");
+    let log = Setup::default().args("commands besides").try_start().err().expect("rejected");
     assert!(log.contains("expected all, beside or lc, got 'besides'"), "{log}");
 }
 
@@ -201,7 +201,7 @@ fn events_are_named_after_the_commands_that_are_served() {
         let server = Setup::default().args(args).line("notify-keyspace-events KEA").start();
         let (mut client, mut subscriber) = (server.client(), server.client());
         subscriber.expect("PSUBSCRIBE __keyevent@0__:*", "[*");
-        for (command, told) in [
+        for (command, reported) in [
             ("RF.RESERVE f 0.01 100", "reserve f"),
             ("RF.ADD f a", "add f"),
             ("RF.MADD f b c", "add f"),
@@ -214,17 +214,17 @@ fn events_are_named_after_the_commands_that_are_served() {
             ("RF.ADVANCE w 3", "advance w"),
         ] {
             let events = events(&mut client, &mut subscriber, command);
-            assert!(events.contains(&format!("{event}{told}")), "{args}, {command}: {events:?}");
+            assert!(events.contains(&format!("{event}{reported}")), "{args}, {command}: {events:?}");
         }
         let chunk = &chunks(&mut client, "RF", "g")[0];
         load(&mut client, "RF", "loaded", chunk);
-        let told = events(&mut client, &mut subscriber, "PING");
-        assert!(told.contains(&format!("{event}loadchunk loaded")), "{told:?}");
+        let reported = events(&mut client, &mut subscriber, "PING");
+        assert!(reported.contains(&format!("{event}loadchunk loaded")), "{reported:?}");
     }
 }
 
 #[test]
-fn counters_alone_refuse_filters_of_clients_in_a_line() {
+fn counters_alone_reject_filters_of_clients_in_a_line() {
     let server = Server::with_args("commands lc");
     let mut client = server.client();
     for line in ["RF.ADD f a", "RF.EXISTS f a", "RF.RESERVE f 0.01 100", "RF.INFO f", "RF.SCANDUMP f 0"] {
@@ -239,9 +239,9 @@ fn counters_alone_refuse_filters_of_clients_in_a_line() {
 }
 
 #[test]
-fn what_a_mode_does_not_serve_is_told_in_the_log_and_in_info() {
+fn what_a_mode_does_not_serve_is_reported_in_the_log_and_in_info() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    let told = |server: &Server| {
+    let reported = |server: &Server| {
         server.module_log().into_iter().filter(|line| line.contains("kept and saved")).collect::<Vec<_>>()
     };
     let mut server = Server::start();
@@ -255,12 +255,14 @@ fn what_a_mode_does_not_serve_is_told_in_the_log_and_in_info() {
     assert_eq!(client.info("rollcall_filters_not_served"), "0");
     server.save();
     server.restart_as(|setup| Mode::Lc.of(setup, &peer));
-    assert!(told(&server).last().is_some_and(|line| line.contains(&format!("{filters} filters are kept"))));
+    assert!(reported(&server).last().is_some_and(|line| line.contains(&format!("{filters} filters are kept"))));
     assert_eq!(server.client().info("rollcall_filters_not_served"), filters.to_string());
     server.restart_as(|setup| Mode::Beside.of(setup, &peer));
     let mut client = server.client();
     assert!(
-        told(&server).last().is_some_and(|line| line.contains("1 classic filter that had not fully arrived is kept"))
+        reported(&server)
+            .last()
+            .is_some_and(|line| line.contains("1 classic filter that had not fully arrived is kept"))
     );
     assert_eq!(client.info("rollcall_filters_not_served"), "1");
     // It is kept as it is, and goes on where it can.
@@ -271,10 +273,10 @@ fn what_a_mode_does_not_serve_is_told_in_the_log_and_in_info() {
     client.expect("DEL other", "1");
     let error = error_text(&load(&mut client, "RF", "arriving", &classic[1])).expect("an error");
     assert!(error.contains("commands beside"), "{error}");
-    let lines = told(&server).len();
+    let lines = reported(&server).len();
     server.save();
     server.restart_as(|setup| Mode::All.of(setup, &peer));
-    assert_eq!(told(&server).len(), lines, "nothing is left unserved");
+    assert_eq!(reported(&server).len(), lines, "nothing is left unserved");
     let mut client = server.client();
     for chunk in &classic[1..] {
         assert_eq!(load(&mut client, "BF", "arriving", chunk), Value::Okay);
@@ -286,7 +288,7 @@ fn what_a_mode_does_not_serve_is_told_in_the_log_and_in_info() {
 #[test]
 fn loading_where_bf_is_taken_names_both_ways_out() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    let log = Setup::default().module_before(&peer).try_start().err().expect("refused");
+    let log = Setup::default().module_before(&peer).try_start().err().expect("rejected");
     let lines: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
     assert!(lines.len() == 1 && lines[0].contains("commands beside") && lines[0].contains("commands lc"), "{log}");
 }

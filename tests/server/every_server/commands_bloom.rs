@@ -440,7 +440,7 @@ fn merge_takes_chains_of_any_length_that_fit() {
 
 /// By its count it would hold 1,700 items by then and err for 69 in a hundred.
 #[test]
-fn a_filter_of_a_high_rate_refuses_by_its_bits() {
+fn a_filter_of_a_high_rate_rejects_by_its_bits() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("BF.RESERVE k 0.5 10000 NONSCALING", "+OK");
@@ -459,7 +459,7 @@ fn a_filter_of_a_high_rate_refuses_by_its_bits() {
 }
 
 #[test]
-fn merge_is_refused_when_the_rate_would_not_hold() {
+fn merge_is_rejected_when_the_rate_would_not_hold() {
     let server = Server::start();
     let mut client = server.client();
     for (key, scaling) in [("a", "NONSCALING"), ("b", "NONSCALING"), ("c", ""), ("d", "")] {

@@ -67,7 +67,7 @@ fn keys_that_exist_keep_their_time() {
 }
 
 #[test]
-fn times_that_cannot_be_are_refused() {
+fn times_that_cannot_be_are_rejected() {
     let server = Server::start();
     let mut client = server.client();
     for command in CREATING {

@@ -59,7 +59,7 @@ fn estimate(client: &mut Client, line: &str) -> (i64, f64) {
 }
 
 #[test]
-fn intersections_are_exact_or_tell_their_error() {
+fn intersections_are_exact_or_report_their_error() {
     session(
         &Server::start(),
         &[

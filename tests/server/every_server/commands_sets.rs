@@ -83,7 +83,7 @@ fn what_is_not_of_the_grammar_is_named() {
 fn spans_and_counters_without_a_window_mix() {
     let server = Server::start();
     let mut client = server.client();
-    // Slices of 10 and of 5 seconds, moved by hand to second 129.
+    // Slices of 10 and of 5 seconds, moved on manually to second 129.
     client.expect("LC.RESERVE active 100 WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.RESERVE paid 100 WINDOW 40 MANUAL SLICES 8", "+OK");
     for (slice, names) in [(9, "ann ben"), (11, "cem"), (12, "ben dan")] {

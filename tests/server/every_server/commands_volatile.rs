@@ -118,7 +118,7 @@ fn it_is_set_once_a_slice_behind_what_moved_it() {
 
 /// Each time that it is set there is an event, behind those of what was done.
 #[test]
-fn each_expiry_is_told() {
+fn each_expiry_is_reported() {
     for (family, form) in FAMILIES.iter().flat_map(|family| [(family, 0), (family, 1)]) {
         let clock = Clock::at(START);
         let server = clock.setup().line("notify-keyspace-events KEA").start();
@@ -159,7 +159,7 @@ fn it_is_set_even_if_an_item_fails_afterwards() {
         assert!(show(&client.cmd(&insert(&failing))).contains("max-key-bytes"));
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
         if family == "LC" {
-            // It has moved on by the time it refuses the first.
+            // It has moved on by the time it rejects the first.
             clock.pass(10);
             let effects = sent(&mut client, &server, &format!("LC.ADD k {large}"));
             let moved = [format!("LC.ADVANCE k {}", SLICE + 2), format!("PEXPIREAT k {}", expiry_of(SLICE + 2))];
@@ -169,7 +169,7 @@ fn it_is_set_even_if_an_item_fails_afterwards() {
 }
 
 #[test]
-fn what_is_set_by_hand_holds_until_the_next_move() {
+fn what_is_set_manually_holds_until_the_next_move() {
     for family in FAMILIES {
         let (clock, _server, mut client) = start(START);
         run(&mut client, &writing(family, "a")[0]);
@@ -324,7 +324,7 @@ fn it_comes_back_from_both_files_and_a_promoted_replica_goes_on() {
 }
 
 #[test]
-fn it_needs_a_window_by_the_clock_and_options_in_each_call() {
+fn it_needs_a_window_on_the_clock_and_options_in_each_call() {
     let server = Server::start();
     let mut client = server.client();
     for family in FAMILIES {
@@ -351,7 +351,7 @@ fn it_needs_a_window_by_the_clock_and_options_in_each_call() {
         }
     }
     let last = client.error("BF.INSERT k LAST VOLATILE ITEMS a");
-    assert_eq!(last, "ERR option LAST does not go with VOLATILE: it forgets by items, not by time");
+    assert_eq!(last, "ERR option LAST does not go with VOLATILE: its window is of items, not of time");
     client.expect("EXISTS k", "0");
     for (line, expected) in
         [("BF.ADD plain a", "BF"), ("LC.ADD counter a", "LC"), ("BF.INSERT last LAST ITEMS a", "BF")]

@@ -1,4 +1,4 @@
-//! Windows, what both families have in common: how they are made, what INFO says of them, and ADVANCE by hand.
+//! Windows, what both families have in common: how they are made, what INFO says of them, and manual ADVANCE.
 
 use redis::Value;
 
@@ -33,7 +33,7 @@ pub fn is_new(client: &mut Client, family: &str, key: &str, item: &str) -> bool 
     }
 }
 
-/// The fields of INFO that tell of a window: WINDOW, SLICES, SLICE and CLOCK, in the notation of [`show`].
+/// The fields of INFO that report a window: WINDOW, SLICES, SLICE and CLOCK, in the notation of [`show`].
 #[track_caller]
 pub fn window(client: &mut Client, family: &str, key: &str) -> String {
     let fields = ["WINDOW", "SLICES", "SLICE", "CLOCK"].map(|name| {
@@ -84,7 +84,7 @@ fn every_command_that_creates_makes_them() {
 }
 
 #[test]
-fn those_that_go_by_the_clock_begin_with_its_slice() {
+fn those_that_run_on_the_clock_begin_with_its_slice() {
     let server = Server::start();
     let mut client = server.client();
     for family in FAMILIES {
@@ -162,7 +162,7 @@ fn the_lines_of_info_are_what_clients_know() {
 }
 
 #[test]
-fn windows_are_advanced_by_hand() {
+fn windows_are_advanced_manually() {
     for family in FAMILIES {
         let server = Server::start();
         let mut client = server.client();
@@ -226,9 +226,9 @@ fn the_last_slice_of_all_can_be_reached() {
             is_new(&mut client, family, "k", "a");
             for slice in [u64::MAX >> 40, i64::MAX as u64, i64::MAX as u64 + 1, u64::MAX - 1, u64::MAX] {
                 let reply = client.cmd(&format!("{family}.ADVANCE k {slice}"));
-                let is_refused = error_text(&reply).is_some();
-                assert!(is_refused || reply == Value::Okay, "{slice}: {}", show(&reply));
-                assert_eq!(is_new(&mut client, family, "k", "a"), !is_refused, "{family} {slice}");
+                let is_rejected = error_text(&reply).is_some();
+                assert!(is_rejected || reply == Value::Okay, "{slice}: {}", show(&reply));
+                assert_eq!(is_new(&mut client, family, "k", "a"), !is_rejected, "{family} {slice}");
                 for line in ["BF.CARD k", "BF.INFO k", "LC.INFO k", "LC.COUNT k", "LC.HISTORY k", "LC.COUNTSINCE k 1"] {
                     if line.starts_with(family) {
                         let reply = client.cmd(line);
@@ -291,7 +291,7 @@ fn effects_say_all_that_a_replica_needs() {
     client.expect("BF.ADVANCE k 3", "+OK");
     assert!(sent(&mut client, &server, "BF.MADD k a a").is_empty());
     assert!(sent(&mut client, &server, "BF.ADMIT k LIMIT 9 ITEMS a").is_empty());
-    // To the clock's slice, which replicas have to be told.
+    // To the clock's slice, which replicas need to know.
     assert_eq!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").len(), 2);
     assert!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").is_empty());
     let last = sent(&mut client, &server, "BF.INSERT l LAST SLICES 3 ITEMS a b");

@@ -1,4 +1,4 @@
-//! Windows that go by the clock, on servers whose clock the test sets.
+//! Windows on the system clock, on servers whose clock the test sets.
 
 use crate::effects::{appending, sent, sent_as};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
@@ -131,7 +131,7 @@ fn changes_advance_first_and_others_do_not() {
 
 /// What comes to life again in the slice of the advance is new: the advance is decided before the items are looked at.
 #[test]
-fn what_is_dead_by_the_clock_is_new_again() {
+fn what_is_dead_on_the_clock_is_new_again() {
     for family in FAMILIES {
         for line in ["ADD k a", "INSERT k ITEMS a", "ADMIT k LIMIT 1 ITEMS a", "ADMIT k LIMIT 1 ALL ITEMS a"] {
             let clock = Clock::at(START);
@@ -216,7 +216,7 @@ fn clients_advance_no_further_than_the_clock() {
 }
 
 #[test]
-fn a_ring_by_hand_is_handed_to_the_clock() {
+fn a_manual_window_is_handed_to_the_clock() {
     for family in FAMILIES {
         let clock = Clock::at(START);
         let (server, mut client) = start(&clock, family, &format!("{WINDOW} MANUAL"));
@@ -250,8 +250,8 @@ fn a_clock_that_jumps_a_year_ahead_and_comes_back_freezes_nothing() {
         clock.set(START + YEAR + 10);
         assert!(is_new(&mut client, family, "k", "c"));
         clock.set(START + 20);
-        // Reads and dry runs leave it as it is, and find all that there is. An item that is refused brings it back: a key at
-        // its limit would stand still.
+        // Reads and dry runs leave it as it is, and find all that there is. An item that is rejected brings it back: a
+        // key at its limit would stand still.
         assert!(exists(&mut client, family, "b") && exists(&mut client, family, "c"));
         assert!(sent(&mut client, &server, &format!("{family}.ADMIT k LIMIT 2 DRYRUN ITEMS d")).is_empty());
         let effects = sent(&mut client, &server, &format!("{family}.ADMIT k LIMIT 2 ITEMS d"));
@@ -466,9 +466,9 @@ fn windows_that_are_ahead_together_are_merged_before_one_comes_back() {
     }
 }
 
-/// What a merge makes new is as late as it is, or refused, whichever source comes first.
+/// What a merge makes new is as late as it is, or rejected, whichever source comes first.
 #[test]
-fn a_merge_into_a_new_key_goes_by_the_clock() {
+fn a_merge_into_a_new_key_runs_on_the_clock() {
     for family in FAMILIES {
         let clock = Clock::at(START);
         let server = appending(clock.setup());
@@ -498,9 +498,9 @@ fn a_merge_into_a_new_key_goes_by_the_clock() {
     }
 }
 
-/// A window that is handed to the clock is at once where the clock is: what is forgotten by that is freed.
+/// A window that is handed to the clock is at once where the clock is: what has expired by that is freed.
 #[test]
-fn going_by_the_clock_frees_what_is_forgotten() {
+fn running_on_the_clock_frees_what_is_forgotten() {
     for family in FAMILIES {
         let clock = Clock::at(START);
         let server = appending(clock.setup());
@@ -532,7 +532,7 @@ fn going_by_the_clock_frees_what_is_forgotten() {
             client.expect("DEBUG LOADAOF", "+OK");
             assert_eq!(client.digest("k"), digest);
         }
-        // By the clock already: it does what the next change would.
+        // On the system clock already: it does what the next change would.
         client.cmd("DEL k");
         client.expect(&reserve(family, "k", WINDOW), "+OK");
         client.cmd(&format!("{family}.ADD k a"));

@@ -30,7 +30,7 @@ pub fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
     client.list(&format!("LC.HISTORY {key}")).iter().map(row).collect()
 }
 
-/// By hand the present moment is the last second of the slice: 129 in slice 12 of 10 seconds.
+/// On a manual clock the present moment is the last second of the slice: 129 in slice 12 of 10 seconds.
 #[test]
 fn spans_begin_with_the_slice_that_has_their_first_second() {
     let server = Server::start();
@@ -128,7 +128,7 @@ fn a_counter_whose_members_are_all_dead_is_exact_again() {
     let mode = |client: &mut Client| text(&client.list("LC.INFO k MODE")[0]);
     client.expect("LC.ADD k a b c", "3");
     assert_eq!(mode(&mut client), "exact");
-    // The limit is of those alive.
+    // The limit is of those live.
     advance(&mut client, "k", 5);
     client.expect("LC.ADD k d e f", "3");
     assert_eq!(mode(&mut client), "exact");
@@ -149,7 +149,7 @@ fn a_counter_whose_members_are_all_dead_is_exact_again() {
     client.expect("LC.MEMBERS k", "[]");
     client.expect("LC.ADD k x y", "2");
     assert_eq!(members(&mut client, "LC.MEMBERS k"), "x y");
-    // A counter that was told to keep none stays an estimate.
+    // A counter that was asked to keep none stays an estimate.
     client.expect("LC.RESERVE none 1000 EXACT 0 WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.ADD none a", "1");
     advance(&mut client, "none", 9);
@@ -157,7 +157,7 @@ fn a_counter_whose_members_are_all_dead_is_exact_again() {
 }
 
 #[test]
-fn only_what_is_alive_is_a_member() {
+fn only_what_is_live_is_a_member() {
     let server = Server::start();
     let mut client = server.client();
     for key in ["k", "l"] {
@@ -182,7 +182,7 @@ fn only_what_is_alive_is_a_member() {
     client.expect("LC.DIFFCARD 2 k l", "[2, \"0\"]");
     client.expect("LC.INTERCARD 2 k l", "[2, \"0\"]");
     client.expect("LC.UNIONCARD 2 k l", "[5, \"0\"]");
-    // Each goes by its own present slice: k forgets what it has not seen since slice 0, l does not.
+    // Each goes by its own present slice: k drops what it has not seen since slice 0, l does not.
     advance(&mut client, "k", 5);
     client.expect("LC.MEXISTS k a b c d e", "[0, 0, 1, 0, 1]");
     client.expect("LC.EXISTS k a", "0");
@@ -242,11 +242,11 @@ fn admission_counts_what_the_window_holds() {
     client.expect("LC.ADMIT k LIMIT 3 ALL ITEMS a c d", "[0, -1, -1]");
     client.expect("LC.ADMIT k LIMIT 3 DRYRUN ITEMS b c d", "[0, 1, -1]");
     client.expect("LC.ADMIT k LIMIT 3 ITEMS a c d c", "[0, 1, -1, 0]");
-    // a was touched in slice 2, b only asked for.
+    // a was marked in slice 2, b only asked for.
     advance(&mut client, "k", 5);
     assert_eq!(members(&mut client, "LC.MEMBERS k"), "a c");
     client.expect("LC.ADMIT k LIMIT 3 ITEMS b d", "[1, -1]");
-    // The exact limit is of those alive too.
+    // The exact limit is of those live too.
     client.expect("LC.RESERVE e 100 EXACT 2 WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.ADMIT e LIMIT 9 ITEMS a b", "[1, 1]");
     client.expect("LC.ADMIT e LIMIT 9 ITEMS c", "-ERR counter would hold an estimate: *");

@@ -6,7 +6,7 @@ use rollcall_testkit::server::Server;
 
 /// Runs a command that must fail, and compares all keys before and after.
 #[track_caller]
-fn refused(client: &mut Client, line: &str) -> String {
+fn rejected(client: &mut Client, line: &str) -> String {
     let before = client.text("DEBUG DIGEST");
     let error = client.error(line);
     assert_eq!(client.text("DEBUG DIGEST"), before, "{line}: {error}");
@@ -61,7 +61,7 @@ fn options_that_cannot_be() {
             ("WINDOW 40 EX 0", "expire"),
         ] {
             for line in creating(family, "k", options) {
-                let error = refused(&mut client, &line);
+                let error = rejected(&mut client, &line);
                 assert_names(&line, &error, names);
                 client.expect("EXISTS k", "0");
             }
@@ -80,11 +80,11 @@ fn counters_of_many_slots() {
     ] {
         let options = format!("{shape} WINDOW 40");
         for line in [format!("LC.RESERVE k 1000 {shape}"), format!("LC.RESERVE k 1000 {options}")] {
-            let error = refused(&mut client, &line);
+            let error = rejected(&mut client, &line);
             assert!(error.contains(expected), "{error}");
         }
-        refused(&mut client, &format!("LC.INSERT k {options} ITEMS a"));
-        refused(&mut client, &format!("LC.ADMIT k LIMIT 9 {options} ITEMS a"));
+        rejected(&mut client, &format!("LC.INSERT k {options} ITEMS a"));
+        rejected(&mut client, &format!("LC.ADMIT k LIMIT 9 {options} ITEMS a"));
         client.expect("EXISTS k", "0");
     }
     client.expect("LC.RESERVE k 1000 PRECISION 22 TAIL 10 WINDOW 40", "+OK");
@@ -117,23 +117,23 @@ fn options_that_only_filters_have() {
         ("LAST SLICE 3", "slice"),
     ] {
         for line in creating("BF", "k", options) {
-            let error = refused(&mut client, &line);
+            let error = rejected(&mut client, &line);
             assert_names(&line, &error, names);
             client.expect("EXISTS k", "0");
         }
     }
     for line in creating("LC", "k", "LAST").into_iter().chain(creating("LC", "k", "WINDOW 40 REFRESH")) {
-        assert_names(&line, &refused(&mut client, &line), "unknown option");
+        assert_names(&line, &rejected(&mut client, &line), "unknown option");
     }
-    // It is refused for a stream without end whether it would create it or not.
-    refused(&mut client, "BF.ADMIT k LIMIT 5 LAST ITEMS a");
+    // It is rejected for a stream without end whether it would create it or not.
+    rejected(&mut client, "BF.ADMIT k LIMIT 5 LAST ITEMS a");
     client.expect("BF.INSERT l LAST ITEMS a", "[1]");
     for line in ["BF.ADMIT l LIMIT 5 ITEMS a", "BF.ADMIT l LIMIT 5 ITEMS b", "BF.ADMIT l LIMIT 5 ALL DRYRUN ITEMS b"] {
-        assert_names(line, &refused(&mut client, line), "last|admit");
+        assert_names(line, &rejected(&mut client, line), "last|admit");
     }
     client.expect("BF.INSERT l2 LAST ITEMS b", "[1]");
     for line in ["BF.MERGE l l2", "BF.MERGE new l", "BF.MERGE l l2 l2"] {
-        assert_names(line, &refused(&mut client, line), "last|merge");
+        assert_names(line, &rejected(&mut client, line), "last|merge");
     }
     client.expect("EXISTS new", "0");
     // Merged with itself alone, or with nothing, there is nothing to merge: whatever the answer, nothing changes.
@@ -174,10 +174,10 @@ fn what_cannot_be_joined() {
             client.cmd(&format!("{family}.ADD {key} a"));
         }
         for other in ["plain", "longer", "finer"] {
-            refused(&mut client, &format!("{family}.MERGE window {other}"));
-            refused(&mut client, &format!("{family}.MERGE {other} window"));
-            refused(&mut client, &format!("{family}.MERGE new window {other}"));
-            refused(&mut client, &format!("{family}.MERGE new {other} missing window"));
+            rejected(&mut client, &format!("{family}.MERGE window {other}"));
+            rejected(&mut client, &format!("{family}.MERGE {other} window"));
+            rejected(&mut client, &format!("{family}.MERGE new window {other}"));
+            rejected(&mut client, &format!("{family}.MERGE new {other} missing window"));
         }
         client.expect("EXISTS new", "0");
         if family == "LC" {
@@ -193,7 +193,7 @@ fn what_cannot_be_joined() {
     client.expect(&reserve("BF", "two", "WINDOW 40 MANUAL SLICES 4 REFRESH"), "+OK");
     client.expect(&reserve("BF", "three", "LAST"), "+OK");
     for (to, from) in [("one", "two"), ("two", "one"), ("one", "three"), ("three", "one")] {
-        refused(&mut client, &format!("BF.MERGE {to} {from}"));
+        rejected(&mut client, &format!("BF.MERGE {to} {from}"));
     }
 }
 
@@ -209,10 +209,10 @@ fn sources_that_are_too_far_ahead() {
         client.expect(&format!("{family}.ADVANCE to 5"), "+OK");
         client.expect(&format!("{family}.ADVANCE near 6"), "+OK");
         client.expect(&format!("{family}.ADVANCE far 7"), "+OK");
-        let error = refused(&mut client, &format!("{family}.MERGE to far"));
+        let error = rejected(&mut client, &format!("{family}.MERGE to far"));
         assert_names("MERGE", &error, "ahead|slice");
-        refused(&mut client, &format!("{family}.MERGE to near far"));
-        refused(&mut client, &format!("{family}.MERGE to far near missing"));
+        rejected(&mut client, &format!("{family}.MERGE to near far"));
+        rejected(&mut client, &format!("{family}.MERGE to far near missing"));
         client.expect(&format!("{family}.MERGE to near"), "+OK");
         client.expect(&format!("{family}.MERGE to far"), "+OK");
         // One that is behind, however far, is only old.
@@ -236,7 +236,7 @@ fn spans_that_cannot_be() {
     for seconds in ["0", "41", "-1", "1.5", "x", "''", "18446744073709551616", "99999999999999999999", "1099511627777"]
     {
         for line in [format!("LC.COUNTSINCE c {seconds}"), format!("LC.MEMBERS c SINCE {seconds}")] {
-            let error = refused(&mut client, &line);
+            let error = rejected(&mut client, &line);
             let is_number = seconds.parse::<u64>().is_ok();
             assert!(error.contains(if is_number { "40" } else { "whole number" }), "{line}: {error}");
         }
@@ -245,7 +245,7 @@ fn spans_that_cannot_be() {
     for line in
         ["LC.UNIONCARD 2 c long SINCE 41", "LC.UNIONCARD 2 long c SINCE 41", "LC.UNIONCARD 3 long missing c SINCE 80"]
     {
-        let error = refused(&mut client, line);
+        let error = rejected(&mut client, line);
         assert!(error.contains("40") && error.contains("'c'"), "{line}: {error}");
     }
     client.expect("LC.COUNTSINCE long 80", "0");
@@ -271,7 +271,7 @@ fn spans_that_cannot_be() {
         ("LC.HISTORY", "ERR wrong number of arguments"),
         ("LC.HISTORY c c", "ERR wrong number of arguments"),
     ] {
-        let error = refused(&mut client, line);
+        let error = rejected(&mut client, line);
         assert!(error.starts_with(expected), "{line}: {error}");
     }
 }
@@ -282,7 +282,7 @@ fn limits_that_cannot_be() {
     let mut client = server.client();
     for family in FAMILIES {
         for limit in ["-1", "1.5", "9223372036854775808", "x"] {
-            refused(&mut client, &format!("{family}.ADMIT k LIMIT {limit} WINDOW 40 MANUAL ITEMS a"));
+            rejected(&mut client, &format!("{family}.ADMIT k LIMIT {limit} WINDOW 40 MANUAL ITEMS a"));
             client.expect("EXISTS k", "0");
         }
         let admit = format!("{family}.ADMIT k LIMIT 9223372036854775807 WINDOW 40 MANUAL ITEMS a");
@@ -291,7 +291,7 @@ fn limits_that_cannot_be() {
     }
 }
 
-/// The generations to come are checked when a filter is made: all may be alive together.
+/// The generations to come are checked when a filter is made: all may be live together.
 #[test]
 fn a_window_has_room_for_all_its_generations() {
     let server = Server::with_args("max-key-bytes 1048576");
@@ -303,12 +303,12 @@ fn a_window_has_room_for_all_its_generations() {
             format!("BF.RESERVE k 0.001 300000 {options}"),
             format!("BF.INSERT k ERROR 0.001 CAPACITY 300000 {options} ITEMS a"),
         ] {
-            let error = refused(&mut client, &line);
+            let error = rejected(&mut client, &line);
             assert!(error.contains("max-key-bytes"), "{line}: {error}");
             client.expect("EXISTS k", "0");
         }
     }
-    // Growth beyond it is refused as in any filter; what went in before stays.
+    // Growth beyond it is rejected as in any filter; what went in before stays.
     client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 MANUAL SLICES 1", "+OK");
     rollcall_testkit::client::add_many(&mut client, "BF.MADD k", "x", 0..900);
     let reply = client.call(&rollcall_testkit::client::with_items("BF.MADD k", "x", 500..1500));

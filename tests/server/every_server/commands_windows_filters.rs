@@ -1,4 +1,4 @@
-//! Filters with windows: what is found, when it is forgotten, and what is counted.
+//! Filters with windows: what is found, when it expires, and what is counted.
 
 use redis::Value;
 
@@ -29,7 +29,7 @@ fn every_command_that_adds_refreshes() {
         advance(&mut client, "k", 8);
         assert!(!exists(&mut client, "k", "a"), "{line}");
     }
-    // What asks or refuses does not.
+    // What asks or rejects does not.
     for line in ["BF.EXISTS k a", "BF.ADMIT k LIMIT 1 ALL ITEMS a b", "BF.ADMIT k LIMIT 9 DRYRUN ITEMS a"] {
         client.cmd("DEL k");
         client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");
@@ -94,7 +94,7 @@ fn admission_counts_what_the_window_holds() {
         client.expect("BF.ADMIT k LIMIT 3 DRYRUN ITEMS b c d", "[0, 1, -1]");
         client.expect("BF.ADMIT k LIMIT 3 ITEMS a c d c", "[0, 1, -1, 0]");
         client.expect("BF.CARD k", "3");
-        // In slice 5 what came in slice 0 is forgotten, and there is room again; a was renewed in slice 2 with REFRESH.
+        // In slice 5 what came in slice 0 has expired, and there is room again; a was renewed in slice 2 with REFRESH.
         advance(&mut client, "k", 5);
         client.expect("BF.CARD k", if refresh { "2" } else { "1" });
         client.expect("BF.ADMIT k LIMIT 3 ITEMS a b d e", if refresh { "[0, 1, -1, -1]" } else { "[1, 1, -1, -1]" });
@@ -178,12 +178,12 @@ fn a_window_is_longer_by_less_than_two_slices() {
         let length = i64::div_euclid(seconds + asked - 1, asked);
         client.expect("BF.ADD k a", "1");
         client.expect("BF.ADMIT k LIMIT 1 ITEMS b", "[-1]");
-        let forgotten = (1..).find(|&slice| {
+        let expired = (1..).find(|&slice| {
             advance(&mut client, "k", slice);
             !exists(&mut client, "k", "a")
         });
         // From the first second of its slice; from the last it is remembered for a slice less.
-        let longest = forgotten.unwrap() as i64 * length;
+        let longest = expired.unwrap() as i64 * length;
         assert!(longest - length >= seconds, "{seconds} in {asked}: {longest}");
         assert!(longest < seconds + 2 * length, "{seconds} in {asked}: {longest}");
         assert!(seconds % length != 0 || longest == seconds + length, "{seconds} in {asked}: {longest}");
@@ -294,7 +294,7 @@ fn dumps_that_an_advance_interrupts_fail() {
 }
 
 #[test]
-fn debug_tells_of_every_sub_filter() {
+fn debug_reports_every_sub_filter() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("BF.RESERVE k 0.01 1000 WINDOW 40 MANUAL SLICES 4", "+OK");

@@ -1,4 +1,4 @@
-//! What is refused: an error, of whatever kind, leaves windows as they were, and nothing is sent or announced.
+//! What is rejected: an error, of whatever kind, leaves windows as they were, and nothing is sent or announced.
 
 use std::collections::BTreeSet;
 
@@ -41,7 +41,7 @@ impl State {
     }
 }
 
-/// A command that may be refused, by random numbers below what is asked for.
+/// A command that may be rejected, by random numbers below what is asked for.
 fn line(family: &str, mut random: impl FnMut(u64) -> u64) -> Vec<String> {
     let mut key = || match random(KEYS.len() as u64 + 5) {
         at @ 0..9 => KEYS[at as usize].0,
@@ -72,7 +72,7 @@ fn line(family: &str, mut random: impl FnMut(u64) -> u64) -> Vec<String> {
 
 /// A merge into a window that is to be renumbered, since the clock was set back, is decided before that.
 #[test]
-fn a_refused_merge_renumbers_nothing() {
+fn a_rejected_merge_renumbers_nothing() {
     for family in FAMILIES {
         let clock = Clock::at(START);
         let server = appending(clock.setup().line("notify-keyspace-events KEA"));
@@ -127,7 +127,7 @@ fn an_error_changes_sends_and_announces_nothing() {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             (state >> 33) % below
         };
-        let mut refused = BTreeSet::new();
+        let mut rejected = BTreeSet::new();
         for _ in 0..10 {
             client.expect("FLUSHALL", "+OK");
             client.expect("SET string x", "+OK");
@@ -158,13 +158,13 @@ fn an_error_changes_sends_and_announces_nothing() {
                 let line = line.iter().take(8).cloned().collect::<Vec<_>>().join(" ");
                 assert_eq!(State::of(&mut client, &server), before, "{line}: {error}");
                 assert_eq!(events_so_far(&mut client, &mut subscriber), [""; 0], "{line}: {error}");
-                refused.insert(error);
+                rejected.insert(error);
             }
         }
         let kinds = ["slice", "seed", "window", "exists", "not found", "WRONGTYPE", "REBASE", "bad data"];
         let own: &[&str] = if family == "BF" { &["max-key-bytes", "last items"] } else { &["EXACT"] };
         for kind in kinds.iter().chain(own) {
-            assert!(refused.iter().any(|error| error.contains(kind)), "{family}: none of {kind} in {refused:?}");
+            assert!(rejected.iter().any(|error| error.contains(kind)), "{family}: none of {kind} in {rejected:?}");
         }
     }
 }

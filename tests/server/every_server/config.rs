@@ -5,7 +5,7 @@ use redis::Value;
 use rollcall_testkit::client::{Client, error_text, field, number, show};
 use rollcall_testkit::server::{Server, Setup};
 
-/// An option: its name, its default, values it takes and values it refuses.
+/// An option: its name, its default, values it takes and values it rejects.
 struct Parameter {
     name: &'static str,
     default: &'static str,
@@ -113,7 +113,7 @@ fn defaults_are_those_documented() {
 }
 
 #[test]
-fn config_set_takes_what_is_in_range_and_refuses_the_rest() {
+fn config_set_takes_what_is_in_range_and_rejects_the_rest() {
     let mut server = Server::start();
     let mut client = server.client();
     let mut wrong = Vec::new();
@@ -199,7 +199,7 @@ fn every_option_is_a_load_time_argument() {
 }
 
 #[test]
-fn bad_load_time_arguments_are_refused_by_name() {
+fn bad_load_time_arguments_are_rejected_by_name() {
     for (name, value) in [
         ("bf-error-rate", "1"),
         ("bf-error-rate", "nan"),

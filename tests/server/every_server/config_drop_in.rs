@@ -1,5 +1,5 @@
 //! Options in the words of the modules that this one replaces: RedisBloom's load-time arguments, and the `bf-*` and
-//! `cf-*` lines of Redis 8. Those of valkey-bloom are refused by name.
+//! `cf-*` lines of Redis 8. Those of valkey-bloom are rejected by name.
 
 use std::path::Path;
 
@@ -24,8 +24,8 @@ const LINES: [(&str, &str); 10] = [
     ("\"\"", "0.01 100 2"),
 ];
 
-/// Arguments that RedisBloom 2.8 refuses.
-const REFUSED: [&str; 18] = [
+/// Arguments that RedisBloom 2.8 rejects.
+const REJECTED: [&str; 18] = [
     "ERROR_RATE",
     "ERROR_RATE 0",
     "ERROR_RATE 1",
@@ -46,7 +46,7 @@ const REFUSED: [&str; 18] = [
     "ERROR_RATE 0.02 FOO bar",
 ];
 
-/// Rate, capacity and expansion that new filters get, as `CONFIG GET` tells them.
+/// Rate, capacity and expansion that new filters get, as `CONFIG GET` reports them.
 fn defaults(server: &Server) -> String {
     let value = |name: &str| server.config(&server.parameter(name)).expect("an option");
     format!("{} {} {}", value("bf-error-rate"), value("bf-initial-size"), value("bf-expansion-factor"))
@@ -98,24 +98,24 @@ fn filters_are_made_by_redisblooms_arguments_as_there() {
 }
 
 #[test]
-fn every_line_that_redisbloom_refuses_is_refused_by_name() {
-    for line in REFUSED {
+fn every_line_that_redisbloom_rejects_is_rejected_by_name() {
+    for line in REJECTED {
         let log = match Setup::default().args(line).try_start() {
             Ok(_) => panic!("the server started with {line}"),
             Err(log) => log,
         };
-        let told: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
+        let reported: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
         let name = line.split_whitespace().rev().find(|word| word.contains(char::is_uppercase)).expect("a name");
-        assert!(told.len() == 1 && told[0].contains(&format!("argument '{name}'")), "{line}: {log}");
+        assert!(reported.len() == 1 && reported[0].contains(&format!("argument '{name}'")), "{line}: {log}");
     }
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let server = Setup::default().without_module().start();
     let mut client = server.client();
-    for line in REFUSED {
+    for line in REJECTED {
         assert!(module_command(&mut client, "LOAD", &peer, line).starts_with("-ERR "), "{line}");
         assert!(module_command(&mut client, "LOAD", &module_path(), line).starts_with("-ERR "), "{line}");
     }
-    // What was refused has no effect afterwards.
+    // What was rejected has no effect afterwards.
     assert_eq!(module_command(&mut client, "LOAD", &module_path(), ""), "+OK");
     assert_eq!(defaults(&server), "0.01 100 2");
 }
@@ -182,7 +182,7 @@ fn a_configuration_of_redis_8_serves_as_it_is() {
         for line in ["bf-error-rate 0.02", "cf-max-expansions 64"] {
             assert!(Setup::default().line(line).try_start().is_err(), "{line}");
         }
-        // The module does not try names that the server refuses.
+        // The module does not try names that the server rejects.
         let server = Server::start();
         assert!(!server.log().contains("Invalid character"), "{}", server.log());
         return;
@@ -255,22 +255,22 @@ const VALKEY_BLOOM: [(&str, &str); 9] = [
 ];
 
 #[test]
-fn valkey_blooms_arguments_are_refused_with_what_to_write_instead() {
+fn valkey_blooms_arguments_are_rejected_with_what_to_write_instead() {
     for (line, instead) in VALKEY_BLOOM {
         let log = match Setup::default().args(line).try_start() {
             Ok(_) => panic!("the server started with {line}"),
             Err(log) => log,
         };
-        let told: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
-        assert_eq!(told.len(), 1, "{line}: {log}");
+        let reported: Vec<_> = log.lines().filter(|line| line.contains("rollcall was not loaded")).collect();
+        assert_eq!(reported.len(), 1, "{line}: {log}");
         for part in [instead, "valkey-bloom's", "\"Coming from valkey-bloom\" in docs/migrating.md"] {
-            assert!(told[0].contains(part), "{line}: {}", told[0]);
+            assert!(reported[0].contains(part), "{line}: {}", reported[0]);
         }
     }
 }
 
 #[test]
-fn valkey_blooms_parameters_are_the_servers_to_refuse() {
+fn valkey_blooms_parameters_are_the_servers_to_reject() {
     // These parameters carry the name of another module, so they never reach ours.
     let server = Server::start();
     let error = server.client().error("CONFIG SET bf.bloom-capacity 1000");

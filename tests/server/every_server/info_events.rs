@@ -34,7 +34,7 @@ fn sections_are_shown_where_they_are_asked_for() {
 }
 
 #[test]
-fn growths_conversions_and_advances_are_counted() {
+fn growths_promotions_and_advances_are_counted() {
     let server = Server::start();
     let mut client = server.client();
     let names = ["filters_growths", "filters_grown", "counters_conversions", "filters_advances", "counters_advances"];
@@ -49,11 +49,11 @@ fn growths_conversions_and_advances_are_counted() {
     let sub_filters = client.int_of("BF.INFO f FILTERS") + client.int_of("BF.INFO single FILTERS");
     assert_eq!(of_growing, [sub_filters - 2, 2, 0, 0, 0]);
     assert!(sub_filters > 4);
-    let of_converting = grown(&mut client, names, |client| {
+    let of_promoting = grown(&mut client, names, |client| {
         client.expect("LC.RESERVE c 100000 EXACT 10", "+OK");
         add_many(client, "LC.ADD c", "item:", 0..11);
     });
-    assert_eq!(of_converting, [0, 0, 1, 0, 0]);
+    assert_eq!(of_promoting, [0, 0, 1, 0, 0]);
     let of_dense = grown(&mut client, names, |client| {
         add_many(client, "LC.ADD c", "item:", 0..80_000);
     });
@@ -75,7 +75,7 @@ fn growths_conversions_and_advances_are_counted() {
 }
 
 #[test]
-fn refusals_are_counted_by_their_reason() {
+fn errors_are_counted_by_their_reason() {
     let server = Server::start();
     let mut client = server.client();
     let names = ["refused_full", "refused_limit", "refused_memory", "refused_corrupt"];
@@ -112,7 +112,7 @@ fn refusals_are_counted_by_their_reason() {
 }
 
 #[test]
-fn what_waits_to_be_freed_is_told_until_it_is() {
+fn what_waits_to_be_freed_is_reported_until_it_is() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("BF.RESERVE large 0.01 100000000", "+OK");
@@ -120,16 +120,17 @@ fn what_waits_to_be_freed_is_told_until_it_is() {
     // Both come in one go, so that the second finds the first at work.
     let replies = client.pipeline(&[vec!["DEL", "large"], vec!["INFO", "rollcall"]]);
     assert_eq!(replies[0], Value::Int(1));
-    let told = rollcall_testkit::client::text(&replies[1]);
+    let reported = rollcall_testkit::client::text(&replies[1]);
     let waiting = |name: &str| {
-        let line = told.lines().find_map(|line| line.strip_prefix(name));
+        let line = reported.lines().find_map(|line| line.strip_prefix(name));
         line.and_then(|value| value.trim().parse::<i64>().ok()).expect("a number")
     };
     let (values, bytes) = (waiting("rollcall_frees_waiting:"), waiting("rollcall_frees_waiting_bytes:"));
     // It may be done by then: both or neither.
     assert_eq!(values > 0, bytes > 100_000_000, "{values} of {bytes} bytes");
     wait_until("the filter to be freed", || {
-        let told = figures(&mut client);
-        (told["frees_waiting"] == 0 && told["frees_waiting_bytes"] == 0 && told["filters"] == 0).then_some(())
+        let reported = figures(&mut client);
+        (reported["frees_waiting"] == 0 && reported["frees_waiting_bytes"] == 0 && reported["filters"] == 0)
+            .then_some(())
     });
 }

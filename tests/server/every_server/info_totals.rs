@@ -86,13 +86,13 @@ fn summed(client: &mut Client) -> BTreeMap<String, i64> {
 /// Compares both, once nothing waits to be freed.
 fn assert_sums(client: &mut Client, after: &str) {
     let expected = summed(client);
-    let told = wait_until(&format!("the sums after {after}"), || {
-        let told = figures(client);
-        let is_done = told["filters"] == expected["filters"] && told["counters"] == expected["counters"];
-        (is_done && told["frees_waiting"] == 0).then_some(told)
+    let reported = wait_until(&format!("the sums after {after}"), || {
+        let reported = figures(client);
+        let is_done = reported["filters"] == expected["filters"] && reported["counters"] == expected["counters"];
+        (is_done && reported["frees_waiting"] == 0).then_some(reported)
     });
     for (name, value) in &expected {
-        assert_eq!(told[name], *value, "{name} after {after}");
+        assert_eq!(reported[name], *value, "{name} after {after}");
     }
 }
 
@@ -126,18 +126,18 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
         client.expect(&format!("LC.ADVANCE lc:slices {}", round + 1), "+OK");
         assert_sums(&mut client, &format!("round {round}"));
     }
-    // A list that makes a filter grow and is then refused, and one that is refused at its first item.
+    // A list that makes a filter grow and is then rejected, and one that is rejected at its first item.
     client.expect("CONFIG SET rollcall.max-key-bytes 1048576", "+OK");
-    client.expect("BF.RESERVE bf:refused 0.000000001 100000 EXPANSION 4", "+OK");
-    add_many(&mut client, "BF.MADD bf:refused", "item:", 0..99_000);
+    client.expect("BF.RESERVE bf:rejected 0.000000001 100000 EXPANSION 4", "+OK");
+    add_many(&mut client, "BF.MADD bf:rejected", "item:", 0..99_000);
     let items: Vec<String> = (99_000..101_000).map(|at| format!("item:{at}")).collect();
-    let Value::Array(replies) = client.cmd(&format!("BF.MADD bf:refused {}", items.join(" "))) else {
+    let Value::Array(replies) = client.cmd(&format!("BF.MADD bf:rejected {}", items.join(" "))) else {
         panic!("no list")
     };
     assert!(replies.len() > 1 && error_text(&replies[replies.len() - 1]).is_some());
     client.expect("BF.RESERVE bf:never 0.01 10000000", "-ERR the filter needs *");
     client.expect("CONFIG SET rollcall.max-key-bytes 0", "+OK");
-    assert_sums(&mut client, "refusals");
+    assert_sums(&mut client, "errors");
     for line in [
         "BF.MERGE bf:chain bf:chain",
         "BF.MERGE bf:left bf:right",

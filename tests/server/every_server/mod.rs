@@ -14,7 +14,7 @@ mod commands_windows_clock;
 mod commands_windows_counters;
 mod commands_windows_errors;
 mod commands_windows_filters;
-mod commands_windows_refusals;
+mod commands_windows_rejected;
 mod config;
 mod config_drop_in;
 mod info_events;

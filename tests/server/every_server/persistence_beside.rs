@@ -122,7 +122,7 @@ fn commands(all: &[&[&[u8]]]) -> Vec<u8> {
 }
 
 #[test]
-fn a_whole_classic_filter_under_our_name_is_refused_and_logged() {
+fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
     let source = Server::start();
     let mut other = source.client();
     other.expect("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK");
@@ -143,7 +143,7 @@ fn a_whole_classic_filter_under_our_name_is_refused_and_logged() {
         let mut client = server.client();
         let log = server.module_log();
         assert!(
-            log.iter().any(|line| line.contains("refused a chunk for 'classic'") && line.contains(args)),
+            log.iter().any(|line| line.contains("rejected a chunk for 'classic'") && line.contains(args)),
             "{log:?}"
         );
         client.expect("TYPE classic", "+RCfilter-");

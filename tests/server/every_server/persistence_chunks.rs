@@ -269,7 +269,7 @@ fn half_loaded_keys_survive_a_restart_and_go_on() {
 }
 
 #[test]
-fn chunks_out_of_place_are_refused() {
+fn chunks_out_of_place_are_rejected() {
     for family in ["BF", "LC"] {
         let server = Server::start();
         let mut client = server.client();
@@ -327,7 +327,7 @@ fn complete_keys_take_no_chunks() {
 }
 
 #[test]
-fn chunks_of_the_other_family_are_refused() {
+fn chunks_of_the_other_family_are_rejected() {
     let server = Server::start();
     let mut client = server.client();
     client.cmd("BF.MADD f a b c");
@@ -343,7 +343,7 @@ fn chunks_of_the_other_family_are_refused() {
 }
 
 #[test]
-fn truncated_and_flipped_chunks_are_refused() {
+fn truncated_and_flipped_chunks_are_rejected() {
     for (family, make) in [
         ("BF", "BF.INSERT src CAPACITY 20 ITEMS a b c d e"),
         ("LC", "LC.ADD src a b c d e"),
@@ -381,7 +381,7 @@ fn truncated_and_flipped_chunks_are_refused() {
 }
 
 #[test]
-fn refused_chunks_are_logged_in_a_line() {
+fn rejected_chunks_are_logged_in_a_line() {
     let server = Server::start();
     let mut client = server.client();
     client.cmd("BF.MADD src a b c");

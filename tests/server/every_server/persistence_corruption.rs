@@ -4,7 +4,7 @@ use std::fs;
 
 use rollcall_testkit::server::{Server, Setup};
 
-/// Starts a server on an RDB file; the error is the log of one that refused.
+/// Starts a server on an RDB file; the error is the log of one that rejected.
 fn start_with(rdb: &[u8]) -> Result<Server, String> {
     // The file has no checksum of its own, so only ours can find the damage.
     Setup::default().line("rdbchecksum no").line("rdbcompression no").file("dump.rdb", rdb).try_start()
@@ -41,7 +41,7 @@ fn whole_files_load() {
 }
 
 #[test]
-fn damaged_values_are_refused_with_a_line() {
+fn damaged_values_are_rejected_with_a_line() {
     let mut wrong = Vec::new();
     for make in VALUES {
         let (rdb, start, end) = saved(make);
@@ -61,7 +61,7 @@ fn damaged_values_are_refused_with_a_line() {
 }
 
 #[test]
-fn truncated_files_are_refused_without_a_crash() {
+fn truncated_files_are_rejected_without_a_crash() {
     for make in VALUES {
         let (rdb, start, end) = saved(make);
         for place in 0..8 {

@@ -1,5 +1,5 @@
-//! RedisBloom's RDB values of every encoding version. 0 and 1 have 32-bit hashes, and are refused by name. 2 and 3 lack
-//! the growth, which was 2. 4 is today's, and later ones are unknown.
+//! RedisBloom's RDB values of every encoding version. 0 and 1 have 32-bit hashes, and are rejected by name. 2 and 3
+//! lack the growth, which was 2. 4 is today's, and later ones are unknown.
 
 use redis::Value;
 
@@ -37,9 +37,9 @@ fn value(encoding: u64) -> Vec<u8> {
     [module_value("MBbloom--", encoding), fields.concat(), vec![0]].concat()
 }
 
-/// The reasons in the log for refused values, by field.
-fn refusals(log: &str) -> Vec<&str> {
-    log.lines().filter_map(|line| Some(line.split_once("refused a stored filter: ")?.1)).collect()
+/// The reasons in the log for rejected values, by field.
+fn errors(log: &str) -> Vec<&str> {
+    log.lines().filter_map(|line| Some(line.split_once("rejected a stored filter: ")?.1)).collect()
 }
 
 const OF_1_X: &str =
@@ -67,20 +67,20 @@ fn encodings_that_have_64_bit_hashes_load_and_grow_as_they_did() {
 }
 
 #[test]
-fn encodings_of_1_x_are_refused_as_what_they_are() {
+fn encodings_of_1_x_are_rejected_as_what_they_are() {
     for encoding in [0, 1] {
         let log = match Setup::default().line("appendonly no").file("dump.rdb", &rdb_file(&value(encoding))).try_start()
         {
             Ok(_) => panic!("the server started"),
             Err(log) => log,
         };
-        assert_eq!(refusals(&log), [OF_1_X], "{log}");
+        assert_eq!(errors(&log), [OF_1_X], "{log}");
         assert!(!log.contains("crashed"), "{log}");
     }
 }
 
 #[test]
-fn a_payload_of_another_encoding_is_refused_with_a_line() {
+fn a_payload_of_another_encoding_is_rejected_with_a_line() {
     let mut server = Server::start();
     let mut client = server.client();
     let mut expected = Vec::new();
@@ -90,7 +90,7 @@ fn a_payload_of_another_encoding_is_refused_with_a_line() {
         assert_eq!(show(&client.call(&words)), "-ERR Bad data format", "{encoding}");
         expected.push(why);
     }
-    assert_eq!(refusals(&server.log()), expected);
+    assert_eq!(errors(&server.log()), expected);
     client.expect("DBSIZE", "0");
     server.assert_up();
 }

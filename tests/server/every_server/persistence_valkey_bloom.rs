@@ -1,4 +1,4 @@
-//! Data of valkey-bloom is refused, and the error names the document about moving from it.
+//! Data of valkey-bloom is rejected, and the error names the document about moving from it.
 
 use rollcall_fuzz::payload::{forge, module_value, rdb_file};
 use rollcall_testkit::client::show;
@@ -51,13 +51,13 @@ fn an_append_only_file_with_bf_load_stops_the_start() {
         Ok(server) => panic!("the server started with {}", show(&server.client().cmd("KEYS *"))),
         Err(log) => log,
     };
-    let told: Vec<_> = log.lines().filter(|line| line.contains("cannot load 'lost' from the AOF")).collect();
-    assert!(told.len() == 1 && told[0].ends_with(POINTER), "{log}");
+    let reported: Vec<_> = log.lines().filter(|line| line.contains("cannot load 'lost' from the AOF")).collect();
+    assert!(reported.len() == 1 && reported[0].ends_with(POINTER), "{log}");
     assert!(!log.contains("crashed") && log.contains("exit status: 1"), "{log}");
 }
 
 #[test]
-fn an_rdb_file_with_its_filters_is_refused_by_the_server() {
+fn an_rdb_file_with_its_filters_is_rejected_by_the_server() {
     let log = match Setup::default().line("appendonly no").file("dump.rdb", &rdb_file(&value("bloomfltr"))).try_start()
     {
         Ok(_) => panic!("the server started"),
@@ -68,7 +68,7 @@ fn an_rdb_file_with_its_filters_is_refused_by_the_server() {
 }
 
 #[test]
-fn a_payload_of_its_filters_is_refused_by_the_server() {
+fn a_payload_of_its_filters_is_rejected_by_the_server() {
     let mut server = Server::start();
     let mut client = server.client();
     client.expect("BF.ADD ours a", "1");

@@ -112,7 +112,7 @@ fn load_chunk(client: &mut Client, key: &str, iterator: u64, chunk: &[u8]) -> St
 }
 
 #[test]
-fn headers_that_claim_what_cannot_be_are_refused() {
+fn headers_that_claim_what_cannot_be_are_rejected() {
     let server = Server::start();
     let mut client = server.client();
     for (what, header) in [

@@ -148,7 +148,7 @@ fn the_aof_brings_everything_back() {
 }
 
 #[test]
-fn a_rewritten_aof_tells_of_windows_in_commands() {
+fn a_rewritten_aof_reports_windows_in_commands() {
     let server = Setup::default().line("appendonly yes").line("aof-use-rdb-preamble no").start();
     let mut client = server.client();
     for family in FAMILIES {
@@ -271,7 +271,7 @@ fn copies_are_equal_and_independent() {
 }
 
 #[test]
-fn memory_is_that_of_what_is_alive() {
+fn memory_is_that_of_what_is_live() {
     let mut server = Server::start();
     let mut client = server.client();
     for (make, add, family) in [

@@ -256,7 +256,7 @@ fn effects_are_named_after_the_layout_whatever_the_client_said() {
 /// However a server comes to be listened to, no change is lost or sent under a name that a server beside RedisBloom
 /// would take for another's.
 #[test]
-fn every_way_of_listening_is_told_from_its_first_change_on() {
+fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     // The AOF, turned on while clients write.
     let mut server = Server::start();

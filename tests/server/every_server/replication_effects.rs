@@ -202,7 +202,7 @@ fn full_filters_send_only_what_went_in() {
 }
 
 #[test]
-fn refused_growth_sends_only_what_went_in() {
+fn rejected_growth_sends_only_what_went_in() {
     let mut pair = Pair::with_args("max-key-bytes 1048576");
     let mut client = pair.primary.client();
     client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000", "+OK");
@@ -221,7 +221,7 @@ fn refused_growth_sends_only_what_went_in() {
 }
 
 #[test]
-fn a_replica_takes_what_its_own_limit_would_refuse() {
+fn a_replica_takes_what_its_own_limit_would_reject() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
     client.expect("BF.RESERVE k 0.01 3000000", "+OK");

@@ -53,8 +53,8 @@ struct Writer {
     random: u64,
     made: usize,
     keys: BTreeMap<String, Acknowledged>,
-    /// Commands that the old server refused after the new one had left it.
-    refused: usize,
+    /// Commands that the old server rejected after the new one had left it.
+    rejected: usize,
 }
 
 const KEYS_A_WRITER: usize = 10;
@@ -62,7 +62,7 @@ const KEYS_A_WRITER: usize = 10;
 impl Writer {
     fn new(number: u64) -> Writer {
         let random = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(number + 1);
-        Writer { name: format!("w{number}"), random, made: 0, keys: BTreeMap::new(), refused: 0 }
+        Writer { name: format!("w{number}"), random, made: 0, keys: BTreeMap::new(), rejected: 0 }
     }
 
     fn below(&mut self, limit: u64) -> u64 {
@@ -92,7 +92,7 @@ impl Writer {
             if !error_text(&reply).is_some_and(|error| error.starts_with("NOREPLICAS")) {
                 return reply;
             }
-            self.refused += 1;
+            self.rejected += 1;
             wait_until("the new server", || (service.current.load(SeqCst) == 1).then_some(()));
             *client = service.servers[1].client();
         }
@@ -235,8 +235,8 @@ fn assert_equal(one: &mut Client, other: &mut Client) {
                 client.call(&with(&["BF.MEXISTS", key], &absent)),
             ]
         };
-        let (told, expected) = (say(one), say(other));
-        assert!(told == expected, "{key}: {} instead of {}", show(&told[0]), show(&expected[0]));
+        let (reported, expected) = (say(one), say(other));
+        assert!(reported == expected, "{key}: {} instead of {}", show(&reported[0]), show(&expected[0]));
     }
 }
 
@@ -312,7 +312,7 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
         // From here on, no writer waits for the new server to follow.
         drop(service.gate.write().expect("the gate"));
 
-        // The promotion: the old server holds writes back until the new one has all, and refuses them afterwards.
+        // The promotion: the old server holds writes back until the new one has all, and rejects them afterwards.
         old.expect("CONFIG SET min-replicas-to-write 1", "+OK");
         old.expect("CLIENT PAUSE 20000 WRITE", "+OK");
         ours.wait_synced(&theirs);
@@ -329,7 +329,7 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
     });
     for writer in &writers {
         let writer = writer.lock().expect("the writer");
-        assert!(writer.refused == 1 && !writer.keys.is_empty(), "{} changed servers once", writer.name);
+        assert!(writer.rejected == 1 && !writer.keys.is_empty(), "{} changed servers once", writer.name);
         writer.check(&mut new);
     }
     wait_until("what expires to be gone", || new.list("KEYS volatile:*").is_empty().then_some(()));

@@ -11,7 +11,7 @@ use rollcall_testkit::client::{Client, error_text, show, text, wait_until, words
 use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that RedisBloom takes, each with a key of its own, the second word. `true` means that our clients are
-/// refused.
+/// rejected.
 const TAKEN: [(&str, bool); 61] = [
     ("BF.RESERVE a0 0.01 10 NONSC", true),
     ("BF.RESERVE a1 0.01 10 foo", true),
@@ -161,10 +161,10 @@ fn all_that_redisbloom_takes_arrives() {
         (rewriting == [0, 0]).then_some(())
     });
     let (mut client, mut ours) = (theirs.client(), strict.client());
-    for (line, is_refused) in TAKEN {
+    for (line, is_rejected) in TAKEN {
         assert_no_error(line, &client.cmd(line));
-        let refusal = error_text(&ours.cmd(line));
-        assert_eq!(refusal.is_some(), is_refused, "{line}: {refusal:?}");
+        let error = error_text(&ours.cmd(line));
+        assert_eq!(error.is_some(), is_rejected, "{line}: {error:?}");
     }
     let mut keys: Vec<_> = TAKEN.iter().map(|(line, _)| key_of(line)).collect();
     keys.sort_unstable();
@@ -283,7 +283,7 @@ fn what_names_no_layout_is_made_classic_also_beyond_our_ranges() {
 }
 
 #[test]
-fn what_no_memory_holds_is_refused_and_the_server_goes_on() {
+fn what_no_memory_holds_is_rejected_and_the_server_goes_on() {
     let aof = aof_of(&[
         "BF.RESERVE before 0.01 10",
         "BF.RESERVE huge 0.01 1125899906842624",

@@ -129,9 +129,9 @@ fn a_cluster_may_have_one_node() {
     assert_eq!(filter.card().unwrap(), 2);
 }
 
-/// What a part refuses comes through by its own words, and not as a redirection.
+/// What a part rejects comes through by its own words, and not as a redirection.
 #[test]
-fn what_a_part_refuses_is_told() {
+fn what_a_part_rejects_is_reported() {
     let nodes = cluster(3);
     let parts = Partitioned::new("seen", 4).unwrap();
     let mut filter = ClusterFilter::connect(&url(&nodes), parts.clone()).unwrap();
@@ -141,7 +141,7 @@ fn what_a_part_refuses_is_told() {
     redis::cmd("SET").arg(&wrong).arg("text").exec(&mut cluster).unwrap();
     let said = filter.add(&["ann", "ben", "cem"]).unwrap_err().to_string();
     assert!(said.contains("WRONGTYPE") || said.contains("wrong kind of value"), "{said}");
-    // Parts do not lie in one slot, so what takes several keys refuses them.
+    // Parts do not lie in one slot, so what takes several keys rejects them.
     let keys: Vec<String> = parts.keys().map(|key| String::from_utf8(key).unwrap()).collect();
     let reply = nodes[0].client().cmd(&format!("LC.COUNT {}", keys.join(" ")));
     assert!(matches!(&reply, Value::ServerError(error) if error.code() == "CROSSSLOT"), "{reply:?}");

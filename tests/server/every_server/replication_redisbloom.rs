@@ -163,7 +163,7 @@ fn a_file_is_loaded_and_kept() {
 }
 
 #[test]
-fn a_filter_with_32_bit_hashes_is_refused_on_every_way_in() {
+fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     const WHY: &str = "options: expected 64-bit hashes, got a filter of RedisBloom 1.x with 32-bit hashes";
     const OPTIONS: std::ops::Range<usize> = 12..16;
     let Some(peer) = peer() else { return };

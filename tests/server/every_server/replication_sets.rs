@@ -16,7 +16,7 @@ fn set(names: &str) -> BTreeSet<String> {
 /// Ann was seen in the slice that begins at second 0, and Ben in the next. A span reaches into the slice in which it
 /// begins. By a clock that is two slices behind the moment is the last second of the newest slice, 19.
 #[test]
-fn spans_go_by_the_clock_of_the_server_that_is_asked() {
+fn spans_run_on_the_clock_of_the_server_that_is_asked() {
     let (here, there) = (Clock::at(START), Clock::at(START));
     let mut pair = Pair::of(here.setup(), there.setup());
     let mut client = pair.primary.client();

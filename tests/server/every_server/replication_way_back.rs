@@ -130,8 +130,8 @@ fn redisbloom_follows_us_while_clients_write() {
     assert_eq!(other.info_number("total_error_replies"), 0, "{}", other.text("INFO errorstats"));
 }
 
-/// A classic filter that is still arriving has a type of ours; a complete one has RedisBloom's. Its time to live stays,
-/// WATCH sees the change, and a reload in the middle changes nothing.
+/// A partially loaded classic filter has a type of ours; a complete one has RedisBloom's. Its time to live stays, WATCH
+/// sees the change, and a reload in the middle changes nothing.
 #[test]
 fn a_filter_changes_its_type_when_it_is_complete() {
     let source = ours().start();

@@ -57,7 +57,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.RESERVE e 0.01 20 LAST SLICES 3",
         "BF.INSERT e ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
         "BF.INSERT f LAST REFRESH CAPACITY 9 ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
-        // Known items alone may begin a slice of the last items, and as many are forgotten by that.
+        // Known items alone may begin a slice of the last items, and as many expire by that.
         "BF.RESERVE l 0.01 1 LAST REFRESH",
         "BF.ADD l a",
         "BF.ADD l b",
@@ -197,7 +197,7 @@ fn promotion_in_the_middle_of_a_slice() {
             let swapped = Pair { primary: pair.replica, replica: pair.primary };
             swapped.replica.replicate(&swapped.primary);
             swapped.assert_equal("promotion");
-            // Nothing is forgotten early by the clock of the new primary, and all by the end.
+            // Nothing expires early by the clock of the new primary, and all by the end.
             there.pass(10);
             assert!(is_new(&mut other, family, "k", "d"));
             swapped.assert_equal("a write on the new primary");
@@ -327,13 +327,13 @@ fn values_move_between_hosts_whose_clocks_differ() {
             for key in ["k", "moved"] {
                 assert_eq!(other.digest(key), before, "{family} {ahead}");
             }
-            // As a replica would: by the clock there.
+            // As a replica would: on the system clock there.
             assert_eq!(exists(&mut other, family, "a"), ahead <= 40, "{family} {ahead}");
             assert!(is_new(&mut other, family, "k", "b"));
             assert!(exists(&mut other, family, "b"));
             let slice = if ahead == -10 { SLICE } else { there.now() / 10 };
             assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} system"), "{ahead}");
-            // What was there is not forgotten early, and all of it in the end.
+            // What was there does not expire early, and all of it does in the end.
             let end = (slice + 5) * 10;
             there.set(end - 1);
             assert_eq!(["a", "b"].map(|item| exists(&mut other, family, item)), [ahead <= 0, true], "{family} {ahead}");

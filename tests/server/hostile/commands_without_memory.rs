@@ -66,7 +66,7 @@ fn writes() -> Vec<String> {
         .collect()
 }
 
-/// The commands of the module that write, and whether the server refuses each when memory is full.
+/// The commands of the module that write, and whether the server rejects each when memory is full.
 fn writing_commands(client: &mut Client) -> Vec<(String, bool)> {
     let names = client.list("COMMAND LIST FILTERBY MODULE rollcall");
     let mut writing = Vec::new();
@@ -84,13 +84,13 @@ fn writing_commands(client: &mut Client) -> Vec<(String, bool)> {
 
 /// Every command that may take memory is in the list above, so that a new one cannot be forgotten.
 #[test]
-fn every_command_that_may_take_memory_is_refused_without() {
+fn every_command_that_may_take_memory_is_rejected_without() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();
     let mut client = server.client();
     let writes = writes();
-    for (name, refused) in writing_commands(&mut client) {
+    for (name, rejected) in writing_commands(&mut client) {
         let forgets = FORGETS.contains(&name.as_str()) || name == "LC.CLEAR";
-        assert_eq!(refused, !forgets, "{name}");
+        assert_eq!(rejected, !forgets, "{name}");
         assert!(
             forgets || writes.iter().any(|line| line.starts_with(&format!("{name} "))),
             "{name} is not in the list"
@@ -113,15 +113,15 @@ fn every_command_that_may_take_memory_is_refused_without() {
     server.assert_up();
 }
 
-/// The server lets such scripts write when memory is full: then the module's own limits refuse.
+/// The server lets such scripts write when memory is full: then the module's own limits reject.
 #[test]
-fn scripts_that_may_write_without_memory_are_refused_whole_commands() {
+fn scripts_that_may_write_without_memory_are_rejected_whole_commands() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();
     let mut client = server.client();
     populate_for_no_change(&mut client);
     let made_before = client.int("DBSIZE");
     client.expect("CONFIG SET maxmemory 1", "+OK");
-    let mut refused = 0;
+    let mut rejected = 0;
     for line in writes().iter().filter(|line| !line.starts_with("COPY")) {
         let before = client.text("DEBUG DIGEST");
         let script = "#!lua flags=allow-oom\nreturn redis.call(unpack(ARGV))";
@@ -135,9 +135,9 @@ fn scripts_that_may_write_without_memory_are_refused_whole_commands() {
         };
         assert!(error.contains("maxmemory leaves") || line.contains("LOAD"), "{line}: {error}");
         assert_eq!(client.text("DEBUG DIGEST"), before, "{line}");
-        refused += 1;
+        rejected += 1;
     }
-    assert!(refused > 30, "{refused} were refused");
+    assert!(rejected > 30, "{rejected} were rejected");
     assert_eq!(client.int("DBSIZE"), made_before);
     server.assert_up();
 }
@@ -170,7 +170,7 @@ fn limit_space(server: &Server, bytes: &str) {
     assert!(status.is_ok_and(|status| status.success()), "prlimit {space}");
 }
 
-/// Number of keys, and what INFO tells of those named `k:*`.
+/// Number of keys, and what INFO reports of those named `k:*`.
 fn state(client: &mut Client) -> Vec<String> {
     let keys = client.list("KEYS k:*");
     let info = |key: &Value| {

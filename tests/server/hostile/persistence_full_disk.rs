@@ -123,9 +123,9 @@ fn a_disk_fills(disk: Disk, preamble: &str) {
     assert_eq!(client.info("aof_last_bgrewrite_status"), "err");
     assert_eq!(digest(&mut client), before);
 
-    // The server refuses to write what it cannot append.
+    // The server does not write what it cannot append.
     let mut batch = 0;
-    wait_until("writes to be refused", || {
+    wait_until("writes to be rejected", || {
         batch += 1;
         let reply = client.call(&with_items("LC.ADD lc:late", "item:", batch * 200..batch * 200 + 200));
         error_text(&reply).map(|error| assert!(error.starts_with("MISCONF"), "{error}"))

@@ -51,7 +51,7 @@ pub struct Copy {
     /// Replace keys of the target that hold something else
     #[arg(long)]
     replace: bool,
-    /// Move what can be moved, though other keys are refused
+    /// Move what can be moved, though other keys are rejected
     #[arg(long)]
     skip_refused: bool,
     /// Leave times to live behind
@@ -140,11 +140,11 @@ impl Copy {
             None => Ok(()),
         };
         // Where it ended before all keys were looked at, nothing is known of them.
-        let told = match copying.report.moves.is_empty() {
+        let reported = match copying.report.moves.is_empty() {
             true => Ok(()),
             false => output.answer(&copying.report, Report::text),
         };
-        result.map_err(go_on).and(released).and(told).and(copying.report.verdict())
+        result.map_err(go_on).and(released).and(reported).and(copying.report.verdict())
     }
 }
 
@@ -157,7 +157,7 @@ impl Copying<'_> {
         let keys = self.source.scan(self.arguments.pattern.as_deref())?;
         let keys: Vec<Key> = keys.into_iter().filter(|key| !is_temporary(&key.name)).collect();
         let plan = Plan::of(&mut self.source, &mut self.target, keys, self.arguments.replace, &self.interrupt)?;
-        let (refused, bytes) = (plan.refused(), plan.bytes());
+        let (rejected, bytes) = (plan.rejected(), plan.bytes());
         let rows = plan.steps.iter().map(|(key, bytes, step)| planned(key, *bytes, step.clone()));
         self.report.moves = rows.collect();
         if plan.steps.is_empty() {
@@ -165,9 +165,9 @@ impl Copying<'_> {
             return Err(Failure::of(format!("the source has no filter or counter{}", matching.unwrap_or_default()))
                 .advise("are the URL, its database and the pattern right? rollcall top lists what a server has"));
         }
-        if self.arguments.dry_run || refused > 0 && !self.arguments.skip_refused {
-            if refused > 0 && !self.arguments.dry_run {
-                return Err(Failure::of(format!("{refused} keys cannot be moved, so none was"))
+        if self.arguments.dry_run || rejected > 0 && !self.arguments.skip_refused {
+            if rejected > 0 && !self.arguments.dry_run {
+                return Err(Failure::of(format!("{rejected} keys cannot be moved, so none was"))
                     .advise("move the others with --skip-refused, or leave these out with --pattern"));
             }
             return Ok(());
@@ -179,14 +179,14 @@ impl Copying<'_> {
             let first = number * SMALL_BATCH;
             // Keys that were copied together are reported even if a later key fails.
             for (at, copied) in self.copy_batch(batch)?.into_iter().enumerate() {
-                prints.extend(copied.and_then(|copied| self.told(first + at, copied)));
+                prints.extend(copied.and_then(|copied| self.reported(first + at, copied)));
             }
             for (at, (key, bytes, _)) in batch.iter().enumerate() {
                 self.look()?;
                 let done = bar.position();
                 if self.report.moves[first + at].outcome == Outcome::Planned {
                     let copied = self.copy(key, |more| bar.inc(more))?;
-                    prints.extend(self.told(first + at, copied));
+                    prints.extend(self.reported(first + at, copied));
                 }
                 bar.set_position(done + bytes);
             }
@@ -196,7 +196,7 @@ impl Copying<'_> {
     }
 
     /// Reports the outcome of a key. Its row and what stands for its value, if it was moved.
-    fn told(&mut self, at: usize, (outcome, note, print): Copied) -> Option<(usize, Fingerprint)> {
+    fn reported(&mut self, at: usize, (outcome, note, print): Copied) -> Option<(usize, Fingerprint)> {
         let row = &mut self.report.moves[at];
         (row.outcome, row.note) = (outcome, note);
         print.map(|print| (at, print))
@@ -239,7 +239,7 @@ impl Copying<'_> {
         }
         let calls = now.since(&self.before);
         Err(Failure::of(format!("the source is written to: {calls} since the copy began")).advise(
-            "stop its writers, or let the source refuse them (CONFIG SET min-replicas-to-write 100), then run the same \
+            "stop its writers, or let the source reject them (CONFIG SET min-replicas-to-write 100), then run the same \
              again: what is equal by now is skipped. --pause holds them back; --while-written copies nevertheless, and \
              names the keys that may lack items",
         ))
@@ -264,7 +264,7 @@ impl Copying<'_> {
         for (at, arrived) in at.into_iter().zip(arrived) {
             outcomes[at] = match arrived {
                 Arrived::Named(print) => Some((Outcome::Moved, String::new(), Some(print))),
-                Arrived::Taken => Some((Outcome::Refused, TAKEN.to_owned(), None)),
+                Arrived::Taken => Some((Outcome::Rejected, TAKEN.to_owned(), None)),
                 Arrived::Alone => None,
             };
         }
@@ -277,7 +277,7 @@ impl Copying<'_> {
         let temporary = match beside(COPIED, &key.name) {
             Some(name) => name,
             None if self.target.num_nodes() == 1 => plain(),
-            None => return Ok((Outcome::Refused, "no name beside it in its slot: move it by hand".into(), None)),
+            None => return Ok((Outcome::Rejected, "no name beside it in its slot: move it by hand".into(), None)),
         };
         let copied = self.copy_as(key, &temporary, moved);
         if !matches!(copied, Ok((Outcome::Moved, ..))) {
@@ -305,7 +305,7 @@ impl Copying<'_> {
             Transfer::Gone => return Ok((Outcome::Gone, String::new(), None)),
             Transfer::Unsteady(text) => {
                 let text = if text.is_empty() { "changed while it was read".to_owned() } else { text };
-                return Ok((Outcome::Refused, text, None));
+                return Ok((Outcome::Rejected, text, None));
             }
         };
         let expires_at = expires_at(source, &key.name)?.filter(|_| !self.arguments.no_ttl);
@@ -315,10 +315,10 @@ impl Copying<'_> {
         let commands = naming(temporary, &key.name, expires_at, self.arguments.replace);
         let answers = self.target.ask_all(&commands.map(|command| (temporary, command)))?;
         match named(&answers) {
-            Ok(Named::Taken) => Ok((Outcome::Refused, TAKEN.to_owned(), None)),
+            Ok(Named::Taken) => Ok((Outcome::Rejected, TAKEN.to_owned(), None)),
             Ok(Named::Yes) => Ok((Outcome::Moved, String::new(), Some(print))),
             Ok(Named::Gone) => Ok((Outcome::Gone, String::new(), None)),
-            Err(text) => Err(self.target.refused(&key.name, "RENAME", &text)),
+            Err(text) => Err(self.target.rejected(&key.name, "RENAME", &text)),
         }
     }
 
@@ -389,7 +389,7 @@ fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
     let (outcome, note) = match step {
         Step::Move => (Outcome::Planned, String::new()),
         Step::Equal => (Outcome::Equal, String::new()),
-        Step::Refuse(reason) => (Outcome::Refused, reason),
+        Step::Reject(reason) => (Outcome::Rejected, reason),
     };
     Moved {
         key: shown(&key.name),

@@ -17,7 +17,7 @@ pub enum Step {
     Move,
     /// The target has an equal value: nothing to do.
     Equal,
-    Refuse(String),
+    Reject(String),
 }
 
 /// All keys, with their bytes and steps.
@@ -55,7 +55,7 @@ impl Serves {
     }
 
     /// Why a server rejects keys of this class, if it does.
-    fn refusal(self, class: Class) -> Option<&'static str> {
+    fn error(self, class: Class) -> Option<&'static str> {
         match class {
             Class::Classic if !self.filters => Some("the target has no module for filters"),
             Class::Filter if !self.filters && !self.lines => Some("the target has no module for filters"),
@@ -99,7 +99,7 @@ impl Plan {
                 let filters = match &infos[at] {
                     Err(text) if texts::is_gone(text) => continue,
                     Err(text) => {
-                        plan.steps.push((key.clone(), bytes, Step::Refuse(text.clone())));
+                        plan.steps.push((key.clone(), bytes, Step::Reject(text.clone())));
                         continue;
                     }
                     Ok(info) => {
@@ -108,21 +108,21 @@ impl Plan {
                     }
                 };
                 let step = match &types[at] {
-                    _ if serves.refusal(key.class).is_some() => {
-                        Step::Refuse(serves.refusal(key.class).unwrap_or_default().to_owned())
+                    _ if serves.error(key.class).is_some() => {
+                        Step::Reject(serves.error(key.class).unwrap_or_default().to_owned())
                     }
-                    _ if serves.ends_at(key.class, filters) => Step::Refuse(format!(
+                    _ if serves.ends_at(key.class, filters) => Step::Reject(format!(
                         "it has {filters} sub-filters, and RedisBloom ends a server that loads {REDISBLOOM_MAX_FILTERS}"
                     )),
-                    Err(text) => return Err(target.refused(&key.name, "TYPE", text)),
+                    Err(text) => return Err(target.rejected(&key.name, "TYPE", text)),
                     Ok(found) => match text(found).as_deref() {
                         Some("none") => Step::Move,
                         Some(name) if name == key.class.type_name() && same[at] => Step::Equal,
                         _ if replace => Step::Move,
                         Some(name) if name == key.class.type_name() => {
-                            Step::Refuse("the target has another value there: --replace replaces it".into())
+                            Step::Reject("the target has another value there: --replace replaces it".into())
                         }
-                        name => Step::Refuse(format!(
+                        name => Step::Reject(format!(
                             "the target has a value of type {} there: --replace replaces it",
                             name.unwrap_or_default()
                         )),
@@ -135,8 +135,8 @@ impl Plan {
     }
 
     /// The number of keys that cannot be moved.
-    pub fn refused(&self) -> usize {
-        self.steps.iter().filter(|(_, _, step)| matches!(step, Step::Refuse(_))).count()
+    pub fn rejected(&self) -> usize {
+        self.steps.iter().filter(|(_, _, step)| matches!(step, Step::Reject(_))).count()
     }
 
     /// Bytes of all keys in the source's memory.
@@ -201,7 +201,7 @@ mod tests {
         assert!(beside.ends_at(Class::Classic, 1000) && redisbloom.ends_at(Class::Classic, 1000));
         assert!(!beside.ends_at(Class::Classic, 999) && !beside.ends_at(Class::Filter, 1000));
         assert!(!ours.ends_at(Class::Classic, 1000));
-        assert_eq!([ours, beside].map(|serves| serves.refusal(Class::Filter)), [None, None]);
-        assert!(redisbloom.refusal(Class::Filter).is_some() && redisbloom.refusal(Class::Counter).is_some());
+        assert_eq!([ours, beside].map(|serves| serves.error(Class::Filter)), [None, None]);
+        assert!(redisbloom.error(Class::Filter).is_some() && redisbloom.error(Class::Counter).is_some());
     }
 }

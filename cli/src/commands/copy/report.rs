@@ -22,7 +22,7 @@ pub enum Outcome {
     /// The key was deleted or expired meanwhile.
     Gone,
     /// The key cannot be moved.
-    Refused,
+    Rejected,
     /// The key was loaded, and its value differs. The target keeps its old value.
     Differs,
     /// The key was moved, and its source changed since.
@@ -71,7 +71,7 @@ impl Report {
             (Outcome::Moved, "moved"),
             (Outcome::Equal, "equal already"),
             (Outcome::Gone, "gone"),
-            (Outcome::Refused, "refused"),
+            (Outcome::Rejected, "rejected"),
             (Outcome::Differs, "differ"),
             (Outcome::Behind, "changed meanwhile"),
         ];
@@ -92,10 +92,10 @@ impl Report {
             return Err(Failure::does_not_hold(format!("{wrong} keys are not as their source is"))
                 .advise("stop the writers and run the same again with --replace"));
         }
-        let refused = self.number(Outcome::Refused);
-        if refused > 0 {
+        let rejected = self.number(Outcome::Rejected);
+        if rejected > 0 {
             let would = if self.dry_run { "cannot be moved" } else { "were not moved" };
-            return Err(Failure::does_not_hold(format!("{refused} of {} keys {would}", self.moves.len()))
+            return Err(Failure::does_not_hold(format!("{rejected} of {} keys {would}", self.moves.len()))
                 .advise("the table says of each why"));
         }
         Ok(())

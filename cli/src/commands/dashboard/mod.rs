@@ -21,12 +21,12 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::http::serve;
-use crate::output::{Output, tell};
+use crate::output::{Output, report};
 use crate::server::{Address, Url};
 use crate::watch::Nodes;
 use routes::{MAX_QUESTIONS, routes};
 use seen::Seen;
-use watcher::{Plan, Watcher};
+use watcher::{Schedule, Watcher};
 
 /// Arguments of `dashboard`.
 #[derive(Debug, Args)]
@@ -55,19 +55,19 @@ impl Dashboard {
             ));
         }
         let nodes = Nodes::new(&self.url.url, &self.url.access)?;
-        let plan = Plan {
+        let schedule = Schedule {
             name: Address::new(&self.url.url, &self.url.access)?.name(),
             pattern: self.pattern,
             max_keys: self.max_keys as usize,
             interval: Duration::from_secs(self.interval),
         };
-        let seen = Arc::new(Mutex::new(Seen::new(plan.max_keys)));
+        let seen = Arc::new(Mutex::new(Seen::new(schedule.max_keys)));
         let (questions, asked) = sync_channel(MAX_QUESTIONS);
-        let watcher = Watcher::new(nodes, plan, seen.clone());
+        let watcher = Watcher::new(nodes, schedule, seen.clone());
         // It ends with the process: nothing that it does has to be finished.
         thread::spawn(move || watcher.run(&asked));
         if !self.bind.ip().is_loopback() {
-            tell(format_args!(
+            report(format_args!(
                 "rollcall: there is no login: whoever reaches {} reads the names of all keys",
                 self.bind
             ));

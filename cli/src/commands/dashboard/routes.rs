@@ -19,7 +19,7 @@ use super::page::Page;
 use super::seen::Seen;
 use super::watcher::{Question, Slices, lock};
 
-/// The most questions that wait for the server. Whoever comes then is told to come again.
+/// The most questions that wait for the server. Whoever comes then is asked to come again.
 pub const MAX_QUESTIONS: usize = 64;
 
 /// Longest time that a page waits for the slices of a counter. The other curves are there at once.

@@ -105,11 +105,11 @@ pub struct Totals {
 /// Fields of INFO that count events, with their names for people.
 const SINCE: [(&str, &str); 8] = [
     ("rollcall_filters_growths", "Filters grown by a sub-filter"),
-    ("rollcall_counters_conversions", "Counters converted"),
-    ("rollcall_refused_full", "Refused: filter full"),
-    ("rollcall_refused_limit", "Refused: key too large"),
-    ("rollcall_refused_memory", "Refused: out of memory"),
-    ("rollcall_refused_corrupt", "Refused: damaged data"),
+    ("rollcall_counters_conversions", "Counters promoted"),
+    ("rollcall_refused_full", "Rejected: filter full"),
+    ("rollcall_refused_limit", "Rejected: key too large"),
+    ("rollcall_refused_memory", "Rejected: out of memory"),
+    ("rollcall_refused_corrupt", "Rejected: damaged data"),
     ("rollcall_filters_advances", "Windows of filters moved"),
     ("rollcall_counters_advances", "Windows of counters moved"),
 ];
@@ -228,7 +228,7 @@ mod tests {
         assert!(whole.is_whole);
         assert_eq!((whole.filters, whole.items, whole.capacity, whole.members), (140, 1400, 24, 7));
         assert_eq!((whole.counters, whole.bytes, whole.used_memory, whole.maxmemory), (2, 40, Some(200), Some(800)));
-        assert_eq!(whole.since, [("Refused: filter full", 2)]);
+        assert_eq!(whole.since, [("Rejected: filter full", 2)]);
         assert_eq!(whole.modes, [("dense", 4)]);
         let some = Totals::new(&[&one, &old], &rows, false);
         assert!(!some.is_whole && some.since.is_empty());

@@ -26,7 +26,7 @@ pub struct Question {
 }
 
 /// The keys to look at, and how often.
-pub struct Plan {
+pub struct Schedule {
     /// The name of the server for people.
     pub name: String,
     pub pattern: Option<String>,
@@ -37,7 +37,7 @@ pub struct Plan {
 /// Looks again and again.
 pub struct Watcher {
     nodes: Nodes,
-    plan: Plan,
+    schedule: Schedule,
     seen: Arc<Mutex<Seen>>,
     started: u64,
     looked: Option<u64>,
@@ -57,10 +57,10 @@ pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
 
 impl Watcher {
     /// A watcher before its first look.
-    pub fn new(nodes: Nodes, plan: Plan, seen: Arc<Mutex<Seen>>) -> Self {
+    pub fn new(nodes: Nodes, schedule: Schedule, seen: Arc<Mutex<Seen>>) -> Self {
         let (last, others, troubles) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (started, slices) = (now_ms(), HashMap::new());
-        let watcher = Watcher { nodes, plan, seen, started, looked: None, last, others, troubles, slices };
+        let watcher = Watcher { nodes, schedule, seen, started, looked: None, last, others, troubles, slices };
         watcher.publish(Duration::ZERO, 0);
         watcher
     }
@@ -70,7 +70,7 @@ impl Watcher {
         loop {
             let began = Instant::now();
             self.look();
-            let next = began + self.plan.interval.max(began.elapsed() * SHARE);
+            let next = began + self.schedule.interval.max(began.elapsed() * SHARE);
             loop {
                 match questions.recv_timeout(next.saturating_duration_since(Instant::now())) {
                     Ok(Question { place, answer }) => {
@@ -85,7 +85,7 @@ impl Watcher {
     }
 
     fn ask(&mut self) -> Vec<Asked<(Option<Info>, Rows, Turn)>> {
-        let scope = Scope { pattern: self.plan.pattern.as_deref(), max_keys: self.plan.max_keys };
+        let scope = Scope { pattern: self.schedule.pattern.as_deref(), max_keys: self.schedule.max_keys };
         let (others, none) = (&self.others, Others::default());
         self.nodes.ask(|server| {
             // A user who may not ask for INFO may ask for keys. If the connection is gone the second question says so.
@@ -108,7 +108,7 @@ impl Watcher {
                 Ok((info, rows, turn)) => {
                     self.looked = Some(now);
                     self.troubles.remove(&server);
-                    self.others.entry(server.clone()).or_default().take(&rows, turn, now, self.plan.max_keys);
+                    self.others.entry(server.clone()).or_default().take(&rows, turn, now, self.schedule.max_keys);
                     self.last.insert(server, (info, rows));
                 }
                 Err(failure) => {
@@ -127,7 +127,7 @@ impl Watcher {
         let is_down = self.looked != Some(now);
         let mut all: Vec<&Row> = self.last.values().flat_map(|(_, rows)| &rows.rows).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
-        let over = all.split_off(all.len().min(self.plan.max_keys));
+        let over = all.split_off(all.len().min(self.schedule.max_keys));
         let mut left_out = self.last.values().map(|(_, rows)| rows.left_out).sum::<u64>() + over.len() as u64;
         let unjudged = |(name, (_, rows)): (&String, &(_, Rows))| Some(self.others.get(name)?.unjudged(rows.left_out));
         let unjudged = self.last.iter().filter_map(unjudged).sum();
@@ -138,7 +138,7 @@ impl Watcher {
         left_out = left_out.saturating_sub(wrong.len() as u64);
         let infos: Vec<&Info> = self.last.values().filter_map(|(info, _)| info.as_ref()).collect();
         let infos = if infos.len() == self.last.len() { infos } else { Vec::new() };
-        let totals = Totals::new(&infos, &all, self.plan.pattern.is_some());
+        let totals = Totals::new(&infos, &all, self.schedule.pattern.is_some());
         let mut seen = lock(&self.seen);
         let mut shown = Vec::with_capacity(all.len() + wrong.len());
         for (row, judged) in all.into_iter().map(|row| (row, now)).chain(wrong) {
@@ -175,9 +175,9 @@ impl Watcher {
         }
         let state = State {
             version: env!("CARGO_PKG_VERSION"),
-            server: &self.plan.name,
-            pattern: self.plan.pattern.as_deref(),
-            interval: self.plan.interval.as_secs(),
+            server: &self.schedule.name,
+            pattern: self.schedule.pattern.as_deref(),
+            interval: self.schedule.interval.as_secs(),
             started: self.started,
             looked: self.looked,
             took_ms: took.as_millis() as u64,

@@ -68,7 +68,7 @@ fn add_info(families: &mut Families, server: &str, info: &Info) {
     }
     for reason in REASONS {
         let labels = [("server", server), ("reason", reason)];
-        add(families, &m::REFUSED, labels, info.field(&format!("rollcall_refused_{reason}")));
+        add(families, &m::REJECTED, labels, info.field(&format!("rollcall_refused_{reason}")));
     }
     for (fields, family, forms) in FORMS {
         let advances = info.field(&format!("rollcall_{fields}_advances"));

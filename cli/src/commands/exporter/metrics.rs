@@ -40,9 +40,9 @@ pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filt
 pub const SUB_FILTERS: Metric = gauge("filters_sub_filters", "Sub-filters of complete filters.");
 pub const GROWN: Metric = gauge("filters_grown", "Filters without a window that have more than one sub-filter.");
 pub const GROWTHS: Metric = counter("filters_growths", "Sub-filters appended to filters without windows.");
-pub const CONVERSIONS: Metric = counter("counters_conversions", "Counters that became an estimate, or dense.");
+pub const PROMOTIONS: Metric = counter("counters_conversions", "Counters that became an estimate, or dense.");
 pub const ADVANCES: Metric = counter("advances", "Windows moved on.");
-pub const REFUSED: Metric = counter("refused", "Commands and values refused, by reason.");
+pub const REJECTED: Metric = counter("refused", "Commands and values rejected, by reason.");
 pub const DEFRAG_MOVES: Metric = counter("defrag_moves", "Buffers moved by active defragmentation.");
 pub const FREES: Metric = gauge("frees_waiting", "Large values handed to the background and not yet freed.");
 pub const FREES_BYTES: Metric =
@@ -87,9 +87,9 @@ pub static ALL: [Metric; 40] = [
     SUB_FILTERS,
     GROWN,
     GROWTHS,
-    CONVERSIONS,
+    PROMOTIONS,
     ADVANCES,
-    REFUSED,
+    REJECTED,
     DEFRAG_MOVES,
     FREES,
     FREES_BYTES,
@@ -121,7 +121,7 @@ pub const PLAIN: [(&str, Metric); 13] = [
     ("rollcall_filters_sub_filters", SUB_FILTERS),
     ("rollcall_filters_grown", GROWN),
     ("rollcall_filters_growths", GROWTHS),
-    ("rollcall_counters_conversions", CONVERSIONS),
+    ("rollcall_counters_conversions", PROMOTIONS),
     ("rollcall_defrag_moves", DEFRAG_MOVES),
     ("rollcall_frees_waiting", FREES),
     ("rollcall_frees_waiting_bytes", FREES_BYTES),

@@ -90,10 +90,10 @@ fn samples_of_a_metric_stand_together_and_labels_are_escaped() {
     families.add(&UP, [("server", "a")], 1.0);
     families.add(&super::metrics::KEY_TTL, [("server", "a"), ("key", "\"\\\n")], 0.5);
     families.add(&UP, [("server", "b")], 0.0);
-    families.add(&super::metrics::REFUSED, [("server", "a"), ("reason", "full")], 3.0);
+    families.add(&super::metrics::REJECTED, [("server", "a"), ("reason", "full")], 3.0);
     let open = "# HELP rollcall_up Whether the server answers.\n# TYPE rollcall_up gauge\n\
         rollcall_up{server=\"a\"} 1.0\nrollcall_up{server=\"b\"} 0.0\n\
-        # HELP rollcall_refused Commands and values refused, by reason.\n# TYPE rollcall_refused counter\n\
+        # HELP rollcall_refused Commands and values rejected, by reason.\n# TYPE rollcall_refused counter\n\
         rollcall_refused_total{server=\"a\",reason=\"full\"} 3.0\n\
         # HELP rollcall_key_ttl_seconds Time until it expires; absent if it does not.\n\
         # TYPE rollcall_key_ttl_seconds gauge\n# UNIT rollcall_key_ttl_seconds seconds\n\

@@ -13,15 +13,15 @@ pub(super) const KEY_BYTES: u64 = 88;
 const MAX_KEY_BYTES: u64 = 512 << 20;
 
 /// Whether a server with default options rejects a value of this size.
-pub(super) fn is_refused_by_default(size_bytes: u64) -> bool {
+pub(super) fn is_rejected_by_default(size_bytes: u64) -> bool {
     size_bytes > MAX_KEY_BYTES
 }
 
-/// The warning about `what`, for which [`is_refused_by_default`] holds.
+/// The warning about `what`, for which [`is_rejected_by_default`] holds.
 pub(super) fn warning(what: &str, size_bytes: u64) -> String {
     let (size, enough) = (bytes(size_bytes), size_bytes.div_ceil(1 << 30));
     format!(
-        "refused       {what}, {size}: by default a key gets 512 MiB, and 4 GiB where maxmemory is set\n\
+        "rejected       {what}, {size}: by default a key gets 512 MiB, and 4 GiB where maxmemory is set\n\
          CONFIG SET rollcall.max-key-bytes {enough}gb"
     )
 }
@@ -38,10 +38,10 @@ pub(super) struct Asked {
     /// Seed of the hash, for the commands
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// What is forgotten after a time: 3600, 15m, 24h, 7d
+    /// Expire what is older than: 3600, 15m, 24h, 7d
     #[arg(long, value_parser = numbers::seconds)]
     pub(super) window: Option<u64>,
-    /// In how many steps it is forgotten
+    /// In how many slices it expires
     #[arg(long)]
     pub(super) slices: Option<u32>,
 }

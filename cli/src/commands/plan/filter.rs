@@ -1,7 +1,7 @@
 //! `plan filter`.
 
 use clap::Args;
-use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Sliding, sizing};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing, sizing};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -9,7 +9,7 @@ use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shap
 use rollcall_core::window::{ClockSource, Time};
 use serde::Serialize;
 
-use super::asked::{Asked, KEY_BYTES, is_refused_by_default, warning};
+use super::asked::{Asked, KEY_BYTES, is_rejected_by_default, warning};
 use crate::failure::Failure;
 use crate::numbers::{percent, share};
 use crate::output::Output;
@@ -48,7 +48,7 @@ pub struct Planned {
     /// Bytes in memory, as `BF.INFO key SIZE` reports them; of a windowed filter with all slices full.
     size_bytes: u64,
     /// Whether a server with default options rejects the filter.
-    refused_by_default: bool,
+    rejected_by_default: bool,
     bits_per_item: f64,
     /// The most bytes that the filter's bits take in an RDB file or a dump, except some 20 bytes per MiB.
     stored_bytes: u64,
@@ -59,7 +59,7 @@ pub struct Planned {
     rate_when_full: f64,
     /// The memory of the filter after it has grown. Empty where it does not grow.
     growth: Vec<Grown>,
-    /// The memory that RedisBloom takes for the same filter. It has no filters that forget.
+    /// The memory that RedisBloom takes for the same filter. It has no windowed filters.
     redisbloom_bytes: Option<u64>,
     keys: u64,
     /// Bytes of all keys, each with the memory that a key takes besides its value.
@@ -73,17 +73,17 @@ struct Grown {
     items: u64,
     sub_filters: u64,
     size_bytes: u64,
-    refused_by_default: bool,
+    rejected_by_default: bool,
 }
 
 impl Planned {
     /// A warning with the first size that a server with default options rejects.
     fn warning(&self) -> Option<String> {
         let items = count(self.items as i64);
-        if self.refused_by_default {
+        if self.rejected_by_default {
             return Some(warning(&format!("a filter for {items} items"), self.size_bytes));
         }
-        let grown = self.growth.iter().find(|grown| grown.refused_by_default)?;
+        let grown = self.growth.iter().find(|grown| grown.rejected_by_default)?;
         let what = format!("growth of one for {items} to {} items", count(grown.items as i64));
         Some(warning(&what, grown.size_bytes))
     }
@@ -96,21 +96,21 @@ impl Filter {
         output.answer(&planned, |planned| self.text(planned))
     }
 
-    fn sliding(&self) -> Result<Option<Sliding>, Error> {
-        let slices = self.asked.slices.unwrap_or(Sliding::default_slices(self.refresh));
+    fn windowing(&self) -> Result<Option<Windowing>, Error> {
+        let slices = self.asked.slices.unwrap_or(Windowing::default_slices(self.refresh));
         Ok(match self.asked.window {
             Some(seconds) => {
                 let slices = self.asked.slices.unwrap_or(slices.min(u32::try_from(seconds.max(1)).unwrap_or(slices)));
-                Some(Sliding::time(seconds, slices, ClockSource::System, self.refresh)?)
+                Some(Windowing::time(seconds, slices, ClockSource::System, self.refresh)?)
             }
             None if self.last && self.refresh => match self.asked.slices {
                 Some(slices) => {
                     let (parameter, got) = (Parameter::Slices, slices.to_string());
                     return Err(Error::OutOfRange { parameter, expected: NO_SLICES, got });
                 }
-                None => Some(Sliding::last_different()),
+                None => Some(Windowing::last_different()),
             },
-            None if self.last => Some(Sliding::last(slices)?),
+            None if self.last => Some(Windowing::last(slices)?),
             None => None,
         })
     }
@@ -119,22 +119,22 @@ impl Filter {
         let expansion = if self.nonscaling || self.last { 0 } else { self.expansion };
         let params = Params { error_rate: self.error, capacity: items, expansion, seed: 0 };
         params.validate()?;
-        let sliding = self.sliding()?;
-        // Of one that forgets, each generation is a filter of this many items and this rate.
-        let (of_each, generations) = match &sliding {
+        let windowing = self.windowing()?;
+        // Of a windowed one, each generation is a filter of this many items and this rate.
+        let (of_each, generations) = match &windowing {
             None => (params, 1),
-            Some(sliding) => (sliding.of_generation(&params)?, u64::from(sliding.generations(items))),
+            Some(windowing) => (windowing.of_generation(&params)?, u64::from(windowing.generations(items))),
         };
         let geometry = sizing::sub_filter_geometry(&of_each, 0)?;
-        let overhead = |sub_filters| match &sliding {
+        let overhead = |sub_filters| match &windowing {
             None => overhead(BitLayout::Lines, expansion, sub_filters),
-            Some(_) => overhead_of_forgetting(generations as u32),
+            Some(_) => overhead_of_windowed(generations as u32),
         };
         let stored_bytes = geometry.num_bytes().saturating_mul(generations);
         let size_bytes = stored_bytes.saturating_add(overhead(1)?);
         let of_one = sizing::false_positive_rate(&geometry, of_each.capacity as f64);
-        let growth = if sliding.is_some() || expansion == 0 { Vec::new() } else { growth(&params)? };
-        let redisbloom_bytes = match sliding {
+        let growth = if windowing.is_some() || expansion == 0 { Vec::new() } else { growth(&params)? };
+        let redisbloom_bytes = match windowing {
             Some(_) => None,
             None => Some(redisbloom(&params)?),
         };
@@ -142,7 +142,7 @@ impl Filter {
             items,
             error_rate: self.error,
             size_bytes,
-            refused_by_default: is_refused_by_default(size_bytes),
+            rejected_by_default: is_rejected_by_default(size_bytes),
             bits_per_item: size_bytes as f64 * 8.0 / items as f64,
             stored_bytes,
             lines: geometry.num_lines.saturating_mul(generations),
@@ -204,8 +204,11 @@ impl Filter {
             ));
             for grown in &one.growth {
                 let (items, size) = (count(grown.items as i64), bytes(grown.size_bytes));
-                let refused = if grown.refused_by_default { ", refused by default" } else { "" };
-                text.push(format!("up to         {items} items: {size} in {} sub-filters{refused}", grown.sub_filters));
+                let rejected = if grown.rejected_by_default { ", rejected by default" } else { "" };
+                text.push(format!(
+                    "up to         {items} items: {size} in {} sub-filters{rejected}",
+                    grown.sub_filters
+                ));
             }
         }
         if many {
@@ -232,8 +235,8 @@ fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
         if index > 0 {
             let overhead = overhead(BitLayout::Lines, params.expansion, index + 1)?;
             let size_bytes = bits.saturating_add(overhead);
-            let refused_by_default = is_refused_by_default(size_bytes);
-            grown.push(Grown { items, sub_filters: index + 1, size_bytes, refused_by_default });
+            let rejected_by_default = is_rejected_by_default(size_bytes);
+            grown.push(Grown { items, sub_filters: index + 1, size_bytes, rejected_by_default });
         }
     }
     Ok(grown)
@@ -262,11 +265,11 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
 }
 
 /// Bytes besides the bits of a windowed filter with an item in each of `n` generations.
-fn overhead_of_forgetting(generations: u32) -> Result<u64, Error> {
+fn overhead_of_windowed(generations: u32) -> Result<u64, Error> {
     let slices = generations.saturating_sub(1).max(1);
-    let sliding = Sliding::time(slices.into(), slices, ClockSource::Manual, false)?;
+    let windowing = Windowing::time(slices.into(), slices, ClockSource::Manual, false)?;
     let params = Params { error_rate: 0.01, capacity: slices.into(), expansion: 1, seed: 0 };
-    let mut filter = BloomFilter::windowed(params, sliding, 0, &Unlimited)?;
+    let mut filter = BloomFilter::windowed(params, windowing, 0, &Unlimited)?;
     for slice in 0..u64::from(generations) {
         filter.advance(slice);
         filter.live(Time::Reached).add(slice.to_le_bytes(), &Unlimited)?;

@@ -1,5 +1,5 @@
 //! `plan`: the memory and the errors of filters and counters, and the commands that make them. No server is asked: the
-//! sizes are worked out as the module works them out.
+//! sizes are computed as the module works them out.
 
 use clap::Subcommand;
 

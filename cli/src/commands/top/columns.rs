@@ -115,13 +115,13 @@ impl Column {
 /// The finding and its remedy in a line, with the command where there is one.
 fn wrong(row: &Row) -> String {
     let findings = row.findings.iter().map(ToString::to_string);
-    row.refused.iter().cloned().chain(findings).collect::<Vec<_>>().join("; ")
+    row.rejected.iter().cloned().chain(findings).collect::<Vec<_>>().join("; ")
 }
 
 /// The urgency of the worst finding, and the number of findings.
 fn urgency(row: &Row) -> (bool, Option<Severity>, usize) {
     let worst = row.findings.iter().map(|finding| finding.severity).max();
-    (row.refused.is_some(), worst, row.findings.len())
+    (row.rejected.is_some(), worst, row.findings.len())
 }
 
 /// A fill in per cent, with a decimal where it is significant.
@@ -224,10 +224,10 @@ mod tests {
             capacity: Some(1_000_000),
             bytes: Some(98_765_432),
             ttl: Some(987_654_321),
-            refused: Some("it holds more than it is for, and a command_of_many_letters_in_a_word helps ".repeat(5)),
+            rejected: Some("it holds more than it is for, and a command_of_many_letters_in_a_word helps ".repeat(5)),
             ..Row::default()
         };
-        let told = wrong(&row);
+        let reported = wrong(&row);
         let wide = fitted(std::slice::from_ref(&row), Column::Bytes, 400).concat();
         for width in [20, 40, 80, 100, 200] {
             for column in [Column::Items, Column::Ttl, Column::Wrong] {
@@ -237,7 +237,7 @@ mod tests {
                 assert!(lines.iter().all(|line| line.chars().count() <= width.max(30)), "{width}: {lines:#?}");
                 let below = lines[2..].iter().map(|line| line.trim_start_matches(INDENT)).collect::<Vec<_>>().join(" ");
                 let letters = |text: &str| text.split_whitespace().collect::<String>();
-                assert_eq!(letters(&below), letters(&told), "{width}");
+                assert_eq!(letters(&below), letters(&reported), "{width}");
                 for head in lines[0].split("  ").map(str::trim).filter(|head| !head.is_empty()) {
                     assert!(wide[0].contains(head), "{width}: {head}");
                 }

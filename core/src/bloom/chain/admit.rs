@@ -2,7 +2,7 @@
 
 use super::chunks::next_chunk;
 use super::{Chain, Expected, SubFilter};
-use crate::admission::{Admission, Survey, Terms, first_of};
+use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -50,25 +50,25 @@ impl<S: SubFilter> Chain<S> {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
-        let survey = self.survey(items)?;
-        let new = survey.new_items();
+        let look_up = self.look_up(items)?;
+        let new = look_up.new_items();
         let admitted = terms.admitted(self.num_items(), new.len());
         let of_new = if admitted == 0 { first_of(0, new.len())? } else { self.admit_new(new, admitted, terms, limit)? };
-        Ok(survey.into_answers(&of_new))
+        Ok(look_up.into_answers(&of_new))
     }
 
     /// Looks up all items.
-    fn survey<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<Survey<Hash128>, Error> {
-        let mut survey = Survey::of(items.len())?;
+    fn look_up<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<LookUp<Hash128>, Error> {
+        let mut look_up = LookUp::of(items.len())?;
         let seed = self.params().seed;
         let mut hashes = items.map(|item| S::hash(item, seed));
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
             let known = self.look_up_chunk(&chunk[..len], Expected::Absent);
             for (at, &hash) in chunk[..len].iter().enumerate() {
-                survey.note(hash.lo, hash, known >> at & 1 == 1)?;
+                look_up.record(hash.lo, hash, known >> at & 1 == 1)?;
             }
         }
-        Ok(survey)
+        Ok(look_up)
     }
 
     /// Adds the first `most` of these absent items, or as many as fit.
@@ -79,12 +79,12 @@ impl<S: SubFilter> Chain<S> {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
-        let mut told = first_of(if terms.dry_run { most } else { 0 }, hashes.len())?;
+        let mut reported = first_of(if terms.dry_run { most } else { 0 }, hashes.len())?;
         let len = self.sub_filters().len();
         let stopped = self.grow_ahead(most as u64, limit).err();
-        let kept = self.admit_to_newest(len - 1, hashes, most, &mut told, terms, stopped);
+        let kept = self.admit_to_newest(len - 1, hashes, most, &mut reported, terms, stopped);
         self.sub_filters.truncate(*kept.as_ref().unwrap_or(&len));
-        kept.map(|_| told)
+        kept.map(|_| reported)
     }
 
     /// Grows by the sub-filters that `items` new items may need.
@@ -105,7 +105,7 @@ impl<S: SubFilter> Chain<S> {
         newest: usize,
         hashes: &[Hash128],
         most: usize,
-        told: &mut [Admission],
+        reported: &mut [Admission],
         terms: Terms,
         stopped: Option<Error>,
     ) -> Result<usize, Error> {
@@ -120,7 +120,7 @@ impl<S: SubFilter> Chain<S> {
         // A full one changes no more.
         let may_return = (terms.dry_run || !goes_on) && !one.is_full();
         let before = if may_return { Some(Undo::of(one, hashes)?) } else { None };
-        let end = self.fill(newest, hashes, most, told, goes_on);
+        let end = self.fill(newest, hashes, most, reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
             return Ok(newest + 1 + end);
         }
@@ -129,7 +129,7 @@ impl<S: SubFilter> Chain<S> {
         }
         match (end, stopped) {
             (None, Some(error)) if !does_not_scale => return Err(error),
-            (None, _) => told.fill(Admission::Refused),
+            (None, _) => reported.fill(Admission::Rejected),
             (Some(_), _) => {}
         }
         Ok(newest + 1)
@@ -143,17 +143,17 @@ impl<S: SubFilter> Chain<S> {
         newest: usize,
         hashes: &[Hash128],
         most: usize,
-        told: &mut [Admission],
+        reported: &mut [Admission],
         goes_on: bool,
     ) -> Option<usize> {
         let tail = &mut self.sub_filters_mut()[newest..];
         let (mut at, mut admitted) = (0, 0);
-        for (&hash, told) in hashes.iter().zip(told) {
+        for (&hash, reported) in hashes.iter().zip(reported) {
             if S::look_up(&tail[..=at], hash) {
-                *told = Admission::Known;
+                *reported = Admission::Known;
                 continue;
             }
-            *told = Admission::Refused;
+            *reported = Admission::Rejected;
             if admitted == most {
                 continue;
             }
@@ -168,7 +168,7 @@ impl<S: SubFilter> Chain<S> {
             }
             tail[at].insert(hash);
             admitted += 1;
-            *told = Admission::Admitted;
+            *reported = Admission::Admitted;
         }
         Some(at)
     }

@@ -27,7 +27,7 @@ impl<S: SubFilter> Chain<S> {
         lists.extend(others.iter().map(|other| other.sub_filters()));
         let Some(num_items) = plan_union(self.sub_filters(), &lists)? else { return Ok(false) };
         let held = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
-        let more = empty_twins(self.sub_filters(), &lists, held, limit)?;
+        let more = all_new_like(self.sub_filters(), &lists, held, limit)?;
         self.sub_filters.append(more.into_iter())?;
         unite(self.sub_filters_mut(), &lists, &num_items);
         Ok(true)
@@ -93,19 +93,19 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
 }
 
 /// The empty sub-filters by which the longest of `others` exceeds our list. `held` bytes are held already.
-pub(in crate::bloom) fn empty_twins<S: SubFilter>(
+pub(in crate::bloom) fn all_new_like<S: SubFilter>(
     ours: &[S],
     others: &[&[S]],
     mut held: u64,
     limit: &impl SizeLimit,
 ) -> Result<Vec<S>, Error> {
-    let mut twins = try_with_capacity(merged(ours, others).skip(ours.len()).count())?;
+    let mut added = try_with_capacity(merged(ours, others).skip(ours.len()).count())?;
     for (first, _) in merged(ours, others).skip(ours.len()) {
-        let twin = first.empty_twin(held, limit)?;
-        held = held.saturating_add(taken_bytes(&twin));
-        twins.push(twin);
+        let empty = first.new_like(held, limit)?;
+        held = held.saturating_add(taken_bytes(&empty));
+        added.push(empty);
     }
-    Ok(twins)
+    Ok(added)
 }
 
 /// Turns `ours`, which is as long as the longest list, into the union with the planned numbers of items.

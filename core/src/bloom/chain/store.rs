@@ -13,7 +13,7 @@ use crate::size_limit::SizeLimit;
 pub struct Store<P> {
     pub(in crate::bloom) bitmap: LineBitmap,
     pub(in crate::bloom) num_items: u64,
-    pub(in crate::bloom) plan: Shared<P>,
+    pub(in crate::bloom) spec: Shared<P>,
 }
 
 impl<P> Store<P> {
@@ -22,13 +22,13 @@ impl<P> Store<P> {
     /// # Errors
     /// What `limit` says, [`Error::OutOfMemory`].
     pub(in crate::bloom) fn new(
-        plan: Shared<P>,
+        spec: Shared<P>,
         num_lines: u64,
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
         limit.check(held_bytes, Self::bytes_for(num_lines))?;
-        Ok(Store { plan, num_items: 0, bitmap: LineBitmap::zeroed(num_lines)? })
+        Ok(Store { spec, num_items: 0, bitmap: LineBitmap::zeroed(num_lines)? })
     }
 
     /// Bytes of a store of `num_lines` lines, without its shared parameters.
@@ -41,6 +41,6 @@ impl<P> Store<P> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
-        Ok(Store { plan: self.plan.clone(), num_items: self.num_items, bitmap: self.bitmap.try_clone()? })
+        Ok(Store { spec: self.spec.clone(), num_items: self.num_items, bitmap: self.bitmap.try_clone()? })
     }
 }

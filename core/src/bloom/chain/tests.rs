@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use proptest::prelude::*;
 
 use super::*;
-use crate::admission::Admission::{Admitted, Known, Refused};
+use crate::admission::Admission::{Admitted, Known, Rejected};
 use crate::admission::Terms;
 use crate::hash::hash64;
 use crate::size_limit::Unlimited;
@@ -59,7 +59,7 @@ impl Counted {
 impl Sealed for Counted {}
 
 impl SubFilter for Counted {
-    type Plan = ();
+    type Spec = ();
     fn of(_: Store<()>) -> Self {
         unreachable!("it has no store")
     }
@@ -235,8 +235,8 @@ fn what_may_be_taken_back_is_kept_in_the_less_memory() {
             let (mut chain, mut before) = (fixed(new as u64), fixed(new as u64));
             [&mut chain, &mut before].into_iter().for_each(|chain| drop(chain.add(b"first", &Unlimited)));
             let terms = Terms { limit: u64::MAX, all, dry_run };
-            let told = chain.admit(bytes(&items[..new]), terms, &Unlimited).unwrap();
-            assert_eq!(told.len(), new);
+            let reported = chain.admit(bytes(&items[..new]), terms, &Unlimited).unwrap();
+            assert_eq!(reported.len(), new);
             assert!(chain == before && chain.num_items() == 1);
             assert_eq!(chain.sub_filters()[0].aside.is_copy, new * 16 >= BYTES.len(), "{new}");
         }
@@ -250,11 +250,11 @@ fn nothing_is_kept_of_what_will_not_be_taken_back() {
     let terms = Terms { limit: u64::MAX, all: false, dry_run: false };
     let kept = |chain: &Chain<Counted>| chain.sub_filters()[0].aside.kept.load(Ordering::Relaxed);
     // The chain lacks room for some of the items, and takes the others.
-    let told = chain.admit(bytes(&items), terms, &Unlimited).unwrap();
-    assert_eq!((told, kept(&chain)), ([Admitted, Admitted, Admitted, Refused, Refused].to_vec(), 0));
+    let reported = chain.admit(bytes(&items), terms, &Unlimited).unwrap();
+    assert_eq!((reported, kept(&chain)), ([Admitted, Admitted, Admitted, Rejected, Rejected].to_vec(), 0));
     // A full one changes no more.
     for (all, dry_run) in [(false, false), (true, false), (false, true)] {
-        let told = chain.admit(bytes(&items), Terms { all, dry_run, ..terms }, &Unlimited).unwrap();
-        assert_eq!((told, kept(&chain)), ([Known, Known, Known, Refused, Refused].to_vec(), 0));
+        let reported = chain.admit(bytes(&items), Terms { all, dry_run, ..terms }, &Unlimited).unwrap();
+        assert_eq!((reported, kept(&chain)), ([Known, Known, Known, Rejected, Rejected].to_vec(), 0));
     }
 }

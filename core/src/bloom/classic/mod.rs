@@ -7,12 +7,12 @@
 //! - [`ClassicSubFilter`]: one filter of a fixed size
 //! - [`ClassicFilter`]: the chain
 
-pub(in crate::bloom) mod plan;
 pub(crate) mod sizing;
+pub(in crate::bloom) mod spec;
 pub(crate) mod sub_filter;
 
-pub use plan::Rules;
 use sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
+pub use spec::Rules;
 use sub_filter::ClassicSubFilter;
 
 use super::chain::Chain;

@@ -19,7 +19,7 @@ pub struct Rules {
 
 /// The rules and the sizes of a sub-filter.
 #[derive(Debug, PartialEq)]
-pub struct ClassicPlan {
+pub struct ClassicSpec {
     pub(in crate::bloom) rules: Rules,
     pub(in crate::bloom) shape: Shape,
     /// The parameters of a chain that starts with this sub-filter.
@@ -29,14 +29,14 @@ pub struct ClassicPlan {
 
 /// The derived parameters of first sub-filters, and those of later ones. They have separate pools since one long chain
 /// fills a pool.
-static PLANS: [Pool<ClassicPlan>; 2] = [Pool::new(), Pool::new()];
+static SPECS: [Pool<ClassicSpec>; 2] = [Pool::new(), Pool::new()];
 
-impl ClassicPlan {
+impl ClassicSpec {
     /// The derived parameters of a sub-filter with this shape.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape.
-    pub(in crate::bloom) fn of(rules: Rules, is_first: bool, shape: Shape) -> Result<Shared<ClassicPlan>, Error> {
+    pub(in crate::bloom) fn of(rules: Rules, is_first: bool, shape: Shape) -> Result<Shared<ClassicSpec>, Error> {
         let Shape { capacity, error_rate, bits_per_item, hashes, num_bytes, n2 } = shape;
         let numbers = [
             u64::from(rules.options) << 32 | u64::from(rules.growth),
@@ -46,13 +46,13 @@ impl ClassicPlan {
             bits_per_item.to_bits(),
             num_bytes,
         ];
-        PLANS[usize::from(!is_first)].get(
+        SPECS[usize::from(!is_first)].get(
             hash64(bytemuck::cast_slice(&numbers), 0),
-            |plan| plan.rules == rules && plan.shape == shape,
+            |spec| spec.rules == rules && spec.shape == shape,
             || {
                 shape.validate()?;
                 let params = params_of(rules, &shape);
-                Ok(ClassicPlan { rules, shape, params, modulus: Modulus::new(shape.num_positions()) })
+                Ok(ClassicSpec { rules, shape, params, modulus: Modulus::new(shape.num_positions()) })
             },
         )
     }

@@ -11,8 +11,8 @@ use super::super::bitmap::PREFETCH_FROM_LINES;
 use super::super::chain::chunks::{first_marked, first_marks, marked, next_chunk};
 use super::super::chain::{Store, SubFilter};
 use super::super::params::Params;
-use super::plan::{ClassicPlan, Rules};
 use super::sizing::{NO_SCALING, Shape};
+use super::spec::{ClassicSpec, Rules};
 use crate::bits;
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, classic_hash};
@@ -41,7 +41,7 @@ const ASKED_AHEAD: u32 = 256;
 ///
 /// Invariant: the bitmap has just enough lines for the bytes of its shape, and bits beyond those are 0.
 #[derive(Debug, PartialEq)]
-pub struct ClassicSubFilter(Store<ClassicPlan>);
+pub struct ClassicSubFilter(Store<ClassicSpec>);
 
 impl ClassicSubFilter {
     /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the new sub-filter.
@@ -55,21 +55,21 @@ impl ClassicSubFilter {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
-        let plan = ClassicPlan::of(rules, is_first, shape)?;
-        Ok(ClassicSubFilter(Store::new(plan, shape.num_lines(), held_bytes, limit)?))
+        let spec = ClassicSpec::of(rules, is_first, shape)?;
+        Ok(ClassicSubFilter(Store::new(spec, shape.num_lines(), held_bytes, limit)?))
     }
 
     /// The shape of the sub-filter.
     pub fn shape(&self) -> &Shape {
-        &self.0.plan.shape
+        &self.0.spec.shape
     }
 
     /// The rules of the chain.
     pub(super) fn rules(&self) -> Rules {
-        self.0.plan.rules
+        self.0.spec.rules
     }
 
-    /// Overwrites the bytes of the bitmap from `offset` on. Items whose bits that clears are forgotten.
+    /// Overwrites the bytes of the bitmap from `offset` on. Items whose bits that clears are lost.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
@@ -89,7 +89,7 @@ impl ClassicSubFilter {
     /// Sets the bits of this hash; returns whether one was free.
     #[inline(always)]
     fn set(&mut self, hash: Hash128) -> bool {
-        let positions = self.0.plan.modulus.positions(hash, 0..self.0.plan.shape.hashes);
+        let positions = self.0.spec.modulus.positions(hash, 0..self.0.spec.shape.hashes);
         let (lines, set_bits) = self.0.bitmap.lines_mut();
         let words: &mut [u64] = bytemuck::cast_slice_mut(lines);
         let free = positions.fold(0, |free, position| free + u64::from(bits::set(words, position)));
@@ -101,18 +101,18 @@ impl ClassicSubFilter {
     #[inline(always)]
     fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
         // No early exit: a branch for each bit would be mispredicted half the time.
-        self.0.plan.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
+        self.0.spec.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
     }
 
     /// The number of an item's bits that are tested first.
     fn first_probes(&self) -> u32 {
-        FIRST_PROBES.min(self.0.plan.shape.hashes)
+        FIRST_PROBES.min(self.0.spec.shape.hashes)
     }
 
     /// Whether all bits of an item after the first [`Self::first_probes`] are set.
     fn has_rest(&self, hash: Hash128) -> bool {
         let words = self.words();
-        rounds(self.first_probes(), self.0.plan.shape.hashes).all(|probes| self.has(words, hash, probes))
+        rounds(self.first_probes(), self.0.spec.shape.hashes).all(|probes| self.has(words, hash, probes))
     }
 
     /// Whether any of `group`, at most [`AT_ONCE`] sub-filters, may contain the item with this hash. No branch
@@ -121,7 +121,7 @@ impl ClassicSubFilter {
         let mut found = first_marks(group.len());
         for probe in 0..FIRST_PROBES {
             for i in marked(found) {
-                let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].0.plan.shape.hashes));
+                let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].0.spec.shape.hashes));
                 found &= !(u32::from(!one.has(one.words(), hash, probes)) << i);
             }
         }
@@ -145,7 +145,7 @@ impl ClassicSubFilter {
     /// Prefetches the bits `probes` of an item.
     #[inline(always)]
     fn prefetch(&self, words: &[u64], hash: Hash128, probes: Range<u32>) {
-        self.0.plan.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
+        self.0.spec.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
     }
 }
 
@@ -163,30 +163,30 @@ fn rounds(mut start: u32, hashes: u32) -> impl Iterator<Item = Range<u32>> {
 impl Sealed for ClassicSubFilter {}
 
 impl SubFilter for ClassicSubFilter {
-    type Plan = ClassicPlan;
+    type Spec = ClassicSpec;
 
-    fn of(store: Store<ClassicPlan>) -> Self {
+    fn of(store: Store<ClassicSpec>) -> Self {
         ClassicSubFilter(store)
     }
 
-    fn store(&self) -> &Store<ClassicPlan> {
+    fn store(&self) -> &Store<ClassicSpec> {
         &self.0
     }
 
-    fn store_mut(&mut self) -> &mut Store<ClassicPlan> {
+    fn store_mut(&mut self) -> &mut Store<ClassicSpec> {
         &mut self.0
     }
 
     fn num_bytes(&self) -> usize {
-        self.0.plan.shape.num_bytes as usize
+        self.0.spec.shape.num_bytes as usize
     }
 
     fn hashes(&self) -> u32 {
-        self.0.plan.shape.hashes
+        self.0.spec.shape.hashes
     }
 
     fn params(&self) -> &Params {
-        &self.0.plan.params
+        &self.0.spec.params
     }
 
     #[inline(always)]
@@ -209,11 +209,11 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn capacity(&self) -> u64 {
-        self.0.plan.shape.capacity
+        self.0.spec.shape.capacity
     }
 
     fn error_rate(&self) -> f64 {
-        self.0.plan.shape.error_rate
+        self.0.spec.shape.error_rate
     }
 
     fn is_full(&self) -> bool {
@@ -222,15 +222,15 @@ impl SubFilter for ClassicSubFilter {
 
     /// The room by RedisBloom's count, which leaves out new items that were taken for known ones.
     fn room(&self) -> u64 {
-        self.0.plan.shape.capacity.saturating_sub(self.0.num_items)
+        self.0.spec.shape.capacity.saturating_sub(self.0.num_items)
     }
 
     fn holds(&self, num_items: u64, _set_bits: u64) -> bool {
-        num_items <= self.0.plan.shape.capacity
+        num_items <= self.0.spec.shape.capacity
     }
 
     fn num_bits(&self) -> u64 {
-        self.0.plan.shape.num_positions()
+        self.0.spec.shape.num_positions()
     }
 
     fn may_contain(&self, hash: Hash128) -> bool {
@@ -239,13 +239,13 @@ impl SubFilter for ClassicSubFilter {
 
     fn insert(&mut self, hash: Hash128) -> bool {
         let free = self.set(hash);
-        self.0.num_items = (self.0.num_items + u64::from(free)).min(self.0.plan.shape.num_positions());
+        self.0.num_items = (self.0.num_items + u64::from(free)).min(self.0.spec.shape.num_positions());
         free
     }
 
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
         let words = self.words();
-        let positions = self.0.plan.modulus.positions(hash, 0..self.0.plan.shape.hashes);
+        let positions = self.0.spec.modulus.positions(hash, 0..self.0.spec.shape.hashes);
         positions.map(|position| position / 64).for_each(|index| visit(index, words[index]));
     }
 
@@ -264,7 +264,7 @@ impl SubFilter for ClassicSubFilter {
             let i = pending.trailing_zeros();
             return u32::from(self.may_contain(hashes[i as usize])) << i;
         }
-        let (first, all) = (0..FIRST_PROBES, self.0.plan.shape.hashes);
+        let (first, all) = (0..FIRST_PROBES, self.0.spec.shape.hashes);
         // The first round stands alone: it takes most of the time, and its constant length lets the compiler unroll it.
         let (mut found, start) =
             if all < first.end { (pending, 0) } else { (self.having(hashes, pending, first.clone()), first.end) };
@@ -278,8 +278,8 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        let all = 0..self.0.plan.shape.hashes;
-        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.0.plan.shape.hashes.max(1) } else { 0 };
+        let all = 0..self.0.spec.shape.hashes;
+        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.0.spec.shape.hashes.max(1) } else { 0 };
         let (mut new, mut left) = (0, pending);
         while left != 0 {
             let mut these = left;
@@ -291,7 +291,7 @@ impl SubFilter for ClassicSubFilter {
             new |= marked(these).fold(0, |new, i| new | (u32::from(self.set(hashes[i])) << i));
             left ^= these;
         }
-        self.0.num_items = (self.0.num_items + u64::from(new.count_ones())).min(self.0.plan.shape.num_positions());
+        self.0.num_items = (self.0.num_items + u64::from(new.count_ones())).min(self.0.spec.shape.num_positions());
         new
     }
 
@@ -321,15 +321,15 @@ impl SubFilter for ClassicSubFilter {
     /// Retrieval", 2007, section 2. With every bit set the likelihood has no maximum: the answer is then the estimate
     /// for one free bit.
     fn estimate_items(&self, set_bits: u64) -> f64 {
-        let all = self.0.plan.shape.num_positions() as f64;
+        let all = self.0.spec.shape.num_positions() as f64;
         let free = (all - set_bits as f64).max(1.0);
-        (-all / f64::from(self.0.plan.shape.hashes) * libm::log(free / all)).max(0.0)
+        (-all / f64::from(self.0.spec.shape.hashes) * libm::log(free / all)).max(0.0)
     }
 
     /// Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970, with independent positions.
     fn rate_with(&self, set_bits: u64) -> f64 {
-        let fill = set_bits as f64 / self.0.plan.shape.num_positions() as f64;
-        libm::pow(fill.min(1.0), f64::from(self.0.plan.shape.hashes))
+        let fill = set_bits as f64 / self.0.spec.shape.num_positions() as f64;
+        libm::pow(fill.min(1.0), f64::from(self.0.spec.shape.hashes))
     }
 
     fn rate_to_come(&self, _len: usize) -> f64 {
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sub_filter_tells_what_it_was_made_with() {
+    fn a_sub_filter_reports_what_it_was_made_with() {
         let one = filter(0.0125, 100);
         assert_eq!((one.error_rate(), one.capacity(), one.num_bits()), (0.0125, 100, one.as_bytes().len() as u64 * 8));
     }
@@ -433,9 +433,9 @@ mod tests {
     fn only_equal_shapes_merge() {
         let (ours, theirs) = (filter(0.01, 100), filter(0.01, 99));
         assert_eq!(ours.check_mergeable(&filter(0.01, 100)), Ok(()));
-        let (told, of_theirs) = (format!("{:?}", ours.shape()), format!("{:?}", theirs.shape()));
-        assert!(told.contains("capacity: 100") && of_theirs.contains("capacity: 99"));
-        let refused = Error::Incompatible { parameter: Parameter::Shape, ours: told, theirs: of_theirs };
-        assert_eq!(ours.check_mergeable(&theirs), Err(refused));
+        let (reported, of_theirs) = (format!("{:?}", ours.shape()), format!("{:?}", theirs.shape()));
+        assert!(reported.contains("capacity: 100") && of_theirs.contains("capacity: 99"));
+        let rejected = Error::Incompatible { parameter: Parameter::Shape, ours: reported, theirs: of_theirs };
+        assert_eq!(ours.check_mergeable(&theirs), Err(rejected));
     }
 }

@@ -37,11 +37,11 @@ fn parameters_are_checked() {
         (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
         (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, Parameter::Expansion),
     ] {
-        let refused = ClassicFilter::new(bad, &Unlimited).err();
-        assert!(matches!(refused, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
+        let rejected = ClassicFilter::new(bad, &Unlimited).err();
+        assert!(matches!(rejected, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
     }
-    let refused = ClassicFilter::with_growth(good, 3, &Unlimited).err();
-    assert!(matches!(refused, Some(Error::OutOfRange { parameter: Parameter::Growth, .. })));
+    let rejected = ClassicFilter::with_growth(good, 3, &Unlimited).err();
+    assert!(matches!(rejected, Some(Error::OutOfRange { parameter: Parameter::Growth, .. })));
     assert_eq!(filter(Params { seed: 7, ..good }).params().seed, 0);
 }
 
@@ -56,7 +56,7 @@ fn parameters_survive_what_redisbloom_keeps_of_them() {
 }
 
 #[test]
-fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
+fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
     let mut filter = filter(params(0.001, 50, 0));
     let items: Vec<u16> = (0..100).collect();
     let mut added = Vec::new();
@@ -69,7 +69,7 @@ fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
 }
 
 #[test]
-fn growth_that_is_refused_changes_nothing() {
+fn growth_that_is_rejected_changes_nothing() {
     let mut filter = filter(params(0.01, 100, 2));
     assert_eq!(filter.size_bytes(), 32 + 64 + 144);
     let limit = MaxBytes(filter.size_bytes() + 10);
@@ -81,8 +81,8 @@ fn growth_that_is_refused_changes_nothing() {
     assert!(filter == before);
     assert_eq!(filter.add(b"another", &Unlimited), Ok(true));
     assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
-    let refused = ClassicFilter::new(params(0.01, 1 << 40, 2), &MaxBytes(1 << 32));
-    assert!(matches!(refused, Err(Error::TooLarge { .. })));
+    let rejected = ClassicFilter::new(params(0.01, 1 << 40, 2), &MaxBytes(1 << 32));
+    assert!(matches!(rejected, Err(Error::TooLarge { .. })));
 }
 
 #[test]
@@ -164,8 +164,8 @@ fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
 #[test]
 fn an_empty_twin_is_as_new() {
     let grown = filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
-    let twin = grown.empty_twin(&Unlimited).unwrap();
-    assert!(!grown.is_empty() && twin.is_empty() && twin == filter(params(0.01, 20, 2)));
+    let empty = grown.new_like(&Unlimited).unwrap();
+    assert!(!grown.is_empty() && empty.is_empty() && empty == filter(params(0.01, 20, 2)));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn bitmaps_relocate_and_are_counted() {
 }
 
 #[test]
-fn merging_is_refused_by_name_and_by_rate() {
+fn merging_is_rejected_by_name_and_by_rate() {
     let mut ours = filled(params(0.01, 100, 2), &(0..60).collect::<Vec<_>>());
     for (theirs, name) in [
         (filter(params(0.01, 101, 2)), Parameter::Capacity),
@@ -196,8 +196,8 @@ fn merging_is_refused_by_name_and_by_rate() {
     let before = ours.try_clone().unwrap();
     let others: Vec<ClassicFilter> =
         (1..4).map(|n| filled(params(0.01, 100, 2), &(n * 100..n * 100 + 90).collect::<Vec<_>>())).collect();
-    let refused = ours.merge(&others.iter().collect::<Vec<_>>(), &Unlimited);
-    assert!(matches!(refused, Err(Error::RateExceeded { would_be, asked }) if would_be > asked && asked == 0.01));
+    let rejected = ours.merge(&others.iter().collect::<Vec<_>>(), &Unlimited);
+    assert!(matches!(rejected, Err(Error::RateExceeded { would_be, asked }) if would_be > asked && asked == 0.01));
     assert!(ours == before);
 }
 

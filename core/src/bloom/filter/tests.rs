@@ -48,13 +48,13 @@ fn either_layout_behaves_alike() {
         filter.may_contain_all(items.iter().map(|item| &item[..]), |is_there| found.push(is_there));
         assert_eq!(found, [true; 500]);
         assert!(items.iter().all(|item| filter.may_contain(item)));
-        let twin = filter.empty_twin(&Unlimited).unwrap();
-        assert!(twin.is_empty() && filter != twin && twin.params() == copy.params());
+        let empty = filter.new_like(&Unlimited).unwrap();
+        assert!(empty.is_empty() && filter != empty && empty.params() == copy.params());
     }
 }
 
 #[test]
-fn an_item_sets_as_many_bits_as_are_told() {
+fn an_item_sets_as_many_bits_as_are_reported() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         for error_rate in [0.3, 0.01, 1e-3, 1e-5, 1e-9] {
             let params = Params { error_rate, capacity: 1000, expansion: 0, seed: 0 };
@@ -132,7 +132,7 @@ fn chains_of_any_length_merge_while_they_fit() {
 
 /// Chains with the same items in different orders merge only if their sub-filters hold about the same items.
 #[test]
-fn an_order_that_does_not_fit_is_refused_with_the_rate() {
+fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let ours = chain(layout, 0.05, 0..700);
         let shuffled = chain(layout, 0.05, (0..100).rev().chain((100..300).rev()).chain((300..700).rev()));
@@ -161,7 +161,7 @@ fn an_order_that_does_not_fit_is_refused_with_the_rate() {
 /// The rate of a rejected union is the sum over its sub-filters, by their bits or by their final rate, and over those
 /// to come.
 #[test]
-fn the_rate_of_a_refused_union_adds_up() {
+fn the_rate_of_a_rejected_union_adds_up() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let [ours, theirs] = [0u32, 100_000].map(|from| {
             let mut filter = chain(layout, 0.05, 0..0);
@@ -224,16 +224,16 @@ fn unions_keep_their_rate_as_they_grow() {
             });
             filter
         };
-        let (mut most, mut refused) = (None, 0);
+        let (mut most, mut rejected) = (None, 0);
         for len in (800..1500).step_by(50) {
             match union(&filled(0..len), &[&filled(1_000_000..1_000_000 + len)]) {
                 Ok(both) => most = Some(both),
-                Err(Error::RateExceeded { .. }) => refused += 1,
+                Err(Error::RateExceeded { .. }) => rejected += 1,
                 Err(error) => panic!("{error}"),
             }
         }
         let mut both = most.unwrap();
-        assert!(refused > 0 && both.num_items() > 1900, "{error_rate}: {}", both.num_items());
+        assert!(rejected > 0 && both.num_items() > 1900, "{error_rate}: {}", both.num_items());
         (2_000_000..2_100_000u32).for_each(|item| {
             both.add(item.to_le_bytes(), &Unlimited).unwrap();
         });
@@ -275,8 +275,11 @@ fn a_union_that_has_to_grow_asks_for_its_memory_first() {
             bytes
         };
         for most in [0, held(&short) + 300, held(&long) - 64] {
-            let refused = short.merge(&[&long], &MaxBytes(most));
-            assert!(matches!(refused, Err(Error::TooLarge { limit_bytes, .. }) if limit_bytes == most), "{refused:?}");
+            let rejected = short.merge(&[&long], &MaxBytes(most));
+            assert!(
+                matches!(rejected, Err(Error::TooLarge { limit_bytes, .. }) if limit_bytes == most),
+                "{rejected:?}"
+            );
             assert!(short == before);
         }
         assert_eq!(short.merge(&[&long], &MaxBytes(held(&long) + 2000)), Ok(true));
@@ -319,7 +322,7 @@ proptest! {
         }
     }
 
-    /// The lists have known items and duplicates. Some chains do not scale, and some growth is refused midway.
+    /// The lists have known items and duplicates. Some chains do not scale, and some growth is rejected midway.
     #[test]
     fn lists_on_long_chains_are_one_by_one(
         lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..5), capacity in 1u64..=3,

@@ -5,8 +5,8 @@ use super::super::chain::chunks::marked;
 use super::super::chain::{Chain, Expected, Store, SubFilter};
 use super::super::params::Params;
 use super::line::{line_index, pick};
-use super::plan::LinePlan;
 use super::sizing;
+use super::spec::LineSpec;
 use super::sub_filter::LineSubFilter;
 use super::{build, probe, screen};
 use crate::error::{Error, Parameter};
@@ -17,18 +17,18 @@ use crate::size_limit::SizeLimit;
 impl Sealed for LineSubFilter {}
 
 impl SubFilter for LineSubFilter {
-    type Plan = LinePlan;
+    type Spec = LineSpec;
 
-    fn of(store: Store<LinePlan>) -> Self {
+    fn of(store: Store<LineSpec>) -> Self {
         LineSubFilter(store)
     }
 
     #[inline(always)]
-    fn store(&self) -> &Store<LinePlan> {
+    fn store(&self) -> &Store<LineSpec> {
         &self.0
     }
 
-    fn store_mut(&mut self) -> &mut Store<LinePlan> {
+    fn store_mut(&mut self) -> &mut Store<LineSpec> {
         &mut self.0
     }
 
@@ -37,12 +37,12 @@ impl SubFilter for LineSubFilter {
     }
 
     fn hashes(&self) -> u32 {
-        self.0.plan.hashes()
+        self.0.spec.hashes()
     }
 
     #[inline(always)]
     fn params(&self) -> &Params {
-        &self.0.plan.params
+        &self.0.spec.params
     }
 
     #[inline(always)]
@@ -67,28 +67,28 @@ impl SubFilter for LineSubFilter {
     }
 
     fn capacity(&self) -> u64 {
-        self.0.plan.capacity
+        self.0.spec.capacity
     }
 
     fn error_rate(&self) -> f64 {
-        self.0.plan.error_rate
+        self.0.spec.error_rate
     }
 
     #[inline]
     fn is_full(&self) -> bool {
-        self.0.num_items >= self.0.plan.capacity || self.set_bits() >= self.0.plan.full_bits
+        self.0.num_items >= self.0.spec.capacity || self.set_bits() >= self.0.spec.full_bits
     }
 
     fn room(&self) -> u64 {
-        let plan = &*self.0.plan;
-        let items_until_full = plan.full_bits.saturating_sub(self.set_bits()).div_ceil(plan.hashes().into());
-        plan.capacity.saturating_sub(self.0.num_items).min(items_until_full)
+        let spec = &*self.0.spec;
+        let items_until_full = spec.full_bits.saturating_sub(self.set_bits()).div_ceil(spec.hashes().into());
+        spec.capacity.saturating_sub(self.0.num_items).min(items_until_full)
     }
 
     fn holds(&self, num_items: u64, set_bits: u64) -> bool {
         // The item that fills it may set more bits than are missing.
-        let plan = &*self.0.plan;
-        num_items <= plan.capacity && set_bits < plan.full_bits.saturating_add(plan.hashes().into())
+        let spec = &*self.0.spec;
+        num_items <= spec.capacity && set_bits < spec.full_bits.saturating_add(spec.hashes().into())
     }
 
     #[inline]
@@ -121,7 +121,7 @@ impl SubFilter for LineSubFilter {
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.prefetch_chunk(hashes, pending, self.0.plan.geometry.lines_per_item);
+        self.prefetch_chunk(hashes, pending, self.0.spec.geometry.lines_per_item);
         marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
     }
 

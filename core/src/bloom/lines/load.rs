@@ -61,7 +61,7 @@ impl FullestLine {
         let mut best = (guess, largest_load(LineRate::of(guess), line_rate));
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
             let rate = LineRate::of(probes);
-            // The rate grows with the load, so the rate at the best load so far tells whether this number of probes
+            // The rate grows with the load, so the rate at the best load so far shows whether this number of probes
             // beats it.
             if rate.at(best.1) < line_rate {
                 best = (probes, largest_load(rate, line_rate));

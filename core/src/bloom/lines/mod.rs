@@ -5,10 +5,10 @@ mod build;
 mod chained;
 mod line;
 mod load;
-mod plan;
 pub(in crate::bloom) mod probe;
 pub(in crate::bloom) mod screen;
 pub(crate) mod sizing;
+mod spec;
 pub(crate) mod sub_filter;
 
 use self::sub_filter::LineSubFilter;
@@ -17,7 +17,7 @@ use super::params::Params;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// A cache-line blocked Bloom filter that grows. Invariant: sub-filter `i` is made by the plan of the parameters and
+/// A cache-line blocked Bloom filter that grows. Invariant: sub-filter `i` is made by the spec of the parameters and
 /// `i`.
 pub type LineFilter = Chain<LineSubFilter>;
 

@@ -143,7 +143,7 @@ impl RatedShape {
 ///
 /// A filter does not count new items that it takes for known ones, so at a high rate it holds more than it counts. At a
 /// rate of 0.5 it would hold 1.7 times its capacity once it counts its capacity. It would then err for 0.69 of all
-/// other items. The set bits tell what it holds.
+/// other items. The set bits show what it holds.
 ///
 /// The limit is the expected number of set bits when the filter reaches its rate. That is at its capacity, plus 0.5 %,
 /// plus what rounding up lines adds. By chance a filter has these bits some items earlier or later. The standard

@@ -8,7 +8,7 @@ use crate::shared::{Pool, Shared};
 
 /// The parameters and the sizes of a sub-filter.
 #[derive(Debug, PartialEq)]
-pub struct LinePlan {
+pub struct LineSpec {
     /// The parameters of the chain.
     pub(in crate::bloom) params: Params,
     /// The number of the sub-filter in the chain, from 0 on.
@@ -24,24 +24,24 @@ pub struct LinePlan {
 
 /// The derived parameters of first sub-filters, and those of later ones. They have separate pools since one long chain
 /// fills a pool.
-static PLANS: [Pool<LinePlan>; 2] = [Pool::new(), Pool::new()];
+static SPECS: [Pool<LineSpec>; 2] = [Pool::new(), Pool::new()];
 
-impl LinePlan {
+impl LineSpec {
     /// The derived parameters of sub-filter `index` of a chain.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when there can be no such sub-filter.
-    pub(in crate::bloom) fn of(params: &Params, index: u64) -> Result<Shared<LinePlan>, Error> {
+    pub(in crate::bloom) fn of(params: &Params, index: u64) -> Result<Shared<LineSpec>, Error> {
         let Params { error_rate, capacity, expansion, seed } = *params;
         let numbers = [error_rate.to_bits(), capacity, u64::from(expansion), seed, index];
-        PLANS[usize::from(index > 0)].get(
+        SPECS[usize::from(index > 0)].get(
             hash64(bytemuck::cast_slice(&numbers), 0),
-            |plan| plan.index == index && plan.params == *params,
+            |spec| spec.index == index && spec.params == *params,
             || Self::new(*params, index),
         )
     }
 
-    fn new(params: Params, index: u64) -> Result<LinePlan, Error> {
+    fn new(params: Params, index: u64) -> Result<LineSpec, Error> {
         let Some(capacity) = sizing::sub_filter_capacity(&params, index) else {
             let got = format!("{} * {}^{index}", params.capacity, params.expansion);
             return Err(Error::out_of_range(Parameter::Capacity, "less than 2^64 for every sub-filter", got));
@@ -49,7 +49,7 @@ impl LinePlan {
         let error_rate = sizing::sub_filter_rate(&params, index);
         let geometry = sizing::geometry(error_rate, capacity)?;
         let full_bits = sizing::full_bits(error_rate, &geometry).unwrap_or(u64::MAX);
-        Ok(LinePlan { params, index, capacity, error_rate, full_bits, geometry })
+        Ok(LineSpec { params, index, capacity, error_rate, full_bits, geometry })
     }
 
     /// Bits per item; some may coincide.

@@ -3,26 +3,26 @@
 use super::super::bitmap::{Line, PREFETCH_FROM_LINES};
 use super::super::chain::Store;
 use super::super::params::Params;
-use super::plan::LinePlan;
 use super::probe::{self, ItemShape};
 use super::sizing::Geometry;
+use super::spec::LineSpec;
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
 
 /// A Bloom filter of a fixed size, of lines. It takes hashes and does not know their seed.
 ///
-/// Invariant: the bitmap has the lines of the plan.
+/// Invariant: the bitmap has the lines of the spec.
 #[derive(Debug, PartialEq)]
-pub struct LineSubFilter(pub(super) Store<LinePlan>);
+pub struct LineSubFilter(pub(super) Store<LineSpec>);
 
 impl LineSubFilter {
     /// An empty filter with a false-positive rate of at most `error_rate` up to `capacity` items. `limit` is asked
     /// whether a value of `held_bytes` may grow by the new filter.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters that no filter can have, what `limit` says, and
-    /// [`Error::OutOfMemory`] when the allocator refuses.
+    /// [`Error::OutOfRange`] for parameters that no filter can have, what `limit` says, and [`Error::OutOfMemory`] when
+    /// the allocator rejects.
     pub fn new(error_rate: f64, capacity: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         Self::of_chain(&Params { error_rate, capacity, expansion: 0, seed: 0 }, 0, held_bytes, limit)
     }
@@ -37,9 +37,9 @@ impl LineSubFilter {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Self, Error> {
-        let plan = LinePlan::of(params, index)?;
-        let num_lines = plan.geometry.num_lines;
-        Ok(LineSubFilter(Store::new(plan, num_lines, held_bytes, limit)?))
+        let spec = LineSpec::of(params, index)?;
+        let num_lines = spec.geometry.num_lines;
+        Ok(LineSubFilter(Store::new(spec, num_lines, held_bytes, limit)?))
     }
 
     /// Bytes of the first sub-filter of a chain with these parameters.
@@ -47,7 +47,7 @@ impl LineSubFilter {
     /// # Errors
     /// [`Error::OutOfRange`] when there can be no such sub-filter.
     pub(in crate::bloom) fn bytes_for(params: &Params) -> Result<u64, Error> {
-        Ok(Store::<LinePlan>::bytes_for(LinePlan::of(params, 0)?.geometry.num_lines))
+        Ok(Store::<LineSpec>::bytes_for(LineSpec::of(params, 0)?.geometry.num_lines))
     }
 
     /// Checks that the filter can be sub-filter `index` of a chain with these parameters.
@@ -55,22 +55,22 @@ impl LineSubFilter {
     /// # Errors
     /// [`Error::Corrupt`].
     pub(in crate::bloom) fn check_place(&self, params: &Params, index: u64) -> Result<(), Error> {
-        let plan = &self.0.plan;
-        Error::check_field(plan.index == index, "sub-filter", format_args!("number {index}"), plan.index)?;
+        let spec = &self.0.spec;
+        Error::check_field(spec.index == index, "sub-filter", format_args!("number {index}"), spec.index)?;
         let expected = format_args!("those of the filter, {params:?}");
-        let got = format_args!("{:?}", plan.params);
-        Error::check_field(plan.params == *params, "parameters of a sub-filter", expected, got)
+        let got = format_args!("{:?}", spec.params);
+        Error::check_field(spec.params == *params, "parameters of a sub-filter", expected, got)
     }
 
     #[inline(always)]
     pub(super) fn shape(&self) -> ItemShape {
-        (self.0.plan.geometry.lines_per_item, self.0.plan.geometry.probes_per_line)
+        (self.0.spec.geometry.lines_per_item, self.0.spec.geometry.probes_per_line)
     }
 
     /// Lines, lines an item and bits a line.
     #[inline]
     pub fn geometry(&self) -> Geometry {
-        self.0.plan.geometry
+        self.0.spec.geometry
     }
 
     #[inline]
@@ -81,7 +81,7 @@ impl LineSubFilter {
     /// Whether all bits of this hash are set in its lines but the first.
     #[inline]
     pub(super) fn has_rest(&self, hash: Hash128) -> bool {
-        self.0.plan.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
+        self.0.spec.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
     }
 
     /// Whether the bitmap is too large for the cache.

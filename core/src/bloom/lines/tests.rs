@@ -79,18 +79,18 @@ fn parameters_are_checked() {
         (Params { capacity: Params::MAX_CAPACITY + 1, ..good }, Parameter::Capacity),
         (Params { expansion: Params::MAX_EXPANSION + 1, ..good }, Parameter::Expansion),
     ] {
-        let refused = LineFilter::new(bad, &Unlimited).err();
-        assert!(matches!(refused, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
+        let rejected = LineFilter::new(bad, &Unlimited).err();
+        assert!(matches!(rejected, Some(Error::OutOfRange { parameter, .. }) if parameter == name), "{bad:?}");
     }
 }
 
 #[test]
-fn a_full_filter_that_does_not_scale_refuses_only_new_items() {
+fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
     let mut filter = filter(params(0.001, 50, 0, 0));
     let items: Vec<u16> = (0..100).collect();
     let mut added = Vec::new();
-    let refused = add_list(&mut filter, &items, &Unlimited, &mut added);
-    assert_eq!(refused, Err(Error::Full { capacity: 50 }));
+    let rejected = add_list(&mut filter, &items, &Unlimited, &mut added);
+    assert_eq!(rejected, Err(Error::Full { capacity: 50 }));
     assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
     assert_eq!(filter.num_items(), 50);
     added.clear();
@@ -112,7 +112,7 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
         let mut one = filter(params(error_rate, capacity, 0, 0));
         let full = sizing::full_bits(error_rate, &one.sub_filters()[0].geometry()).unwrap();
-        let refused = (0u64..).find_map(|item| {
+        let rejected = (0u64..).find_map(|item| {
             let (room, set_bits) = (one.room(), one.sub_filters()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
             // As many as certainly fit: each may find all of its bits free.
@@ -121,7 +121,7 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
             assert_eq!(room, least.min(capacity - one.num_items()));
             one.add(&item.to_le_bytes(), &Unlimited).err()
         });
-        assert_eq!(refused, Some(Error::Full { capacity }));
+        assert_eq!(rejected, Some(Error::Full { capacity }));
         let counted = one.num_items() as f64 / capacity as f64;
         assert!(counted < 1.0 && counted > 1.0 - 0.6 * error_rate, "{error_rate}: {counted}");
         assert!((one.false_positive_rate() / error_rate - 1.0).abs() < 0.01, "{error_rate}");
@@ -140,7 +140,7 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
 }
 
 #[test]
-fn growth_that_is_refused_changes_nothing() {
+fn growth_that_is_rejected_changes_nothing() {
     let mut filter = filter(params(0.01, 100, 2, 0));
     let limit = MaxBytes(filter.size_bytes() + 10);
     let items: Vec<u16> = (0..300).collect();
@@ -160,8 +160,8 @@ fn a_filter_may_be_as_large_as_its_limit() {
     for params in [params(0.01, 20, 2, 0), params(0.001, 100_000, 0, 7)] {
         let size = filter(params).size_bytes();
         assert!(LineFilter::new(params, &MaxBytes(size)).is_ok());
-        let refused = Error::TooLarge { needed_bytes: size, limit_bytes: size - 1, limit: Limit::Value };
-        assert_eq!(LineFilter::new(params, &MaxBytes(size - 1)).err(), Some(refused));
+        let rejected = Error::TooLarge { needed_bytes: size, limit_bytes: size - 1, limit: Limit::Value };
+        assert_eq!(LineFilter::new(params, &MaxBytes(size - 1)).err(), Some(rejected));
     }
 }
 
@@ -177,8 +177,8 @@ fn growth_asks_for_all_that_it_takes() {
         let lists = size_of::<LineSubFilter>() * if len == 1 { 2 } else { 1 };
         let bitmap = sizing::sub_filter_geometry(filter.params(), len).unwrap().num_bytes();
         let needed = filter.size_bytes() + lists as u64 + bitmap;
-        let refused = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
-        assert_eq!(filter.add(b"another", &MaxBytes(needed - 1)), Err(refused));
+        let rejected = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
+        assert_eq!(filter.add(b"another", &MaxBytes(needed - 1)), Err(rejected));
         assert_eq!(filter.sub_filters().len() as u64, len);
         assert_eq!(filter.add(b"another", &MaxBytes(needed)), Ok(true));
         assert_eq!((filter.sub_filters().len() as u64, filter.size_bytes()), (len + 1, needed));
@@ -188,11 +188,11 @@ fn growth_asks_for_all_that_it_takes() {
 
 #[test]
 fn growth_ends_in_an_error_where_numbers_end() {
-    // The sixth sub-filter would be for 32768^5 = 2^75 items; the limit refuses the third, for 2^30.
+    // The sixth sub-filter would be for 32768^5 = 2^75 items; the limit rejects the third, for 2^30.
     let mut large = filter(params(0.5, 1, Params::MAX_EXPANSION, 0));
     let items: Vec<u16> = (0..=u16::MAX).collect();
-    let refused = add_list(&mut large, &items, &MaxBytes(1 << 20), &mut Vec::new());
-    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    let rejected = add_list(&mut large, &items, &MaxBytes(1 << 20), &mut Vec::new());
+    assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
     assert_eq!(large.sub_filters().len(), 2);
     let sixth = sizing::sub_filter_geometry(large.params(), 5);
     assert!(matches!(sixth, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })), "{sixth:?}");
@@ -208,11 +208,11 @@ fn chains_end_at_a_number_of_sub_filters() {
     let mut chain = filter(params(0.01, 1, 1, 0));
     let items: Vec<u16> = (0..3000).collect();
     let mut added = Vec::new();
-    let refused = add_list(&mut chain, &items, &Unlimited, &mut added);
+    let rejected = add_list(&mut chain, &items, &Unlimited, &mut added);
     let expected = "at most 1024, as a larger capacity or expansion needs";
-    assert_eq!(refused, Err(Error::out_of_range(Parameter::SubFilters, expected, 1025)));
+    assert_eq!(rejected, Err(Error::out_of_range(Parameter::SubFilters, expected, 1025)));
     assert_eq!(chain.sub_filters().len(), super::super::chain::MAX_SUB_FILTERS);
-    assert_eq!(chain.add(b"another", &Unlimited), refused.map(|()| true));
+    assert_eq!(chain.add(b"another", &Unlimited), rejected.map(|()| true));
     assert!(bytes(&items).zip(&added).all(|(item, _)| chain.may_contain(item)));
     // Items that it has are still accepted.
     assert!(matches!(chain.add(&0u16.to_ne_bytes(), &Unlimited), Ok(false)));
@@ -241,7 +241,7 @@ fn stored_sub_filters_are_checked() {
 #[test]
 fn an_empty_twin_is_as_new() {
     let grown = filled(params(0.01, 20, 2, 9), &(0..100).collect::<Vec<_>>());
-    assert!(grown.empty_twin(&Unlimited).unwrap() == filter(*grown.params()));
+    assert!(grown.new_like(&Unlimited).unwrap() == filter(*grown.params()));
 }
 
 #[test]
@@ -275,29 +275,29 @@ fn merge_names_what_differs() {
         (filter(Params { seed: 1, ..base }), Parameter::Seed),
     ] {
         let good = filled(base, &[4, 5]);
-        let refused = ours.merge(&[&good, &theirs], &Unlimited);
+        let rejected = ours.merge(&[&good, &theirs], &Unlimited);
         assert!(
-            matches!(refused, Err(Error::Incompatible { parameter, .. }) if parameter == name),
-            "{name:?}: {refused:?}"
+            matches!(rejected, Err(Error::Incompatible { parameter, .. }) if parameter == name),
+            "{name:?}: {rejected:?}"
         );
         assert!(ours == before);
     }
 }
 
 #[test]
-fn merge_refuses_to_pass_the_rate() {
+fn merge_does_not_pass_the_rate() {
     let base = params(0.01, 1000, 0, 0);
     let parts: Vec<_> =
         [0..500u16, 500..1000, 1000..1500].map(|range| filled(base, &range.collect::<Vec<_>>())).into_iter().collect();
     let mut ours = parts[0].try_clone().unwrap();
-    // Two halves fill it exactly. The noise of the estimate must not refuse them.
+    // Two halves fill it exactly. The noise of the estimate must not reject them.
     assert_eq!(ours.merge(&[&parts[1]], &Unlimited), Ok(true));
     assert!((950..=1000).contains(&ours.num_items()), "{}", ours.num_items());
     let before = ours.try_clone().unwrap();
-    let refused = ours.merge(&[&parts[2]], &Unlimited);
-    assert!(matches!(refused, Err(Error::RateExceeded { would_be, asked: 0.01 }) if would_be > 0.02));
+    let rejected = ours.merge(&[&parts[2]], &Unlimited);
+    assert!(matches!(rejected, Err(Error::RateExceeded { would_be, asked: 0.01 }) if would_be > 0.02));
     assert!(ours == before);
-    // Items that it has already are no reason to refuse.
+    // Items that it has already are no reason to reject.
     assert_eq!(ours.merge(&[&parts[0], &parts[1], &before], &Unlimited), Ok(false));
     assert_eq!(ours.merge(&[], &Unlimited), Ok(false));
     assert!(ours == before);

@@ -1,4 +1,4 @@
-use crate::admission::Admission::{self, Admitted, Known, Refused};
+use crate::admission::Admission::{self, Admitted, Known, Rejected};
 use crate::admission::Terms;
 use crate::bloom::chain::{Chain, SubFilter};
 use crate::bloom::classic::ClassicFilter;
@@ -35,25 +35,25 @@ fn admit<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) -
 /// The promised outcome, computed on a copy: items one after the other, each looked up and then added.
 fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) -> (Chain<S>, Vec<Admission>) {
     let mut after = filter.try_clone().unwrap();
-    let mut told: Vec<Admission> = Vec::new();
+    let mut reported: Vec<Admission> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let first = items.iter().position(|other| other == item).unwrap();
-        told.push(if after.may_contain(item) {
+        reported.push(if after.may_contain(item) {
             Known
         } else if first < at {
-            told[first]
+            reported[first]
         } else if after.num_items() >= terms.limit {
-            Refused
+            Rejected
         } else {
             match after.add(item, &Unlimited) {
                 Ok(true) => Admitted,
                 Ok(false) => panic!("it was absent"),
-                Err(Error::Full { .. }) => Refused,
+                Err(Error::Full { .. }) => Rejected,
                 Err(other) => panic!("{other}"),
             }
         });
     }
-    (after, told)
+    (after, reported)
 }
 
 /// Runs a call and its dry run, and compares both with [`expected`]. Items that others of the call make known are
@@ -61,27 +61,27 @@ fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) ->
 fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
     let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
-    let (after, mut told) = expected(&before, items, terms);
+    let (after, mut reported) = expected(&before, items, terms);
     let dry = admit(filter, items, Terms { dry_run: true, ..terms }).unwrap();
     assert!(*filter == before, "a dry run changes nothing");
     let found = admit(filter, items, terms).unwrap();
     let is_new = |at: &usize| !present[*at] && items.iter().position(|other| *other == items[*at]) == Some(*at);
     let new = (0..items.len()).filter(is_new).count() as u64;
     let over = new > terms.limit.saturating_sub(before.num_items());
-    if terms.all && (over || told.contains(&Refused)) {
+    if terms.all && (over || reported.contains(&Rejected)) {
         assert!(*filter == before, "all or nothing");
-        told = present.iter().map(|&known| if known { Known } else { Refused }).collect();
-        assert_eq!(found, told);
-        assert_eq!(dry, told);
+        reported = present.iter().map(|&known| if known { Known } else { Rejected }).collect();
+        assert_eq!(found, reported);
+        assert_eq!(dry, reported);
         return;
     }
-    assert_eq!(found, told);
+    assert_eq!(found, reported);
     assert!(*filter == after, "as one after another");
     // Only items that the others made known differ.
-    let made_known = |at: usize| !present[at] && told[at] == Known && is_new(&at);
-    let differ = dry.iter().zip(&told).filter(|(dry, told)| dry != told).count();
+    let made_known = |at: usize| !present[at] && reported[at] == Known && is_new(&at);
+    let differ = dry.iter().zip(&reported).filter(|(dry, reported)| dry != reported).count();
     let known_by_others = (0..items.len()).filter(|&at| made_known(at)).count();
-    assert!(differ == 0 || known_by_others > 0, "{dry:?} and {told:?}");
+    assert!(differ == 0 || known_by_others > 0, "{dry:?} and {reported:?}");
     let admitted = found.iter().filter(|one| **one == Admitted).count() as u64;
     assert_eq!(filter.num_items(), before.num_items() + admitted);
     assert!(filter.num_items() <= terms.limit.max(before.num_items()));
@@ -97,23 +97,25 @@ fn a_limit_lets_in_as_many_as_there_is_place_for() {
         );
         let found = admit(&mut filter, &names([2, 3, 4, 3, 4]), Terms { limit: 3, all, ..SOME }).unwrap();
         match all {
-            true => assert_eq!(found, [Known, Refused, Refused, Refused, Refused]),
-            false => assert_eq!(found, [Known, Admitted, Refused, Known, Refused]),
+            true => assert_eq!(found, [Known, Rejected, Rejected, Rejected, Rejected]),
+            false => assert_eq!(found, [Known, Admitted, Rejected, Known, Rejected]),
         }
         assert_eq!(filter.num_items(), if all { 2 } else { 3 });
-        // Plans change: the limit is that of the call.
-        assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Refused]));
+        // Specs change: the limit is that of the call.
+        assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Rejected]));
         assert_eq!(admit(&mut filter, &names([9]), Terms { limit: 4, all, ..SOME }), Ok(vec![Admitted]));
     }
 }
 
 #[test]
-fn a_filter_that_does_not_scale_refuses_what_has_no_room() {
+fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
     for (mut filter, all) in [(lines(0.0001, 3, 0), false), (lines(0.0001, 3, 0), true)] {
         let found = admit(&mut filter, &names([1, 2, 3, 4, 1]), Terms { all, ..SOME }).unwrap();
         match all {
-            true => assert_eq!((found, filter.num_items()), (vec![Refused, Refused, Refused, Refused, Refused], 0)),
-            false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Refused, Known], 3)),
+            true => {
+                assert_eq!((found, filter.num_items()), (vec![Rejected, Rejected, Rejected, Rejected, Rejected], 0))
+            }
+            false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
         }
     }
     // By its bits it has room for more than it may be sure of.
@@ -148,7 +150,7 @@ fn what_cannot_grow_fails_and_changes_nothing() {
     let terms = Terms { limit: 1000, ..SOME };
     let found = filter.admit(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap();
     assert!(found.iter().filter(|one| **one == Admitted).count() <= 100);
-    assert!(found.contains(&Refused) && filter.sub_filters().len() == 1);
+    assert!(found.contains(&Rejected) && filter.sub_filters().len() == 1);
 }
 
 #[test]
@@ -189,8 +191,8 @@ fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
     let before = filter.try_clone().unwrap();
     for new in [&items[5000..5010], &items[5000..]] {
         for terms in [Terms { all: true, ..SOME }, Terms { dry_run: true, ..SOME }] {
-            let told = admit(&mut filter, new, terms).unwrap();
-            assert_eq!(told.contains(&Admitted), terms.dry_run, "{terms:?}");
+            let reported = admit(&mut filter, new, terms).unwrap();
+            assert_eq!(reported.contains(&Admitted), terms.dry_run, "{terms:?}");
             assert!(filter == before, "{terms:?}, {} items", new.len());
         }
     }
@@ -205,19 +207,19 @@ fn what_does_not_fit_is_taken_back() {
 /// A limit that lets a filter grow a given number of times.
 struct Growths {
     left: Cell<u32>,
-    refused: Cell<bool>,
+    rejected: Cell<bool>,
 }
 
 impl Growths {
     fn of(left: u32) -> Self {
-        Growths { left: Cell::new(left), refused: Cell::new(false) }
+        Growths { left: Cell::new(left), rejected: Cell::new(false) }
     }
 }
 
 impl SizeLimit for Growths {
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let left = self.left.get().checked_sub(1);
-        self.refused.set(left.is_none());
+        self.rejected.set(left.is_none());
         self.left.set(left.unwrap_or(0));
         if left.is_some() { Ok(()) } else { MaxBytes(0).check(held_bytes, more_bytes) }
     }
@@ -229,14 +231,15 @@ fn what_has_room_asks_for_no_memory() {
         let mut filter = lines(0.0001, 100, 2);
         let (items, limit) = (names(0..100), Growths::of(0));
         assert_eq!(filter.room(), 100);
-        let told = filter.admit(items.iter().map(|item| item.as_slice()), Terms { dry_run, ..SOME }, &limit).unwrap();
-        assert!(told == vec![Admitted; 100] && !limit.refused.get());
+        let reported =
+            filter.admit(items.iter().map(|item| item.as_slice()), Terms { dry_run, ..SOME }, &limit).unwrap();
+        assert!(reported == vec![Admitted; 100] && !limit.rejected.get());
     }
 }
 
 /// At high rates bits decide how much fits, and some items set none. So more may fit than is certain.
 #[test]
-fn what_fits_by_its_bits_is_kept_where_growth_is_refused() {
+fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
     let mut after = lines(0.4, 1000, 1);
     let mut items = Vec::new();
     let mut len_with_two = 0;
@@ -252,13 +255,13 @@ fn what_fits_by_its_bits_is_kept_where_growth_is_refused() {
         let (before, more) = (filter.try_clone().unwrap(), 3 - filter.sub_filters().len() as u32);
         for terms in [Terms { dry_run: true, ..SOME }, Terms { all: true, dry_run: true, ..SOME }] {
             let limit = Growths::of(more);
-            let told = filter.admit(new.iter().map(|item| item.as_slice()), terms, &limit).unwrap();
-            assert!(limit.refused.get() && told.contains(&Admitted) && !told.contains(&Refused));
+            let reported = filter.admit(new.iter().map(|item| item.as_slice()), terms, &limit).unwrap();
+            assert!(limit.rejected.get() && reported.contains(&Admitted) && !reported.contains(&Rejected));
             assert!(filter == before, "{} sub-filters", filter.sub_filters().len());
         }
         let limit = Growths::of(more);
-        let told = filter.admit(new.iter().map(|item| item.as_slice()), SOME, &limit).unwrap();
-        assert!(limit.refused.get() && !told.contains(&Refused));
+        let reported = filter.admit(new.iter().map(|item| item.as_slice()), SOME, &limit).unwrap();
+        assert!(limit.rejected.get() && !reported.contains(&Rejected));
         assert!(filter == after);
     }
     assert_eq!(begun.len() + rest.len(), items.len());

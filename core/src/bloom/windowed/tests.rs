@@ -6,7 +6,7 @@ use super::*;
 use crate::admission::{Admission, Terms};
 use crate::bloom::lines::LineFilter;
 use crate::bloom::lines::sub_filter::LineSubFilter;
-use crate::bloom::ring::Generation;
+use crate::bloom::windowed_filter::Generation;
 use crate::bloom::{Span, sizing};
 use crate::error::{Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
@@ -21,8 +21,8 @@ const LEN: u64 = 10;
 
 fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     let params = Params { error_rate: 1e-6, capacity, expansion: 2, seed: 0 };
-    let sliding = Sliding::time(LEN * u64::from(slices), slices, ClockSource::System, refresh).unwrap();
-    BloomFilter::windowed(params, sliding, sliding.first_slice(now), &Unlimited).unwrap()
+    let windowing = Windowing::time(LEN * u64::from(slices), slices, ClockSource::System, refresh).unwrap();
+    BloomFilter::windowed(params, windowing, windowing.first_slice(now), &Unlimited).unwrap()
 }
 
 /// The number of additions, which counts a renewed item in each of its slices.
@@ -80,10 +80,10 @@ impl Last {
 #[test]
 fn what_came_again_is_among_the_last_different_items() {
     let params = Params { error_rate: 1e-6, capacity: 3, expansion: 0, seed: 0 };
-    let mut filter = BloomFilter::windowed(params, Sliding::last_different(), 0, &Unlimited).unwrap();
+    let mut filter = BloomFilter::windowed(params, Windowing::last_different(), 0, &Unlimited).unwrap();
     let new = b"abcdabe".map(|item| filter.add([item], &Unlimited).unwrap());
     assert_eq!(new, [true, true, true, true, false, false, true]);
-    // The newest is d a b, and e has begun the next: c is forgotten, which was the last but three.
+    // The newest is d a b, and e has begun the next: c has expired, which was the last but three.
     let found = b"abcdez".map(|item| filter.may_contain([item]));
     assert_eq!((found, filter.num_items()), ([true, true, false, true, true, false], 4));
 }
@@ -138,12 +138,12 @@ proptest! {
         items in prop::collection::vec(0u32..250, 1..600),
     ) {
         let params = Params { error_rate: 1e-6, capacity, expansion: 0, seed: 0 };
-        let sliding = if refresh { Sliding::last_different() } else { Sliding::last(slices).unwrap() };
+        let windowing = if refresh { Windowing::last_different() } else { Windowing::last(slices).unwrap() };
         let most = match (refresh, capacity.div_ceil(slices.into())) {
             (true, _) => 2 * capacity,
             (false, share) => ((capacity - 1).div_ceil(share) + 1) * share,
         };
-        let make = || BloomFilter::windowed(params, sliding, 0, &Unlimited).unwrap();
+        let make = || BloomFilter::windowed(params, windowing, 0, &Unlimited).unwrap();
         let (mut one, mut listed, mut model) = (make(), make(), Last::new(capacity, slices, refresh));
         let mut came: Vec<u32> = Vec::new();
         let items: Vec<u32> = items.into_iter().map(|item| item % range).collect();
@@ -192,16 +192,16 @@ proptest! {
         let newest = a.newest_slice().unwrap();
         prop_assert_eq!(newest, a_before.newest_slice().max(b_before.newest_slice()).unwrap());
         for item in 0u32..60 {
-            let alive = |at: &HashMap<u32, u64>| at.get(&item).is_some_and(|at| at + u64::from(slices) >= newest);
+            let live = |at: &HashMap<u32, u64>| at.get(&item).is_some_and(|at| at + u64::from(slices) >= newest);
             for union in [&a, &b] {
-                prop_assert_eq!(union.may_contain(item.to_le_bytes()), alive(&of_a) || alive(&of_b));
+                prop_assert_eq!(union.may_contain(item.to_le_bytes()), live(&of_a) || live(&of_b));
             }
         }
         prop_assert!(!a.merge(&[&a_before, &b_before], &Unlimited).unwrap());
     }
 
     #[test]
-    fn admission_counts_what_is_alive(
+    fn admission_counts_what_is_live(
         slices in 1u32..5, refresh: bool, all: bool, limit in 0u64..40,
         steps in prop::collection::vec((0u64..25, prop::collection::vec(0u32..60, 0..30)), 1..12),
     ) {
@@ -219,7 +219,7 @@ proptest! {
             }
             let terms = Terms { limit, all, dry_run: false };
             let admitted = terms.admitted(model.len() as u64, new.len());
-            let refused_all = all && admitted < new.len();
+            let rejected_all = all && admitted < new.len();
             let mut expected = Vec::new();
             for item in &items {
                 let place = new.iter().position(|one| one == item);
@@ -227,9 +227,9 @@ proptest! {
                 expected.push(match place {
                     _ if known => Admission::Known,
                     Some(place) if place < admitted => Admission::Admitted,
-                    _ => Admission::Refused,
+                    _ => Admission::Rejected,
                 });
-                if expected.last() == Some(&Admission::Admitted) || known && refresh && !refused_all {
+                if expected.last() == Some(&Admission::Admitted) || known && refresh && !rejected_all {
                     model.insert(*item, slice);
                 }
             }
@@ -239,8 +239,8 @@ proptest! {
             let (dry, _) = ours.admit_at(asked(), Terms { dry_run: true, ..terms }, Time::At(now), &Unlimited).unwrap();
             prop_assert!(ours == before);
             prop_assert_eq!(&dry, &expected);
-            let (told, moved) = ours.admit_at(asked(), terms, Time::At(now), &Unlimited).unwrap();
-            prop_assert_eq!(told, expected);
+            let (reported, moved) = ours.admit_at(asked(), terms, Time::At(now), &Unlimited).unwrap();
+            prop_assert_eq!(reported, expected);
             let has_moved = before.newest_slice() != ours.newest_slice();
             prop_assert_eq!(moved.before, if has_moved { Move::Advance(slice) } else { Move::Stay });
             prop_assert!(ours == before || ours.newest_slice() == Some(slice));
@@ -281,7 +281,7 @@ proptest! {
                 let is_back = merged.newest_slice().unwrap() <= now + 1;
                 let stays = (before, after) == (Move::Stay, Move::Stay);
                 prop_assert!(is_back || stays && newest <= now + 1);
-                // Nothing was forgotten early by more than the slice that clocks may differ.
+                // Nothing expired early by more than the slice that clocks may differ.
                 let most = filters.iter().filter_map(BloomFilter::newest_slice).max().unwrap();
                 prop_assert!(before != Move::Stay || most <= newest.max(now) + 1);
                 prop_assert!(before == Move::Stay || others.iter().all(|other| other.newest_slice().unwrap() <= now + 1));
@@ -301,16 +301,16 @@ proptest! {
         }
         let (before, now) = (ours.try_clone().unwrap(), if back { 1_000 - later } else { 1_030 + later });
         let asked = bytes(&asked);
-        let told = ours.admit_at(asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME }, Time::At(now), &MaxBytes(limit));
-        prop_assert!(told.is_ok() && !dry_run || ours == before);
-        if let Ok((_, moved)) = told {
+        let reported = ours.admit_at(asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME }, Time::At(now), &MaxBytes(limit));
+        prop_assert!(reported.is_ok() && !dry_run || ours == before);
+        if let Ok((_, moved)) = reported {
             prop_assert!(moved.before != Move::Stay || ours.newest_slice() == before.newest_slice());
         }
     }
 }
 
 #[test]
-fn a_clock_that_jumped_forgets_nothing_early() {
+fn a_clock_that_jumped_expires_nothing_early() {
     let mut filter = filter(4, false, 100, 1_000_000);
     add(&mut filter, &[1], 1_000_000);
     add(&mut filter, &[2], 1_000_020);
@@ -328,15 +328,15 @@ fn a_clock_that_jumped_forgets_nothing_early() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn what_does_not_fit_is_rejected() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
-    let day = Sliding::time(86_400, 4, ClockSource::Manual, false).unwrap();
-    let last = Sliding::last(4).unwrap();
+    let day = Windowing::time(86_400, 4, ClockSource::Manual, false).unwrap();
+    let last = Windowing::last(4).unwrap();
     let fixed = Params { expansion: 0, ..params };
     assert!(BloomFilter::windowed(fixed, day, 0, &Unlimited).is_err());
     assert!(BloomFilter::windowed(params, last, 0, &Unlimited).is_err());
-    assert!(BloomFilter::windowed(params, Sliding::last_different(), 0, &Unlimited).is_err());
-    assert!(Sliding::last(65).is_err() && Sliding::time(3, 4, ClockSource::System, true).is_err());
+    assert!(BloomFilter::windowed(params, Windowing::last_different(), 0, &Unlimited).is_err());
+    assert!(Windowing::last(65).is_err() && Windowing::time(3, 4, ClockSource::System, true).is_err());
     let mut of_last = BloomFilter::windowed(fixed, last, 0, &Unlimited).unwrap();
     let same = of_last.try_clone().unwrap();
     assert!(matches!(of_last.merge(&[&same], &Unlimited), Err(Error::NotOfLast { .. })));
@@ -351,8 +351,10 @@ fn what_does_not_fit_is_refused() {
     assert!(of_time.merging(&[&ahead], Time::At(0)).is_ok());
     ahead.advance(2);
     assert!(of_time.merging(&[&ahead], Time::At(0)).is_err());
-    assert!(matches!(of_time.sliding(), Some(Sliding { span: Span::Time(window), .. }) if window.seconds() == 86_400));
-    assert!(Window::new(86_400, 4, Sliding::MAX_SLICES, ClockSource::Manual).is_ok());
+    assert!(
+        matches!(of_time.windowing(), Some(Windowing { span: Span::Time(window), .. }) if window.seconds() == 86_400)
+    );
+    assert!(Window::new(86_400, 4, Windowing::MAX_SLICES, ClockSource::Manual).is_ok());
 }
 
 struct Copier;
@@ -372,7 +374,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     }
     // Generations of 20 and 40 items.
     assert_eq!(filter.sub_filters().len(), 6);
-    // It holds the same plans: so they are shared, also where other tests have left no room in the pool.
+    // It holds the same specs: so they are shared, also where other tests have left no room in the pool.
     let copy = filter.try_clone().unwrap();
     let (mut bitmaps, mut bytes) = (0, size_of::<crate::bloom::lines::LineFilter>() as u64);
     filter.heap_layouts(&mut |layout| {
@@ -387,17 +389,17 @@ fn memory_is_shown_and_bitmaps_relocate() {
 
 /// The reported fill and rate are those of the live sub-filters.
 #[test]
-fn fill_and_rate_are_those_of_what_is_alive() {
+fn fill_and_rate_are_those_of_what_is_live() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
-    let sliding = Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap();
-    let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
+    let windowing = Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap();
+    let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
     assert_eq!((filter.fill_ratio(), filter.false_positive_rate()), (0.0, 0.0));
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for slice in 0..8u64 {
         let now = 1_000 + LEN * slice;
-        let alive = filter.at(Time::At(now));
-        told.push((alive.fill_ratio(), alive.false_positive_rate()));
-        // Later, less is alive.
+        let live = filter.at(Time::At(now));
+        reported.push((live.fill_ratio(), live.false_positive_rate()));
+        // Later, less is live.
         assert!(
             filter.at(Time::At(now + 5 * LEN)).fill_ratio() == 0.0
                 && filter.at(Time::At(now + 5 * LEN)).false_positive_rate() == 0.0
@@ -414,7 +416,7 @@ fn fill_and_rate_are_those_of_what_is_alive() {
         assert!((filter.false_positive_rate() - (1.0 - none)).abs() < 1e-12, "{slice}");
         assert_eq!(filter.at(Time::At(now)).fill_ratio(), filter.fill_ratio());
     }
-    assert!(told[4].1 > told[1].1 && told[1].1 > 0.0);
+    assert!(reported[4].1 > reported[1].1 && reported[1].1 > 0.0);
 }
 
 fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
@@ -426,28 +428,28 @@ fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
 /// A cleared filter takes no memory before its first item, whatever its capacity.
 #[test]
 fn a_cleared_filter_is_as_new_at_its_slice() {
-    let of_time = Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap();
-    for (sliding, expansion) in [(of_time, 2), (Sliding::last(4).unwrap(), 0)] {
+    let of_time = Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap();
+    for (windowing, expansion) in [(of_time, 2), (Windowing::last(4).unwrap(), 0)] {
         let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
-        let mut filter = BloomFilter::windowed(params, sliding, 1_000, &Unlimited).unwrap();
+        let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
         assert!(filter.is_empty());
         assert_eq!((filter.capacity(), filter.room(), filter.num_items()), (100, 0, 0));
-        assert_eq!(layouts_of(&filter), [Layout::new::<Ring>()]);
+        assert_eq!(layouts_of(&filter), [Layout::new::<WindowedFilter>()]);
         for slice in 0..3u32 {
             add(&mut filter, &(slice * 70..slice * 70 + 70).collect::<Vec<_>>(), 1_000 + LEN * u64::from(slice));
             assert!(!filter.is_empty() && filter.capacity() == 100);
         }
-        let twin = filter.empty_twin(&Unlimited).unwrap();
-        assert!(filter != twin && filter.num_items() > 100 && filter.sub_filters().len() > 3);
+        let empty = filter.new_like(&Unlimited).unwrap();
+        assert!(filter != empty && filter.num_items() > 100 && filter.sub_filters().len() > 3);
         // Expired items are in the filter until it moves on.
         assert!(!filter.is_empty() && layouts_of(&filter).iter().all(|layout| layout.size() > 0));
-        assert_eq!(filter.newest_slice(), twin.newest_slice());
-        filter = twin;
+        assert_eq!(filter.newest_slice(), empty.newest_slice());
+        filter = empty;
         assert!(filter.is_empty() && !filter.may_contain(200u32.to_le_bytes()));
         assert_eq!((filter.num_items(), filter.room(), filter.sub_filters().len()), (0, 0, 0));
-        assert_eq!(layouts_of(&filter), [Layout::new::<Ring>()]);
+        assert_eq!(layouts_of(&filter), [Layout::new::<WindowedFilter>()]);
         assert_eq!(add(&mut filter, &[1], 1_020), (Move::Stay, vec![true]));
-        if sliding == of_time {
+        if windowing == of_time {
             drop(filter.advance(1_000));
             assert!(filter.is_empty());
         }
@@ -459,10 +461,11 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
 fn windows_end_at_a_number_of_sub_filters() {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
     let make = || {
-        BloomFilter::windowed(params, Sliding::time(1, 1, ClockSource::Manual, false).unwrap(), 0, &Unlimited).unwrap()
+        BloomFilter::windowed(params, Windowing::time(1, 1, ClockSource::Manual, false).unwrap(), 0, &Unlimited)
+            .unwrap()
     };
     let expected = "at most 1024, as a larger capacity or expansion needs";
-    let refused = Error::out_of_range(Parameter::SubFilters, expected, 1025);
+    let rejected = Error::out_of_range(Parameter::SubFilters, expected, 1025);
     let (mut one, mut items) = (make(), 0u32..);
     let mut add = |filter: &mut BloomFilter, len: usize| {
         while filter.sub_filters().len() < len {
@@ -473,12 +476,12 @@ fn windows_end_at_a_number_of_sub_filters() {
     let older = one.try_clone().unwrap();
     drop(one.advance(1));
     add(&mut one, 1024);
-    assert_eq!(one.add(b"another", &Unlimited), Err(refused.clone()));
+    assert_eq!(one.add(b"another", &Unlimited), Err(rejected.clone()));
     assert_eq!(one.sub_filters().len(), 1024);
     let (another, terms) = ([&b"another"[..]], Terms { limit: u64::MAX, all: false, dry_run: false });
-    assert_eq!(one.admit(another.into_iter(), terms, &Unlimited), Err(refused.clone()));
+    assert_eq!(one.admit(another.into_iter(), terms, &Unlimited), Err(rejected.clone()));
     let (many, mut empty) = (bytes(&(0..1100).collect::<Vec<_>>()), make());
-    assert_eq!(empty.admit(many.iter().map(|item| &item[..]), terms, &Unlimited), Err(refused));
+    assert_eq!(empty.admit(many.iter().map(|item| &item[..]), terms, &Unlimited), Err(rejected));
     assert!(empty == make());
     // A union of slices that have too many together.
     let mut newer = make();
@@ -487,15 +490,15 @@ fn windows_end_at_a_number_of_sub_filters() {
     assert_eq!(newer.try_clone().unwrap().merge(&[&older], &Unlimited), Ok(true));
     add(&mut newer, 425);
     let before = newer.try_clone().unwrap();
-    let refused = Error::out_of_range(Parameter::SubFilters, "at most 1024", 1025);
-    assert_eq!(newer.merge(&[&older], &Unlimited), Err(refused));
+    let rejected = Error::out_of_range(Parameter::SubFilters, "at most 1024", 1025);
+    assert_eq!(newer.merge(&[&older], &Unlimited), Err(rejected));
     assert!(newer == before);
 }
 
 #[test]
 fn what_goes_by_no_time_does_not_move() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 0 };
-    let last = BloomFilter::windowed(params, Sliding::last(2).unwrap(), 1_000, &Unlimited).unwrap();
+    let last = BloomFilter::windowed(params, Windowing::last(2).unwrap(), 1_000, &Unlimited).unwrap();
     let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
     for mut filter in [last, plain] {
         (0..90).for_each(|item: u32| drop(filter.add(item.to_le_bytes(), &Unlimited)));
@@ -513,8 +516,8 @@ fn what_goes_by_no_time_does_not_move() {
 const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
 
 fn admit(filter: &mut BloomFilter, items: &[u32], terms: Terms, now: u64, limit: u64) -> Result<Vec<Admission>, Error> {
-    let told = filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, Time::At(now), &MaxBytes(limit));
-    told.map(|(told, _)| told)
+    let reported = filter.admit_at(bytes(items).iter().map(|item| &item[..]), terms, Time::At(now), &MaxBytes(limit));
+    reported.map(|(reported, _)| reported)
 }
 
 #[test]
@@ -543,8 +546,8 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     let before = ours.try_clone().unwrap();
     assert_eq!(ours.admit_at(asked(), dry, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
     assert!(ours == before);
-    let (told, moved) = ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap();
-    assert_eq!((told, moved.before), (vec![Admission::Known; 2], Move::Advance(101)));
+    let (reported, moved) = ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap();
+    assert_eq!((reported, moved.before), (vec![Admission::Known; 2], Move::Advance(101)));
     assert_eq!((ours.num_items(), additions(&ours), ours.sub_filters().len()), (1, 2, 2));
     add(&mut once, &[7], 1_010);
     assert!(ours == once);
@@ -552,7 +555,7 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     assert_eq!(ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
     assert!(ours.at(Time::At(1_039)).may_contain(known[0]) && !ours.at(Time::At(1_040)).may_contain(known[0]));
     let last = Params { error_rate: 0.01, capacity: 10, expansion: 0, seed: 0 };
-    let mut last = BloomFilter::windowed(last, Sliding::last_different(), 0, &Unlimited).unwrap();
+    let mut last = BloomFilter::windowed(last, Windowing::last_different(), 0, &Unlimited).unwrap();
     assert!(matches!(last.admit_at(asked(), SOME, Time::At(1_010), &Unlimited), Err(Error::NotOfLast { .. })));
 }
 
@@ -569,7 +572,7 @@ fn a_union_that_only_moves_on_changes_it() {
 /// The number of renewed items of a slice in a union is that of the filter with all bits of the slice, else the common
 /// share.
 #[test]
-fn unions_tell_how_many_items_came_again() {
+fn unions_report_how_many_items_came_again() {
     let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {
         let mut filter = filter(2, true, 2000, 1_000);
         add(&mut filter, &items.collect::<Vec<_>>(), 1_000);

@@ -5,39 +5,39 @@ use std::iter::once;
 use super::super::chain::chunks::{first_marked, first_marks, marked, next_chunk};
 use super::super::chain::{Expected, SubFilter, hashes_of, num_items};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Forgotten, Generation, Ring, look_up_chunk};
+use super::{Expired, Generation, WindowedFilter, look_up_chunk};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
-use crate::window::{Move, Time, Touch};
+use crate::window::{Mark, Move, Time};
 
 /// What became of a chunk of items.
-struct Touched {
+struct Marked {
     /// A bit for each, set for those that were new.
     new: u32,
     /// Whether the newest generation took any.
     has_inserted: bool,
-    /// How many were handled; fewer than all when one was refused.
+    /// How many were handled; fewer than all when one was rejected.
     handled: usize,
 }
 
-impl Ring {
+impl WindowedFilter {
     /// Adds an item to the newest slice that it has reached. One that the filter already answered that it may contain is
     /// known.
     ///
     /// # Errors
     /// What keeps the newest generation from growing. Nothing is changed then.
-    pub(in crate::bloom) fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Touch, Error> {
+    pub(in crate::bloom) fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
         let hash = self.hash(item);
-        let is_known = if self.sliding.refresh {
+        let is_known = if self.windowing.refresh {
             if LineSubFilter::look_up(self.newest(), hash) {
-                return Ok(Touch::Same);
+                return Ok(Mark::Same);
             }
             LineSubFilter::look_up(&self.sub_filters[..self.newest_start()], hash)
         } else {
             if LineSubFilter::look_up(&self.sub_filters, hash) {
-                return Ok(Touch::Same);
+                return Ok(Mark::Same);
             }
             false
         };
@@ -48,10 +48,10 @@ impl Ring {
             newest.insert(hash);
         }
         if !is_known {
-            return Ok(Touch::New);
+            return Ok(Mark::New);
         }
         self.count_renewed(hash);
-        Ok(Touch::Renewed)
+        Ok(Mark::Renewed)
     }
 
     /// As [`Self::add`], at a time: the move that is due comes first, if the item changes anything.
@@ -60,7 +60,7 @@ impl Ring {
         item: &[u8],
         time: Time,
         limit: &impl SizeLimit,
-    ) -> (Result<bool, Error>, Outcome<Forgotten>) {
+    ) -> (Result<bool, Error>, Outcome<Expired>) {
         let (due, mut outcome) = (self.due(time), Outcome::default());
         if due != Move::Stay {
             if !self.is_changed_by(item, due) {
@@ -68,9 +68,9 @@ impl Ring {
             }
             self.make(due, &mut outcome);
         }
-        let added = self.add(item, limit).map(|touch| {
-            outcome.changed = touch != Touch::Same;
-            touch == Touch::New
+        let added = self.add(item, limit).map(|mark| {
+            outcome.changed = mark != Mark::Same;
+            mark == Mark::New
         });
         (added, outcome)
     }
@@ -79,13 +79,13 @@ impl Ring {
     /// new.
     ///
     /// # Errors
-    /// As [`Self::add`]. The items before the refused one are added, and `added` was called for each of them.
+    /// As [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
     pub(in crate::bloom) fn add_all_at<'a>(
         &mut self,
         mut items: impl Iterator<Item = &'a [u8]>,
         time: Time,
         limit: &impl SizeLimit,
-        outcome: &mut Outcome<Forgotten>,
+        outcome: &mut Outcome<Expired>,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let due = self.due(time);
@@ -108,7 +108,7 @@ impl Ring {
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
-        outcome: &mut Outcome<Forgotten>,
+        outcome: &mut Outcome<Expired>,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params.seed;
@@ -123,7 +123,7 @@ impl Ring {
     }
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
-    fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (Touched, Result<(), Error>) {
+    fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (Marked, Result<(), Error>) {
         // As in a chain, each item is looked up once here, and again only in what has changed since.
         let all = first_marks(hashes.len());
         let (mut known, mut left) = self.known_and_left(hashes, all);
@@ -132,7 +132,7 @@ impl Ring {
             let first = left.trailing_zeros();
             if self.room() == 0 {
                 match self.make_room(limit) {
-                    Err(error) => return (Touched { new, has_inserted, handled: first as usize }, Err(error)),
+                    Err(error) => return (Marked { new, has_inserted, handled: first as usize }, Err(error)),
                     // Items that the dropped generation alone had are new from here on. The one that dropped it was
                     // judged before.
                     Ok(true) => {
@@ -156,17 +156,18 @@ impl Ring {
             new |= taken & !known;
             marked(taken & known).for_each(|i| self.count_renewed(hashes[i]));
         }
-        (Touched { new, has_inserted, handled: hashes.len() }, Ok(()))
+        (Marked { new, has_inserted, handled: hashes.len() }, Ok(()))
     }
 
     /// The masks of those hashes in `which` that are known, and of those that the newest generation is to take.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
         let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
-        let newest = if self.sliding.refresh { look_up_chunk(self.newest(), hashes, Expected::Absent) } else { known };
+        let newest =
+            if self.windowing.refresh { look_up_chunk(self.newest(), hashes, Expected::Absent) } else { known };
         (known, which & !(known & newest))
     }
 
-    /// Notes that an item which the newest generation has taken is in an older one too.
+    /// Records that an item which the newest generation has taken is in an older one too.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         for generation in self.generations.iter_mut().rev().filter(|one| one.age > 0) {
@@ -179,7 +180,7 @@ impl Ring {
         }
     }
 
-    /// Makes room for an item. Tells whether that began a generation.
+    /// Makes room for an item. Returns whether that began a generation.
     ///
     /// # Errors
     /// What `limit` says, [`Error::OutOfMemory`], [`Error::OutOfRange`]. Nothing is changed then.

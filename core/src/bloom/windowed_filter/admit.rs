@@ -3,15 +3,15 @@
 use super::super::chain::chunks::next_chunk;
 use super::super::chain::{Expected, SubFilter, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Forgotten, Ring, look_up_chunk};
-use crate::admission::{Admission, Survey, Terms, first_of};
+use super::{Expired, WindowedFilter, look_up_chunk};
+use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
-impl Ring {
+impl WindowedFilter {
     /// Adds those items that `terms` admit, in order, once the move is made that is due, if they change anything.
     ///
     /// All memory is allocated before that.
@@ -25,7 +25,7 @@ impl Ring {
         terms: Terms,
         time: Time,
         limit: &impl SizeLimit,
-        outcome: &mut Outcome<Forgotten>,
+        outcome: &mut Outcome<Expired>,
     ) -> Result<Vec<Admission>, Error> {
         if self.is_of_last() {
             return Err(Error::NotOfLast { what: "admission up to a limit" });
@@ -34,28 +34,28 @@ impl Ring {
         let slices_later = if let Move::Advance(slice) = due { slice - self.newest_slice } else { 0 };
         // What counts on room below the limit must not wait for it: a clock that had jumped came back.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
-        let mut survey = Survey::of(items.len())?;
+        let mut look_up = LookUp::of(items.len())?;
         // Known items that the newest generation takes too, each with how many new ones come before it.
-        let mut renewed = try_with_capacity(if self.sliding.refresh { items.len() } else { 0 })?;
+        let mut renewed = try_with_capacity(if self.windowing.refresh { items.len() } else { 0 })?;
         let newest = if slices_later == 0 { self.newest() } else { &[] };
         let mut hashes = items.map(|item| self.hash(item));
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let known = look_up_chunk(self.alive(slices_later), &chunk[..len], Expected::Absent);
+            let known = look_up_chunk(self.live(slices_later), &chunk[..len], Expected::Absent);
             for (at, &hash) in chunk[..len].iter().enumerate() {
                 let is_known = known >> at & 1 == 1;
-                survey.note(hash.lo, hash, is_known)?;
-                if is_known && self.sliding.refresh && !LineSubFilter::look_up(newest, hash) {
+                look_up.record(hash.lo, hash, is_known)?;
+                if is_known && self.windowing.refresh && !LineSubFilter::look_up(newest, hash) {
                     try_reserve(&mut renewed, 1)?;
-                    renewed.push((survey.new_items().len(), hash));
+                    renewed.push((look_up.new_items().len(), hash));
                 }
             }
         }
-        let new = survey.new_items().len();
+        let new = look_up.new_items().len();
         let admitted = terms.admitted(self.num_items(slices_later), new);
         if terms.all && admitted < new {
             renewed.clear();
         }
-        let mut told = first_of(if terms.dry_run { admitted } else { 0 }, new)?;
+        let mut reported = first_of(if terms.dry_run { admitted } else { 0 }, new)?;
         let more = self.sub_filters_for((admitted + renewed.len()) as u64, slices_later, limit)?;
         try_reserve(&mut self.sub_filters, more.len())?;
         try_reserve(&mut self.generations, 1)?;
@@ -65,9 +65,9 @@ impl Ring {
         }
         if changes {
             outcome.changed = true;
-            self.fill(more, survey.new_items(), &renewed, admitted, &mut told);
+            self.fill(more, look_up.new_items(), &renewed, admitted, &mut reported);
         }
-        Ok(survey.into_answers(&told))
+        Ok(look_up.into_answers(&reported))
     }
 
     /// Adds the first `most` of the new items and all those renewed, in order, to the newest generation and the
@@ -79,7 +79,7 @@ impl Ring {
         new: &[Hash128],
         renewed: &[(usize, Hash128)],
         most: usize,
-        told: &mut [Admission],
+        reported: &mut [Admission],
     ) {
         let had_newest = !self.newest().is_empty();
         let mut at = self.sub_filters.len() - usize::from(had_newest);
@@ -95,13 +95,13 @@ impl Ring {
                 }
             }
             let Some(&hash) = hash else { break };
-            told[place] = if admitted < most && self.insert_from(start, &mut at, hash) {
+            reported[place] = if admitted < most && self.insert_from(start, &mut at, hash) {
                 admitted += 1;
                 Admission::Admitted
             } else if admitted < most || LineSubFilter::look_up(&self.sub_filters[start..=at], hash) {
                 Admission::Known
             } else {
-                Admission::Refused
+                Admission::Rejected
             };
         }
         // Room was made for what others of the items made known.
@@ -119,12 +119,12 @@ impl Ring {
         limit: &impl SizeLimit,
     ) -> Result<Vec<LineSubFilter>, Error> {
         let mut more: Vec<LineSubFilter> = Vec::new();
-        let alive = self.alive(slices_later);
-        let dead_bytes: u64 = self.sub_filters[..self.sub_filters.len() - alive.len()].iter().map(taken_bytes).sum();
+        let live = self.live(slices_later);
+        let dead_bytes: u64 = self.sub_filters[..self.sub_filters.len() - live.len()].iter().map(taken_bytes).sum();
         let mut held = self.size_bytes().saturating_sub(dead_bytes);
         let (begun, mut room) = if slices_later == 0 { (self.newest().len(), self.room()) } else { (0, 0) };
         while room < items {
-            let next = self.sub_filter(begun + more.len(), alive.len() + more.len(), held, limit)?;
+            let next = self.sub_filter(begun + more.len(), live.len() + more.len(), held, limit)?;
             held = held.saturating_add(taken_bytes(&next));
             // A new sub-filter takes at least one.
             room = room.saturating_add(next.room().max(1));
@@ -134,7 +134,7 @@ impl Ring {
         Ok(more)
     }
 
-    /// Inserts an item into the sub-filter `at`, or the one after it where that is full. Tells whether it was in none
+    /// Inserts an item into the sub-filter `at`, or the one after it where that is full. Returns whether it was in none
     /// from `start` on.
     fn insert_from(&mut self, start: usize, at: &mut usize, hash: Hash128) -> bool {
         if LineSubFilter::look_up(&self.sub_filters[start..=*at], hash) {

@@ -1,9 +1,9 @@
 //! Unions of windowed filters: generation by generation, by slice.
 
-use super::super::chain::merge::{empty_twins, plan_union, unite};
+use super::super::chain::merge::{all_new_like, plan_union, unite};
 use super::super::chain::{MAX_SUB_FILTERS, SubFilter, num_items, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Forgotten, Generation, Ring};
+use super::{Expired, Generation, WindowedFilter};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Ahead, Merging, Move, Time};
@@ -19,11 +19,11 @@ struct Planned<'a> {
     /// Items of each sub-filter of the union; `None` where nothing changes.
     num_items: Option<Vec<u64>>,
     /// Empty sub-filters for those that we lack.
-    twins: Vec<LineSubFilter>,
+    added: Vec<LineSubFilter>,
     age: u32,
 }
 
-impl Ring {
+impl WindowedFilter {
     /// Becomes the union of itself and `others`, between these rebases. Its newest slice is the newest of all, and
     /// generations that have expired by then are dropped. Returns whether anything changed, and the dropped data.
     ///
@@ -36,7 +36,7 @@ impl Ring {
         others: &[&Self],
         merging: Merging,
         limit: &impl SizeLimit,
-    ) -> Result<(bool, Forgotten), Error> {
+    ) -> Result<(bool, Expired), Error> {
         let stored = self.newest_slice;
         if let Move::Rebase(slice) = merging.before {
             self.rebase(slice);
@@ -50,7 +50,7 @@ impl Ring {
         united
     }
 
-    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Forgotten), Error> {
+    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Expired), Error> {
         if self.is_of_last() {
             return Err(Error::NotOfLast { what: "unions" });
         }
@@ -58,41 +58,41 @@ impl Ring {
             self.params.check_equal(&other.params)?;
             Error::check_same(
                 Parameter::Window,
-                self.sliding.with_volatile(false),
-                other.sliding.with_volatile(false),
+                self.windowing.with_volatile(false),
+                other.windowing.with_volatile(false),
             )?;
         }
         let newest_slice = others.iter().fold(self.newest_slice, |newest, other| newest.max(other.newest_slice));
         let plans = self.plan(others, newest_slice, limit)?;
         let changed = newest_slice > self.newest_slice || plans.iter().any(|plan| plan.num_items.is_some());
         if !changed {
-            return Ok((false, Forgotten::default()));
+            return Ok((false, Expired::default()));
         }
-        let len = plans.iter().map(|plan| plan.ours + plan.twins.len()).sum();
+        let len = plans.iter().map(|plan| plan.ours + plan.added.len()).sum();
         Error::check_range(len <= MAX_SUB_FILTERS, Parameter::SubFilters, "at most 1024", len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
-        let forgotten = self.advance(newest_slice);
+        let expired = self.advance(newest_slice);
         let mut ours = std::mem::take(&mut self.sub_filters).into_iter();
         for mut plan in plans {
             let start = sub_filters.len();
             sub_filters.extend(ours.by_ref().take(plan.ours));
-            sub_filters.append(&mut plan.twins);
+            sub_filters.append(&mut plan.added);
             let these = &mut sub_filters[start..];
             generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: plan.unite(these) });
         }
         (self.sub_filters, self.generations) = (sub_filters, generations);
-        Ok((true, forgotten))
+        Ok((true, expired))
     }
 
     /// The effect of a merge at a time on the slice numbers; first checks that the merge is allowed.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where one is more than a slice ahead: this one would forget early.
+    /// [`Error::OutOfRange`] where one is more than a slice ahead: this one would expire items early.
     pub fn merging<'a>(&self, others: impl Iterator<Item = &'a Self>, time: Time) -> Result<Merging, Error> {
-        let Some(window) = self.sliding.window() else { return Ok(Merging::default()) };
-        // Other windows are for the merge to refuse: their slices mean other times.
+        let Some(window) = self.windowing.window() else { return Ok(Merging::default()) };
+        // Other windows are for the merge to reject: their slices mean other times.
         let same = others
-            .filter(|other| other.sliding.with_volatile(false) == self.sliding.with_volatile(false))
+            .filter(|other| other.windowing.with_volatile(false) == self.windowing.with_volatile(false))
             .map(|other| other.newest_slice);
         window.merging(self.newest_slice, same, time).map_err(|Ahead { slice, present }| {
             let got = format_args!("{slice}, where that is {present}");
@@ -107,10 +107,10 @@ impl Ring {
         newest_slice: u64,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Planned<'a>>, Error> {
-        let alive = self.sliding.generations(self.params.capacity);
-        let mut plans = try_with_capacity(alive as usize)?;
+        let live = self.windowing.generations(self.params.capacity);
+        let mut plans = try_with_capacity(live as usize)?;
         let mut held = self.size_bytes();
-        for age in (0..alive).rev() {
+        for age in (0..live).rev() {
             let (renewed, ours) = self.aged(age, newest_slice).map_or((0, &[][..]), |(one, list)| (one.renewed, list));
             let mut their_renewed = try_with_capacity(others.len())?;
             let mut their_sub_filters = try_with_capacity(others.len())?;
@@ -122,9 +122,9 @@ impl Ring {
                 continue;
             }
             let num_items = plan_union(ours, &their_sub_filters)?;
-            let twins = empty_twins(ours, &their_sub_filters, held, limit)?;
-            held = twins.iter().map(taken_bytes).fold(held, u64::saturating_add);
-            plans.push(Planned { ours: ours.len(), renewed, their_renewed, their_sub_filters, num_items, twins, age });
+            let added = all_new_like(ours, &their_sub_filters, held, limit)?;
+            held = added.iter().map(taken_bytes).fold(held, u64::saturating_add);
+            plans.push(Planned { ours: ours.len(), renewed, their_renewed, their_sub_filters, num_items, added, age });
         }
         Ok(plans)
     }

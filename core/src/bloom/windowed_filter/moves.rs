@@ -2,8 +2,8 @@
 
 use super::super::chain::SubFilter;
 use super::super::lines::sub_filter::LineSubFilter;
-use super::super::sliding::Span;
-use super::Ring;
+use super::super::windowing::Span;
+use super::WindowedFilter;
 use crate::live::Outcome;
 use crate::size_limit::try_with_capacity;
 use crate::window::{ClockSource, Move, Time};
@@ -11,12 +11,12 @@ use crate::window::{ClockSource, Move, Time};
 /// The expired part of a filter. Freeing the memory of a large one takes a while: it may be sent to another thread.
 ///
 /// ```
-/// use rollcall_core::bloom::{BloomFilter, Params, Sliding};
+/// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
 /// use rollcall_core::live::Windowed;
 /// use rollcall_core::size_limit::Unlimited;
 /// use rollcall_core::window::{ClockSource, Time};
 ///
-/// let day = Sliding::time(86_400, 4, ClockSource::Manual, false)?;
+/// let day = Windowing::time(86_400, 4, ClockSource::Manual, false)?;
 /// let mut filter = BloomFilter::windowed(Params::default(), day, 0, &Unlimited)?;
 /// filter.live(Time::Reached).add("ann", &Unlimited)?;
 /// assert_eq!(filter.advance(4).num_bytes(), 0);
@@ -24,54 +24,54 @@ use crate::window::{ClockSource, Move, Time};
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Forgotten(Vec<LineSubFilter>);
+pub struct Expired(Vec<LineSubFilter>);
 
-impl Forgotten {
+impl Expired {
     /// Bytes of the expired bitmaps.
     pub fn num_bytes(&self) -> u64 {
         self.0.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum()
     }
 }
 
-impl Ring {
+impl WindowedFilter {
     /// The number of slices from the newest one to the slice of `time`.
     #[inline]
     pub(in crate::bloom) fn slices_later(&self, time: Time) -> u64 {
-        self.sliding.window().map_or(0, |window| window.present(self.newest_slice, time) - self.newest_slice)
+        self.windowing.window().map_or(0, |window| window.present(self.newest_slice, time) - self.newest_slice)
     }
 
     /// Begins all slices up to this one, and drops the generations that expire. A slice that has begun changes nothing,
     /// and in a filter of the last items none begins by time.
-    pub fn advance(&mut self, slice: u64) -> Forgotten {
+    pub fn advance(&mut self, slice: u64) -> Expired {
         let slices_later = slice.saturating_sub(self.newest_slice);
         if slices_later == 0 || self.is_of_last() {
-            return Forgotten::default();
+            return Expired::default();
         }
         let (generations, sub_filters) = self.dead(slices_later);
         // Without memory for the list they are dropped here.
         let list = try_with_capacity(sub_filters).ok();
         self.newest_slice = slice;
         self.generations.drain(..generations);
-        // Those alive are younger than there may be generations, so this fits.
+        // Those live are younger than there may be generations, so this fits.
         self.generations.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         let dead = self.sub_filters.drain(..sub_filters);
-        list.map_or_else(Forgotten::default, |mut list| {
+        list.map_or_else(Expired::default, |mut list| {
             list.extend(dead);
-            Forgotten(list)
+            Expired(list)
         })
     }
 
     /// The move that is due before a change.
     #[inline]
     pub(super) fn due(&self, time: Time) -> Move {
-        self.sliding.window().map_or(Move::Stay, |window| window.due(self.newest_slice, time))
+        self.windowing.window().map_or(Move::Stay, |window| window.due(self.newest_slice, time))
     }
 
     /// Makes a move that is due.
-    pub(super) fn make(&mut self, due: Move, outcome: &mut Outcome<Forgotten>) {
+    pub(super) fn make(&mut self, due: Move, outcome: &mut Outcome<Expired>) {
         match due {
             Move::Stay => {}
-            Move::Advance(slice) => outcome.forgotten = self.advance(slice),
+            Move::Advance(slice) => outcome.expired = self.advance(slice),
             Move::Rebase(slice) => self.rebase(slice),
         }
         outcome.before = due;
@@ -83,8 +83,8 @@ impl Ring {
             // Known items renumber it too. Else one whose clock had jumped would stand still as long as only such come.
             Move::Stay | Move::Rebase(_) => true,
             Move::Advance(slice) => {
-                self.sliding.refresh
-                    || !LineSubFilter::look_up(self.alive(slice.saturating_sub(self.newest_slice)), self.hash(item))
+                self.windowing.refresh
+                    || !LineSubFilter::look_up(self.live(slice.saturating_sub(self.newest_slice)), self.hash(item))
             }
         }
     }
@@ -98,7 +98,7 @@ impl Ring {
 
     /// Changes the clock source of the window. A filter of the last items has no clock.
     pub(in crate::bloom) fn set_clock_source(&mut self, clock_source: ClockSource) {
-        if let Span::Time(window) = &mut self.sliding.span {
+        if let Span::Time(window) = &mut self.windowing.span {
             *window = window.with_clock_source(clock_source);
         }
     }

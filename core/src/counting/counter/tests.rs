@@ -37,7 +37,7 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
 /// The counter with the same bits in a dense bitmap.
 pub(crate) fn dense(counter: &Counter) -> Counter {
     let words = Words::counted(counter.layout(), words(counter));
-    Counter::of_slots(*counter.params(), Bitmap::dense(counter.layout(), words).with_floor(counter.floor()))
+    Counter::of_slots(*counter.params(), Bitmap::dense(counter.layout(), words).with_lower_bound(counter.lower_bound()))
 }
 
 /// The bitmap of a counter in any representation.
@@ -49,7 +49,7 @@ pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
 }
 
 #[test]
-fn parameters_outside_their_ranges_are_refused() {
+fn parameters_outside_their_ranges_are_rejected() {
     let good = params((50_000, 0.01), 250);
     let bad = [
         Params { capacity: 0, ..good },
@@ -155,7 +155,7 @@ fn exactness_ends_with_the_bytes_asked_for() {
             members += 1;
         }
         assert_eq!(members, most, "{exact_bytes} bytes");
-        assert_eq!(counter.floor(), most + 1);
+        assert_eq!(counter.lower_bound(), most + 1);
     }
 }
 
@@ -166,14 +166,14 @@ fn adding_over_the_limit_changes_nothing() {
         let mut counter = Counter::new(params((50_000, 0.01), 20)).unwrap();
         let items: Vec<_> = (0..3000).map(|number| format!("user:{number}")).collect();
         let mut added = vec![];
-        let refused = counter.add_all(items.iter().map(String::as_bytes), &limit, |new| added.push(new));
-        assert!(matches!(refused, Err(Error::TooLarge { .. })), "{bytes}");
+        let rejected = counter.add_all(items.iter().map(String::as_bytes), &limit, |new| added.push(new));
+        assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{bytes}");
         let mut same = Counter::new(params((50_000, 0.01), 20)).unwrap();
         for (item, added) in items.iter().zip(&added) {
             assert_eq!(same.add(item.as_bytes(), &Unlimited).unwrap(), *added);
         }
         assert_eq!((words(&counter), counter.representation()), (words(&same), same.representation()));
-        // A new slot is refused again, a known item is not.
+        // A new slot is rejected again, a known item is not.
         assert!(matches!(counter.add(items[added.len()].as_bytes(), &limit), Err(Error::TooLarge { .. })));
         assert!(added.is_empty() || !counter.add(items[0].as_bytes(), &limit).unwrap());
     }
@@ -215,7 +215,7 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
 }
 
 #[test]
-fn bits_are_counted_and_their_number_is_told() {
+fn bits_are_counted_and_their_number_is_reported() {
     let few = counter(params((50_000, 0.01), 250), 0..250);
     assert_eq!((few.num_bits(), few.set_bits()), (8 * few.layout().num_bytes(), 0));
     let many = counter(params((50_000, 0.01), 250), 0..300);
@@ -307,7 +307,7 @@ proptest! {
         }
         prop_assert_eq!(words(&one_by_one), words(&backwards));
         prop_assert_eq!(one_by_one.representation(), backwards.representation());
-        prop_assert_eq!(one_by_one.floor(), backwards.floor());
+        prop_assert_eq!(one_by_one.lower_bound(), backwards.lower_bound());
         prop_assert_eq!(one_by_one.count(), backwards.count());
         if backwards.is_exact() {
             prop_assert_eq!(changed, backwards.count());
@@ -334,7 +334,7 @@ proptest! {
             one_by_one.add(item, &Unlimited).unwrap();
             prop_assert!(one_by_one.estimate() >= before);
             if was_exact && !one_by_one.is_exact() {
-                prop_assert_eq!(u64::from(one_by_one.floor()), known as u64 + 1);
+                prop_assert_eq!(u64::from(one_by_one.lower_bound()), known as u64 + 1);
                 prop_assert!(one_by_one.count() > known as u64);
             }
         }
@@ -343,8 +343,8 @@ proptest! {
             in_lists.add_all(items.iter().map(Vec::as_slice), &Unlimited, |_| ()).unwrap();
             prop_assert!(in_lists.count() >= before);
         }
-        prop_assert_eq!((in_lists.floor(), in_lists.estimate()), (one_by_one.floor(), one_by_one.estimate()));
-        prop_assert!(u64::from(in_lists.floor()) <= u64::from(exact_limit) + 1);
+        prop_assert_eq!((in_lists.lower_bound(), in_lists.estimate()), (one_by_one.lower_bound(), one_by_one.estimate()));
+        prop_assert!(u64::from(in_lists.lower_bound()) <= u64::from(exact_limit) + 1);
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
-use crate::window::Touch;
+use crate::window::Mark;
 
 /// A tag that slots may have.
 pub(crate) trait SlotTag: Tag {
@@ -59,7 +59,7 @@ pub(in crate::counting) struct Bitmap<T: SlotTag = ()> {
     estimate: KeptEstimate,
     /// The least number of members: one more than the last exact count, the largest of those that were merged. An
     /// estimate may lie below what was known.
-    floor: u32,
+    lower_bound: u32,
     layout: Layout,
 }
 
@@ -86,7 +86,7 @@ impl<T: SlotTag> Bitmap<T> {
     pub(in crate::counting) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
 
     fn with_slots(layout: Layout, slots: Slots<T>) -> Self {
-        Bitmap { slots, estimate: KeptEstimate::none(), floor: 0, layout }
+        Bitmap { slots, estimate: KeptEstimate::none(), lower_bound: 0, layout }
     }
 
     /// No slot marked; allocates nothing.
@@ -138,13 +138,13 @@ impl<T: SlotTag> Bitmap<T> {
     }
 
     /// The least number of members that it has.
-    pub(in crate::counting) fn floor(&self) -> u32 {
-        self.floor
+    pub(in crate::counting) fn lower_bound(&self) -> u32 {
+        self.lower_bound
     }
 
-    /// The same slots of at least `floor` members.
-    pub(in crate::counting) fn with_floor(self, floor: u32) -> Self {
-        Bitmap { floor, estimate: KeptEstimate::none(), ..self }
+    /// The same slots of at least `lower_bound` members.
+    pub(in crate::counting) fn with_lower_bound(self, lower_bound: u32) -> Self {
+        Bitmap { lower_bound, estimate: KeptEstimate::none(), ..self }
     }
 
     /// How the slots are held.
@@ -152,22 +152,22 @@ impl<T: SlotTag> Bitmap<T> {
         &self.slots
     }
 
-    /// As [`Self::slots`], to change them; whoever marks a free one has to [forget](Self::forget_estimate) the estimate.
+    /// As [`Self::slots`], to change them; whoever marks a free one has to [drop](Self::drop_estimate) the estimate.
     #[inline]
     pub(in crate::counting) fn slots_mut(&mut self) -> &mut Slots<T> {
         &mut self.slots
     }
 
-    /// Forgets the estimate, since slots changed.
+    /// Drops the estimate, since slots changed.
     #[inline]
-    pub(in crate::counting) fn forget_estimate(&mut self) {
-        self.estimate.forget();
+    pub(in crate::counting) fn drop_estimate(&mut self) {
+        self.estimate.clear();
     }
 
-    /// The most likely number of members, but the floor at least.
+    /// The most likely number of members, but the lower bound at least.
     pub(in crate::counting) fn estimate(&self) -> f64 {
         let compute = || Segments::new(self.layout, &self.counts()).estimate();
-        self.estimate.get_or(|| compute().max(f64::from(self.floor)))
+        self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
     }
 
     /// Is it stored as positions? With tags, all that is held so is.
@@ -223,15 +223,15 @@ impl<T: SlotTag> Bitmap<T> {
         ages: T::Ages,
         held_bytes: u64,
         limit: &impl SizeLimit,
-    ) -> Result<Touch, Error> {
-        let touch = match &mut self.slots {
+    ) -> Result<Mark, Error> {
+        let mark = match &mut self.slots {
             Slots::Dense(cells) => cells.mark(slot, tag, ages),
             Slots::Sparse(_) => self.mark_sparse(slot, tag, ages, held_bytes, limit)?,
         };
-        if touch == Touch::New {
-            self.estimate.forget();
+        if mark == Mark::New {
+            self.estimate.clear();
         }
-        Ok(touch)
+        Ok(mark)
     }
 
     #[inline(never)]
@@ -242,11 +242,11 @@ impl<T: SlotTag> Bitmap<T> {
         ages: T::Ages,
         held_bytes: u64,
         limit: &impl SizeLimit,
-    ) -> Result<Touch, Error> {
-        let Slots::Sparse(positions) = &mut self.slots else { return Ok(Touch::Same) };
+    ) -> Result<Mark, Error> {
+        let Slots::Sparse(positions) = &mut self.slots else { return Ok(Mark::Same) };
         let (layout, position, len) = (self.layout, slot.index as u32, positions.len());
         let at = match positions.renew(position, tag, ages) {
-            Ok(touch) => return Ok(touch),
+            Ok(mark) => return Ok(mark),
             Err(at) => at,
         };
         if has_few::<T>(layout, len + 1, ages) {
@@ -262,7 +262,7 @@ impl<T: SlotTag> Bitmap<T> {
             cells.mark(slot, tag, ages);
             self.slots = Slots::Dense(cells);
         }
-        Ok(Touch::New)
+        Ok(Mark::New)
     }
 
     /// Calls `visit` with each marked slot and its tag, ascending.
@@ -346,13 +346,17 @@ impl Bitmap {
         self.for_each(&mut |index, ()| visit(fold(index)));
     }
 
-    /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse. `floor` is that
-    /// of them all.
-    pub(in crate::counting) fn or_dense(&mut self, floor: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
+    /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse. `lower_bound`
+    /// is that of them all.
+    pub(in crate::counting) fn or_dense(
+        &mut self,
+        lower_bound: u32,
+        others: &mut dyn FnMut(Layout, &mut [u64]),
+    ) -> bool {
         let Slots::Dense(words) = &mut self.slots else { return false };
         words.change(self.layout, |words| others(self.layout, words));
-        self.estimate.forget();
-        self.floor = floor;
+        self.estimate.clear();
+        self.lower_bound = lower_bound;
         true
     }
 }
@@ -409,7 +413,7 @@ mod tests {
         for position in 0..500u64 {
             let asked = Asked::default();
             let slot = slot_at(small(), 3 * position);
-            assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::New));
+            assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Mark::New));
             let bytes = |len| positions::heap_bytes::<()>(small(), len);
             let expected = match position {
                 0..454 => vec![(1000 + bytes(position), bytes(position + 1) - bytes(position))],
@@ -421,7 +425,7 @@ mod tests {
                 (matches!(bitmap.slots(), Slots::Sparse(_)), bitmap.is_stored_sparse()),
                 (position < 454, position < 248)
             );
-            assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Touch::Same));
+            assert_eq!(bitmap.mark(slot, (), (), 1000, &asked), Ok(Mark::Same));
             assert!(asked.0.take().is_empty());
         }
     }
@@ -455,11 +459,11 @@ mod tests {
         assert!(taking.or_dense(0, &mut or));
         let expected = dense(&[1, 5, 7000]);
         assert_eq!((taking.words(), taking.counts()), (expected.words(), expected.counts()));
-        assert_eq!((taking.estimate(), taking.floor()), (expected.estimate(), 0));
+        assert_eq!((taking.estimate(), taking.lower_bound()), (expected.estimate(), 0));
         assert!(taking.or_dense(77, &mut or));
-        assert_eq!((taking.estimate(), taking.floor()), (77.0, 77));
+        assert_eq!((taking.estimate(), taking.lower_bound()), (77.0, 77));
         let mut sparse = Bitmap::new(small());
         assert!(!sparse.or_dense(77, &mut |_, _| panic!("it has no words")));
-        assert_eq!((sparse.set_bits(), sparse.floor()), (0, 0));
+        assert_eq!((sparse.set_bits(), sparse.lower_bound()), (0, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! All slots of a windowed counter: a cell each, with the tag of the slice that it was last touched in, 0 while free.
+//! All slots of a windowed counter: a cell each, with the tag of the slice that it was last marked in, 0 while free.
 //!
 //! Cells have 4 or 8 bits. Of two in a byte the first is the lower half. What walks them all is compiled for wide
 //! registers too, as in [`bits`].
@@ -14,7 +14,7 @@ use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
-use crate::window::Touch;
+use crate::window::Mark;
 
 /// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
 const BATCH: usize = 32;
@@ -51,10 +51,10 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
     fn as_bytes(&self) -> &[u8];
 
     /// Marks a cell with a tag, if that is younger than the one it has.
-    fn mark(&mut self, slot: Slot, tag: T, ages: T::Ages) -> Touch;
+    fn mark(&mut self, slot: Slot, tag: T, ages: T::Ages) -> Mark;
 
     /// Marks the cells of hashes with the newest tag, in order.
-    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: T::Ages, marked: impl FnMut(Touch));
+    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: T::Ages, marked: impl FnMut(Mark));
 
     /// How many cells of each segment are not free.
     fn counts(&self) -> &SegmentCounts;
@@ -93,7 +93,7 @@ pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
     mut hashes: impl Iterator<Item = u64>,
     ages: T::Ages,
     prefetch: impl Fn(&C, Slot),
-    mut marked: impl FnMut(Touch),
+    mut marked: impl FnMut(Mark),
 ) {
     let mut block = [Slot { index: 0, segment: 0 }; BATCH];
     loop {
@@ -152,15 +152,15 @@ impl Cells<u8> for TagCells {
     }
 
     #[inline(always)]
-    fn mark(&mut self, slot: Slot, tag: u8, ages: Ages) -> Touch {
+    fn mark(&mut self, slot: Slot, tag: u8, ages: Ages) -> Mark {
         let index = slot.index as usize;
         let before = self.get(index);
         if before == tag {
-            return Touch::Same;
+            return Mark::Same;
         }
         // Nothing is younger than the newest, which is known where this is inlined.
         if before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
-            return Touch::Same;
+            return Mark::Same;
         }
         if self.has_halves {
             // The bits that differ are turned.
@@ -170,13 +170,13 @@ impl Cells<u8> for TagCells {
         }
         if before == 0 {
             self.counts.increment(slot.segment);
-            return Touch::New;
+            return Mark::New;
         }
-        Touch::Renewed
+        Mark::Renewed
     }
 
     #[inline(always)]
-    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: Ages, marked: impl FnMut(Touch)) {
+    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: Ages, marked: impl FnMut(Mark)) {
         let prefetch = |cells: &Self, slot: Slot| {
             prefetch_index::prefetch_index(&cells.bytes, slot.index as usize >> u32::from(cells.has_halves));
         };
@@ -276,7 +276,7 @@ impl TagCells {
         Some(changed)
     }
 
-    /// How many slots of each segment were touched at most `most_age` slices ago.
+    /// How many slots of each segment were marked at most `most_age` slices ago.
     pub(in crate::counting) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         let mut rest = &*self.bytes;
@@ -309,14 +309,14 @@ impl TagCells {
         }
     }
 
-    /// Was any slot touched at most `most_age` slices ago?
+    /// Was any slot marked at most `most_age` slices ago?
     pub(in crate::counting) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
         self.bytes
             .chunks(BLOCK_WORDS * self.word_bytes())
             .any(|block| count(block, self.has_halves, ages, most_age) > 0)
     }
 
-    /// The bitmap of the slots touched at most `most_age` slices ago, into zeroed words.
+    /// The bitmap of the slots marked at most `most_age` slices ago, into zeroed words.
     pub(in crate::counting) fn to_words(&self, ages: Ages, most_age: u8, bitmap: &mut [u64]) {
         self.for_each_block(ages, most_age, |start, words| {
             bitmap[start..start + words.len()].copy_from_slice(words);

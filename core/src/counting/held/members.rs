@@ -19,7 +19,7 @@ use crate::counting::params::Room;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
-use crate::window::Touch;
+use crate::window::Mark;
 
 /// Distinct byte strings in the order they came.
 #[derive(Debug)]
@@ -93,9 +93,9 @@ impl<T: Tag> Members<T> {
 
     /// Gives `item`, whose hash is `hash`, a younger tag; none where it is no member.
     #[inline(always)]
-    pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Touch> {
+    pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Mark> {
         if T::BYTES == 0 {
-            return self.contains(item, hash).then_some(Touch::Same);
+            return self.contains(item, hash).then_some(Mark::Same);
         }
         let offset = self.find(item, hash, |offset| offset)?;
         let arena = match self {
@@ -384,7 +384,7 @@ pub(in crate::counting) mod tests {
     }
 
     #[test]
-    fn what_members_take_is_told_before_they_are_read() {
+    fn what_members_take_is_reported_before_they_are_read() {
         let table = size_of::<Table<()>>() as u64;
         // The most members of so many bytes, two each but one. Then the bytes of their index: 48 a group, of which
         // there are 1, 3, 7 or 17, or a table.
@@ -435,7 +435,7 @@ pub(in crate::counting) mod tests {
     }
 
     #[test]
-    fn corrupt_bytes_are_refused() {
+    fn corrupt_bytes_are_rejected() {
         let corrupt: [&[u8]; 9] = [
             b"\x01",
             b"\x02a",
@@ -456,7 +456,7 @@ pub(in crate::counting) mod tests {
         assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, ()), Err(Error::Corrupt { .. })));
     }
 
-    /// Of fifteen tags those from 1 to 5 are alive.
+    /// Of fifteen tags those from 1 to 5 are live.
     const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 
     fn read_tagged(bytes: &[u8]) -> Result<Members<u8>, Error> {
@@ -556,7 +556,7 @@ pub(in crate::counting) mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_refused(bytes in vec(0u8..4, 0..200)) {
+        fn any_bytes_are_read_or_rejected(bytes in vec(0u8..4, 0..200)) {
             if let Ok(members) = Members::<()>::from_bytes(&bytes, ROOM, 0, ()) {
                 prop_assert_eq!(members.as_bytes(), &bytes[..]);
             }

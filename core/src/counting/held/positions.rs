@@ -18,7 +18,7 @@ use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
 use crate::size_limit::{try_to_vec, try_with_capacity};
-use crate::window::Touch;
+use crate::window::Mark;
 
 /// Bytes of a stored position.
 pub(in crate::counting) const POSITION_BYTES: usize = size_of::<u32>();
@@ -283,7 +283,7 @@ impl<T: Tag> Positions<T> {
 
     /// Marks a position that is there; the error says [where](Self::insert) one belongs that is not.
     #[inline]
-    pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Result<Touch, usize> {
+    pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Result<Mark, usize> {
         let list = self.lists.get_mut((position >> LOWER_BITS) as usize).ok_or(0usize)?;
         let rank = list.find(position as u16)?;
         Ok(tag.renew_in(list.tag_bytes(rank), ages))
@@ -446,7 +446,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Of 15 tags those from 1 to 5 are alive.
+    /// Of 15 tags those from 1 to 5 are live.
     const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 
     fn layout(precision: u32) -> Layout {
@@ -512,7 +512,7 @@ mod tests {
             positions.insert(layout, 0, position, ()).unwrap();
         }
         assert!(positions.iter().map(|(position, ())| position).eq(0..66_000));
-        assert!((0..66_000).all(|position| positions.renew(position, (), ()) == Ok(Touch::Same)));
+        assert!((0..66_000).all(|position| positions.renew(position, (), ()) == Ok(Mark::Same)));
         assert_eq!(
             [0, 254, 255, 65_535, 65_536, 66_000, 70_000].map(|end| positions.rank(end)),
             [0, 254, 255, 65_535, 65_536, 66_000, 66_000]
@@ -571,13 +571,13 @@ mod tests {
                 let (position, tag) = (position(number), AGES.tag(age));
                 let renewed = positions.renew(position, tag, AGES);
                 let expected = naive.get(&position).map(|&before| {
-                    if AGES.age(before) <= age { Touch::Same } else { Touch::Renewed }
+                    if AGES.age(before) <= age { Mark::Same } else { Mark::Renewed }
                 });
                 prop_assert_eq!(renewed.ok(), expected);
                 if let Err(at) = renewed {
                     positions.insert(layout, at, position, tag).unwrap();
                 }
-                if renewed != Ok(Touch::Same) {
+                if renewed != Ok(Mark::Same) {
                     naive.insert(position, tag);
                 }
             }

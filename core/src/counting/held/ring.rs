@@ -35,7 +35,7 @@ pub(crate) struct Ages {
     pub(in crate::counting) newest: u8,
     /// How many tags there are.
     pub(in crate::counting) modulus: u8,
-    /// The age of the oldest slice that is alive.
+    /// The age of the oldest slice that is live.
     pub(in crate::counting) most_age: u8,
 }
 
@@ -130,7 +130,7 @@ impl TagRing {
         self.ages
     }
 
-    /// The age of the oldest slice that is alive.
+    /// The age of the oldest slice that is live.
     #[inline]
     pub(in crate::counting) fn most_age(&self) -> u8 {
         self.ages.most_age

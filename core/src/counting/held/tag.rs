@@ -8,7 +8,7 @@ use std::slice;
 
 use crate::counting::held::ring::Ages;
 use crate::error::Error;
-use crate::window::Touch;
+use crate::window::Mark;
 
 /// What stands beside a member or a slot: `()`, or the tag of a slice, a byte.
 pub(crate) trait Tag: Copy + Eq + Debug + 'static {
@@ -27,10 +27,10 @@ pub(crate) trait Tag: Copy + Eq + Debug + 'static {
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
     /// Puts it over the tag that a member or slot had, where it is younger.
-    fn renew(self, before: &mut Self, ages: Self::Ages) -> Touch;
+    fn renew(self, before: &mut Self, ages: Self::Ages) -> Mark;
 
     /// As [`Self::renew`], over the tag at the front of a record.
-    fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Touch;
+    fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Mark;
 
     /// Checks that it is a tag of what is live.
     ///
@@ -57,13 +57,13 @@ impl Tag for () {
     }
 
     #[inline(always)]
-    fn renew(self, (): &mut (), (): ()) -> Touch {
-        Touch::Same
+    fn renew(self, (): &mut (), (): ()) -> Mark {
+        Mark::Same
     }
 
     #[inline(always)]
-    fn renew_in(self, _: &mut [u8], (): ()) -> Touch {
-        Touch::Same
+    fn renew_in(self, _: &mut [u8], (): ()) -> Mark {
+        Mark::Same
     }
 
     #[inline(always)]
@@ -92,17 +92,17 @@ impl Tag for u8 {
     }
 
     #[inline(always)]
-    fn renew(self, before: &mut u8, ages: Ages) -> Touch {
+    fn renew(self, before: &mut u8, ages: Ages) -> Mark {
         if *before == self || ages.age(*before) <= ages.age(self) {
-            return Touch::Same;
+            return Mark::Same;
         }
         *before = self;
-        Touch::Renewed
+        Mark::Renewed
     }
 
     #[inline(always)]
-    fn renew_in(self, record: &mut [u8], ages: Ages) -> Touch {
-        record.first_mut().map_or(Touch::Same, |before| self.renew(before, ages))
+    fn renew_in(self, record: &mut [u8], ages: Ages) -> Mark {
+        record.first_mut().map_or(Mark::Same, |before| self.renew(before, ages))
     }
 
     fn check(self, ages: Ages) -> Result<(), Error> {

@@ -7,7 +7,7 @@ use crate::counting::held::cells::{Cells, mark_blocks};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
-use crate::window::Touch;
+use crate::window::Mark;
 
 /// Words of a bitmap that the nearest cache holds.
 const NEAR_WORDS: usize = (32 << 10) / size_of::<u64>();
@@ -72,16 +72,16 @@ impl Cells<()> for Words {
     }
 
     #[inline(always)]
-    fn mark(&mut self, slot: Slot, (): (), (): ()) -> Touch {
+    fn mark(&mut self, slot: Slot, (): (), (): ()) -> Mark {
         if !bits::set(&mut self.words, slot.index as usize) {
-            return Touch::Same;
+            return Mark::Same;
         }
         self.counts.increment(slot.segment);
-        Touch::New
+        Mark::New
     }
 
     #[inline(always)]
-    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, (): (), mut marked: impl FnMut(Touch)) {
+    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, (): (), mut marked: impl FnMut(Mark)) {
         // Where the list has most lines of a small bitmap, all are asked for at once.
         let lines = (0..self.words.len()).step_by(LINE_WORDS);
         if self.words.len() > NEAR_WORDS || hashes.size_hint().0 < lines.len() {
@@ -99,7 +99,7 @@ impl Cells<()> for Words {
             } else {
                 self.counts.add(segment, u64::from(is_new));
             }
-            marked(if is_new { Touch::New } else { Touch::Same });
+            marked(if is_new { Mark::New } else { Mark::Same });
         }
         self.counts.add(0, new_in_main);
     }

@@ -83,11 +83,11 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
         None => of_unions(&unions)?,
     };
     let unseen: f64 = (0..estimating.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
-    let told = Estimated::rounded(found.estimate.min(most), found.variance + unseen + UNEVEN);
+    let reported = Estimated::rounded(found.estimate.min(most), found.variance + unseen + UNEVEN);
     // It is further off by no more than the smallest set has.
     let sizes = estimating.iter().map(|counter| counter.estimated());
     let largest_error = sizes.map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
-    Ok(Estimated { standard_error: told.standard_error.min(largest_error), ..told })
+    Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 
 /// Checks that bitmaps with this layout allow this number of sets.

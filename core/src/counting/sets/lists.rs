@@ -134,10 +134,10 @@ mod tests {
     #[test]
     fn an_estimate_answers_no_question_about_members() {
         let (exact, estimate) = (counter(PARAMS, 0..20), counter(PARAMS, 0..21));
-        let refused = Error::NotExact { exact_limit: 20, exact_bytes: 1000 };
-        assert_eq!(estimate.contains([0]), Err(refused.clone()));
-        assert_eq!(estimate.members_beyond(&[&exact]), Err(refused.clone()));
-        assert_eq!(exact.members_beyond(&[&exact, &estimate]), Err(refused));
+        let rejected = Error::NotExact { exact_limit: 20, exact_bytes: 1000 };
+        assert_eq!(estimate.contains([0]), Err(rejected.clone()));
+        assert_eq!(estimate.members_beyond(&[&exact]), Err(rejected.clone()));
+        assert_eq!(exact.members_beyond(&[&exact, &estimate]), Err(rejected));
         let foreign = counter(Params { seed: 8, ..PARAMS }, 0..2);
         assert_eq!(exact.members_beyond(&[&foreign]), Err(Error::incompatible(Parameter::Seed, 7, 8)));
     }
@@ -190,8 +190,8 @@ mod tests {
             for members in [0, 1, 21, 200] {
                 let full = counter(params, 0..members);
                 assert_eq!(full.is_empty(), members == 0);
-                let mut empty = full.empty_twin().unwrap();
-                assert!(empty.is_empty() && empty.layout() == full.layout() && empty.floor() == 0);
+                let mut empty = full.new_like().unwrap();
+                assert!(empty.is_empty() && empty.layout() == full.layout() && empty.lower_bound() == 0);
                 assert_eq!(empty.is_exact(), exact_limit > 0);
                 empty.add([3], &Unlimited).unwrap();
                 assert_eq!(empty.count(), 1);

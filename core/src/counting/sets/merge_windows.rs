@@ -46,15 +46,15 @@ impl Counter {
                     promised(layout, &of_bits, merged.params())
                 };
                 let Some(set) = merged.windowed() else { return Ok(false) };
-                let slots = set.as_slots(merged.plan(), layout, Self::WINDOWED_BYTES, limit)?;
+                let slots = set.as_slots(merged.spec(), layout, Self::WINDOWED_BYTES, limit)?;
                 merged = Counter::with_contents(params, layout, Contents::Windowed(Box::new(slots)));
                 changed = true;
             }
         }
         for other in others {
             let (Some(theirs), behind) = (other.windowed(), behind(other)) else { continue };
-            if let Some((set, plan)) = merged.windowed_mut() {
-                changed |= set.merge(theirs, behind, plan, Self::WINDOWED_BYTES, limit)?;
+            if let Some((set, spec)) = merged.windowed_mut() {
+                changed |= set.merge(theirs, behind, spec, Self::WINDOWED_BYTES, limit)?;
             }
         }
         if changed {
@@ -67,7 +67,7 @@ impl Counter {
 /// Checks that all windows have the same clock source: slices have numbers of different kinds otherwise.
 fn check_clock_sources(counters: &[&Counter]) -> Result<(), Error> {
     let clock_sources = counters.iter().filter_map(|counter| counter.window().map(|window| window.clock_source()));
-    let in_words = |clock_source| if clock_source == ClockSource::System { "by the clock" } else { "by hand" };
+    let in_words = |clock_source| if clock_source == ClockSource::System { "system clock" } else { "manual clock" };
     match clock_sources.clone().zip(clock_sources.skip(1)).find(|(ours, theirs)| ours != theirs) {
         Some((ours, theirs)) => Err(Error::incompatible(Parameter::Window, in_words(ours), in_words(theirs))),
         None => Ok(()),

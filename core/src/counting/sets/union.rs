@@ -53,7 +53,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
             return Ok(Estimated::exact(union(&exact_views(counters)?)?.len()));
         };
         let segments = union_segments(layout, counters)?;
-        Ok(segments.told(segments.estimate().max(f64::from(largest_floor(counters)))))
+        Ok(segments.reported(segments.estimate().max(f64::from(largest_lower_bound(counters)))))
     })
 }
 
@@ -85,8 +85,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         let variance = error * error + unseen_variance(segments.share()) + UNEVEN;
         // Of members that are known one by one no more can be missing elsewhere.
         let most = if first.is_exact() { first.estimate() } else { f64::INFINITY };
-        let told = Estimated::rounded(estimate.min(most), variance);
-        Ok(Estimated { standard_error: told.standard_error.min(most), ..told })
+        let reported = Estimated::rounded(estimate.min(most), variance);
+        Ok(Estimated { standard_error: reported.standard_error.min(most), ..reported })
     })
 }
 
@@ -104,8 +104,8 @@ pub(in crate::counting) fn union_segments(layout: Layout, counters: &[&Counter])
 }
 
 /// The largest lower bound of the number of members in the union of these counters.
-fn largest_floor(counters: &[&Counter]) -> u32 {
-    counters.iter().map(|counter| counter.floor()).max().unwrap_or(0)
+fn largest_lower_bound(counters: &[&Counter]) -> u32 {
+    counters.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0)
 }
 
 impl Counter {
@@ -127,32 +127,32 @@ impl Counter {
         check_seeds(all.iter().copied())?;
         let of_bits = layout_of_bits(&all);
         let layout = of_bits.map_or(self.layout(), |layout| layout.common(self.layout()));
-        let mut floor = largest_floor(&all);
+        let mut lower_bound = largest_lower_bound(&all);
         if self.is_exact() && of_bits.is_none() {
             match union_of_members(&exact_members(&all)?, self.params(), limit)? {
                 UnionOfMembers::Within(members) => {
-                    let changed = members.len() as u32 != self.floor();
+                    let changed = members.len() as u32 != self.lower_bound();
                     if changed {
                         let contents = Contents::Plain(Held::Exact(members));
                         *self = Counter::with_contents(*self.params(), layout, contents);
                     }
                     return Ok(changed);
                 }
-                UnionOfMembers::Beyond(known) => floor = floor.max(known),
+                UnionOfMembers::Beyond(known) => lower_bound = lower_bound.max(known),
             }
         }
 
-        let before = (self.is_exact(), self.layout(), self.set_bits(), self.floor());
+        let before = (self.is_exact(), self.layout(), self.set_bits(), self.lower_bound());
         let mut or_others = |layout, words: &mut [u64]| others.iter().for_each(|other| other.or_into(layout, words));
-        if self.layout() == layout && self.or_dense(floor, &mut or_others) {
-            return Ok((false, layout, self.set_bits(), floor) != before);
+        if self.layout() == layout && self.or_dense(lower_bound, &mut or_others) {
+            return Ok((false, layout, self.set_bits(), lower_bound) != before);
         }
         let all = with_first(self, others)?;
         let bitmap = union_of_bits(layout, &all, limit)?;
-        let changed = (false, layout, bitmap.set_bits(), floor) != before;
+        let changed = (false, layout, bitmap.set_bits(), lower_bound) != before;
         if changed {
             let params = if self.layout() == layout { *self.params() } else { promised(layout, &all, self.params()) };
-            *self = Counter::of_slots(params, bitmap.with_floor(floor));
+            *self = Counter::of_slots(params, bitmap.with_lower_bound(lower_bound));
         }
         Ok(changed)
     }

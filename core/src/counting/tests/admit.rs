@@ -1,7 +1,7 @@
 //! Admission with windows, against the model.
 
 use super::*;
-use crate::admission::Admission::{Admitted, Known, Refused};
+use crate::admission::Admission::{Admitted, Known, Rejected};
 use crate::admission::{Admission, Terms};
 
 const LIMIT: Terms = Terms { limit: 3, all: false, dry_run: false };
@@ -14,35 +14,35 @@ fn admitted<'a>(
     time: Time,
     limit: &impl SizeLimit,
 ) -> Result<(Vec<Admission>, bool), Error> {
-    counter.admit_at(items, terms, time, limit).map(|(told, outcome)| (told, outcome.changed))
+    counter.admit_at(items, terms, time, limit).map(|(reported, outcome)| (reported, outcome.changed))
 }
 
 impl Pair {
     /// The expected answers of a call, by a model of the members that are live.
     fn expected(&self, items: &[u32], terms: Terms, now: u64) -> (Vec<Admission>, BTreeSet<u32>) {
-        let mut alive = self.model.since(self.counter.oldest_alive(Time::At(now)));
-        let new: BTreeSet<u32> = items.iter().copied().filter(|item| !alive.contains(item)).collect();
-        let none = terms.all && (alive.len() + new.len()) as u64 > terms.limit;
+        let mut live = self.model.since(self.counter.oldest_live(Time::At(now)));
+        let new: BTreeSet<u32> = items.iter().copied().filter(|item| !live.contains(item)).collect();
+        let none = terms.all && (live.len() + new.len()) as u64 > terms.limit;
         let answer = |&item| {
-            if alive.contains(&item) {
+            if live.contains(&item) {
                 Known
-            } else if none || alive.len() as u64 >= terms.limit {
-                Refused
+            } else if none || live.len() as u64 >= terms.limit {
+                Rejected
             } else {
-                alive.insert(item);
+                live.insert(item);
                 Admitted
             }
         };
-        let told = items.iter().map(answer).collect();
-        (told, alive)
+        let reported = items.iter().map(answer).collect();
+        (reported, live)
     }
 
     /// Admits items, as the server does, and checks the outcome.
     fn admit(&mut self, items: &[u32], terms: Terms, now: u64) {
         let (before, due) = (stored(&self.counter), self.counter.live(Time::At(now)).due());
-        let (expected, alive) = self.expected(items, terms, now);
-        let refuses_all = expected.contains(&Refused) && terms.all;
-        let is_past = alive.len() > self.counter.params().exact_limit as usize;
+        let (expected, live) = self.expected(items, terms, now);
+        let rejects_all = expected.contains(&Rejected) && terms.all;
+        let is_past = live.len() > self.counter.params().exact_limit as usize;
         let bytes: Vec<[u8; 4]> = items.iter().map(|item| item.to_le_bytes()).collect();
         let items_of = || bytes.iter().map(|item| &item[..]);
 
@@ -51,28 +51,34 @@ impl Pair {
         assert_eq!(stored(&self.counter), before);
         let mut moved_before = self.counter.try_clone().unwrap();
         let found = self.counter.admit_at(items_of(), terms, Time::At(now), &Unlimited);
-        assert_eq!(foreseen.map(|(told, _)| told), found.as_ref().map(|(told, _)| told.clone()).map_err(Clone::clone));
+        assert_eq!(
+            foreseen.map(|(reported, _)| reported),
+            found.as_ref().map(|(reported, _)| reported.clone()).map_err(Clone::clone)
+        );
         if is_past {
             assert!(matches!(found, Err(Error::PastExact { .. })), "{found:?}");
             assert_eq!(stored(&self.counter), before);
             return;
         }
-        let (told, Outcome { before: moved, changed, .. }) = found.unwrap();
-        assert_eq!(told, expected);
+        let (reported, Outcome { before: moved, changed, .. }) = found.unwrap();
+        assert_eq!(reported, expected);
         // Where it changes anything, it makes the move that is due; a rebase with any item.
         let rebases = matches!(due, Move::Rebase(_)) && !terms.dry_run;
         assert_eq!(moved, if changed || rebases { due } else { Move::Stay });
         assert_eq!(changed || rebases, stored(&self.counter) != before);
         moved_before.make(moved);
         let again = moved_before.admit_at(items_of(), terms, Time::At(now), &Unlimited).unwrap();
-        assert_eq!((again.0, again.1.changed, stored(&moved_before)), (told.clone(), changed, stored(&self.counter)));
+        assert_eq!(
+            (again.0, again.1.changed, stored(&moved_before)),
+            (reported.clone(), changed, stored(&self.counter))
+        );
         self.model.make(moved);
         if changed {
-            assert!(!terms.dry_run && !refuses_all);
-            let seen = items.iter().zip(&told).filter(|&(_, &told)| told != Refused);
+            assert!(!terms.dry_run && !rejects_all);
+            let seen = items.iter().zip(&reported).filter(|&(_, &reported)| reported != Rejected);
             self.model.seen.extend(seen.map(|(&item, _)| (item, self.model.newest as i64)));
         }
-        let left = if terms.dry_run { self.model.since(self.counter.oldest_alive(Time::At(now))) } else { alive };
+        let left = if terms.dry_run { self.model.since(self.counter.oldest_live(Time::At(now))) } else { live };
         assert_eq!(self.counter.at(Time::At(now)).count(), left.len() as u64);
     }
 }
@@ -103,7 +109,7 @@ fn whoever_is_dead_makes_room() {
     pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 45);
     pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 50);
     assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([1, 4, 5]));
-    // All that are refused are not seen again either.
+    // All that are rejected are not seen again either.
     pair.admit(&[1, 6], Terms { all: true, ..LIMIT }, NOON + 60);
     pair.admit(&[4, 5, 6], LIMIT, NOON + 75);
     assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([4, 5, 6]));
@@ -114,11 +120,11 @@ fn an_estimate_that_is_dead_lets_in_again() {
     let mut counter =
         Counter::new(params(2, 100)).unwrap().with_window(window(4, ClockSource::System), NOON / 10).unwrap();
     for member in 0..9u32 {
-        counter.touch(member.to_le_bytes(), &Unlimited).unwrap();
+        counter.mark(member.to_le_bytes(), &Unlimited).unwrap();
     }
     let items = || [&b"ann"[..], b"ben"].into_iter();
-    let refused = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
-    assert_eq!(admitted(&mut counter, items(), LIMIT, Time::At(NOON + 49), &Unlimited), Err(refused));
+    let rejected = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
+    assert_eq!(admitted(&mut counter, items(), LIMIT, Time::At(NOON + 49), &Unlimited), Err(rejected));
     assert_eq!(counter.reached(), NOON / 10);
     let dry = Terms { dry_run: true, ..LIMIT };
     assert_eq!(admitted(&mut counter, items(), dry, Time::At(NOON + 50), &Unlimited), Ok((vec![Admitted; 2], false)));
@@ -138,7 +144,7 @@ fn adding_moves_only_what_it_changes() {
         live.finish().before
     };
     for more in 0..30u32 {
-        counter.touch(b"ann", &Unlimited).unwrap();
+        counter.mark(b"ann", &Unlimited).unwrap();
         let (newest, before) = (counter.reached(), counter.try_clone().unwrap());
         assert_eq!(add(&mut counter, &["ann"], newest * 10), Move::Stay);
         assert_eq!(add(&mut counter, &[], newest * 10 - 50), Move::Stay);
@@ -146,8 +152,8 @@ fn adding_moves_only_what_it_changes() {
         assert_eq!(stored(&counter), stored(&before));
         assert_eq!(add(&mut counter, &["ann"], newest * 10 + 10), Move::Advance(newest + 1));
         // As members, as few slots, as cells.
-        (0..more * more).for_each(|member| drop(counter.touch(member.to_le_bytes(), &Unlimited)));
-        counter.touch(b"ann", &Unlimited).unwrap();
+        (0..more * more).for_each(|member| drop(counter.mark(member.to_le_bytes(), &Unlimited)));
+        counter.mark(b"ann", &Unlimited).unwrap();
         // The clock has jumped: whoever comes brings the window back.
         let mut jumped = counter.try_clone().unwrap();
         assert_eq!(add(&mut jumped, &["ann"], newest * 10 - 50), Move::Rebase(newest - 5));
@@ -162,8 +168,8 @@ fn admission_without_room_brings_a_window_back_to_its_clock() {
     let mut counter = Counter::new(params(20, 100)).unwrap().with_window(window, NOON / 10 + 100).unwrap();
     counter.add("ann", &Unlimited).unwrap();
     let terms = Terms { limit: 1, all: false, dry_run: false };
-    let (told, outcome) = counter.admit_at(["ben"].into_iter(), terms, Time::At(NOON), &Unlimited).unwrap();
-    assert_eq!((told, outcome.before, outcome.changed), (vec![Refused], Move::Rebase(NOON / 10), false));
+    let (reported, outcome) = counter.admit_at(["ben"].into_iter(), terms, Time::At(NOON), &Unlimited).unwrap();
+    assert_eq!((reported, outcome.before, outcome.changed), (vec![Rejected], Move::Rebase(NOON / 10), false));
     assert_eq!(counter.at(Time::At(NOON + 50)).count(), 0);
 }
 
@@ -180,7 +186,7 @@ fn an_admission_without_a_time_leaves_the_window_where_it_is() {
 }
 
 #[test]
-fn bytes_count_while_their_members_are_alive() {
+fn bytes_count_while_their_members_are_live() {
     let window = window(4, ClockSource::System);
     let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();
     let items: Vec<Vec<u8>> = (0..6).map(|number| vec![number; 100]).collect();

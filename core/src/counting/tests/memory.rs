@@ -47,10 +47,10 @@ impl SizeLimit for Asked {
     }
 }
 
-fn asked_for(counter: &mut Counter, item: u32) -> (Touch, Vec<(u64, u64)>) {
+fn asked_for(counter: &mut Counter, item: u32) -> (Mark, Vec<(u64, u64)>) {
     let asked = Asked::default();
-    let touch = counter.touch(item.to_le_bytes(), &asked).unwrap();
-    (touch, asked.0.into_inner())
+    let mark = counter.mark(item.to_le_bytes(), &asked).unwrap();
+    (mark, asked.0.into_inner())
 }
 
 #[test]
@@ -59,12 +59,12 @@ fn each_new_slot_asks_for_its_entry_and_the_first_too_many_for_all_cells() {
         let mut counter = counter(0, slices);
         for item in 0..6000 {
             let (before, len) = (counter.representation(), counter.set_bits());
-            let (touch, asked) = asked_for(&mut counter, item);
+            let (mark, asked) = asked_for(&mut counter, item);
             let expected = match before {
-                Representation::Sparse if touch == Touch::New && len < most => {
+                Representation::Sparse if mark == Mark::New && len < most => {
                     vec![(WINDOWED + BITMAP + sparse(len), sparse(len + 1) - sparse(len))]
                 }
-                Representation::Sparse if touch == Touch::New => vec![(WINDOWED + BITMAP, cells + COUNTS)],
+                Representation::Sparse if mark == Mark::New => vec![(WINDOWED + BITMAP, cells + COUNTS)],
                 _ => vec![],
             };
             assert_eq!(asked, expected, "slot {len} of {slices} slices");
@@ -82,7 +82,7 @@ fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
     for (slices, cells, most) in WINDOWS {
         for members in [10, most as u32 - 1, 1000] {
             let mut counter = counter(members, slices);
-            (0..members).for_each(|item| assert_eq!(asked_for(&mut counter, item).0, Touch::New));
+            (0..members).for_each(|item| assert_eq!(asked_for(&mut counter, item).0, Mark::New));
             assert!(counter.is_exact());
             // Members may share a slot.
             let mut estimating = counter.try_clone().unwrap();
@@ -90,10 +90,10 @@ fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
             let slots = estimating.set_bits();
             let bytes = BITMAP + if slots <= most { sparse(slots) } else { cells + COUNTS };
             let (needed_bytes, limit_bytes) = (WINDOWED + bytes, WINDOWED + bytes - 1);
-            let refused = counter.touch([255; 4], &MaxBytes(limit_bytes));
-            assert_eq!(refused, Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value }));
+            let rejected = counter.mark([255; 4], &MaxBytes(limit_bytes));
+            assert_eq!(rejected, Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value }));
             assert!(counter.is_exact());
-            assert_eq!(asked_for(&mut counter, u32::MAX), (Touch::New, vec![(WINDOWED, bytes)]));
+            assert_eq!(asked_for(&mut counter, u32::MAX), (Mark::New, vec![(WINDOWED, bytes)]));
             let is_sparse = counter.representation() == Representation::Sparse;
             assert_eq!((is_sparse, counter.set_bits()), (slots <= most, slots));
         }
@@ -116,7 +116,7 @@ fn the_large_buffer_is_handed_over() {
     for (slices, cells, most) in WINDOWS {
         for (exact_limit, items) in [(10, 10), (3000, 3000), (0, most as u32 / 2), (10, 6000)] {
             let mut counter = counter(exact_limit, slices);
-            (0..items).for_each(|item| assert!(counter.touch(item.to_le_bytes(), &Unlimited).is_ok()));
+            (0..items).for_each(|item| assert!(counter.mark(item.to_le_bytes(), &Unlimited).is_ok()));
             let (before, moved) = (stored(&counter), Moved::default());
             assert!(counter.relocate(0, &moved));
             assert!(!counter.relocate(1, &moved));
@@ -142,7 +142,7 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
     let params = Params { exact_bytes: 1000, ..params(100, 100) };
     for (slices, cells, most) in WINDOWS {
         let window = Some((window(slices, ClockSource::Manual), 0, 0));
-        let form = |representation| CounterForm { params, layout: layout(), floor: 0, representation, window };
+        let form = |representation| CounterForm { params, layout: layout(), lower_bound: 0, representation, window };
         // Of a hundred members a tag and a length each, and two bytes more for seven lengths of more than one: 1214.
         for (representation, bytes, taken) in [
             (Exact, 0, Members::<u8>::bytes_of_read(0, params.room())),
@@ -169,9 +169,9 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
             (Dense, 0, cells),
         ] {
             let asked = Asked::default();
-            let refused = form(representation).check_bytes(bytes, &asked);
+            let rejected = form(representation).check_bytes(bytes, &asked);
             let expected = Error::corrupt("payload length", format!("at most {most_bytes} bytes"), bytes);
-            assert_eq!(refused, Err(expected));
+            assert_eq!(rejected, Err(expected));
             assert!(asked.0.into_inner().is_empty());
         }
     }
@@ -191,11 +191,11 @@ fn a_member_is_found_whatever_its_length() {
     let items = [0, 1, 127, 128, 129, 256, 16_383, 16_384, 70_000].map(|length| vec![7u8; length]);
     for item in &items {
         let (asked, held) = (Asked::default(), counter.num_bytes());
-        assert_eq!(counter.touch(item, &asked), Ok(Touch::New));
+        assert_eq!(counter.mark(item, &asked), Ok(Mark::New));
         let asked = asked.0.into_inner();
         // Lists double as they grow.
         assert!(asked.len() == 1 && asked[0].0 == held && 2 * (held + asked[0].1) >= counter.num_bytes());
-        assert_eq!(counter.touch(item, &MaxBytes(0)), Ok(Touch::Same));
+        assert_eq!(counter.mark(item, &MaxBytes(0)), Ok(Mark::Same));
     }
     for mut counter in [reloaded(&counter), counter] {
         assert!(counter.members().unwrap().eq(&items));
@@ -204,7 +204,7 @@ fn a_member_is_found_whatever_its_length() {
         assert_eq!(counter.contains(vec![2; 128]), Ok(false));
         counter.advance(1);
         for item in &items {
-            assert_eq!((counter.contains(item), counter.touch(item, &MaxBytes(0))), (Ok(true), Ok(Touch::Renewed)));
+            assert_eq!((counter.contains(item), counter.mark(item, &MaxBytes(0))), (Ok(true), Ok(Mark::Renewed)));
         }
     }
 }

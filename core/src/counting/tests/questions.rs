@@ -67,7 +67,7 @@ impl Tracked {
         };
         let window = self.counter.window().unwrap();
         let present = self.newest.max(clock.unwrap_or(self.newest));
-        // A clock that is a slice behind still tells the moment. Else that is the last second of the slice.
+        // A clock that is a slice behind still reports the moment. Else that is the last second of the slice.
         let is_trusted = clock.is_some_and(|clock| present <= clock + 1);
         let moment = if is_trusted { now.into() } else { (present + 1) * length - 1 };
         let oldest = present - i128::from(window.slices());
@@ -117,12 +117,12 @@ fn check(all: &[Tracked], asked: &[(usize, Option<u64>, u64)]) {
     let are_listed = views.iter().all(|view| view.members().is_ok());
     let alone = standing(&alone.iter().collect::<Vec<_>>());
     for (card, list, expected) in questions {
-        let told = card(&views).unwrap();
-        assert_eq!(told, card(&alone).unwrap());
+        let reported = card(&views).unwrap();
+        assert_eq!(reported, card(&alone).unwrap());
         if is_known {
-            assert_eq!(told, Estimated { estimate: expected.len() as f64, standard_error: 0.0 });
+            assert_eq!(reported, Estimated { estimate: expected.len() as f64, standard_error: 0.0 });
         }
-        assert!(is_known || expected.is_empty() || told.standard_error >= 0.5, "{told:?}");
+        assert!(is_known || expected.is_empty() || reported.standard_error >= 0.5, "{reported:?}");
         match list(&views) {
             Ok(members) => {
                 assert!(are_listed && members.len() == expected.len());
@@ -152,7 +152,7 @@ enum Step {
     /// Time passes up to the second before a slice of a counter begins, that one, or the next.
     PassToBorder(usize, u64),
     Back(u64),
-    /// A counter that goes by hand moves on.
+    /// A counter that has the manual clock moves on.
     Advance(usize, u64),
     /// Counters with spans, each so many seconds after or before the beginning of its newest slice, or now.
     Ask(Vec<(usize, Option<u64>, bool, i64)>),

@@ -9,7 +9,7 @@ fn counter(params: Params, slices: u32) -> Counter {
 }
 
 fn add(counter: &mut Counter, items: impl IntoIterator<Item = u32>) {
-    items.into_iter().for_each(|item| assert!(counter.touch(item.to_le_bytes(), &Unlimited).is_ok()));
+    items.into_iter().for_each(|item| assert!(counter.mark(item.to_le_bytes(), &Unlimited).is_ok()));
 }
 
 #[test]
@@ -27,10 +27,10 @@ fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
             for back in 0..4 {
                 let mut plain = Counter::with_layout(params, counter.layout()).unwrap();
                 add(&mut plain, (3 - back) * of_a_slice..4 * of_a_slice);
-                let told = counter.count_since(u64::from(back) * 10, Time::At(now)).unwrap();
-                assert_eq!(told.estimate, plain.estimate());
+                let reported = counter.count_since(u64::from(back) * 10, Time::At(now)).unwrap();
+                assert_eq!(reported.estimate, plain.estimate());
                 let expected = plain.count() as f64 * plain.standard_error();
-                assert!((told.standard_error / expected - 1.0).abs() < 1e-12, "{told:?}, not {expected}");
+                assert!((reported.standard_error / expected - 1.0).abs() < 1e-12, "{reported:?}, not {expected}");
                 if back == 3 {
                     let whole = counter.at(Time::At(now)).estimated();
                     assert_eq!(whole.estimate, plain.estimate());
@@ -55,26 +55,26 @@ fn the_history_of_members_is_exact() {
     assert!(counter.is_exact());
     let expected = [(10_030, 250), (10_020, 450), (10_010, 650), (10_000, 850), (9_990, 850)];
     let history = counter.history(Time::At(10_030)).unwrap();
-    assert!(history.iter().all(|(_, told)| told.standard_error == 0.0));
-    assert!(history.iter().map(|(start, told)| (*start, told.count())).eq(expected));
+    assert!(history.iter().all(|(_, reported)| reported.standard_error == 0.0));
+    assert!(history.iter().map(|(start, reported)| (*start, reported.count())).eq(expected));
 }
 
 #[test]
-fn an_estimate_tells_of_no_item_while_any_is_alive() {
+fn an_estimate_reports_no_item_while_any_is_alive() {
     for members in [30, 3000] {
         for slices in [4, 60] {
             let mut counter = counter(params(2, 100), slices);
             add(&mut counter, 0..members);
-            let refused = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
+            let rejected = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
             for item in [0, members] {
                 let item = item.to_le_bytes();
-                assert_eq!(counter.contains(item), Err(refused.clone()));
-                assert_eq!(counter.view_of_slice(1000).contains(item), Err(refused.clone()));
+                assert_eq!(counter.contains(item), Err(rejected.clone()));
+                assert_eq!(counter.view_of_slice(1000).contains(item), Err(rejected.clone()));
                 // None was seen later.
                 assert_eq!(counter.view_of_slice(1001).contains(item), Ok(false));
             }
-            assert_eq!(counter.members_beyond(&[]), Err(refused.clone()));
-            assert_eq!(counter.view_of_slice(1000).members().err(), Some(refused));
+            assert_eq!(counter.members_beyond(&[]), Err(rejected.clone()));
+            assert_eq!(counter.view_of_slice(1000).members().err(), Some(rejected));
             assert_eq!(counter.view_of_slice(1001).members().map(Iterator::count), Ok(0));
         }
     }
@@ -86,7 +86,7 @@ fn lists_of_members_go_by_the_window_of_each() {
         let mut counter = counter(params(10, 100), 4);
         for (slice, names) in (1000..).zip(names) {
             counter.advance(slice);
-            names.iter().for_each(|name| assert!(counter.touch(name, &Unlimited).is_ok()));
+            names.iter().for_each(|name| assert!(counter.mark(name, &Unlimited).is_ok()));
         }
         counter
     };
@@ -107,9 +107,9 @@ fn lists_of_members_go_by_the_window_of_each() {
     assert_eq!(ours.members_beyond(&[&later]), Ok(vec![&b"ann"[..], b"eve", b"dan"]));
     let mut estimate = later;
     add(&mut estimate, 0..100);
-    let refused = Error::NotExact { exact_limit: 10, exact_bytes: 500 };
-    assert_eq!(ours.members_beyond(&[&estimate]), Err(refused.clone()));
-    assert_eq!(ours.members_within(&[&ben, &estimate]), Err(refused));
+    let rejected = Error::NotExact { exact_limit: 10, exact_bytes: 500 };
+    assert_eq!(ours.members_beyond(&[&estimate]), Err(rejected.clone()));
+    assert_eq!(ours.members_within(&[&ben, &estimate]), Err(rejected));
 }
 
 #[test]
@@ -133,16 +133,16 @@ fn a_view_of_all_is_the_counter_itself() {
     assert_eq!(about(counter.since(10, Time::At(now)).unwrap()), (false, 5, 5));
     assert_eq!(about(counter.since(1, Time::At(now + 5)).unwrap()), (false, 2, 2));
     for seconds in [0, 41, u64::MAX] {
-        let refused = Error::out_of_range(Parameter::Seconds, "from 1 to the length of the window", seconds);
-        assert_eq!(counter.since(seconds, Time::At(now)).err(), Some(refused));
+        let rejected = Error::out_of_range(Parameter::Seconds, "from 1 to the length of the window", seconds);
+        assert_eq!(counter.since(seconds, Time::At(now)).err(), Some(rejected));
     }
     let mut plain = Counter::new(params(10, 100)).unwrap();
     add(&mut plain, 0..7);
     for now in [0, now, u64::MAX] {
         assert_eq!(about(plain.at(Time::At(now))), (true, 7, 7));
     }
-    let refused = Error::incompatible(Parameter::Window, "a window of time", "none");
-    assert_eq!(plain.since(1, Time::At(now)).err(), Some(refused));
+    let rejected = Error::incompatible(Parameter::Window, "a window of time", "none");
+    assert_eq!(plain.since(1, Time::At(now)).err(), Some(rejected));
 }
 
 /// A merge keeps what is live by the younger of both, including the oldest slice of the window.
@@ -223,7 +223,7 @@ fn an_estimate_of_all_slots_is_of_all_members() {
         assert_eq!(counter.representation(), Representation::Dense);
         for item in 2000..2100u32 {
             counter.estimate();
-            counter.touch(item.to_le_bytes(), &Unlimited).unwrap();
+            counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
             assert_eq!(counter.estimate(), reloaded(&counter).estimate(), "{item}");
         }
         for item in 2100..2200u32 {
@@ -290,7 +290,7 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
             counter.rebase(newest);
             for now in [newest * 10, newest * 10 + 9] {
                 let history: Vec<u64> =
-                    counter.history(Time::At(now)).unwrap().iter().map(|(_, told)| told.count()).collect();
+                    counter.history(Time::At(now)).unwrap().iter().map(|(_, reported)| reported.count()).collect();
                 assert_eq!(history, [1, 2, 3, 4, 5]);
                 for seconds in 1..=40 {
                     // The slices that the span reaches into.

@@ -24,11 +24,11 @@ fn sparse() -> Counter {
 }
 
 fn begin(counter: &Counter) -> LoadingCounter {
-    LoadingCounter::begin(&header_apart(counter, counter.payload_bytes()), &Unlimited).unwrap()
+    LoadingCounter::begin(&header_out_of_line(counter, counter.payload_bytes()), &Unlimited).unwrap()
 }
 
-/// A header that does not enclose the payload, however small it is.
-fn header_apart(counter: &Counter, payload_bytes: u64) -> Vec<u8> {
+/// A header that does not have the payload inline, however small it is.
+fn header_out_of_line(counter: &Counter, payload_bytes: u64) -> Vec<u8> {
     let mut writer = CounterForm::of(counter).write(0);
     writer.u8(0);
     writer.number(payload_bytes);
@@ -114,9 +114,9 @@ fn members_that_cannot_be_leave_what_came_before() {
 fn a_sparse_counter_has_at_most_as_many_bytes_of_positions_as_of_words() {
     let sparse = sparse();
     let most = sparse.layout().num_bytes();
-    let header = header_apart(&sparse, most);
+    let header = header_out_of_line(&sparse, most);
     assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most / 4)).is_err());
-    assert!(LoadingCounter::begin(&header_apart(&sparse, most + 4), &Unlimited).is_err());
+    assert!(LoadingCounter::begin(&header_out_of_line(&sparse, most + 4), &Unlimited).is_err());
     let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
     (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());
     let largest = loading.finish().unwrap();
@@ -144,10 +144,10 @@ fn a_second_version_of_counters_is_theirs_alone() {
         Ok::<_, Error>((number, reader.u8("representation")?))
     };
     assert_eq!((read(&of_counter), read(&of_version_2(&of_counter))), (Ok((7, 1)), Ok((42, 1))));
-    // Who does not know it refuses it, and so does who is given a filter of it.
-    let refused = Error::corrupt("version", "1 to 1", 2);
-    assert_eq!(LoadingCounter::begin(&of_version_2(&of_counter), &Unlimited).err(), Some(refused.clone()));
-    assert_eq!(HeaderReader::new(&of_version_2(&of_filter), HeaderKind::Filter).err(), Some(refused));
+    // Who does not know it rejects it, and so does who is given a filter of it.
+    let rejected = Error::corrupt("version", "1 to 1", 2);
+    assert_eq!(LoadingCounter::begin(&of_version_2(&of_counter), &Unlimited).err(), Some(rejected.clone()));
+    assert_eq!(HeaderReader::new(&of_version_2(&of_filter), HeaderKind::Filter).err(), Some(rejected));
     assert_eq!(of_filter[0], 0xf1);
     assert!(HeaderReader::new(&of_filter, HeaderKind::Filter).is_ok());
 }

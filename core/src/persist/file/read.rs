@@ -105,7 +105,7 @@ impl<R: Read> Reader<R> {
     /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
     /// let mut file = file::Reader::new(&bytes[..])?;
     /// file.next_value()?;
-    /// // The header has the iterator 1, and encloses what an empty counter holds.
+    /// // The header has the iterator 1, and has inline what an empty counter holds.
     /// assert_eq!(file.next_chunk()?.map(|(iterator, _)| iterator), Some(1));
     /// assert_eq!(file.next_chunk()?, None);
     /// # Ok::<(), file::FileError>(())
@@ -204,7 +204,7 @@ impl<R: Read> Reader<R> {
         let key = match self.byte("a key")? {
             0 => None,
             1 => Some(self.bytes(start, MAX_KEY_BYTES, "key")?),
-            other => return Err(self.damaged(start, format_args!("{other} where 1 or 0 tells of a key"))),
+            other => return Err(self.damaged(start, format_args!("{other} where 1 or 0 reports a key"))),
         };
         Ok(Entry { kind, key, expires_at: (expires_at > 0).then_some(expires_at) })
     }

@@ -93,7 +93,7 @@ fn values_come_back_with_their_entries() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_refused() {
+fn a_file_cut_anywhere_is_rejected() {
     let bytes = sample().1;
     for len in (0..bytes.len()).filter(|len| len % 97 == 0 || *len < 300 || bytes.len() - len < 300) {
         match read(&bytes[..len]).unwrap_err() {
@@ -119,7 +119,7 @@ fn every_changed_bit_is_found() {
 }
 
 #[test]
-fn a_chunk_in_another_place_is_refused() {
+fn a_chunk_in_another_place_is_rejected() {
     let chunk_at = |bytes: &[u8], chunk: &[u8]| bytes.windows(chunk.len()).position(|window| window == chunk).unwrap();
     let (values, bytes) = sample();
     let dump = dump(&values[0].1);
@@ -156,7 +156,7 @@ fn one_value_is_a_file_of_it() {
 }
 
 #[test]
-fn other_numbers_of_values_than_one_are_refused() {
+fn other_numbers_of_values_than_one_are_rejected() {
     let none = Writer::new(Vec::new()).unwrap().finish().unwrap();
     assert!(matches!(from_bytes::<BloomFilter>(&none, &Unlimited), Err(FileError::NotOneValue { is_empty: true })));
     let many = sample().1;
@@ -176,7 +176,7 @@ fn room_is_made_for_all_bytes_before_the_first_is_written() {
 }
 
 #[test]
-fn records_out_of_order_are_refused() {
+fn records_out_of_order_are_rejected() {
     let mut writer = Writer::new(Vec::new()).unwrap();
     assert!(matches!(writer.end(), Err(FileError::OutOfOrder)));
     assert!(matches!(writer.chunk(1, b""), Err(FileError::OutOfOrder)));
@@ -214,7 +214,7 @@ impl Read for Halting<'_> {
 }
 
 #[test]
-fn what_comes_in_small_pieces_is_read_and_what_fails_is_told() {
+fn what_comes_in_small_pieces_is_read_and_what_fails_is_reported() {
     let bytes = to_bytes(&counter(100)).unwrap();
     let all = |fails, len| {
         let mut reader = Reader::new(Halting { bytes: &bytes[..len], calls: 0, fails })?;
@@ -243,17 +243,17 @@ fn forged(before: &[u8], numbers: &[u64]) -> Vec<u8> {
 }
 
 #[test]
-fn numbers_that_do_not_fit_are_refused_although_the_sum_does() {
+fn numbers_that_do_not_fit_are_rejected_although_the_sum_does() {
     let mut writer = Writer::new(Vec::new()).unwrap();
     writer.value(&Entry::of(Kind::Counter), [(1, b"one".as_slice()), (2, b"three")]).unwrap();
     let bytes = writer.finish().unwrap();
-    let told = |bytes: Vec<u8>| {
+    let reported = |bytes: Vec<u8>| {
         let mut reader = Reader::new(&bytes[..])?;
         reader.next_value()?;
         reader.skip()?;
         reader.next_value()
     };
-    assert_eq!(told(bytes.clone()).unwrap(), None);
+    assert_eq!(reported(bytes.clone()).unwrap(), None);
     // A record's kind, a number, and a sum; and before that a kind, two numbers and a sum.
     let values = bytes.len() - 16;
     let chunks = bytes.len() - 17 - 24;
@@ -264,7 +264,7 @@ fn numbers_that_do_not_fit_are_refused_although_the_sum_does() {
         (&[1, 8], chunks, "1 chunks where 2 came"),
         (&[2, 7], chunks, "7 bytes of chunks where 8 came"),
     ] {
-        let error = told(forged(&bytes[..at], numbers)).unwrap_err();
+        let error = reported(forged(&bytes[..at], numbers)).unwrap_err();
         assert_eq!(error.to_string(), format!("damaged at byte {}: {what}", at - 1));
     }
 }
@@ -284,8 +284,8 @@ fn lengths_are_bounded_before_anything_is_read() {
         };
         let most = u32::try_from(most).unwrap();
         for len in [most + 1, u32::MAX] {
-            let told = with(len).to_string();
-            assert!(told.ends_with(&format!("a {what} of {len} bytes, more than {most}")), "{told}");
+            let reported = with(len).to_string();
+            assert!(reported.ends_with(&format!("a {what} of {len} bytes, more than {most}")), "{reported}");
         }
         for len in [most, content.len() as u32 + 1] {
             let error = with(len);

@@ -8,7 +8,7 @@ use redis::bloom::{
 };
 use redis::{RedisResult, cmd};
 
-use crate::ways::{Connection, Session, refusal};
+use crate::ways::{Connection, Session, error};
 
 const FULL: &str = "ERR non scaling filter is full";
 
@@ -99,7 +99,7 @@ in_every_way! {
             ("Expansion rate", 2.0),
         ];
         assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
-        assert_eq!(refusal(reserve(session, &key, 0.001, 1000)), "ERR item exists");
+        assert_eq!(error(reserve(session, &key, 0.001, 1000)), "ERR item exists");
         let rare = session.key("rare");
         assert_eq!(reserve(session, &rare, 1e-7, 100), Ok(())); // is sent as 1e-7
     }
@@ -145,10 +145,10 @@ in_every_way! {
         assert_eq!(reserved, Ok(()));
         assert_eq!(info(session, &key)["Expansion rate"], 0.0);
         // The client turns an array with an error into that error; the items before it are in.
-        assert_eq!(refusal(madd(session, &key, &["a", "b", "c", "d", "e"])), FULL);
+        assert_eq!(error(madd(session, &key, &["a", "b", "c", "d", "e"])), FULL);
         assert_eq!(card(session, &key), Ok(3));
-        assert_eq!(refusal(insert(session, &key, &["a", "d"])), FULL);
-        assert_eq!(refusal(add(session, &key, "d")), FULL);
+        assert_eq!(error(insert(session, &key, &["a", "d"])), FULL);
+        assert_eq!(error(add(session, &key, "d")), FULL);
         assert_eq!(add(session, &key, "a"), Ok(false));
         assert_eq!(madd(session, &key, &["a", "b"]), Ok(vec![false, false]));
     }
@@ -181,7 +181,7 @@ in_every_way! {
     fn insert_creates_by_its_options(session: &mut Session) {
         let key = session.key("key");
         let no_create = || BloomFilterInsertOptions::default().nocreate();
-        assert_eq!(refusal(insert_with(session, &key, &["a"], no_create())), "ERR not found");
+        assert_eq!(error(insert_with(session, &key, &["a"], no_create())), "ERR not found");
         let options = BloomFilterInsertOptions::default()
             .capacity(700)
             .error_rate(0.01)
@@ -228,26 +228,26 @@ in_every_way! {
         assert!(dump(session, &copy) == chunks);
     }
 
-    fn refusals(session: &mut Session) {
+    fn errors(session: &mut Session) {
         let text = session.key("text");
         session.query::<()>(cmd("SET").arg(&text).arg("value")).expect("a string");
-        for refused in [
-            refusal(add(session, &text, "a")),
-            refusal(madd(session, &text, &["a"])),
-            refusal(insert(session, &text, &["a"])),
-            refusal(card(session, &text)),
-            refusal(got!(&mut session.connection, bf_info(&text))),
-            refusal(scandump(session, &text, 0)),
+        for rejected in [
+            error(add(session, &text, "a")),
+            error(madd(session, &text, &["a"])),
+            error(insert(session, &text, &["a"])),
+            error(card(session, &text)),
+            error(got!(&mut session.connection, bf_info(&text))),
+            error(scandump(session, &text, 0)),
         ] {
-            assert!(refused.starts_with("WRONGTYPE "), "{refused}");
+            assert!(rejected.starts_with("WRONGTYPE "), "{rejected}");
         }
         let missing = session.key("missing");
-        assert_eq!(refusal(got!(&mut session.connection, bf_info(&missing))), "ERR not found");
-        refusal(scandump(session, &missing, 0));
+        assert_eq!(error(got!(&mut session.connection, bf_info(&missing))), "ERR not found");
+        error(scandump(session, &missing, 0));
         let chunk = BloomFilterDumpChunk { iterator: 1, data: b"not a header".to_vec() };
-        refusal(loadchunk(session, &missing, chunk));
+        error(loadchunk(session, &missing, chunk));
         for (error_rate, capacity) in [(0.0, 100), (1.0, 100), (f64::NAN, 100), (0.01, 0), (0.01, usize::MAX)] {
-            refusal(reserve(session, &missing, error_rate, capacity));
+            error(reserve(session, &missing, error_rate, capacity));
         }
         assert_eq!(session.query(cmd("EXISTS").arg(&missing)), Ok(0));
     }

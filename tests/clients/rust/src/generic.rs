@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use redis::{RedisResult, Value, cmd};
 
-use crate::ways::{Session, refusal};
+use crate::ways::{Session, error};
 
 fn members(session: &mut Session, key: &str) -> RedisResult<Vec<Vec<u8>>> {
     let mut found: Vec<Vec<u8>> = session.query(cmd("LC.MEMBERS").arg(key))?;
@@ -43,7 +43,7 @@ in_every_way! {
         let mut reserve = cmd("LC.RESERVE");
         reserve.arg(&key).arg(1_000_000).arg("ERROR").arg(0.005).arg("EXACT").arg(10).arg("SEED").arg(7);
         assert_eq!(session.query(&reserve), Ok(Value::Okay));
-        assert_eq!(refusal(session.query::<Value>(&reserve)), "ERR item exists");
+        assert_eq!(error(session.query::<Value>(&reserve)), "ERR item exists");
         let capacity = session.query(cmd("LC.INFO").arg(&key).arg("CAPACITY"));
         assert_eq!(capacity, Ok(line(session, "Capacity", Value::Int(1_000_000))));
         let rate = session.query(cmd("LC.INFO").arg(&key).arg("ERROR"));
@@ -56,8 +56,8 @@ in_every_way! {
         assert_eq!(session.query(cmd("LC.ADD").arg(&key).arg("ann").arg("ben").arg(&bytes).arg("ann")), Ok(3));
         assert_eq!(session.query(cmd("LC.INSERT").arg(&key).arg("NOCREATE").arg("ITEMS").arg(&["ben", "cem"])), Ok(1));
         assert_eq!(members(session, &key), Ok(vec![bytes.to_vec(), b"ann".to_vec(), b"ben".to_vec(), b"cem".to_vec()]));
-        let refused = session.query::<Value>(cmd("LC.INSERT").arg(&other).arg("NOCREATE").arg("ITEMS").arg("ann"));
-        assert_eq!(refusal(refused), "ERR not found");
+        let rejected = session.query::<Value>(cmd("LC.INSERT").arg(&other).arg("NOCREATE").arg("ITEMS").arg("ann"));
+        assert_eq!(error(rejected), "ERR not found");
         let options = ["CAPACITY", "2000", "ERROR", "0.02", "EXACT", "5", "SEED", "1"];
         assert_eq!(session.query(cmd("LC.INSERT").arg(&other).arg(&options).arg("ITEMS").arg("ann")), Ok(1));
     }
@@ -88,7 +88,7 @@ in_every_way! {
         let (difference, error): (f64, f64) =
             session.query(cmd("LC.DIFFCARD").arg(2).arg(&key).arg(&half)).expect("a number and its error");
         assert!((difference - 10_000.0).abs() < 4.0 * error && error < 200.0, "{difference}, {error}");
-        assert!(refusal(members(session, &key)).contains("counter holds an estimate"));
+        assert!(error(members(session, &key)).contains("counter holds an estimate"));
     }
 
     fn info(session: &mut Session) {
@@ -117,7 +117,7 @@ in_every_way! {
             ("Volatile", Value::Nil),
         ];
         assert_eq!(found, expected.map(|(label, value)| (label.to_owned(), value)).into());
-        assert_eq!(refusal(session.query::<Value>(cmd("LC.INFO").arg(session.key("missing")))), "ERR not found");
+        assert_eq!(error(session.query::<Value>(cmd("LC.INFO").arg(session.key("missing")))), "ERR not found");
     }
 
     fn scandump_and_loadchunk(session: &mut Session) {
@@ -136,7 +136,7 @@ in_every_way! {
         let key = session.key("key");
         session.query::<()>(cmd("SET").arg(&key).arg("value")).expect("a string");
         for command in [cmd("LC.ADD").arg(&key).arg("ann"), cmd("LC.COUNT").arg(&key)] {
-            assert!(refusal(session.query::<Value>(command)).starts_with("WRONGTYPE "));
+            assert!(error(session.query::<Value>(command)).starts_with("WRONGTYPE "));
         }
     }
 

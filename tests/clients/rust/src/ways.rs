@@ -111,13 +111,13 @@ impl Session {
     }
 }
 
-/// The text with which the server refused.
+/// The text with which the server rejected.
 #[track_caller]
-pub fn refusal<T: std::fmt::Debug>(result: RedisResult<T>) -> String {
-    let error: RedisError = result.expect_err("a refusal");
+pub fn error<T: std::fmt::Debug>(result: RedisResult<T>) -> String {
+    let error: RedisError = result.expect_err("an error");
     match (error.code(), error.detail()) {
         (Some(code), Some(detail)) => format!("{code} {detail}"),
-        _ => panic!("not a refusal of the server: {error}"),
+        _ => panic!("not an error of the server: {error}"),
     }
 }
 

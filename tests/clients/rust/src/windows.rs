@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use redis::bloom::{BloomFilterDumpChunk, BloomFilterInfoTypeResponse};
 use redis::{RedisResult, Value, cmd};
 
-use crate::ways::{Session, refusal};
+use crate::ways::{Session, error};
 
-/// A day in four slices, which go by hand.
+/// A day in four slices, which have the manual clock.
 const WINDOW: [&str; 5] = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
 
 fn advance(session: &mut Session, family: &str, key: &str, slice: u64) {
@@ -108,7 +108,7 @@ in_every_way! {
                 assert_eq!(session.query(&question(&format!("LC.{name}"))), Ok(members), "{name} {since:?}");
             }
         }
-        let refused = session.query::<Value>(cmd("LC.INTERCARD").arg(2).arg(&[&window, &plain]).arg(&["SINCE", "3600"]));
-        assert!(refusal(refused).contains("has no window of time"));
+        let rejected = session.query::<Value>(cmd("LC.INTERCARD").arg(2).arg(&[&window, &plain]).arg(&["SINCE", "3600"]));
+        assert!(error(rejected).contains("has no window of time"));
     }
 }

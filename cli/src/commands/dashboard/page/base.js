@@ -173,7 +173,7 @@ function alikeList(others) {
 }
 
 // What makes findings equal: what is wrong and how urgent it is, of keys or of servers.
-const groupOf = ({ finding, key }) => [finding.severity, finding.problem || 'refused', key ? 'key' : 'server'].join(' ');
+const groupOf = ({ finding, key }) => [finding.severity, finding.problem || 'rejected', key ? 'key' : 'server'].join(' ');
 
 // A finding as a line of a list, with those that are equal on other keys.
 function findingLine(finding, key, others = []) {

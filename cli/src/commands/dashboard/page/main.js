@@ -178,9 +178,9 @@ function drawStatus() {
 }
 
 // An error in place of figures is as much to look at as a finding.
-function withRefusals(rows) {
-  return rows.map((row) => (known(row.refused)
-    ? { ...row, findings: [...row.findings, { severity: 'warning', wrong: `says nothing of itself: ${row.refused}` }] } : row));
+function withErrors(rows) {
+  return rows.map((row) => (known(row.rejected)
+    ? { ...row, findings: [...row.findings, { severity: 'warning', wrong: `says nothing of itself: ${row.rejected}` }] } : row));
 }
 
 function draw(state) {
@@ -210,7 +210,7 @@ async function refresh() {
     const { now, state } = await ask('/api/state');
     page.offset = now - Date.now();
     page.lost = null;
-    state.rows = withRefusals(state.rows);
+    state.rows = withErrors(state.rows);
     page.state = state;
     draw(state);
     await drawTotals();

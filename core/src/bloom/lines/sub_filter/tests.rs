@@ -165,8 +165,8 @@ fn lists_are_answered_in_order_when_lines_differ() {
 fn sizes_are_checked_before_allocation() {
     let needed = 20 * 64 + size_of::<LineSubFilter>() as u64;
     assert!(LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 10)).is_ok());
-    let refused = LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
-    assert!(matches!(refused, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed + 10));
+    let rejected = LineSubFilter::new(0.01, 1000, 10, &MaxBytes(needed + 9));
+    assert!(matches!(rejected, Err(Error::TooLarge { needed_bytes, .. }) if needed_bytes == needed + 10));
     // 2^40 items at the smallest rate take 220 TB, more than a process can address.
     let smallest = f64::from_bits(1);
     assert!(matches!(LineSubFilter::new(smallest, 1 << 40, 0, &MaxBytes(1 << 32)), Err(Error::TooLarge { .. })));
@@ -223,7 +223,7 @@ fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
 }
 
 #[test]
-fn writes_past_the_end_are_refused() {
+fn writes_past_the_end_are_rejected() {
     let mut filter = filter(0.01, 1000);
     let len = filter.as_bytes().len() as u64;
     filter.append_bytes(len, &[]).unwrap();
@@ -289,9 +289,9 @@ proptest! {
         prop_assert_eq!(ours.union_with(&theirs), both.set_bits() != before);
         prop_assert_eq!(ours.as_bytes(), both.as_bytes());
         prop_assert_eq!(ours.set_bits(), both.set_bits());
-        let refused = matches!(ours.check_mergeable(&filter(0.001, 3001)), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
-        prop_assert!(refused);
-        let refused = matches!(ours.check_mergeable(&filter(0.01, 3000)), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
-        prop_assert!(refused);
+        let rejected = matches!(ours.check_mergeable(&filter(0.001, 3001)), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
+        prop_assert!(rejected);
+        let rejected = matches!(ours.check_mergeable(&filter(0.01, 3000)), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
+        prop_assert!(rejected);
     }
 }

@@ -6,31 +6,31 @@ use super::*;
 #[test]
 fn all_generations_are_asked_for_at_once() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let day = Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap();
+    let day = Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap();
     let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
     let bytes = sizing::sub_filter_geometry(&of_generation, 0).unwrap().num_bytes();
     let of_each = size_of::<LineSubFilter>() + size_of::<Generation>();
-    let needed = (size_of::<LineFilter>() + size_of::<Ring>() + 5 * of_each) as u64 + 5 * bytes;
+    let needed = (size_of::<LineFilter>() + size_of::<WindowedFilter>() + 5 * of_each) as u64 + 5 * bytes;
     assert!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed)).is_ok());
-    let refused = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
-    assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(refused));
+    let rejected = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
+    assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(rejected));
 }
 
 /// A filter may be as large as its limit, which is compared with the reported size with all slices full.
 #[test]
 fn limits_are_sizes_with_all_slices_full() {
-    for (capacity, sliding) in [
-        (1000, Sliding::time(4 * LEN, 4, ClockSource::System, false).unwrap()),
-        (20, Sliding::time(60 * LEN, 60, ClockSource::Manual, true).unwrap()),
-        (1000, Sliding::last(7).unwrap()),
-        (1000, Sliding::last_different()),
+    for (capacity, windowing) in [
+        (1000, Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap()),
+        (20, Windowing::time(60 * LEN, 60, ClockSource::Manual, true).unwrap()),
+        (1000, Windowing::last(7).unwrap()),
+        (1000, Windowing::last_different()),
     ] {
-        let expansion = if sliding.window().is_some() { 2 } else { 0 };
+        let expansion = if windowing.window().is_some() { 2 } else { 0 };
         let params = Params { error_rate: 0.01, capacity, expansion, seed: 0 };
         let full = |limit: &MaxBytes| -> Result<u64, Error> {
-            let mut filter = BloomFilter::windowed(params, sliding, 0, limit)?;
+            let mut filter = BloomFilter::windowed(params, windowing, 0, limit)?;
             // A slice takes a few; one of the last items moves on by itself, and takes no more once it has come round.
-            let (of_slice, slices) = if sliding.window().is_some() { (3, 70u32) } else { (10_000, 1) };
+            let (of_slice, slices) = if windowing.window().is_some() { (3, 70u32) } else { (10_000, 1) };
             for item in 0..of_slice * slices {
                 filter.advance(u64::from(item / of_slice));
                 filter.add(item.to_le_bytes(), limit)?;
@@ -38,9 +38,9 @@ fn limits_are_sizes_with_all_slices_full() {
             Ok(filter.size_bytes())
         };
         let size = full(&MaxBytes(u64::MAX)).unwrap();
-        assert_eq!(full(&MaxBytes(size)), Ok(size), "{sliding:?}");
-        let refused = BloomFilter::windowed(params, sliding, 0, &MaxBytes(size - 1)).err();
-        assert!(matches!(refused, Some(Error::TooLarge { needed_bytes, .. }) if needed_bytes == size), "{refused:?}");
+        assert_eq!(full(&MaxBytes(size)), Ok(size), "{windowing:?}");
+        let rejected = BloomFilter::windowed(params, windowing, 0, &MaxBytes(size - 1)).err();
+        assert!(matches!(rejected, Some(Error::TooLarge { needed_bytes, .. }) if needed_bytes == size), "{rejected:?}");
     }
 }
 

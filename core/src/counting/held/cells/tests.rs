@@ -1,7 +1,7 @@
 use super::*;
 use crate::hash::hash64;
 
-/// Of half a byte and of a whole one; four slices are alive besides the newest.
+/// Of half a byte and of a whole one; four slices are live besides the newest.
 const HALVES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 const WHOLES: Ages = Ages { newest: 200, modulus: 255, most_age: 4 };
 
@@ -98,14 +98,11 @@ fn a_single_cell_is_found_wherever_it_is() {
             let slot = Slot { index, segment: layout.segment_of(index) };
             let mut cells = TagCells::new(layout, ages).unwrap();
             assert!(!cells.has_any(ages, u8::MAX));
-            assert_eq!(
-                [2, 2, 3].map(|age| cells.mark(slot, ages.tag(age), ages)),
-                [Touch::New, Touch::Same, Touch::Same]
-            );
+            assert_eq!([2, 2, 3].map(|age| cells.mark(slot, ages.tag(age), ages)), [Mark::New, Mark::Same, Mark::Same]);
             assert_eq!(cells.get(index as usize), ages.tag(2));
             assert!(cells.has_any(ages, 2) && !cells.has_any(ages, 1));
             assert_eq!((cells.counts().get(slot.segment), cells.counts().total()), (1, 1));
-            assert_eq!((cells.mark(slot, ages.newest, ages), cells.get(index as usize)), (Touch::Renewed, ages.newest));
+            assert_eq!((cells.mark(slot, ages.newest, ages), cells.get(index as usize)), (Mark::Renewed, ages.newest));
             assert_eq!(
                 (cells.counts().total(), cells.heap_layouts()[0].size() as u64),
                 (1, TagCells::num_bytes(layout, ages))
@@ -118,9 +115,9 @@ fn a_single_cell_is_found_wherever_it_is() {
 }
 
 #[test]
-fn cells_of_dead_slices_are_refused() {
+fn cells_of_dead_slices_are_rejected() {
     let layout = Layout::new(9, 8).unwrap();
-    // Alive are in half a byte those from 1, in a whole one from 196.
+    // Live are in half a byte those from 1, in a whole one from 196.
     for (ages, byte, dead) in [
         (HALVES, 0x06, Some(6)),
         (HALVES, 0x60, Some(6)),
@@ -166,7 +163,7 @@ fn a_merge_at_once_is_as_one_by_one() {
                 let age = theirs.age(tag).saturating_add(behind);
                 if age <= own.most_age {
                     let slot = Slot { index, segment: layout.segment_of(index) };
-                    changed |= expected.mark(slot, own.tag(age), own) != Touch::Same;
+                    changed |= expected.mark(slot, own.tag(age), own) != Mark::Same;
                 }
             });
             assert_eq!(merged.merge(layout, own, &from, theirs, behind), Some(changed), "{behind}");

@@ -212,7 +212,7 @@ impl<T: Tag> Packed<T> {
         hash: u64,
         found: impl Fn(usize) -> R + Copy,
     ) -> Option<R> {
-        // Nearly always the first group tells, and the first fingerprint that is equal.
+        // Nearly always the first group decides, and the first fingerprint that is equal.
         let group = self.group::<BYTES>(group_of(hash, self.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
@@ -473,8 +473,8 @@ mod tests {
             let hash = hash64(&item, 0);
             assert!(packed.takes(&item) && packed.find(&item, hash, |_| ()).is_none());
             let (before, mut more) = (packed.heap_bytes(), 0);
-            let refused = packed.insert(&item, hash, 0, (), |_| Err(Error::OutOfMemory { needed_bytes: 1 }));
-            assert!(refused.is_err() && packed.heap_bytes() == before && packed.find(&item, hash, |_| ()).is_none());
+            let rejected = packed.insert(&item, hash, 0, (), |_| Err(Error::OutOfMemory { needed_bytes: 1 }));
+            assert!(rejected.is_err() && packed.heap_bytes() == before && packed.find(&item, hash, |_| ()).is_none());
             let count = |bytes| {
                 more = bytes;
                 Ok(())

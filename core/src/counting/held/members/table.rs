@@ -44,7 +44,7 @@ impl Offsets {
         }
     }
 
-    /// Forgets all. It has room for as many as before.
+    /// Removes all. It has room for as many as before.
     fn clear(&mut self) {
         match self {
             Offsets::Near(table) => table.clear(),
@@ -165,7 +165,7 @@ impl<T: Tag> Table<T> {
     }
 
     /// Where the record of `item` begins, whose hash is `hash`.
-    // Apart, so that the code for few members stays small.
+    // Out of line, so that the code for few members stays small.
     #[inline(never)]
     pub(super) fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
         self.offsets.find(hash, |offset| self.member_at(offset) == Some(item))
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_offsets_take_is_told_and_no_less() {
+    fn what_offsets_take_is_reported_and_no_less() {
         for (members, buckets) in [
             (0, 4),
             (1, 8),

@@ -2,8 +2,8 @@
 //!
 //! A slot with the share `a` of the hash space shows one of four patterns: free, taken by one set alone, by the other
 //! alone, by both. With members taken as Poisson, the likelihood of all slots is a product of their chances. It is
-//! climbed by Fisher's scoring: Newton's steps with the expected information instead of the observed one. Where
-//! a step would lead a number below 0, that one is cut, and the others are worked out anew.
+//! climbed by Fisher's scoring: Newton's steps with the expected information instead of the observed one. Where a step
+//! would lead a number below 0, that one is cut, and the others are computed anew.
 
 use crate::counting::estimate::Segments;
 

@@ -57,7 +57,7 @@ fn a_counter_and_itself_have_all_in_common() {
 
 #[test]
 fn known_members_bound_the_intersection() {
-    // So full a bitmap tells next to nothing of single members: the error says that it may be any number of them.
+    // So full a bitmap says next to nothing about single members: the error says that it may be any number of them.
     let mut full = Counter::with_layout(Params { exact_bytes: 1, ..params(0) }, layout(9, 8)).unwrap();
     (0..1_000_000u64).for_each(|member| drop(full.add(member.to_le_bytes(), &Unlimited)));
     let known = counter(layout(9, 8), 10, 0..10);
@@ -70,7 +70,7 @@ fn known_members_bound_the_intersection() {
 }
 
 #[test]
-fn made_up_bitmaps_tell_nothing() {
+fn made_up_bitmaps_report_nothing() {
     let layout = layout(9, 8);
     let bits = vec![u64::MAX; layout.num_words()];
     let full = {
@@ -133,9 +133,9 @@ fn large_bitmaps_leave_fewer_sets() {
     let known = [(14, 10, 8), (20, 15, 8), (21, 12, 7), (22, 10, 6), (20, 19, 6)];
     for (precision, tail_bits, most) in known {
         let layout = layout(precision, tail_bits);
-        let refused = (1..20).find(|&sets| check_number(layout, sets).is_err()).unwrap();
-        assert_eq!(refused, most + 1, "{layout:?}");
-        let error = check_number(layout, refused).unwrap_err().to_string();
+        let rejected = (1..20).find(|&sets| check_number(layout, sets).is_err()).unwrap();
+        assert_eq!(rejected, most + 1, "{layout:?}");
+        let error = check_number(layout, rejected).unwrap_err().to_string();
         assert!(error.contains(&format!("at most {most} that hold estimates")), "{error}");
         assert!(layout.num_bytes() << most <= MAX_UNIONS_BYTES);
     }
@@ -146,7 +146,7 @@ fn large_bitmaps_leave_fewer_sets() {
 }
 
 #[test]
-fn too_many_and_different_seeds_are_refused() {
+fn too_many_and_different_seeds_are_rejected() {
     let one = counter(layout(10, 8), 0, 0..100);
     let many = [&one; MAX_INTERSECTED + 1];
     assert!(estimate_intersection(&many[1..]).is_ok());
@@ -161,9 +161,9 @@ fn too_many_and_different_seeds_are_refused() {
 }
 
 #[test]
-fn two_sets_are_told_better_by_likelihood() {
+fn two_sets_are_reported_better_by_likelihood() {
     // Shares of the hash space weigh otherwise in each union, so a sum of these is further off where sets differ much.
-    // The figures are those of the Fisher information and of the covariances, worked out apart from this program.
+    // The figures are those of the Fisher information and of the covariances, computed apart from this program.
     for (alone, other, both, by_likelihood, by_unions) in
         [(15_000, 15_000, 5000, 192.8, 208.6), (500, 50_000, 500, 77.1, 87.9), (1, 20_000, 2000, 11.0, 11.0)]
     {
@@ -172,12 +172,12 @@ fn two_sets_are_told_better_by_likelihood() {
         let first = counter(layout, 0, (0..alone + both).map(members));
         let second = counter(layout, 0, (alone..alone + both + other).map(members));
         let unions = unions_of(layout, &[&first, &second]).unwrap();
-        let told = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
+        let reported = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
         let summed = of_unions(&unions).unwrap().variance.sqrt();
         // The figures belong to the numbers found, which are some hundredths off.
-        assert!((told / by_likelihood - 1.0).abs() < 0.1, "{told} for {by_likelihood}");
+        assert!((reported / by_likelihood - 1.0).abs() < 0.1, "{reported} for {by_likelihood}");
         assert!((summed / by_unions - 1.0).abs() < 0.1, "{summed} for {by_unions}");
-        assert!(told <= summed * 1.001, "{told} and {summed}");
+        assert!(reported <= summed * 1.001, "{reported} and {summed}");
         // The reported error is that, and the variance of unseen members.
         let unseen: f64 = [&first, &second]
             .map(|set| union_segments(layout, &[set]).unwrap().free_share())
@@ -185,13 +185,13 @@ fn two_sets_are_told_better_by_likelihood() {
             .iter()
             .sum();
         let found = estimate_intersection(&[&first, &second]).unwrap().standard_error;
-        let expected = error_of_whole((told * told + unseen + UNEVEN).sqrt());
-        assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {told} and {unseen}");
+        let expected = error_of_whole((reported * reported + unseen + UNEVEN).sqrt());
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} for {reported} and {unseen}");
     }
 }
 
 #[test]
-fn three_sets_are_told_by_inclusion_and_exclusion() {
+fn three_sets_are_reported_by_inclusion_and_exclusion() {
     let layout = layout(14, 10);
     let [a, b, c] = [0..9000, 3000..12_000, 6000..15_000].map(|members| counter(layout, 0, members));
     let found = estimate_intersection(&[&a, &b, &c]).unwrap();
@@ -222,10 +222,10 @@ fn an_intersection_is_known_no_better_than_its_members_alone() {
                 let alone = estimate * standard_error(layout, estimate);
                 assert!(variance >= alone * alone * (1.0 - 1e-9), "{sets} sets, {own}, {common}: {variance}, {alone}");
                 // In whichever order they come.
-                let told = estimate_intersection(&counters).unwrap();
+                let reported = estimate_intersection(&counters).unwrap();
                 let reversed: Vec<&Counter> = counters.iter().copied().rev().collect();
                 let again = estimate_intersection(&reversed).unwrap();
-                assert!((told.standard_error / again.standard_error - 1.0).abs() < 1e-6, "{told:?}, {again:?}");
+                assert!((reported.standard_error / again.standard_error - 1.0).abs() < 1e-6, "{reported:?}, {again:?}");
             }
         }
     }
@@ -248,7 +248,7 @@ fn next_to_none_in_common_is_none() {
 /// Where the most likely number is zero, the others still have one, found in a few steps: a server's thread waits for
 /// it.
 #[test]
-fn disjoint_sets_are_told_by_likelihood_too() {
+fn disjoint_sets_are_reported_by_likelihood_too() {
     for (precision, tail_bits, one, other) in [(11, 8, 500, 500), (14, 10, 20_000, 20_000), (14, 10, 1, 5000)] {
         let layout = layout(precision, tail_bits);
         for seed in 0..20 {
@@ -287,7 +287,7 @@ fn log_likelihood(unions: &[Segments], [x, y, z]: [f64; 3]) -> f64 {
 }
 
 #[test]
-fn the_numbers_told_are_the_most_likely_ones_from_wherever_they_are_looked_for() {
+fn the_numbers_reported_are_the_most_likely_ones_from_wherever_they_are_looked_for() {
     for (one, other, both) in [(3000, 2000, 1000), (5000, 50, 40), (40, 4000, 4000), (2000, 2000, 0), (1, 9000, 3000)] {
         let layout = layout(12, 9);
         let members = |range: std::ops::Range<u64>| range.map(|number| hash64(&number.to_le_bytes(), 3));

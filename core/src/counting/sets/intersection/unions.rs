@@ -73,7 +73,7 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         });
         variance += slots.slots * squares.sum::<f64>();
     }
-    // Not a number where a union has no slot free that would tell anything.
+    // Not a number where a union has no slot free that would say anything.
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 

@@ -42,7 +42,7 @@ fn a_counter_of_all_slots_takes_others_without_more_memory() {
 }
 
 #[test]
-fn different_seeds_are_refused() {
+fn different_seeds_are_rejected() {
     let mut one = counter(params(SIZES[2], 250), [1]);
     let other = counter(Params { seed: 1, ..params(SIZES[2], 250) }, [1]);
     let seed = Error::Incompatible { parameter: Parameter::Seed, ours: "0".into(), theirs: "1".into() };
@@ -112,7 +112,7 @@ fn empty_estimating_counters_leave_the_others_exact() {
     assert!(!one.merge(&[&empty], &Unlimited).unwrap() && one.is_exact());
     let mut estimating = empty.try_clone().unwrap();
     assert!(estimating.merge(&[&one], &Unlimited).unwrap() && !estimating.is_exact());
-    assert_eq!((estimating.layout(), estimating.floor()), (empty.layout(), 20));
+    assert_eq!((estimating.layout(), estimating.lower_bound()), (empty.layout(), 20));
 }
 
 #[test]
@@ -222,15 +222,15 @@ fn members_are_merged_within_the_limits_of_an_exact_counter() {
     // It is known to have more than the most of the others: one more than it has room for.
     let beyond = counter(params(SIZES[2], 250), 35..45);
     assert_eq!(one.merge(&[&beyond], &Unlimited), Ok(true));
-    assert_eq!((one.is_exact(), one.floor()), (false, 41));
+    assert_eq!((one.is_exact(), one.lower_bound()), (false, 41));
 }
 
 #[test]
 fn members_that_are_known_ask_for_no_memory() {
     let [mut one, known, new] = [0..100, 50..100, 50..150].map(|members| counter(params(SIZES[2], 250), members));
     assert_eq!(one.merge(&[&known], &MaxBytes(0)), Ok(false));
-    let refused = one.merge(&[&new], &MaxBytes(Counter::STRUCT_BYTES));
-    assert!(matches!(refused, Err(Error::TooLarge { .. })), "{refused:?}");
+    let rejected = one.merge(&[&new], &MaxBytes(Counter::STRUCT_BYTES));
+    assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
     assert_eq!(one.count(), 100);
     assert_eq!(one.merge(&[&new], &MaxBytes(8000)), Ok(true));
     assert_eq!((one.is_exact(), one.count()), (true, 150));
@@ -274,7 +274,7 @@ proptest! {
         if a.has_bits() && b.has_bits() {
             prop_assert_eq!(ab.layout(), ba.layout());
             prop_assert_eq!(words(&ab), words(&ba));
-            prop_assert_eq!((ab.floor(), ab.count()), (ba.floor(), ba.count()));
+            prop_assert_eq!((ab.lower_bound(), ab.count()), (ba.lower_bound(), ba.count()));
         }
         let [ab, ba] = [(&a, &b), (&b, &a)].map(|(a, b)| Counter::union(a, &[b], &Unlimited).unwrap());
         if a.has_bits() || b.has_bits() {
@@ -291,8 +291,8 @@ proptest! {
         let at_once = merged(&a, &[&b, &c]);
         if a.has_bits() && b.has_bits() {
             prop_assert_eq!(words(&left), words(&right));
-            prop_assert_eq!((left.floor(), left.count()), (right.floor(), right.count()));
-            prop_assert_eq!((left.floor(), left.count()), (at_once.floor(), at_once.count()));
+            prop_assert_eq!((left.lower_bound(), left.count()), (right.lower_bound(), right.count()));
+            prop_assert_eq!((left.lower_bound(), left.count()), (at_once.lower_bound(), at_once.count()));
         }
         // A destination of its own layout caps it, whoever comes in between.
         prop_assert_eq!(left.layout(), at_once.layout());
@@ -318,13 +318,13 @@ proptest! {
         prop_assert_eq!(union.layout(), capped);
         prop_assert_eq!(words(&union), words(&built));
         prop_assert_eq!(changed, words(&union) != words(&a) || union.is_exact() != a.is_exact()
-            || union.layout() != a.layout() || union.floor() != a.floor());
-        prop_assert!(union.floor() >= a.floor().max(b.floor()));
+            || union.layout() != a.layout() || union.lower_bound() != a.lower_bound());
+        prop_assert!(union.lower_bound() >= a.lower_bound().max(b.lower_bound()));
         if !built.is_exact() {
-            // Floors are of the history.
+            // Lower bounds are of the history.
             prop_assert_eq!(union.set_bits(), built.set_bits());
-            let floor = f64::from(union.floor());
-            prop_assert_eq!(union.estimate().max(f64::from(built.floor())), built.estimate().max(floor));
+            let lower_bound = f64::from(union.lower_bound());
+            prop_assert_eq!(union.estimate().max(f64::from(built.lower_bound())), built.estimate().max(lower_bound));
         }
     }
 

@@ -62,7 +62,7 @@ fn an_advance_cuts_a_dump_off() {
     }
 }
 
-/// A header of a windowed counter with its payload enclosed, and a field changed by `change`.
+/// A header of a windowed counter with its payload inline, and a field changed by `change`.
 fn forged(counter: &Counter, change: impl Fn(&mut Vec<u8>)) -> Result<Counter, Error> {
     let mut header = stored(counter).remove(0);
     header.truncate(header.len() - 4);
@@ -73,7 +73,7 @@ fn forged(counter: &Counter, change: impl Fn(&mut Vec<u8>)) -> Result<Counter, E
 }
 
 #[test]
-fn forged_values_are_refused() {
+fn forged_values_are_rejected() {
     let window = Window::new(100, 10, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
     let of = |exact_limit, members: u16| {
         let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 19).unwrap();
