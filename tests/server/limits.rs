@@ -60,10 +60,10 @@ fn filters_beyond_max_key_bytes_are_rejected() {
         needed_bytes(&error, 512 << 20);
         client.expect("EXISTS new", "0");
     }
-    // The layout takes 10.43 bits an item, with a margin of half a per cent. The size classes of the allocator come on
+    // The layout takes 10.163 bits an item, with a margin of half a per cent. The size classes of the allocator come on
     // top.
     let needed = needed_bytes(&client.error("BF.RESERVE new 0.01 1099511627776"), 512 << 20) as f64;
-    let expected = (1u64 << 40) as f64 * 10.43 * 1.005 / 8.0;
+    let expected = (1u64 << 40) as f64 * 10.163 * 1.005 / 8.0;
     assert!((0.998..1.25).contains(&(needed / expected)), "{needed} instead of {expected}");
 
     server.set_parameter("max-key-bytes", "1048576");

@@ -250,7 +250,7 @@ fn size_follows_the_layout() {
     }
     client.expect("BF.RESERVE scaling 0.01 1000000", "+OK");
     let size = number(&info_field(&mut client, "scaling", "SIZE"));
-    assert!((0.998..1.003).contains(&(size / (1e6 * 10.43 * 1.005 / 8.0))), "{size}");
+    assert!((0.998..1.003).contains(&(size / (1e6 * 10.163 * 1.005 / 8.0))), "{size}");
 }
 
 #[test]

@@ -272,7 +272,7 @@ fn a_merge_of_layouts_that_differ_both_ways_says_the_error_it_has() {
     client.expect("LC.MERGE a b", "+OK");
     assert_eq!(client.int("LC.COUNT a"), union);
     let shape = ["Precision", "Tail bits", "Capacity"].map(|label| number(&info(&mut client, "a", label)));
-    assert_eq!(shape, [11.0, 8.0, 50_000.0]);
+    assert_eq!(shape, [12.0, 8.0, 50_000.0]);
     let error = number(&info(&mut client, "a", "Error rate"));
     assert!((0.039..0.041).contains(&error), "{error}");
 }

@@ -21,7 +21,7 @@ pub(super) fn is_rejected_by_default(size_bytes: u64) -> bool {
 pub(super) fn warning(what: &str, size_bytes: u64) -> String {
     let (size, enough) = (bytes(size_bytes), size_bytes.div_ceil(1 << 30));
     format!(
-        "rejected       {what}, {size}: by default a key gets 512 MiB, and 4 GiB where maxmemory is set\n\
+        "rejected      {what}, {size}: by default a key gets 512 MiB, and 4 GiB where maxmemory is set\n\
          CONFIG SET rollcall.max-key-bytes {enough}gb"
     )
 }
