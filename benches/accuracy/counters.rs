@@ -161,12 +161,15 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
     ]
 }
 
-/// The error over the stated one. Where few members share a slot, all replies of a number of members may be rounded the
-/// same way: nothing is added to the error then, or half a member.
+/// The error over the stated one. Where few members share a slot, estimates are about one member apart, so all counts
+/// may be rounded away from the truth, or all towards it, by up to half a member.
 fn near_stated(kind: Kind, number: f64) -> Claim {
     let (deviation, stated) = (kind.deviation(number), number * kind.stated(number));
-    let least = (1.0 - STATED_WITHIN) * deviation / stated;
-    let most = (1.0 + STATED_WITHIN) * deviation.hypot(ROUNDING) / stated;
+    // The mean of an error of normal distribution, without its sign.
+    let mean = deviation * std::f64::consts::FRAC_2_PI.sqrt();
+    let rounded = |by: f64| (deviation * deviation + 2.0 * by * mean + by * by).sqrt() / stated;
+    let least = (1.0 - STATED_WITHIN) * rounded(-ROUNDING);
+    let most = (1.0 + STATED_WITHIN) * rounded(ROUNDING);
     Claim::Near((least + most) / 2.0, (most - least) / 2.0)
 }
 
