@@ -85,9 +85,9 @@ in_every_way! {
         session.query::<()>(cmd("LC.ADD").arg(&half).arg(&everyone[..10_000])).expect("members");
         let counted = count(session, &[&key]).expect("a number") as f64;
         assert!((counted - 20_000.0).abs() < 20_000.0 * 4.0 * 0.01, "{counted}");
-        let (difference, error): (f64, f64) =
-            session.query(cmd("LC.DIFFCARD").arg(2).arg(&key).arg(&half)).expect("a number and its error");
-        assert!((difference - 10_000.0).abs() < 4.0 * error && error < 200.0, "{difference}, {error}");
+        let (difference, deviation): (f64, f64) =
+            session.query(cmd("LC.DIFFCARD").arg(2).arg(&key).arg(&half)).expect("a number and its deviation");
+        assert!((difference - 10_000.0).abs() < 4.0 * deviation && deviation < 200.0, "{difference}, {deviation}");
         assert!(error(members(session, &key)).contains("counter holds an estimate"));
     }
 
