@@ -160,7 +160,9 @@ def test_repr_says_what_matters() -> None:
         ((10,), {"manual": True}, "manual needs window or last"),
     ],
 )
-def test_parameters_are_rejected_by_name(arguments: tuple[float, ...], options: dict[str, object], message: str) -> None:
+def test_parameters_are_rejected_by_name(
+    arguments: tuple[float, ...], options: dict[str, object], message: str
+) -> None:
     with pytest.raises(rollcall.ParameterError, match=message) as raised:
         BloomFilter(*arguments, **options)  # type: ignore[arg-type]
     assert isinstance(raised.value, ValueError) and isinstance(raised.value, rollcall.Error)

@@ -108,7 +108,9 @@ def test_files_of_the_tool(tmp_path: Path) -> None:
     built = BloomFilter.load(tmp_path / "filter")
     assert all(built.contains_many(items))
     built.save(tmp_path / "saved")
-    reported = subprocess.run([tool, "info", str(tmp_path / "saved")], check=True, capture_output=True, text=True).stdout
+    reported = subprocess.run(
+        [tool, "info", str(tmp_path / "saved")], check=True, capture_output=True, text=True
+    ).stdout
     assert "checksums verified" in reported
 
 
