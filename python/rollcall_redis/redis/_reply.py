@@ -146,7 +146,7 @@ _REPLIES_BEFORE = "rollcall_replies_before"
 
 
 def replies_before(error: BaseException) -> list[bool]:
-    """What BF.MADD or BF.INSERT answered for the items before the one that was rejected with this error: they are in."""
+    """What BF.MADD or BF.INSERT answered for the items before the one that this error rejected: they are in."""
     replies: list[bool] = getattr(error, _REPLIES_BEFORE, [])
     return replies
 
