@@ -10,7 +10,7 @@ const KIND_WORDS = { filter: 'Filter', classic: 'Filter, classic layout', counte
 // What it is, and what it forgets.
 function kindOf(row) {
   const isTimed = Number.isFinite(row.window);
-  const how = row.volatile ? ', volatile' : row.mode.endsWith('by hand') ? ' by hand' : '';
+  const how = row.volatile ? ', volatile' : row.mode.endsWith('manual') ? ' manual' : '';
   const forgets = isTimed ? `window of ${span(row.window)}${how}` : '';
   const mode = !isTimed ? row.mode : isCounter(row) ? row.mode.split(',')[0] : '';
   return [KIND_WORDS[row.kind] || row.kind, mode, forgets].filter(Boolean).join(' · ');
