@@ -1,8 +1,8 @@
-//! Why a command is rejected, and the only home of error text.
+//! Errors of commands, and the only place with the texts of error replies.
 //!
-//! Where RedisBloom has a text for the same fault, ours begins with that text, because clients match on its first
-//! words. It goes on with what was expected or given. Some texts of Redis 8 differ from those of RedisBloom 2.8.2. On
-//! Redis 8, ours begin with the texts of Redis 8.
+//! If RedisBloom has a text for the same fault, this module's text begins with it, because clients match on the first
+//! words. The rest of the text says what was expected or given. Some texts of Redis 8 differ from the texts of
+//! RedisBloom 2.8.2: on Redis 8, this module's texts begin with the texts of Redis 8.
 
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
@@ -27,8 +27,8 @@ impl Noun {
     }
 }
 
-/// Why a command was rejected. A command that adds several items has added those before the rejected one. Any other
-/// command has changed nothing.
+/// The reason why a command was rejected. A command that adds several items has added the items before the rejected
+/// one. Any other command has changed nothing.
 #[derive(Debug)]
 pub enum CommandError {
     /// Too few or too many arguments.
@@ -43,13 +43,13 @@ pub enum CommandError {
     BadData,
     /// A value whose dump has not fully arrived.
     StillLoading { noun: Noun, arrived: StillLoading },
-    /// A command on filters by a client, where the module serves none.
+    /// A client's command on filters, while the module serves no filters.
     NoFilters,
-    /// A classic filter, where BF.* are not ours: the module was loaded with these `commands`.
+    /// A classic filter, while this module does not serve BF.*: it was loaded with these `commands`.
     NoClassic { commands: &'static str },
     /// `BF.LOAD`, which carries a filter of valkey-bloom.
     ValkeyBloom,
-    /// An option or argument that is not what the command takes.
+    /// An option or argument that the command does not take; the text says why.
     Argument(String),
     /// A whole number below 0.
     Number { noun: Noun, parameter: Parameter, expected: &'static str, got: String },
@@ -65,7 +65,7 @@ pub enum CommandError {
     ExpireTime(String),
     /// A field that `BF.INFO` or `LC.INFO` does not have.
     NoSuchField { expected: String, got: String },
-    /// Any other error, of an option of `BF.INSERT`. Redis 8 words some of them differently.
+    /// Any other error, in an option of `BF.INSERT`. Redis 8 has other texts for some of these errors.
     OfInsert(Box<CommandError>),
     /// An error of the core.
     Core { noun: Noun, error: Error },
@@ -93,12 +93,12 @@ const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a re
     here: see \"Coming from valkey-bloom\" in docs/migrating.md";
 
 impl CommandError {
-    /// An argument that is not the number it should be.
+    /// Returns the error for an argument named `what` that is not the `expected` number.
     pub fn not_a(expected: &str, what: &str, got: &[u8]) -> CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
-    /// Marks an error as one of an option of `BF.INSERT`. [`CommandError::Arity`] stays as it is.
+    /// Marks the error as caused by an option of `BF.INSERT`. [`CommandError::Arity`] stays unmarked.
     pub fn of_insert(self) -> CommandError {
         match self {
             CommandError::Arity => self,
@@ -142,8 +142,8 @@ impl CommandError {
         }
     }
 
-    /// The text for an option of `BF.INSERT` on Redis 8, which has no `ERR` in front there. `None` where the text is
-    /// the usual one.
+    /// The text for an option of `BF.INSERT` on Redis 8, which begins without `ERR`. `None` if the server is not Redis
+    /// 8, or if the text is the usual one.
     fn text_of_insert(&self) -> Option<String> {
         let (parameter, expected, got) = match self {
             CommandError::Core { error: Error::OutOfRange { parameter, expected, got }, .. } => {
@@ -170,7 +170,7 @@ fn out_of_range(noun: Noun, parameter: Parameter, expected: &str, got: &str) -> 
     }
     let is_negative = got.trim_start_matches('\'').starts_with('-');
     match (parameter, is_redis_8()) {
-        // Of capacities, more is allowed here than on Redis 8, so that text goes on with our range.
+        // This module allows larger capacities than Redis 8, so its own range follows the text of Redis 8.
         (Parameter::ErrorRate, true) => format!("error rate must be in the range (0.000000, 1.000000), got {got}"),
         (Parameter::Capacity, true) => {
             format!("capacity must be in the range [1, 1073741824], here {expected}, got {got}")
@@ -215,7 +215,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
             "ERR the merged {value} would have a false-positive rate of {}, above the {asked} asked for",
             four_digits(*would_be)
         ),
-        // Its first word is what a client goes by.
+        // Clients recognise the error by its first word.
         Error::Stale { .. } => format!("{STALE} {error}"),
         Error::NotExact { exact_limit, exact_bytes } => format!(
             "ERR counter holds an estimate: members are listed only up to its EXACT limit of {exact_limit} members and \
@@ -227,7 +227,7 @@ fn core_text(noun: Noun, error: &Error) -> String {
         ),
         Error::NotOfLast { what } => format!("ERR a filter of the last items has no {what}"),
         Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),
-        // What the library may add, in its own words.
+        // An error that the library may add later has the library's own text.
         _ => format!("ERR {error}"),
     }
 }

@@ -1,5 +1,5 @@
-//! The module's sections of `INFO`: what there is, what it takes, and what has happened. Every figure is kept, none is
-//! computed: the cost does not depend on the number of values.
+//! The module's sections of `INFO`: numbers of values, their memory, and counts of events. Every figure is kept up to
+//! date, so the cost of `INFO` does not depend on the number of values.
 
 use std::ffi::{CStr, c_int};
 
@@ -29,7 +29,7 @@ const FILTERS: [ValueKind; 5] = [
     ValueKind::LoadingFilter,
     ValueKind::LoadingClassic,
 ];
-/// Filters of which a part has arrived.
+/// Partially loaded filters.
 const LOADING_FILTERS: [ValueKind; 2] = [ValueKind::LoadingFilter, ValueKind::LoadingClassic];
 /// All counters.
 const COUNTERS: [ValueKind; 5] =
@@ -91,8 +91,8 @@ fn of_counters() -> [Figure; 12] {
 }
 
 unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
-    // The server shows a section with an empty name under the module's name. It takes no fields of a section that it was
-    // not asked for.
+    // The server shows a section with an empty name under the module's name. It takes no fields of a section that was
+    // not requested.
     let begin = |section: &CStr| {
         // SAFETY: the context is live; the name ends with NUL.
         unsafe { api!(RedisModule_InfoAddSection(ctx, section.as_ptr())) == OK }

@@ -1,10 +1,11 @@
 //! The server glue: the core's two families as data types and commands of Redis and Valkey.
 //!
 //! [`server`] wraps the server's API. [`types`] has the callbacks of a data type, generic over the family. [`config`],
-//! [`limits`] and [`args`] define what is allowed. [`commands`] do the work, and [`reply`] writes the replies. This
-//! file only fixes the order of registration.
+//! [`limits`] and [`args`] define the options, the size limits and the arguments of commands. [`commands`] do the work,
+//! and [`reply`] writes the replies. This file only fixes the order of registration.
 
-// A module has no public items. Its documentation is for those who work on it (`cargo doc --document-private-items`).
+// A module has no public items. Its documentation is for developers of the module (`cargo doc
+// --document-private-items`).
 #![allow(rustdoc::private_intra_doc_links)]
 
 mod args;
@@ -35,13 +36,13 @@ use types::family::{Classic, Counters, Lines};
 /// our values may migrate: the server sends the values as the commands of an AOF rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
-/// Whether the module is loaded, from the end of [`load`] on.
+/// True from the end of a successful [`load`] until the server unloads the module.
 ///
-/// A library that a server opens again may still be mapped, with all statics as they were. It is then loaded already, or
-/// a load of it has failed and the system unmaps nothing, or somebody else has it open.
+/// A library that a server opens again may still be mapped, with all statics as they were. Then the module is loaded
+/// already, or a load has failed and the system unmaps nothing, or other code has the library open.
 static IS_LOADED: AtomicBool = AtomicBool::new(false);
 
-/// What the server calls when it loads the module.
+/// The server calls this function when it loads the module.
 ///
 /// # Safety
 /// Called by the server, with a live context and the arguments of `loadmodule`.
@@ -57,8 +58,9 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         ffi::log_anywhere(LogLevel::Warning, "the module is loaded already");
         return ERR;
     }
-    // SAFETY: the context is live; this fills in the API's pointers, which no other thread uses: nothing of ours runs.
-    // The allocator changes once, see `use_server`: whatever a load that failed has left behind was allocated after that.
+    // SAFETY: the context is live; this fills in the API's pointers, which no other thread uses: no thread of this
+    // module runs. The allocator changes once, see `use_server`: everything that a failed load left behind was
+    // allocated after that change.
     unsafe {
         if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
@@ -80,7 +82,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    // Of a load that failed. The server has freed its data types.
+    // Clears what a failed load may have left. The server has freed the data types of that load.
     types::family::reset_handles();
     config::reset_arguments();
     if let Some(name) = api::missing() {
@@ -105,7 +107,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     };
     let other = |what: &str| format!("another module already holds {what}");
     register::<Counters>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
-    // Registered with every choice of commands, so that a data set with filters of lines always loads.
+    // Registered with every choice of commands, so that a data set with filters in the layout `lines` always loads.
     register::<Lines>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
     if commands == Commands::All {
         register::<Classic>(ctx).map_err(|name| taken(&format!("the data type {name} of the BF commands")))?;
@@ -116,14 +118,14 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     })?;
     info::register(ctx);
     ctx.log(LogLevel::Notice, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
-    // The last that may fail: Redis 7.0 would call the listener of a load that failed.
+    // The last step of loading: Redis 7.0 would call the listener even after a failed load.
     unserved::register(ctx);
     IS_LOADED.store(true, Ordering::Relaxed);
     Ok(())
 }
 
-/// Declares what the module handles itself: signals of changed keys, I/O errors while loading, commands during an
-/// asynchronous load, and atomic slot migration.
+/// Sets the module's options, which declare that the module itself handles signals of changed keys, I/O errors while
+/// loading, commands during an asynchronous load, and atomic slot migration.
 fn set_options(ctx: Ctx) {
     let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
@@ -139,9 +141,10 @@ fn set_options(ctx: Ctx) {
     }
 }
 
-/// What the server calls before it unloads the module. The server itself does not unload a module that has data types,
-/// except in one case. Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that no option takes, and unloads. It fails
-/// an assertion if the module then rejects. No value exists at that time, and no thread of ours has started.
+/// The server calls this function before it unloads the module. The server itself does not unload a module that has
+/// data types, except in one case. Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that no option takes, and
+/// unloads. It fails an assertion if this function then returns an error. No value exists at that time, and no thread
+/// of this module has started.
 ///
 /// # Safety
 /// Called by the server.

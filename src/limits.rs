@@ -1,4 +1,4 @@
-//! Size limits as the server sets them: `max-key-bytes`, and what `maxmemory` leaves.
+//! Size limits of values: the option `max-key-bytes`, and the memory that `maxmemory` leaves.
 
 use std::cell::{Cell, OnceCell};
 
@@ -13,36 +13,36 @@ use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
 /// The limits of one command, checked only before an allocation. Answers of the server are cached, because a counter
-/// checks its limits once an item. So a `ServerLimit` must not outlive its command.
+/// checks its limits for each item. So a `ServerLimit` must not outlive its command.
 pub struct ServerLimit<'a> {
     ctx: Option<Ctx<'a>>,
     bounds: OnceCell<Bounds>,
 }
 
 struct Bounds {
-    /// The most bytes of a value.
+    /// The largest size of a value in bytes.
     key_bytes: u64,
-    /// Bytes that `maxmemory` leaves, less those allowed since; `None` when `maxmemory` is not set.
+    /// Bytes that `maxmemory` leaves, less the bytes allowed since; `None` when `maxmemory` is not set.
     left: Option<Cell<u64>>,
 }
 
 impl<'a> ServerLimit<'a> {
-    /// The limits of the running command. A command that a primary or the AOF has accepted before has none.
+    /// The limits of the running command. A command that must be obeyed has no limits.
     pub fn new(ctx: Ctx<'a>) -> Self {
         ServerLimit { ctx: Some(ctx), bounds: OnceCell::new() }
     }
 
     /// The limits of a RESTORE by a client; `None` while an RDB file or a full sync is loaded, and on replicas. `flags`
-    /// are the server's.
+    /// are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
     pub fn for_restore(flags: u32) -> Option<Self> {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
         (flags & exempt == 0).then_some(ServerLimit { ctx: None, bounds: OnceCell::new() })
     }
 
-    /// As [`SizeLimit::check`], with the bytes that the allocator will set aside for `more_bytes`.
+    /// As [`SizeLimit::check`]. `rounded_bytes` are the bytes that the allocator reserves for `more_bytes`.
     ///
     /// # Errors
-    /// As there.
+    /// As [`SizeLimit::check`].
     pub fn check_rounded(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         if self.ctx.is_some_and(must_obey) {
             return Ok(());
@@ -56,8 +56,8 @@ impl<'a> ServerLimit<'a> {
         checked
     }
 
-    /// Checks the size of a value against `max-key-bytes`, and what it takes on top, as the allocator rounds it up, against
-    /// what `maxmemory` leaves. The first is compared with what `INFO key SIZE` says, so that it can be planned.
+    /// Checks the new size of a value against `max-key-bytes`, and `rounded_bytes` against the memory that `maxmemory`
+    /// leaves. The new size is not rounded: it is the size that `INFO key SIZE` reports, so that users can plan it.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {
@@ -70,7 +70,7 @@ impl<'a> ServerLimit<'a> {
         }
         let Some(left) = &bounds.left else { return Ok(()) };
         if rounded_bytes > left.get() {
-            // Values that were deleted and are still being freed count as used memory.
+            // Waits for deleted values that are still being freed: the server counts them as used memory.
             reclaim::wait();
             left.set(maxmemory_left().unwrap_or(u64::MAX));
         }
@@ -85,7 +85,7 @@ impl<'a> ServerLimit<'a> {
 }
 
 impl SizeLimit for ServerLimit<'_> {
-    /// Nearly all of what a value takes on top is one bitmap, so all of it is rounded up as one block.
+    /// Rounds up `more_bytes` as one block: nearly all additional memory of a value is one bitmap.
     #[cold]
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let rounded_bytes = usize::try_from(more_bytes).map_or(u64::MAX, |bytes| alloc::usable_size(bytes) as u64);

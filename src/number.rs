@@ -5,13 +5,13 @@
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
 
-/// A whole number without sign. Leading zeros are allowed.
+/// Parses a whole number without sign; `None` for any other text. Leading zeros are allowed.
 pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(bytes).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()))?;
     digits.parse().ok()
 }
 
-/// A finite number.
+/// Parses a finite number; `None` for any other text.
 pub fn parse_number(bytes: &[u8]) -> Option<f64> {
     // Rust reads "inf", "nan" and the like as numbers.
     let plain = bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
@@ -19,21 +19,21 @@ pub fn parse_number(bytes: &[u8]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// A whole number, negative or not.
+/// Parses a whole number, negative or not; `None` for any other text.
 pub fn parse_signed(text: &[u8]) -> Option<i64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
     std::str::from_utf8(text).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// A whole number as the server writes it: no `+`, no leading zeros.
+/// Parses a whole number in the form that the server writes: no `+`, no leading zeros. `None` for any other text.
 pub fn parse_canonical(bytes: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(bytes).ok()?;
     let value: i64 = text.parse().ok()?;
     (value.to_string() == text).then_some(value)
 }
 
-/// A number of bytes as redis.conf takes them: `1kb` is 1024, `1k` is 1000.
+/// Parses a number of bytes in the syntax of redis.conf: `1kb` is 1024, `1k` is 1000. `None` for any other text.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
     let unit: u64 = match text[digits..].to_ascii_lowercase().as_slice() {
@@ -49,7 +49,7 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     parse_unsigned(&text[..digits])?.checked_mul(unit)
 }
 
-/// A number as `strtod` of the C library, and so the server, reads it. The whole text must be one number.
+/// Parses a number with `strtod` of the C library, as the server does. `None` unless the whole text is one number.
 pub fn parse_as_c(text: &CStr) -> Option<f64> {
     unsafe extern "C" {
         fn strtod(text: *const c_char, end: *mut *mut c_char) -> f64;
@@ -68,7 +68,7 @@ pub fn parse_as_c(text: &CStr) -> Option<f64> {
     (read == bytes.len() as isize && !value.is_nan()).then_some(value)
 }
 
-/// A rate as error texts show it: four significant digits.
+/// Formats a rate for error texts, with four significant digits.
 pub fn four_digits(rate: f64) -> String {
     if (1e-4..1.0).contains(&rate) {
         let leading_zeros = -libm::floor(libm::log10(rate)) as usize;
@@ -78,8 +78,8 @@ pub fn four_digits(rate: f64) -> String {
     }
 }
 
-/// A number below 100,000 as C prints it with `%g`, which RedisBloom uses for rates. It has six significant digits and
-/// no trailing zeros, and below 0.0001 an exponent of two digits.
+/// Formats a number below 100,000 as C does with `%g`, which RedisBloom uses for rates. The text has six significant
+/// digits and no trailing zeros, and below 0.0001 an exponent of two digits.
 pub fn as_c_prints(number: f64) -> String {
     let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
     if (1e-4..1e5).contains(&number) {

@@ -7,7 +7,7 @@ use rollcall_core::admission::Admission;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
-/// Replies with the error for `error`.
+/// Replies with the text of `error`. For [`CommandError::Arity`] the server sends its own text.
 pub fn reject(ctx: Ctx, error: CommandError) {
     match error {
         CommandError::Arity => ctx.reply_wrong_arity(),
@@ -15,8 +15,8 @@ pub fn reject(ctx: Ctx, error: CommandError) {
     }
 }
 
-/// Counts an error by a full filter, or by an allocator that has no more. Those by limits are counted where they are
-/// found.
+/// Counts an error of a full filter or of missing memory in the metrics. `ServerLimit` counts the errors of limits
+/// itself.
 pub fn count(error: &CommandError) {
     match error {
         CommandError::Core { error: Error::Full { .. }, .. } => FULL_REJECTED.count(),
@@ -30,12 +30,13 @@ fn reply_error(ctx: Ctx, error: &CommandError) {
     ctx.reply_error(&error.text());
 }
 
-/// `OK`.
+/// Replies with `OK`.
 pub fn ok(ctx: Ctx) {
     ctx.reply_simple(c"OK");
 }
 
-/// An array of booleans, one for each item handled. If an item was rejected, its error is the last element.
+/// Replies with an array of booleans, one for each item handled. If an item was rejected, its error is the last
+/// element.
 pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     ctx.reply_array(values.len() + usize::from(stopped.is_some()));
     for &value in values {
@@ -46,7 +47,7 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     }
 }
 
-/// An array of integers, one for each item: 1 where it came in, 0 where it was known, -1 where it was rejected.
+/// Replies with an array of integers, one for each item: 1 if admitted, 0 if known, -1 if rejected.
 pub fn admissions(ctx: Ctx, reported: &[Admission]) {
     ctx.reply_array(reported.len());
     for one in reported {
@@ -68,7 +69,7 @@ fn field(ctx: Ctx, field: &Field) {
     }
 }
 
-/// Labels and values: a map in RESP3, a flat array in RESP2.
+/// Replies with labels and values: a map in RESP3, a flat array in RESP2.
 pub fn info_all(ctx: Ctx, lines: impl ExactSizeIterator<Item = (&'static str, Field)>) {
     ctx.reply_map(lines.len());
     for (label, value) in lines {
@@ -77,7 +78,7 @@ pub fn info_all(ctx: Ctx, lines: impl ExactSizeIterator<Item = (&'static str, Fi
     }
 }
 
-/// One value: a map of one pair in RESP3, an array of the value in RESP2.
+/// Replies with one value: a map of one pair in RESP3, an array of the value in RESP2.
 pub fn info_field(ctx: Ctx, label: &str, value: &Field) {
     if ctx.is_resp3() {
         ctx.reply_map(1);

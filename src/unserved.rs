@@ -1,4 +1,5 @@
-//! Filters that this mode keeps and saves whole, but serves to nobody: how many, for INFO and for the log.
+//! The number of filters that are kept and saved but not served, for INFO and the log. The option `commands` decides
+//! which filters are served.
 
 use std::ffi::c_void;
 
@@ -9,7 +10,7 @@ use crate::server::api::api;
 use crate::server::ffi::{Ctx, LogLevel, guard, log_anywhere};
 use crate::types::totals::{ValueKind, keys};
 
-/// How many there are now.
+/// Returns the present number of filters that are not served.
 pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
@@ -20,7 +21,8 @@ pub fn count() -> u64 {
     }
 }
 
-/// Has each data set that the server loads followed by a line in the log, if it has such filters.
+/// Subscribes to events of loading: after each load of a data set, the log gets the number of filters that are not
+/// served, if any.
 pub fn register(ctx: Ctx) {
     let loading = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_LOADING, dataver: 1 };
     // SAFETY: the callback is of the type that the server calls.
@@ -40,7 +42,7 @@ unsafe extern "C" fn loaded(
     guard("an event of loading", report, || ());
 }
 
-/// The line about so many filters.
+/// Returns the log line about `unserved` filters.
 fn line(unserved: u64) -> String {
     let (which, that, way) = match config::commands() {
         Commands::Beside => ("classic ", " that had not fully arrived", "commands all"),

@@ -10,12 +10,12 @@ pub struct Failure {
     advice: Option<String>,
 }
 
-/// Exit codes besides 0, which means that everything asked for was done.
+/// The kind of a failure, which determines the exit code. Exit code 0 means that everything was done.
 #[derive(Debug, Clone, Copy)]
 enum Kind {
     /// The work was done, and a check failed or something was left out.
     DoesNotHold,
-    /// The arguments are invalid, whatever the server has. Those that clap sees end with the same code.
+    /// The arguments are invalid whatever the server holds. Errors that clap finds have the same exit code.
     Arguments,
     /// The command could not do its work, or found nothing to work on.
     Failed,
@@ -24,7 +24,7 @@ enum Kind {
 }
 
 impl Failure {
-    /// The work could not be done.
+    /// A failure that prevented the work.
     pub fn of(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Failed, text: text.into(), advice: None }
     }
@@ -34,7 +34,7 @@ impl Failure {
         Failure { kind: Kind::Arguments, text: text.into(), advice: None }
     }
 
-    /// A signal ended the work.
+    /// A failure of a command that a signal ended.
     pub fn interrupted(signal: i32) -> Self {
         Failure { kind: Kind::Interrupted(signal), text: "interrupted".to_owned(), advice: None }
     }
@@ -60,7 +60,7 @@ impl Failure {
         self.advise(advice)
     }
 
-    /// What failed.
+    /// The message of the failure.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -80,7 +80,7 @@ impl Failure {
         }
     }
 
-    /// The exit code of a process that a signal ended, as shells have it.
+    /// The exit code of a process that a signal ended, by the convention of shells: 128 plus the signal's number.
     pub fn exit_code_of(signal: i32) -> u8 {
         u8::try_from(signal).unwrap_or_default().saturating_add(128)
     }

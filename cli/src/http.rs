@@ -1,8 +1,8 @@
-//! Pages over HTTP for whoever watches: [`serve`] answers GET and HEAD by a router until the tool is asked to end.
+//! An HTTP server for monitoring pages: [`serve`] answers GET and HEAD by a router until the tool is asked to end.
 //!
-//! A page costs no more than its router takes: who is slow, sends a body or opens many connections is cut off. On a
-//! loopback address only requests that name this machine are answered, so that no page of another site can read them by
-//! a name that it resolves to here (DNS rebinding).
+//! Clients cannot use up the server: slow clients, large requests and too many connections are cut off. On a loopback
+//! address only requests with a `Host` of this machine are answered. Otherwise another site could read the pages by a
+//! name of its own that it resolves to this machine (DNS rebinding).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,34 +26,34 @@ use tokio::time::{sleep, timeout};
 use crate::failure::Failure;
 use crate::output::report;
 
-/// Connections at a time. More wait to be accepted.
+/// The largest number of open connections. Further ones wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Threads for slow work. More requests wait, so that many of them take no more processors than these.
+/// Number of threads for slow requests. Further requests wait, so that they take no more processors than this.
 const BUSY_THREADS: usize = 4;
 
 /// Time for a request to arrive.
 const HEADER_TIME: Duration = Duration::from_secs(5);
 
-/// Limit of a connection, which serves one request: connections do not idle, and none reads for ever.
+/// Time limit of a connection. It serves one request, so connections neither idle nor read for ever.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
 
-/// Time for requests in progress when the tool ends.
+/// Time that requests in progress get when the tool ends.
 const END_TIME: Duration = Duration::from_secs(2);
 
-/// Bytes of a request's head.
+/// The largest size of a request's head in bytes.
 const HEAD_BYTES: usize = 16 << 10;
 
 /// Pause after a connection could not be accepted because there are too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers at `address` until SIGINT or SIGTERM. With port 0 the system chooses one; standard error has the line
-/// `rollcall: NAME at http://ADDRESS/` as soon as requests are taken.
+/// Answers requests at `address` until SIGINT or SIGTERM. With port 0 the system chooses a port. The line `rollcall:
+/// NAME at http://ADDRESS/` on standard error tells that requests are accepted.
 ///
-/// Handlers run on one thread: what waits for a server of ours belongs to a thread of its own.
+/// All handlers run on one thread, so waiting for a Redis server has to happen on another thread.
 ///
 /// # Errors
-/// The address cannot be had.
+/// When `address` cannot be listened on.
 pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
         let failure = Failure::of(format!("cannot listen at {address}: {error}"));
@@ -89,7 +89,7 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
             let service = TowerToHyperService::new(router.clone());
             let connection = graceful.watch(connections.serve_connection(TokioIo::new(stream), service));
             tokio::spawn(async move {
-                // Whoever was cut off knows.
+                // The error of a connection that was cut off is of no use here.
                 let _ = timeout(CONNECTION_TIME, connection).await;
                 drop(permit);
             });
@@ -100,7 +100,7 @@ pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Fail
     })
 }
 
-/// Lets only plain reading through.
+/// Rejects requests other than GET and HEAD, requests with a body, and on a loopback address requests for another host.
 async fn guard(State(is_local): State<bool>, request: Request, next: Next) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "GET, HEAD")], "only GET and HEAD\n").into_response();

@@ -8,7 +8,7 @@ use signal_hook::flag;
 
 use crate::failure::Failure;
 
-/// Whether the user asked to end. A second Ctrl-C ends at once.
+/// A flag that a signal sets to ask the command to end. A second Ctrl-C ends the process at once.
 #[derive(Debug, Clone)]
 pub struct Interrupt {
     /// The signal that was received; 0 for none.
@@ -16,7 +16,7 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Listens from now on. Signals that the tool was started to ignore, as by nohup, stay ignored.
+    /// Listens for signals from now on. Signals that the process was started to ignore, as `nohup` does, stay ignored.
     pub fn listen() -> Result<Self, Failure> {
         let (asked, by) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
         for signal in [SIGINT, SIGTERM, SIGHUP].into_iter().filter(|&signal| !is_ignored(signal)) {
@@ -28,7 +28,7 @@ impl Interrupt {
         Ok(Interrupt { signal: by })
     }
 
-    /// A failure if the user asked to end.
+    /// Fails if a signal asked the command to end.
     pub fn check(&self) -> Result<(), Failure> {
         match self.signal.load(Ordering::Relaxed) {
             0 => Ok(()),

@@ -1,8 +1,9 @@
-//! Items from files and standard input, read and handled on all cores.
+//! Reads items from files and standard input, and processes them on all cores.
 //!
-//! A file is cut into blocks that threads read by themselves: an item belongs to the block in which it begins. What is no
-//! file is read by one thread, in blocks that end where an item does. Work goes in rounds: each thread handles one block,
-//! then one of them goes on with all results, in the order of the input. Memory is bounded by blocks and threads.
+//! A file is cut into blocks that threads read by themselves; an item belongs to the block in which it begins. Pipes
+//! are read by one thread, in blocks that end at the end of an item. Work proceeds in rounds: each thread processes one
+//! block, then one thread gets all results in the order of the input. Memory is bounded by the size of a block times
+//! the number of threads.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -24,7 +25,7 @@ const BLOCK_BYTES: usize = 4 << 20;
 /// Time between two checks for a signal while waiting for a block.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Largest item, bytes.
+/// The largest size of an item in bytes.
 const MAX_ITEM_BYTES: usize = 512 << 20;
 
 /// Options for reading items.
@@ -55,7 +56,7 @@ impl Reading {
         if self.null { 0 } else { b'\n' }
     }
 
-    /// The items of a block. Empty ones are none.
+    /// The items of a block, without empty ones.
     pub fn items<'b>(&self, block: &'b [u8]) -> impl Iterator<Item = &'b [u8]> {
         let (end, is_lines) = (self.end(), !self.null);
         let mut rest = block;
@@ -82,7 +83,7 @@ impl Reading {
     }
 }
 
-/// The source of items. Reading them ends when the user asks the tool to end.
+/// The files and pipes that items are read from. Reading stops when the user asks the tool to end.
 #[derive(Debug)]
 pub struct Inputs {
     all: Vec<Input>,
@@ -93,7 +94,7 @@ pub struct Inputs {
 enum Input {
     /// A file, with its length when it was opened.
     File { path: PathBuf, file: File, len: u64 },
-    /// Standard input, a pipe.
+    /// Standard input or another pipe.
     Stream { path: PathBuf },
 }
 
@@ -112,10 +113,11 @@ impl Inputs {
         self.all.iter().all(|input| matches!(input, Input::File { .. }))
     }
 
-    /// An upper bound of the number of items: the line ends are counted. `None` where that would use them up.
+    /// An upper bound of the number of items, from counting line ends. `None` if an input is a pipe, which can be read
+    /// only once.
     ///
     /// # Errors
-    /// When one cannot be read.
+    /// When a file cannot be read.
     pub fn count(&self, reading: &Reading) -> Result<Option<u64>, Failure> {
         if !self.are_files() {
             return Ok(None);
@@ -125,12 +127,11 @@ impl Inputs {
         Ok(Some(counts.iter().sum()))
     }
 
-    /// Passes all blocks to `work` on several threads, each with its own state. After each round `between` gets all
-    /// states, in the order of their blocks. A state that had no block is as `between` left it. There are as many threads
-    /// as states.
+    /// Passes all blocks to `work`, which runs on one thread for each of `states`. After each round `between` gets all
+    /// states, in the order of their blocks. A state that had no block in the round is as `between` left it.
     ///
     /// # Errors
-    /// When an input cannot be read, when the user asked to end, and what `between` says.
+    /// When an input cannot be read, when the user asked to end, or when `between` fails.
     pub fn each<S: Send>(
         &self,
         reading: &Reading,
@@ -191,9 +192,9 @@ impl Input {
     }
 }
 
-/// The items that begin in this range of a file.
+/// The items that begin between the offsets `start` and `end` of a file.
 fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
-    // With the byte before: it shows whether an item begins at the start.
+    // The byte before `start` is read too: it shows whether an item begins at `start`.
     let from = start.saturating_sub(1);
     let len = usize::try_from(end - from).map_err(|_| io::ErrorKind::OutOfMemory)?;
     buffer.resize(len, 0);
@@ -207,7 +208,7 @@ fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<
             _ => return Ok(&[]),
         },
     };
-    // The last goes on up to its end.
+    // The last item is read to its end, which may lie beyond `end`.
     let mut step = 4 << 10;
     while filled > 0 && buffer[filled - 1] != sep {
         if filled - len.min(filled) > MAX_ITEM_BYTES {
@@ -227,7 +228,7 @@ fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<
     Ok(&buffer[first.min(filled)..filled])
 }
 
-/// Reads from the file until `bytes` is full or the file ends.
+/// Reads from offset `from` until `bytes` is full or the file ends. Returns the number of bytes read.
 fn read_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<usize> {
     let mut len = 0;
     while len < bytes.len() {
@@ -241,7 +242,7 @@ fn read_at(file: &File, bytes: &mut [u8], from: u64) -> io::Result<usize> {
     Ok(len)
 }
 
-/// [`Inputs::each`] of an input that can only be read once: a thread of its own reads ahead of the others.
+/// [`Inputs::each`] for an input that can be read only once: a separate thread reads ahead of the workers.
 fn stream<S: Send>(
     path: &Path,
     reading: &Reading,
@@ -257,7 +258,7 @@ fn stream<S: Send>(
         false => Box::new(File::open(path).map_err(|error| cannot_read(path, &error))?),
     };
     let (size, sep) = (reading.block_bytes, reading.end());
-    // Not scoped: where a round fails, nobody waits for what has yet to come.
+    // The thread is not scoped: after a failed round nobody waits for input that has yet to come.
     let reader = move || {
         if let Err(error) = read_blocks(opened, size, sep, &full, &empty) {
             let _ = full.send(Err(error));
@@ -288,12 +289,12 @@ fn stream<S: Send>(
 
 fn give_back(used: &Sender<Vec<u8>>, round: Vec<Vec<u8>>) {
     for block in round {
-        // Nobody takes them once all was read.
+        // Sending fails once the reader has ended, and then buffers need no recycling.
         let _ = used.send(block);
     }
 }
 
-/// Reads blocks that end at the end of an item, into recycled buffers where there are any.
+/// Reads blocks that end at the end of an item, into recycled buffers if any are returned.
 fn read_blocks(
     mut input: impl Read,
     size: usize,
@@ -326,14 +327,14 @@ fn read_blocks(
             carried.extend_from_slice(&block[end..]);
             block.truncate(end);
         }
-        // The other side is gone when it failed.
+        // The receiver is gone if it failed.
         if !block.is_empty() && full.send(Ok(block)).is_err() || end.is_none() {
             return Ok(());
         }
     }
 }
 
-/// The outcome of a thread. Its panic goes on here.
+/// Returns the result of a thread. A panic of the thread continues here.
 fn join<T>(running: thread::ScopedJoinHandle<'_, T>) -> T {
     running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,4 +1,4 @@
-//! Items from files: one a line.
+//! Reads items from files that have one item in each line.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// The lines of a file, or of standard input if it is `-`. An end of line is `\n` or `\r\n`. Empty lines are no items.
+/// The lines of a file, or of standard input if `path` is `-`. Lines end with `\n` or `\r\n`; empty lines are skipped.
 pub fn of(path: &Path) -> Result<impl Iterator<Item = Result<Vec<u8>, Failure>>, Failure> {
     let name = path.display().to_string();
     let cannot = move |error: &io::Error| Failure::of(format!("cannot read {name}: {error}"));

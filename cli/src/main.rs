@@ -1,8 +1,8 @@
 //! `rollcall`: plans, builds, moves and checks the counters and filters of the module of the same name.
 //!
-//! [`commands`] has a file for each subcommand: its arguments, what it does, and what it prints. [`failure`],
-//! [`interrupt`], [`output`] and [`progress`] are how every command ends, answers and shows that it is alive. [`file`] reads and writes values,
-//! [`server`] speaks to servers, [`watch`] asks them how they are, [`http`] shows pages.
+//! [`commands`] has a module for each subcommand: its arguments, its work and its output. All commands use [`failure`]
+//! for errors, [`interrupt`] for signals, [`output`] for answers and [`progress`] for progress bars. [`file`] reads and
+//! writes values, [`server`] speaks to servers, [`watch`] monitors them, and [`http`] serves pages.
 
 #![forbid(unsafe_code)]
 
@@ -45,7 +45,7 @@ struct Cli {
     command: Command,
 }
 
-/// Makes `check --against KEY` mean `compare KEY`: people look for it under both names.
+/// Rewrites `check --against KEY` to `compare KEY`, since people look for the command under both names.
 fn with_compare(mut arguments: Vec<OsString>) -> Vec<OsString> {
     const AGAINST: &str = "--against";
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
@@ -76,14 +76,14 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode, Failure> {
     let Cli { json, command } = match Cli::try_parse_from(with_compare(std::env::args_os().collect())) {
         Ok(cli) => cli,
-        // Help and version are no error, but must arrive.
+        // Help and version are no errors, but fail if they cannot be printed.
         Err(said) if !said.use_stderr() => return output::written(said.print()).map(|()| ExitCode::SUCCESS),
         Err(wrong) => {
             let _ = wrong.print();
             return Ok(ExitCode::from(u8::try_from(wrong.exit_code()).unwrap_or(2)));
         }
     };
-    // Signals come to this thread. One that comes to a thread that waits for a reply makes that an error.
+    // The command runs on another thread. A signal that hits a thread waiting for a reply turns the wait into an error.
     let work = move || command.run(&Output::new(json), Cli::command());
     let cannot = |error: std::io::Error| Failure::of(format!("cannot start a thread: {error}"));
     let worker = thread::Builder::new().spawn(work).map_err(cannot)?;

@@ -1,4 +1,4 @@
-//! The memory of the machine, checked before any is allocated.
+//! Checks the memory of the machine before large amounts are allocated.
 
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::MaxBytes;
@@ -6,7 +6,7 @@ use rollcall_core::size_limit::MaxBytes;
 use crate::failure::Failure;
 use crate::table::bytes;
 
-/// Limit of a value's bytes: the memory that the system reports as available; no limit if it does not report any.
+/// The size limit for values: the memory that the system reports as available. No limit if the system reports none.
 pub fn available() -> MaxBytes {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
@@ -18,7 +18,7 @@ pub fn available() -> MaxBytes {
 /// Rejects work that needs more memory than is available.
 ///
 /// # Errors
-/// Says how much that is.
+/// When less memory is available than `needed`; the message says how much is available.
 pub fn check(needed: u64, what: &str) -> Result<(), Failure> {
     let MaxBytes(available) = available();
     if needed > available {
@@ -31,7 +31,7 @@ pub fn check(needed: u64, what: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The failure for an error of the core, in the tool's words.
+/// The failure for an error of the library, in the tool's words.
 pub fn failure(error: &Error) -> Failure {
     match error {
         Error::TooLarge { needed_bytes, limit_bytes, .. } => {

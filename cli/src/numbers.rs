@@ -1,9 +1,9 @@
-//! Numbers as people type them: `100M`, `1.5k`, `2^20`, `1e6`, `0.1%`, `12 h`; and as they read them.
+//! Reads numbers as people type them (`100M`, `1.5k`, `2^20`, `1e6`, `0.1%`, `12 h`), and formats numbers for display.
 
 use crate::table;
 
-/// A whole number: with a suffix k, M, G or T (thousands), Ki, Mi, Gi or Ti (1,024s), as a power `2^20`, or as `1e6`. Commas
-/// and underscores are passed over.
+/// Reads a whole number: with a suffix k, M, G or T (powers of 1,000), Ki, Mi, Gi or Ti (powers of 1,024), as a power
+/// `2^20`, or as `1e6`. Commas and underscores are ignored.
 ///
 /// # Errors
 /// A text for the user.
@@ -19,7 +19,7 @@ pub fn whole(text: &str) -> Result<u64, String> {
         return whole.checked_mul(times).ok_or_else(|| format!("{text} is too large"));
     }
     let number = digits.parse::<f64>().map_err(|_| wrong())? * times as f64;
-    // Up to here every whole number is a double.
+    // An `f64` represents every whole number up to this one.
     if number.fract() != 0.0 || !(0.0..=9e15).contains(&number) { Err(wrong()) } else { Ok(number as u64) }
 }
 
@@ -47,7 +47,8 @@ pub fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("'{text}' is no share: give one as 0.001, 0.1%, 1e-3 or 1/1000");
     let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
     let share = if let Some(percent) = text.strip_suffix('%') {
-        // Divided and not multiplied: 0.1% is the double next to 0.001.
+        // Dividing by 100 gives the `f64` nearest to 0.001 for `0.1%`; multiplying by 0.01, which no `f64` equals, may
+        // miss it.
         number(percent)? / 100.0
     } else if let Some((of, all)) = text.split_once('/') {
         number(of)? / number(all)?
@@ -69,7 +70,7 @@ pub fn seconds(text: &str) -> Result<u64, String> {
     number.ok_or_else(|| format!("'{text}' is no time: give one as 3600, 90s, 15m, 12h or 7d"))
 }
 
-/// A share for people: `0.1 %`, in up to three figures.
+/// Formats a share in per cent, in up to three figures: `0.1 %`.
 pub fn percent(share: f64) -> String {
     let percent = share * 100.0;
     let digits = if percent > 0.0 { (2 - percent.log10().floor() as i64).clamp(0, 15) as usize } else { 0 };
@@ -81,7 +82,7 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A number for people: two decimals if they are significant, else none.
+/// Formats a number with two decimals if they are significant, else without decimals.
 pub fn decimal(number: f64) -> String {
     match number.abs() {
         1000.0.. => table::count(number as i64),
@@ -89,13 +90,13 @@ pub fn decimal(number: f64) -> String {
     }
 }
 
-/// As [`decimal`], with its sign.
+/// Formats a number like [`decimal`], with its sign.
 pub fn signed(number: f64) -> String {
     let sign = if number.is_sign_negative() { "" } else { "+" };
     format!("{sign}{}", decimal(number))
 }
 
-/// The change from one number to another, for people: `+1.25 %`, `12,000 times`, or how many more where there was none.
+/// Formats the change between two numbers: `+1.25 %`, `12,000 times`, or the difference if `from` is 0.
 pub fn change(from: u64, to: u64) -> String {
     match to as f64 / from as f64 {
         _ if from == 0 => format!("+{}", table::count(i64::try_from(to).unwrap_or(i64::MAX))),
@@ -144,7 +145,7 @@ mod tests {
         assert_eq!([9.99, 10.0, 104.08, 1_249_888.5].map(percent), ["999 %", "1,000 %", "10,408 %", "124,988,850 %"]);
     }
 
-    /// `+124988850.00 %` was once the difference of a counter from a set that did not exist.
+    /// The difference between a counter and a set that did not exist was once printed as `+124988850.00 %`.
     #[test]
     fn large_numbers_have_no_decimals_and_have_commas() {
         assert_eq!([0.0, -1.234, 999.994, 12_294_231.221].map(decimal), ["0.00", "-1.23", "999.99", "12,294,231"]);

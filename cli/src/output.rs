@@ -1,4 +1,4 @@
-//! The answer of a command: text for people, or one JSON value.
+//! Prints the answer of a command as text or as one JSON value.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Where answers are written, and in which form. Progress and errors go to standard error.
+/// The form of answers on standard output. Progress and errors go to standard error.
 #[derive(Debug)]
 pub struct Output {
     json: bool,
@@ -25,7 +25,7 @@ impl Output {
     /// Prints `answer` as JSON, or as the text that `text` makes of it.
     ///
     /// # Errors
-    /// When standard output takes no more.
+    /// When standard output cannot be written to.
     pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
         let json = || serde_json::to_string(answer).map_err(|error| Failure::of(format!("no JSON: {error}")));
         let line = if self.json { json()? } else { text(answer) };
@@ -35,17 +35,17 @@ impl Output {
     /// Prints a text unchanged.
     ///
     /// # Errors
-    /// When standard output takes no more.
+    /// When standard output cannot be written to.
     pub fn plain(&self, text: &str) -> Result<(), Failure> {
         let mut out = io::stdout().lock();
         written(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
     }
 }
 
-/// Turns the result of printing into a failure, if there was one. Whoever reads it, and closed it, has seen enough.
+/// The result of printing to standard output. If its reader closed the pipe, printing counts as a success.
 ///
 /// # Errors
-/// When it could not be written for another reason.
+/// When printing failed for another reason.
 pub fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -55,7 +55,7 @@ pub fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     }
 }
 
-/// Writes a message to standard error, where a command has no other place to report it.
+/// Writes a message to standard error. Used where a failure cannot be returned.
 pub fn report(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr().lock(), "{text}");
 }

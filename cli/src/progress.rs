@@ -1,10 +1,10 @@
-//! Progress bars with rate and time left, on standard error, hidden where it is no terminal.
+//! Progress bars with rate and time left, on standard error; hidden if standard error is no terminal.
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::table;
 
-/// A bar with `total` units; without a total, a spinner with count and rate.
+/// A bar of `total` units named `what`; without a total, a spinner with the count and the rate.
 pub fn bar(total: Option<u64>, what: &str) -> ProgressBar {
     let (bar, template) = match total {
         Some(total) => {
@@ -13,7 +13,7 @@ pub fn bar(total: Option<u64>, what: &str) -> ProgressBar {
         None => (ProgressBar::new_spinner(), "{prefix} {spinner} {human_pos}, {per_sec}"),
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
-    // That of the library has four decimals.
+    // The library's own format of the rate has four decimals.
     let rate = |state: &ProgressState, out: &mut dyn std::fmt::Write| {
         let _ = write!(out, "{}/s", table::count(state.per_sec() as i64));
     };

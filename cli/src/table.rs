@@ -1,6 +1,7 @@
-//! Tables of text: columns as wide as they must be, numbers to the right.
+//! Formats text tables: columns as wide as necessary, numbers aligned to the right.
 
-/// Lines of a table. The first row has the heads; a column whose head begins with `>` is set to the right.
+/// Formats `rows` as lines. The first row has the heads; a column with a head that begins with `>` is aligned to the
+/// right.
 pub fn table(rows: &[Vec<String>]) -> String {
     let Some(heads) = rows.first() else { return String::new() };
     let is_right: Vec<bool> = heads.iter().map(|head| head.starts_with('>')).collect();
@@ -21,7 +22,7 @@ pub fn table(rows: &[Vec<String>]) -> String {
     (0..rows.len()).map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A count of bytes for people, in three figures: `1.31 MB`.
+/// Formats a number of bytes in three figures: `1.31 MB`.
 pub fn bytes(bytes: u64) -> String {
     let (mut value, mut unit) = (bytes as f64, "B");
     for larger in ["kB", "MB", "GB", "TB", "PB"] {
@@ -52,7 +53,7 @@ pub fn count(number: i64) -> String {
     text
 }
 
-/// Seconds for people, in its two largest units: `2 d 3 h`.
+/// Formats seconds in the two largest units: `2 d 3 h`.
 pub fn seconds(seconds: u64) -> String {
     match seconds {
         0..60 => format!("{seconds} s"),

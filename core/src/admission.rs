@@ -1,4 +1,4 @@
-//! Admission: new items come in only while there are fewer than a limit, decided and done in one step.
+//! Admission: new items are added only while a value holds fewer items than a limit, decided and done in one step.
 
 use hashbrown::HashTable;
 
@@ -19,11 +19,11 @@ pub enum Admission {
 /// The terms on which items are admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
-    /// New items are admitted while there are fewer than `limit`.
+    /// New items are admitted while the value holds fewer than `limit` items.
     pub limit: u64,
-    /// Whether either all new items are admitted or none is.
+    /// Whether to admit either all new items or none.
     pub all: bool,
-    /// Whether to report what would happen, and change nothing.
+    /// Whether to only report the outcome, and change nothing.
     pub dry_run: bool,
 }
 
@@ -37,7 +37,7 @@ impl Terms {
 
 /// The items of a call, sorted into known ones and distinct new ones.
 pub(crate) struct LookUp<K> {
-    /// For each item, its place among `new` if it is new.
+    /// For each item, its index in `new`; `None` if the item is known.
     items: Vec<Option<usize>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
@@ -46,7 +46,7 @@ pub(crate) struct LookUp<K> {
 }
 
 impl<K: PartialEq> LookUp<K> {
-    /// The look-up of `len` items, before the first.
+    /// An empty look-up with room for `len` items.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -88,8 +88,8 @@ impl<K: PartialEq> LookUp<K> {
         &self.new
     }
 
-    /// The outcome of every item, from the outcomes of the new ones. An item that comes again is known if it is in by
-    /// then.
+    /// Returns the outcome of every item; `of_new` has the outcomes of the distinct new items. A repeated item is known
+    /// if its first occurrence was admitted.
     pub(crate) fn into_answers(self, of_new: &[Admission]) -> Vec<Admission> {
         let (mut reported, mut answers) = (0, self.answers);
         answers.extend(self.items.iter().map(|&item| match item {

@@ -55,7 +55,7 @@ pub fn count_ones(words: &[u64]) -> u64 {
     words.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// The number of set bits in bytes.
+/// The number of set bits in `bytes`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub(crate) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -107,12 +107,13 @@ pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     copy_pages(dst, src, |_| 0);
 }
 
-/// As [`copy_to_zeroed`]; returns how many bits are set. A page is counted while it is in the nearest cache.
+/// Copies as [`copy_to_zeroed`] does, and returns the number of set bits. A page is counted while it is in the nearest
+/// cache.
 pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     copy_pages(dst, src, count_ones_in_bytes)
 }
 
-/// Copies the pages that are not zeros, and returns the sum of what `count` returns for them.
+/// Copies the pages that are not zeros, and returns the sum of the results of `count` for these pages.
 fn copy_pages(dst: &mut [u8], src: &[u8], count: impl Fn(&[u8]) -> u64 + Sync) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut sum = 0;
@@ -262,7 +263,7 @@ mod tests {
         all.iter().for_each(|src| or_into(&mut expected, src));
         or_eight_into(&mut words, all.each_ref().map(Vec::as_slice));
         assert_eq!(words, expected);
-        // Bits that several have stay.
+        // Bits that several bitmaps have stay set.
         or_eight_into(&mut words, all.each_ref().map(|_| all[0].as_slice()));
         assert_eq!(words, expected);
     }
@@ -286,7 +287,7 @@ mod tests {
         assert_eq!(count_ones(&dst), 0);
     }
 
-    /// Large buffers give several threads pieces, of which the last one is shorter.
+    /// The buffers are large enough for several threads, and their last piece is shorter.
     #[test]
     fn large_buffers_are_copied_and_united_as_small_ones_are() {
         let mut word = 1u64;

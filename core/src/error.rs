@@ -1,7 +1,7 @@
 //! Errors of the core.
 //!
-//! Every variant carries what was expected and what was found, as values. The texts that clients
-//! match on are the server glue's business; `Display` here is for library users and logs.
+//! Every variant carries the expected and the found value. The server module writes the texts that clients match on;
+//! `Display` here is for library users and logs.
 
 use std::fmt;
 
@@ -23,7 +23,7 @@ pub enum Parameter {
     Layout,
     /// Sizes of a sub-filter of RedisBloom's layout.
     Shape,
-    /// Members up to which a counter is exact.
+    /// The number of members up to which a counter is exact.
     ExactLimit,
     /// Bytes that the members of an exact counter may have together.
     ExactBytes,
@@ -33,13 +33,13 @@ pub enum Parameter {
     TailBits,
     /// Seed of the hash.
     Seed,
-    /// The number of counters in one question.
+    /// The number of counters in one query.
     Counters,
     /// The length of a window, in seconds.
     Window,
-    /// The span of a question, in seconds.
+    /// The span of a query, in seconds.
     Seconds,
-    /// Slices that a window is cut into.
+    /// The number of slices of a window.
     Slices,
     /// The number of a slice.
     Slice,
@@ -108,7 +108,8 @@ pub enum Error {
     },
     /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
     TooLarge {
-        /// Bytes that the whole value would take. Where memory is the limit, only the bytes on top of those it holds.
+        /// Bytes that the whole value would take. If memory is the limit, only the bytes in addition to the bytes that
+        /// it holds.
         needed_bytes: u64,
         /// Bytes that the value may take.
         limit_bytes: u64,
@@ -120,7 +121,8 @@ pub enum Error {
         /// Bytes that could not be allocated.
         needed_bytes: u64,
     },
-    /// A filter that does not scale holds as many items, or has as many set bits, as it was sized for.
+    /// A filter that does not scale is full: it has reached its capacity, or the number of set bits that it was sized
+    /// for.
     Full {
         /// The capacity of the filter, in items.
         capacity: u64,
@@ -148,14 +150,14 @@ pub enum Error {
     },
     /// Members were requested from a counter that holds an estimate.
     NotExact {
-        /// Members up to which the counter lists them.
+        /// The number of members up to which the counter lists them.
         exact_limit: u32,
         /// Bytes that the listed members may have together.
         exact_bytes: u32,
     },
     /// New members would make an exact counter an estimate.
     PastExact {
-        /// Members up to which the counter is exact.
+        /// The number of members up to which the counter is exact.
         exact_limit: u32,
         /// Bytes that the members of an exact counter may have together.
         exact_bytes: u32,

@@ -1,15 +1,15 @@
-//! From bytes to hashes. XXH3 is frozen by its specification and MurmurHash64A by its author, so bits stored today can
-//! be read for ever. Any change here breaks every stored value.
+//! Hash functions of items and of stored bytes. XXH3 is frozen by its specification and MurmurHash64A by its author, so
+//! bits stored today can be read for ever. Any change here breaks every stored value.
 
 use xxhash_rust::xxh3;
 
-/// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In filters of lines they are the
-/// halves of XXH3-128 ([`hash128`]), in classic ones start and step (`classic_hash`).
+/// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In the cache-line layout they are the
+/// halves of XXH3-128 ([`hash128`]), in the classic layout start and step (`classic_hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
-    /// Low half, or start.
+    /// The low half of XXH3-128, or the start.
     pub lo: u64,
-    /// High half, or step.
+    /// The high half of XXH3-128, or the step.
     pub hi: u64,
 }
 
@@ -39,8 +39,8 @@ pub fn hash64(item: &[u8], seed: u64) -> u64 {
     if seed == 0 { xxh3::xxh3_64(item) } else { xxh3::xxh3_64_with_seed(item, seed) }
 }
 
-/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and pieces of payload. The position lets no
-/// intact piece pass in the wrong place.
+/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and pieces of payload. Because of the
+/// position, an intact piece in the wrong place does not pass.
 #[inline]
 pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
@@ -94,8 +94,8 @@ mod tests {
         }
     }
 
-    /// Item, start, step, and hash under seed 0. Start and step agree with the bits that a running RedisBloom set. The
-    /// hash comes from another implementation of MurmurHash64A.
+    /// Each row has an item, its start and step, and its hash under seed 0. Start and step agree with the bits that a
+    /// running RedisBloom set. The hash comes from another implementation of MurmurHash64A.
     #[test]
     fn murmur64a_is_pinned() {
         let bytes: Vec<u8> = (0..=255).collect();

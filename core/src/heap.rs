@@ -7,11 +7,11 @@ pub trait OnHeap {
     /// Calls `visit` with the layout of every heap allocation that the value owns.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
-    /// Bytes of the value, computed at a cost that does not grow with it. They leave out what other values may share,
-    /// and a sparse bitmap counts as the most that it may take.
+    /// The bytes of the value, computed at a cost that does not grow with the value. Contents that other values may
+    /// share are left out, and a sparse bitmap counts with the largest size that it may take.
     fn num_bytes(&self) -> u64;
 
-    /// Gives large buffer number `index` to `mover`; returns false if there is none.
+    /// Lets `mover` move large buffer number `index`; returns false if the value has no such buffer.
     ///
     /// # Panics
     /// If `mover` returns another number of elements than it was given.

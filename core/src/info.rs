@@ -1,5 +1,5 @@
-//! What INFO says of a filter and of a counter: a table of fields each, which the module replies and describes, and the
-//! tool shows of files.
+//! The fields of `BF.INFO` and `LC.INFO`: one table for filters and one for counters. The module replies the fields and
+//! describes them as arguments; the command-line tool shows them for files.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -11,16 +11,16 @@ use crate::error::Error;
 use crate::live::Windowed;
 use crate::window::{ClockSource, Time, Window};
 
-/// A field.
+/// A field of the reply.
 #[derive(Debug)]
 pub struct InfoField<F> {
-    /// What stands before its value, as in RedisBloom.
+    /// The label before the value in the full reply, as in RedisBloom.
     pub label: &'static str,
-    /// The word that asks for it alone.
+    /// The argument that asks for this field alone.
     pub word: &'static CStr,
-    /// That word in small letters.
+    /// The same word in lower case.
     pub name: &'static CStr,
-    /// What it is of a value.
+    /// The function that computes the value of the field.
     pub of: F,
 }
 
@@ -33,11 +33,11 @@ pub enum Field {
     Double(f64),
     /// A word.
     Text(&'static str),
-    /// It has none.
+    /// No value, as for the seconds of a window in a value without a window.
     Null,
 }
 
-/// A filter, as it is at a time.
+/// A filter at a given time.
 #[derive(Debug)]
 pub struct FilterAt<'a> {
     filter: &'a BloomFilter,
@@ -45,7 +45,7 @@ pub struct FilterAt<'a> {
     time: Time,
 }
 
-/// A counter, and what of it counts at a time.
+/// A counter at a given time, and the part of it that counts then.
 #[derive(Debug)]
 pub struct CounterAt<'a> {
     counter: &'a Counter,
@@ -76,15 +76,16 @@ macro_rules! field {
     };
 }
 
-/// A field of a filter.
+/// The function that computes a field of a filter.
 type OfFilter = fn(&FilterAt<'_>) -> Field;
-/// A field of a counter.
+/// The function that computes a field of a counter.
 type OfCounter = fn(&CounterAt<'_>) -> Field;
 
-/// Fields in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only by name.
+/// The number of fields in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only
+/// by name.
 pub const FILTER_FIELDS_SHOWN: usize = 5;
 
-/// Of filters.
+/// The fields of filters, in the order of the reply.
 pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.filter.capacity())),
     field!("Size", c"SIZE", c"size", |at| Field::Integer(at.filter.size_bytes())),
@@ -113,7 +114,7 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     )),
 ];
 
-/// Of counters.
+/// The fields of counters, in the order of the reply.
 pub static OF_COUNTERS: [InfoField<OfCounter>; 18] = [
     field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.counter.params().capacity)),
     field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),

@@ -1,16 +1,17 @@
-//! Rollcall's core: counters of distinct members and Bloom filters, as a Rust library. The Redis and Valkey module of the
-//! same name is built on it.
+//! Rollcall's core: counters of distinct members and Bloom filters, as a Rust library. The Redis and Valkey module of
+//! the same name is built on it.
 //!
-//! - [`counting`]: a [`Counter`](counting::Counter) is exact and lists its members while it is small, and estimates
-//!   within a stated error beyond.
+//! - [`counting`]: a [`Counter`](counting::Counter) counts distinct members. It is exact and lists its members while it
+//!   is small; later it estimates their number with a stated error.
 //! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) answers whether an item may have been added, or certainly
 //!   was not.
-//! - [`admission`]: new items come in only while there are fewer than a limit.
-//! - [`live`]: adding to either, at a time where it has a window.
+//! - [`admission`]: new items are added only while a value holds fewer items than a limit.
+//! - [`live`]: adding items to a filter or a counter; if it has a window, at a given time.
 //! - [`partition`]: one logical filter or counter over the keys of several parts, on the nodes of a cluster.
-//! - [`persist`]: both as bytes. [`persist::load`] reads the replies of a server to `SCANDUMP`.
+//! - [`persist`]: filters and counters as bytes, to store or to send. [`persist::load`] reads the replies of a server
+//!   to `SCANDUMP`.
 //! - [`size_limit`]: how many bytes a value may take.
-//! - [`unstable`]: what the server module is built on. **It may change in any release.**
+//! - [`unstable`]: the interfaces that the server module is built on. **They may change in any release.**
 //!
 //! ```
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -56,7 +57,7 @@ pub(crate) mod wire;
 #[doc = include_str!("../../docs/library.md")]
 pub struct LibraryPage;
 
-/// The example of docs/cluster.md, likewise.
+/// The example of docs/cluster.md, compiled and run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/cluster.md")]
 pub struct ClusterPage;

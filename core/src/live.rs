@@ -1,7 +1,7 @@
-//! Changes of a value: the one entry point for everything that adds to it.
+//! Changes of filters and counters: the one entry point for everything that adds to them.
 //!
-//! A value with a window goes from slice to slice as time passes. Whoever changes it says at what time. The first
-//! change by then makes the move that is due; what changes nothing moves nothing.
+//! A value with a window moves from slice to slice as time passes. The caller gives the time of each change. The first
+//! change in a later slice makes the move that is due; a call that changes nothing makes no move.
 //!
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
 use crate::window::{ClockSource, Merging, Move, Time, Window};
 
-/// A value at a time, to be changed.
+/// A filter or a counter at a given time, to be changed.
 #[derive(Debug)]
 #[must_use]
 pub struct Live<'v, T: Windowed> {
@@ -36,17 +36,17 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Expired>,
 }
 
-/// The outcome of changes of a [`Live`] value: the same moves and changes, in this order, make the same value
+/// The outcome of the changes of a [`Live`] value. The same moves and changes, in this order, make an equal value
 /// elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
     /// The move that was made first.
     pub before: Move,
-    /// Whether anything else has changed.
+    /// Whether anything changed, apart from the moves.
     pub changed: bool,
-    /// The rebase that was made last. Only merges make one.
+    /// The rebase that was made after the changes. Only merges make one.
     pub after: Move,
-    /// The expired data that the moves dropped. It may take long to free.
+    /// The expired data that the moves dropped. Freeing it may take long.
     pub expired: F,
 }
 
@@ -60,7 +60,7 @@ impl<F> Outcome<F> {
     }
 }
 
-/// The operations on windows that filters and counters implement. Nothing else can implement it.
+/// The operations on windows that filters and counters implement. No type of another crate can implement the trait.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, Params};
@@ -68,7 +68,7 @@ impl<F> Outcome<F> {
 /// use rollcall_core::size_limit::Unlimited;
 /// use rollcall_core::window::{ClockSource, Time, Window};
 ///
-/// // Its user moves it on.
+/// // With a manual clock source, the user moves the window on.
 /// let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual)?;
 /// let mut visitors = Counter::new(Params::default())?.with_window(window, 7)?;
 /// visitors.live(Time::Reached).add("ann", &Unlimited)?;
@@ -98,20 +98,20 @@ pub trait Windowed: Sized + sealed::Sealed {
     #[doc(hidden)]
     fn set_clock_source(&mut self, clock_source: ClockSource);
 
-    /// Begins slices up to this one, if it is a later one, and drops what expires.
+    /// Begins all slices up to `slice`, if it is later than the newest, and returns the data that expires.
     fn advance(&mut self, slice: u64) -> Self::Expired;
 
-    /// Gives the newest slice this earlier number, and shifts all others.
+    /// Gives the newest slice the earlier number `slice`, and shifts the numbers of all other slices.
     fn rebase(&mut self, slice: u64);
 
     /// Whether the value records that a known item came again. For the server module.
     #[doc(hidden)]
     fn renews(&self) -> bool;
 
-    /// The effect of a merge on the slices. For the server module.
+    /// The effect that merging `others` at `time` has on the slices. For the server module.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] or [`Error::Incompatible`] where it would expire items early.
+    /// [`Error::OutOfRange`] or [`Error::Incompatible`] if the merge would expire items early.
     #[doc(hidden)]
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error>;
 
@@ -143,7 +143,7 @@ pub trait Windowed: Sized + sealed::Sealed {
 }
 
 impl<'v, T: Windowed> Live<'v, T> {
-    /// A value at a time. For the server module.
+    /// Wraps `value`, to be changed at `time`. For the server module.
     #[doc(hidden)]
     #[inline]
     pub fn new(value: &'v mut T, time: Time) -> Self {
@@ -173,20 +173,24 @@ impl<'v, T: Windowed> Live<'v, T> {
         self.outcome.before = due;
     }
 
-    /// Adds an item, and returns whether it was new. A filter that answers that it may contain it takes it for known.
+    /// Adds an item, and returns whether it was new. For a filter, an item is known if the filter answers that it may
+    /// contain the item.
     ///
     /// # Errors
-    /// Those of `limit`, [`Error::OutOfMemory`], [`Error::Full`] of a filter that does not scale. The item is not added.
-    // Inlined: what is not asked of the outcome costs nothing then.
+    /// An error of `limit`, [`Error::OutOfMemory`], or [`Error::Full`] for a filter that does not scale. The item is
+    /// not added then.
+    // Inlined, so that the parts of the outcome that the caller does not use cost nothing.
     #[inline(always)]
     pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
         T::add_live(self, item.as_ref(), limit)
     }
 
-    /// Adds items in order, with the outcome of [`Self::add`] for each, which is passed to `added`. It is faster.
+    /// Adds items in order, as [`Self::add`] does, and calls `added` with whether each item was new. This is faster
+    /// than one call for each item.
     ///
     /// # Errors
-    /// Those of [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
+    /// The errors of [`Self::add`]. The items before the rejected one are added, and `added` was called for each of
+    /// them.
     pub fn add_all<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a I>,
@@ -196,8 +200,8 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::add_all_live(self, items.into_iter().map(AsRef::as_ref), limit, added)
     }
 
-    /// Adds those items that `terms` admit, in order, and returns the outcome of each. Known items are noted as seen
-    /// now where the value does so. Up to the limit of a counter everything is exact.
+    /// Adds those items that `terms` admit, in order, and returns the outcome of each. Known items are marked as seen
+    /// now, if the value records that. For a counter, the outcomes are exact up to its exact limit.
     ///
     /// ```
     /// use rollcall_core::admission::{Admission, Terms};
@@ -213,8 +217,8 @@ impl<'v, T: Windowed> Live<'v, T> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Self::add`]; [`Error::PastExact`] and [`Error::NotExact`] of counters; [`Error::NotOfLast`] of filters of
-    /// the last items. Nothing is changed then.
+    /// The errors of [`Self::add`]; [`Error::PastExact`] and [`Error::NotExact`] of counters; [`Error::NotOfLast`] of
+    /// filters of the last items. Nothing is changed then.
     pub fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a I>,
@@ -224,11 +228,12 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::admit_live(self, items.map(AsRef::as_ref), terms, limit)
     }
 
-    /// Adds everything that the others have, slice by slice where they have windows; returns whether anything changed.
+    /// Adds everything that `others` hold, slice by slice if they have windows. Returns whether anything changed.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] for others that are made otherwise, or are ahead in time; those of [`Self::add`]. Nothing
-    /// is changed then.
+    /// [`Error::Incompatible`] if `others` have other parameters; [`Error::OutOfRange`] or [`Error::Incompatible`] if
+    /// they are ahead in time; [`Error::RateExceeded`] for filters; the errors of [`Self::add`]. Nothing is changed
+    /// then.
     pub fn merge(&mut self, others: &[&T], limit: &impl SizeLimit) -> Result<bool, Error> {
         T::merge_live(self, others, limit)
     }
@@ -239,15 +244,16 @@ impl<'v, T: Windowed> Live<'v, T> {
     }
 }
 
-/// A trait that other crates cannot name, so that they cannot implement those that require it.
+/// A trait that other crates cannot name, so that they cannot implement the traits that require it.
 pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
-/// Items that are taken from an iterator at a time.
+/// The number of items that [`Extend`] takes from an iterator at a time.
 pub(crate) const BLOCK: usize = 1024;
 
-/// Adds items, without a limit. Where [`Live::add`] has an error it panics, since the trait has none.
+/// Adds items without a size limit. Panics where [`Live::add`] would return an error, since [`Extend`] cannot return
+/// one.
 impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     fn extend<L: IntoIterator<Item = I>>(&mut self, items: L) {
         let (mut items, mut block) = (items.into_iter(), Vec::new());
@@ -262,7 +268,7 @@ impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     }
 }
 
-/// Short forms for the tests of both families: at the newest slice, or at a time.
+/// Methods for the tests of filters and counters: short forms of changes at the newest slice, or at a time.
 #[cfg(test)]
 macro_rules! short_forms {
     ($value:ty) => {
@@ -296,7 +302,7 @@ macro_rules! short_forms {
                 due
             }
 
-            /// With what it came to.
+            /// Returns the admissions and the outcome of the change.
             pub(crate) fn admit_at<'a, I: AsRef<[u8]> + ?Sized + 'a>(
                 &mut self,
                 items: impl ExactSizeIterator<Item = &'a I>,

@@ -1,18 +1,18 @@
 //! One pass over large buffers, on several threads at once. The caller's thread works too, and waits for the others.
 //!
-//! A copy or a union of hundreds of megabytes holds a server's only thread for so long. Most of that time goes to the
-//! pages that are touched for the first time, and to memory that one core alone cannot keep busy.
+//! On one thread, a copy or a union of hundreds of megabytes would block a server for a long time. Most of this time
+//! goes to the pages that are touched for the first time, and to memory that one core alone cannot keep busy.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Bytes of a buffer that are handled at a time, and the least for which a thread is started. They take some hundred
-/// microseconds, ten times as long as the start of a thread.
+/// The bytes of a piece, which a thread handles at a time, and the least bytes for which a thread is started. A piece
+/// takes some hundred microseconds, ten times as long as the start of a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
-/// Threads of a pass at most. Memory keeps few cores busy.
+/// The largest number of threads of a pass. Memory keeps only a few cores busy.
 const MAX_THREADS: usize = 4;
 
 /// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. The pieces are taken in
@@ -44,7 +44,7 @@ pub(crate) fn sum<T: Send>(
 /// The number of threads for a buffer of this many bytes, including the caller's.
 fn num_threads(num_bytes: usize) -> usize {
     let wanted = (num_bytes / PIECE_BYTES).min(MAX_THREADS);
-    // The system is asked for what may be used only where that is for something.
+    // The system is asked for its cores only if more than one thread may be used.
     if wanted < 2 { 1 } else { thread::available_parallelism().map_or(1, NonZero::get).min(wanted) }
 }
 

@@ -6,34 +6,37 @@
 //!   name:0   name:1   ...   name:k-1            k keys without a common hash tag, so in k slots
 //! ```
 //!
-//! Nothing passes between parts: each is an ordinary filter or counter, and an item is asked of its part alone.
+//! Parts exchange nothing: each is an ordinary filter or counter, and an item is added to and looked up in its own part
+//! alone.
 //!
-//! - **Error rate.** The hash that routes is independent of those that filters and counters use. So the items of a part
-//!   are a random sample, and a part within its capacity keeps its rate `p`. An absent item meets one part: `p` is the
-//!   rate of the whole.
+//! - **Error rate.** The routing hash is independent of the hashes that filters and counters use. So the items of a
+//!   part are a random sample, and a part within its capacity keeps its rate `p`. An absent item meets one part: `p` is
+//!   the rate of the whole.
 //! - **Numbers.** Parts are disjoint. `BF.CARD`, `LC.COUNT` and whatever else counts items add up.
 //! - **Standard error.** The errors of `k` counts are independent. Each of `n/k` members at a relative error `s` has an
 //!   error of `s*n/k` members, their sum `sqrt(k)*s*n/k`: relative to `n`, `s/sqrt(k)`. See [`unite`].
 //! - **Capacity.** The items of a part are binomial around `n/k` with a variance below `n/k`. See
 //!   [`Partitioned::capacity_of_part`].
 //!
-//! Routing is stored for ever in where items lie. Neither the hash nor `k` can change under a name.
+//! The routing decides which part stores an item. So neither the hash nor `k` can change for an existing name.
 
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 
-/// The most parts: as many as a cluster has slots.
+/// The largest number of parts: the number of slots of a cluster.
 const MAX_PARTS: u32 = 16_384;
 
-/// Seed of the routing hash: the first 64 bits of the fraction of pi. Another one loses every item that was stored.
+/// Seed of the routing hash: the first 64 bits of the fraction of pi. With another seed, stored items would not be
+/// found.
 const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 
-/// The largest part that [`Partitioned::suggested_parts`] plans, in bytes: in the middle of 16 to 64 MB. A server
-/// stands still while it moves one, and more parts make shorter lists for each.
+/// The largest part that [`Partitioned::suggested_parts`] plans, in bytes: in the middle of 16 to 64 MB. A larger part
+/// blocks a server longer while it is moved. Smaller parts are more parts, and split a list of items into shorter
+/// lists.
 const PART_BYTES: u64 = 32 << 20;
 
-/// Parts per node that [`Partitioned::suggested_parts`] plans. The load of a node then has a relative standard
-/// deviation of about a third, were slots dealt at random, and a few moved slots even it out.
+/// The number of parts per node that [`Partitioned::suggested_parts`] plans. If slots are assigned at random, the load
+/// of a node then has a relative standard deviation of about a third. Moving a few slots evens it out.
 const PARTS_A_NODE: u64 = 8;
 
 /// Standard deviations by which a part's capacity exceeds its share.
@@ -129,8 +132,8 @@ impl Partitioned {
         hash64(item, ROUTING_SEED) as u32 & (self.parts - 1)
     }
 
-    /// Splits a list into the shares of its parts. A part without items has none; within a share, items keep their
-    /// order.
+    /// Splits a list of items into one share for each part. A part without items has no share; within a share, items
+    /// keep their order.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -164,7 +167,7 @@ impl Partitioned {
     ///
     /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality one part
     /// passes this with a probability below `exp(-18 / (1 + 2/sqrt(m)))`; any of `k`, below `k` times that. With
-    /// `m = 10,000` and 1,024 parts that is one in 45,000. What passes it is not lost: its part grows, or errs a
+    /// `m = 10,000` and 1,024 parts that is one in 45,000. Items beyond it are not lost: their part grows, or errs a
     /// little more often.
     ///
     /// ```
@@ -205,15 +208,15 @@ impl Partitioned {
     }
 }
 
-/// Whether a server would place a key by a part of this name only: the text between the first `{` and the next `}`,
-/// unless empty.
+/// Whether a name has a hash tag, by which alone a cluster would place its keys. A hash tag is the text between the
+/// first `{` and the next `}`, unless empty.
 fn has_hash_tag(name: &[u8]) -> bool {
     let after = name.iter().position(|&byte| byte == b'{').map(|open| &name[open + 1..]);
     let enclosed = after.and_then(|after| after.iter().position(|&byte| byte == b'}'));
     enclosed.is_some_and(|bytes| bytes > 0)
 }
 
-/// A list that is split into the shares of its parts.
+/// A list of items that is split into one share for each part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'a> {
     shares: Vec<Share<'a>>,
@@ -233,7 +236,8 @@ impl<'a> Split<'a> {
         &self.shares
     }
 
-    /// Replies in the order of the list: `replies` has a list for each share, with a reply for each of its items.
+    /// Returns the replies in the order of the list of items. `replies` has a list for each share, with a reply for
+    /// each item of the share.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -309,7 +313,8 @@ impl<'a> Share<'a> {
     }
 }
 
-/// The count of all parts and its standard error, from those of each: both in members, as `LC.UNIONCARD` replies.
+/// Returns the count of all parts and its standard error, from the count and the standard error of each part. Both are
+/// in members, as `LC.UNIONCARD` replies.
 ///
 /// ```
 /// use rollcall_core::partition::unite;
@@ -334,7 +339,8 @@ mod tests {
         Partitioned::new("name", parts).unwrap()
     }
 
-    /// Items, and their hashes under the seed by XXH3's reference implementation in C. `examples/python` has the same.
+    /// Each row has an item and its hash under the routing seed, computed by XXH3's reference implementation in C.
+    /// `examples/python` has the same rows.
     #[test]
     fn routing_is_pinned() {
         let bytes: Vec<u8> = (0..=255).collect();

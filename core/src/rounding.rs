@@ -3,8 +3,8 @@
 /// The variance that rounding adds to a number.
 const ROUNDING: f64 = 1.0 / 12.0;
 
-/// The standard error of a rounded number, whose standard error before was `error`. At least a half: two errors must be
-/// no less than what the next whole number is off.
+/// The standard error of a number after rounding; `error` is its standard error before rounding. The result is at least
+/// a half, so that two standard errors reach the next whole number.
 ///
 /// ```
 /// use rollcall_core::unstable::rounding::error_of_whole;
@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1.0 / 12.0;
 /// assert_eq!(error_of_whole(f64::NAN), f64::INFINITY);
 /// ```
 pub fn error_of_whole(error: f64) -> f64 {
-    // `max` would make the smallest error of what is no number.
+    // `max` would turn NaN into the smallest error.
     if error.is_nan() {
         return f64::INFINITY;
     }

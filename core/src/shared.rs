@@ -1,28 +1,29 @@
 //! Contents that many values share, held once.
 //!
-//! Millions of small values are made with the same parameters. A value holds a [`Shared`] of them and of what follows
-//! from them: 8 bytes instead of a hundred. A [`Pool`] finds those that exist.
+//! Millions of small values are made with the same parameters. A value holds a [`Shared`] of the parameters and of the
+//! numbers derived from them: 8 bytes instead of a hundred. A [`Pool`] finds the contents that exist already.
 
 use std::alloc::Layout;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashTable;
 
-/// The most contents that a [`Pool`] keeps. It bounds what the pool takes, and the time of the one call in as many that
-/// looks for contents out of use. Free to change: nothing stored depends on it.
+/// The largest number of contents that a [`Pool`] keeps. It bounds the memory of the pool, and the time of a sweep for
+/// unused contents. A full pool is swept once in this number of calls that find nothing. Free to change: nothing stored
+/// depends on it.
 const POOL_LEN: usize = 1024;
 
 /// Contents that other values may hold too. They never change.
 pub(crate) type Shared<T> = Arc<T>;
 
-/// The layout of the contents, unless a [`Pool`] or another value holds them too.
+/// The layout of the allocation of the contents; `None` if a [`Pool`] or another value holds them too.
 pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
     // The two counts that `Arc` keeps in front of the contents.
     let counts = Layout::new::<[usize; 2]>();
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
-/// Contents that values hold, found by a hash.
+/// A table of shared contents, which finds them by a hash.
 pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
 
 struct Pooled<T> {
@@ -32,23 +33,23 @@ struct Pooled<T> {
 }
 
 impl<T> Pool<T> {
-    /// A pool of nothing; allocates nothing.
+    /// An empty pool; allocates nothing.
     pub(crate) const fn new() -> Self {
         Pool(Mutex::new(Pooled { table: HashTable::new(), turned_away: 0 }))
     }
 
-    /// The contents that `is_it` recognises among those with this hash, else new ones from `make`. With more contents
-    /// in use than a pool finds, some are not shared.
+    /// Returns the contents with this hash that `is_it` recognises, or else new contents from `make`. If more contents
+    /// are in use than a pool keeps, some are not shared.
     ///
     /// # Errors
-    /// Those of `make`.
+    /// The error of `make`.
     pub(crate) fn get<E>(
         &self,
         hash: u64,
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Shared<T>, E> {
-        // Nothing panics while the lock is held but `is_it`, before anything is changed.
+        // While the lock is held, nothing panics except `is_it`, before anything is changed.
         let mut pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = pooled.table.find(hash, |(_, shared)| is_it(shared)) {
             return Ok(found.clone());
@@ -62,7 +63,7 @@ impl<T> Pool<T> {
 impl<T> Pooled<T> {
     fn keep(&mut self, hash: u64, made: &Shared<T>) {
         if self.table.len() >= POOL_LEN {
-            // The search for contents out of use is paid for by as many calls as it looks at contents.
+            // A sweep looks at `POOL_LEN` contents, so it is made once in `POOL_LEN` calls that find the table full.
             self.turned_away += 1;
             if self.turned_away < POOL_LEN {
                 return;
@@ -70,7 +71,7 @@ impl<T> Pooled<T> {
             self.turned_away = 0;
             self.table.retain(|(_, shared)| Arc::strong_count(shared) > 1);
         }
-        // Without memory for its place in the table, it is not shared.
+        // Without memory for a place in the table, the contents are not shared.
         if self.table.len() < POOL_LEN && self.table.try_reserve(1, |&(hash, _)| hash).is_ok() {
             self.table.insert_unique(hash, (hash, made.clone()), |&(hash, _)| hash);
         }
@@ -113,10 +114,10 @@ mod tests {
         assert!(!Arc::ptr_eq(&beyond, &get(&pool, len)) && Arc::ptr_eq(&held[7], &get(&pool, 7)));
         assert_eq!(own_layout(&beyond), Some(Layout::from_size_align(24, 8).unwrap()));
         drop(held);
-        // Nothing is in use now, and the search for that comes within as many calls.
+        // Nothing is in use now, and a sweep finds that within `len` calls.
         let kept: Vec<_> = (0..len).map(|number| get(&pool, len + number)).collect();
         assert!(Arc::ptr_eq(kept.last().unwrap(), &get(&pool, 2 * len - 1)));
-        // Three of them are beyond: the last that found no place, and the two that came after it.
+        // The pool holds the content that the sweep made room for, and the two that came after it.
         assert_eq!(pool.0.lock().unwrap().table.len(), 3);
     }
 
@@ -125,10 +126,10 @@ mod tests {
         let (pool, len) = (Pool::new(), POOL_LEN as u64);
         let mut held: Vec<_> = (0..len).map(|number| get(&pool, number)).collect();
         let _beyond: Vec<_> = (len..2 * len).map(|number| get(&pool, number)).collect();
-        // It was swept, had nothing out of use, and takes no more than it may.
+        // The pool was swept, had no unused contents, and keeps no more than its limit.
         assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
         assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
-        // One out of use makes place for one.
+        // One unused content makes room for one new content.
         held.pop();
         let _more: Vec<_> = (2 * len..3 * len - 1).map(|number| get(&pool, number)).collect();
         assert!(!Arc::ptr_eq(&get(&pool, 4 * len), &get(&pool, 5 * len)));

@@ -1,5 +1,5 @@
-//! Size limits. A size is computed with checked arithmetic and checked against the limit. Only then is it allocated, by
-//! an allocation that can fail.
+//! Limits on the bytes of a value. A size is computed with checked arithmetic and checked against the limit. Only then
+//! is the memory allocated, and a failed allocation is an error.
 
 use std::alloc::Layout;
 
@@ -8,8 +8,8 @@ use crate::error::{Error, Limit};
 /// Decides whether a value may take more memory. The server glue answers from its configuration
 /// and the server's `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
 pub trait SizeLimit {
-    /// Whether a value that takes `held_bytes` may take `more_bytes` on top. Bytes are those that are asked of the
-    /// allocator, as `size_bytes` of a value counts them: what it adds is not known here.
+    /// Whether a value that takes `held_bytes` may take `more_bytes` on top. Both count the bytes that are requested
+    /// from the allocator, as `size_bytes` of a value does. The overhead of the allocator is not included.
     ///
     /// ```
     /// use rollcall_core::size_limit::{MaxBytes, SizeLimit};
@@ -20,7 +20,7 @@ pub trait SizeLimit {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when it may not.
+    /// [`Error::TooLarge`] if the value may not.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
 }
 
@@ -31,7 +31,7 @@ impl<L: SizeLimit + ?Sized> SizeLimit for &L {
     }
 }
 
-/// No limit but the machine's.
+/// No limit except the memory of the machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Unlimited;
 
@@ -61,7 +61,7 @@ pub(crate) fn array_bytes<T>(len: u64) -> u64 {
     layout.map_or(u64::MAX, |layout| layout.size() as u64)
 }
 
-/// Makes room in a list for `more` elements.
+/// Makes room in a list for `more` elements; [`Error::OutOfMemory`] if the allocation fails.
 pub(crate) fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     list.try_reserve_exact(more).map_err(|_| out_of_memory::<T>(more))
 }
@@ -73,7 +73,7 @@ pub(crate) fn try_with_capacity<T>(len: usize) -> Result<Vec<T>, Error> {
     Ok(list)
 }
 
-/// A copy of some elements.
+/// A list with copies of `elements`.
 pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(elements.len())?;
     list.extend_from_slice(elements);

@@ -1,7 +1,7 @@
 //! Interfaces for the server module, and for this repository's tests and benches. **All of it may change in any
 //! release**, without notice: an application has no need of it.
 
-/// Bits of bitmaps.
+/// Counting the bits of bitmaps.
 pub mod bits {
     pub use crate::bits::count_ones;
 }
@@ -11,12 +11,12 @@ pub mod hash {
     pub use crate::hash::{Hash128, checksum, hash64, hash128};
 }
 
-/// Memory, measured and moved.
+/// Measuring and moving the memory of values.
 pub mod heap {
     pub use crate::heap::{Mover, OnHeap};
 }
 
-/// What INFO says of a value.
+/// The fields of `BF.INFO` and `LC.INFO`.
 pub mod info {
     pub use crate::info::{CounterAt, FILTER_FIELDS_SHOWN, Field, FilterAt, InfoField, OF_COUNTERS, OF_FILTERS};
 }
@@ -86,7 +86,7 @@ pub mod persist {
     }
 }
 
-/// What servers with the module say that programs go by.
+/// Names and texts that servers with the module send, and that programs recognise.
 pub mod wire {
     pub use crate::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading, TYPE_OF_CLASSIC, TYPE_OF_COUNTERS, TYPE_OF_LINES};
 }

@@ -7,10 +7,10 @@
 //!         dead       live                    to come
 //! ```
 //!
-//! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds, and as few of them as
-//! cover it. They are numbered from the Unix epoch. The slices `e - slices ..= e` are live when `e` is the present one:
-//! what was added is remembered for at least `seconds`, and for less than two slices more; for at most one more where
-//! the length of a slice divides the window.
+//! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds, and the smallest number
+//! of slices that covers it. Slices are numbered from the Unix epoch. When `e` is the present slice, the slices
+//! `e - slices ..= e` are live. So an item is remembered for at least `seconds`, and for less than two slices more. If
+//! the length of a slice divides the window, it is at most one slice more.
 //!
 //! A value stores the newest slice that it has reached. The present slice is that slice, or the clock's if it is later.
 //! The time is always passed in. A window with a manual clock source ignores it.
@@ -18,8 +18,9 @@
 //! # Papers
 //! Slices that expire as a whole are known from age-partitioned Bloom filters (Shtul, Baquero and Almeida,
 //! "Age-Partitioned Bloom Filters", arXiv:2001.03147, 2020), which remember the last `n` items, and from time-limited
-//! ones (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter", SAC 2023, arXiv:2306.06742). In the former the
-//! bits of an item lie in several slices of one filter. Here a slice has a whole filter, or is a tag of a counter's slot.
+//! ones (Rodrigues, Shtul, Baquero and Almeida, "Time-limited Bloom Filter", SAC 2023, arXiv:2306.06742). In
+//! age-partitioned filters the bits of an item lie in several slices of one filter. Here a slice has a whole filter, or
+//! is a tag of a counter's slot.
 
 use crate::error::{Error, Parameter};
 
@@ -30,7 +31,7 @@ use crate::error::{Error, Parameter};
 ///
 /// let day = Window::new(86_400, 4, 64, ClockSource::System)?;
 /// assert_eq!((day.slice_seconds(), day.slice_of(50_000), day.start_of(2)), (21_600, 2, 43_200));
-/// // It has fewer slices where some of whole seconds cover it without the others.
+/// // 33 slices of 2 seconds cover 65 seconds, so the window has no more.
 /// assert_eq!(Window::new(65, 64, 64, ClockSource::System)?.slices(), 33);
 /// assert!(Window::new(0, 4, 64, ClockSource::System).is_err());
 /// # Ok::<(), rollcall_core::error::Error>(())
@@ -43,7 +44,7 @@ pub struct Window {
     is_volatile: bool,
 }
 
-/// The clock source of a window: what moves it on.
+/// The clock source of a window: the clock that moves it on, from slice to slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockSource {
     /// The clock, in seconds since the Unix epoch.
@@ -55,10 +56,11 @@ pub enum ClockSource {
 /// The time at which a value is read or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// A time of the clock, in seconds since the Unix epoch. What has no window, or a manual one, does not look at it.
+    /// A time of the clock, in seconds since the Unix epoch. A value without a window, or with a manual clock source,
+    /// ignores it.
     At(u64),
-    /// The newest slice that the value has reached. For what no clock moves on, and for replicas, which are sent every
-    /// move.
+    /// The newest slice that the value has reached. For values that no clock moves on, and for replicas, which are sent
+    /// every move.
     Reached,
 }
 
@@ -68,21 +70,22 @@ pub enum Move {
     /// No step.
     #[default]
     Stay,
-    /// Slices up to this one begin, and what expires is dropped.
+    /// All slices up to this one begin, and expired data is dropped.
     Advance(u64),
     /// All slices are renumbered so that the newest has this earlier number. The clock had jumped ahead and came back.
     Rebase(u64),
 }
 
 impl Window {
-    /// The longest window, seconds.
+    /// The longest window, in seconds.
     pub const MAX_SECONDS: u64 = 1 << 40;
 
-    /// A window of `seconds` in `slices`, at most `most_slices`. It has fewer where slices of whole seconds
-    /// cover it without the others.
+    /// A window of `seconds` seconds in `slices` slices, at most `most_slices`. The window has fewer slices if fewer
+    /// slices of whole seconds cover it.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to `most_slices`, or if `seconds` is 0, more than
+    /// [`Self::MAX_SECONDS`] or less than `slices`.
     pub fn new(seconds: u64, slices: u32, most_slices: u32, clock_source: ClockSource) -> Result<Self, Error> {
         let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
         Error::check_range(is_within, Parameter::Window, "from 1 to 1099511627776 seconds", seconds)?;
@@ -94,7 +97,8 @@ impl Window {
         Error::check_range((1..=most_slices).contains(&slices), Parameter::Slices, expected, slices)?;
         let expected = "at least a second for each slice";
         Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;
-        // Slices of this length, and no more than were asked for: so it fits. They have the same length again.
+        // The slices of this length are at most the `slices` asked for, so the cast fits. `slice_seconds` computes the
+        // same length from their number.
         let length = seconds.div_ceil(slices.into());
         Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source, is_volatile: false })
     }
@@ -104,7 +108,7 @@ impl Window {
         self.seconds
     }
 
-    /// The number of slices in the window. One more is live.
+    /// The number of slices in the window. One slice more than this number is live.
     pub fn slices(&self) -> u32 {
         self.slices
     }
@@ -127,8 +131,8 @@ impl Window {
         self.is_volatile
     }
 
-    /// The same window for a value that is, or is not, dropped once it is empty. A window with a manual clock stays as
-    /// it is: nobody knows when that will be. For the server module.
+    /// The same window, volatile or not: a volatile value is dropped once it is empty. A window with a manual clock
+    /// source is never volatile, since the time when the value becomes empty is unknown. For the server module.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
@@ -141,17 +145,17 @@ impl Window {
         self.start_of(newest.saturating_add(self.slices.into()).saturating_add(1))
     }
 
-    /// Length of a slice, seconds.
+    /// The length of a slice, in seconds.
     pub fn slice_seconds(&self) -> u64 {
         self.seconds.div_ceil(self.slices.into())
     }
 
-    /// The slice of a time.
+    /// The slice that contains the time `unix_seconds`.
     pub fn slice_of(&self, unix_seconds: u64) -> u64 {
         unix_seconds / self.slice_seconds()
     }
 
-    /// When a slice begins, Unix seconds.
+    /// The Unix time, in seconds, at which a slice begins.
     pub fn start_of(&self, slice: u64) -> u64 {
         slice.saturating_mul(self.slice_seconds())
     }
@@ -164,7 +168,7 @@ impl Window {
         }
     }
 
-    /// The slice of the clock, with the system clock.
+    /// The slice that the system clock is in; `None` with a manual clock source or without a time.
     fn clock(&self, time: Time) -> Option<u64> {
         match (self.clock_source, time) {
             (ClockSource::System, Time::At(now)) => Some(self.slice_of(now)),
@@ -177,20 +181,22 @@ impl Window {
         self.clock(time).map_or(newest, |clock| newest.max(clock))
     }
 
-    /// The oldest slice that is live when `present` is the present one. Those before the epoch have numbers below 0.
+    /// The oldest slice that is live when `present` is the present one. Slices before the epoch have numbers below 0.
     pub(crate) fn oldest_live(&self, present: u64) -> i128 {
         i128::from(present) - i128::from(self.slices)
     }
 
-    /// The oldest slice that covers the last `seconds`. Those before the epoch have numbers below 0.
+    /// The oldest slice that covers the last `seconds`. Slices before the epoch have numbers below 0.
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
         let since = match (self.clock(time), time) {
-            // Clocks differ a little: one slice behind is no jump, and the moment is still the clock's.
+            // Clocks differ a little: a clock that is one slice behind has not jumped, and still gives the present
+            // moment.
             (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
                 (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
             }
-            // Without a clock, and after a jump of it, the present moment is the last second of the slice.
+            // Without a clock, and after a jump of the clock, the present moment is taken as the last second of the
+            // present slice.
             _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
         };
         since.max(self.oldest_live(present))
@@ -199,21 +205,22 @@ impl Window {
     /// The step that a value that has reached `newest` needs before it changes.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
-        // Asked before each change, and mostly of no clock.
+        // Every change asks this, usually without a clock.
         if time == Time::Reached { Move::Stay } else { self.due_by(newest, time) }
     }
 
     fn due_by(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
             Some(clock) if clock > newest => Move::Advance(clock),
-            // Clocks differ a little: one slice ahead is no jump.
+            // Clocks differ a little: a value that is one slice ahead of the clock needs no rebase.
             Some(clock) if newest > clock.saturating_add(1) => Move::Rebase(clock),
             _ => Move::Stay,
         }
     }
 
-    /// The effect of a merge, besides joining slice by slice, on a value that has reached `newest`. `sources` are the
-    /// slices that the others have reached, which keep them. Where no clock is asked, it was decided elsewhere.
+    /// The rebases that a merge makes in a value that has reached `newest`. `sources` are the slices that the merged
+    /// values have reached; these values keep their slices. At [`Time::Reached`] any source is accepted, since the
+    /// merge was decided elsewhere.
     ///
     /// # Errors
     /// [`Ahead`]: the value would expire items early.
@@ -247,9 +254,9 @@ impl Window {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// A rebase before the merge: no source is ahead of it.
+    /// The rebase before the merge, if no source is more than a slice ahead of the clock.
     pub before: Move,
-    /// A rebase after the merge. All that is joined is as far ahead as the destination.
+    /// The rebase after the merge, if all sources are ahead of the clock like the destination.
     pub after: Move,
 }
 
@@ -316,7 +323,7 @@ mod tests {
             for (seconds, slices) in [(1, 0), (3599, 0), (3600, 1), (7199, 1), (7200, 2), (86_400, 24), (u64::MAX, 24)]
             {
                 assert_eq!(day.since(seconds, newest, Time::Reached), i128::from(newest) - slices);
-                // So it is where the clock is behind.
+                // The same holds if the clock is behind.
                 assert_eq!(
                     day.with_clock_source(ClockSource::System).since(seconds, newest, Time::At(0)),
                     i128::from(newest) - slices
@@ -368,7 +375,7 @@ mod tests {
         let by_hand = day.with_clock_source(ClockSource::Manual);
         assert_eq!(by_hand.merging(1000, [1, 1001], now), Ok(stays));
         assert_eq!(by_hand.merging(1000, [1002], now), Err(Ahead { slice: 1002, present: 1000 }));
-        // A replica does what its primary has done.
+        // A replica repeats the merge of its primary without a check.
         assert_eq!(day.merging(3, [1000], Time::Reached), Ok(stays));
     }
 
@@ -405,7 +412,7 @@ mod tests {
                 (|slice| slice * i128::from(window.slice_seconds()), i128::from(now) - i128::from(seconds));
             prop_assert!(start_of(since) <= begin || since == window.oldest_live(present));
             prop_assert!(since == window.oldest_live(present) || start_of(since + 1) > begin);
-            // What was added `seconds` ago or later is live.
+            // An item that was added `seconds` ago or later is live.
             let oldest = window.oldest_live(window.slice_of(now));
             prop_assert!(i128::from(window.slice_of(now.saturating_sub(window.seconds()))) >= oldest);
         }

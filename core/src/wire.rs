@@ -1,27 +1,28 @@
-//! What servers with the module say that programs go by: names of data types, and texts of errors.
+//! Names of data types and texts of errors that servers with the module send, and that programs recognise.
 
 use std::fmt;
 
-/// The data type of filters of lines, and of filters of either layout that have not fully arrived.
+/// The name of the data type of filters in the cache-line layout. Filters of either layout have it while they are
+/// partially loaded.
 pub const TYPE_OF_LINES: &str = "RCfilter-";
-/// That of classic filters, which is RedisBloom's.
+/// The name of the data type of classic filters, which is RedisBloom's.
 pub const TYPE_OF_CLASSIC: &str = "MBbloom--";
-/// That of counters.
+/// The name of the data type of counters.
 pub const TYPE_OF_COUNTERS: &str = "RCcounter";
 
-/// There is no such key.
+/// The text of the error for a missing key.
 pub const NOT_FOUND: &str = "not found";
-/// A chunk is damaged, out of order, or for a value that is complete.
+/// The text of the error for a chunk that is damaged, out of order, or for a value that is complete.
 pub const BAD_DATA: &str = "received bad data";
-/// The first word where a dump has to begin anew.
+/// The first word of the error after which a dump must start again.
 pub const STALE: &str = "STALE";
 
-/// How much of a value is there whose dump has not fully arrived, as the error of a command on it says.
+/// The progress of a partially loaded value, as the error of a command on the value reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillLoading {
     /// Bytes of the payload that have arrived.
     pub received_bytes: u64,
-    /// Bytes of all of it.
+    /// Bytes of the whole payload.
     pub total_bytes: u64,
 }
 
@@ -34,7 +35,7 @@ impl fmt::Display for StillLoading {
 }
 
 impl StillLoading {
-    /// Finds it in the text of an error.
+    /// Parses the progress from the text of an error; `None` for any other error.
     pub fn of(error: &str) -> Option<Self> {
         let (_, bytes) = error.split_once(STILL_LOADING)?;
         let (received, total) = bytes.strip_suffix(" bytes")?.split_once(" of ")?;

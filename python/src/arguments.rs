@@ -1,4 +1,4 @@
-//! Numbers, times and limits as Python programs give them.
+//! Converts numbers, time spans and limits from Python arguments.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,7 +11,7 @@ use rollcall_core::window::{ClockSource, Time};
 
 use crate::errors::PARAMETER;
 
-/// A whole number from 0 to 2^64 - 1. Python's others are rejected as parameters, not as overflows.
+/// A whole number from 0 to 2^64 - 1. Other whole numbers raise `ParameterError`, not `OverflowError`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Whole(pub(crate) u64);
 
@@ -28,7 +28,7 @@ impl<'py> FromPyObject<'_, 'py> for Whole {
 }
 
 impl Whole {
-    /// The number as a parameter of 32 bits; the core rejects one that is too large.
+    /// The number as a 32-bit parameter; a larger number becomes `u32::MAX`, which the core rejects.
     pub(crate) fn narrow(self) -> u32 {
         u32::try_from(self.0).unwrap_or(u32::MAX)
     }
@@ -54,7 +54,7 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
     }
 }
 
-/// The most bytes that a value may take; without a number only the machine limits it.
+/// The largest number of bytes that a value may take; without a number, only memory limits the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limit(pub(crate) Option<u64>);
 
@@ -70,24 +70,25 @@ impl SizeLimit for Limit {
     }
 }
 
-/// The given Unix time in seconds, or the clock's.
+/// The Unix time `now` in seconds, or the time of the system clock if `now` is `None`.
 pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     now.map_or_else(clock, |Whole(now)| now)
 }
 
-/// The time of a value. Only what runs on the system clock asks for one.
+/// The time for a call on `value`: `now` or the system clock for a window with the system clock, else the time that the
+/// value has reached.
 pub(crate) fn time(value: &impl Windowed, now: Option<Whole>) -> Time {
     let asks = value.window().is_some_and(|window| window.clock_source() == ClockSource::System);
     if asks { Time::At(unix_seconds(now)) } else { Time::Reached }
 }
 
-/// The default number of slices of a window, but one for each second at most.
+/// The default number of slices, limited to one slice for each second of the window.
 pub(crate) fn default_slices(default: u32, seconds: u64) -> u32 {
     u32::try_from(seconds.max(1)).map_or(default, |seconds| default.min(seconds))
 }
 
-/// An error about slices with the number that was given, instead of its 32 bits.
+/// Puts the number `given` into an error about slices, in place of its conversion to 32 bits.
 pub(crate) fn with_slices(error: Error, given: Option<Whole>) -> Error {
     match (error, given) {
         (Error::OutOfRange { parameter, expected, .. }, Some(Whole(slices)))

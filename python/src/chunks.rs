@@ -1,4 +1,4 @@
-//! Values by chunks, as in SCANDUMP and LOADCHUNK.
+//! Dumps and loads values chunk by chunk, as SCANDUMP and LOADCHUNK do.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::errors::raised;
 use crate::guarded::Guarded;
 use crate::items::with_bytes;
 
-/// The reply of `SCANDUMP key iterator`.
+/// The next iterator and the chunk that `SCANDUMP key iterator` would reply for `value`.
 pub(crate) fn scan<'py, T: Stored + Sync>(
     py: Python<'py>,
     value: &Guarded<T>,
@@ -24,7 +24,7 @@ pub(crate) fn scan<'py, T: Stored + Sync>(
     (next, PyBytes::new(py, &chunk)).into_pyobject(py)
 }
 
-/// A partially loaded value.
+/// A value that is loaded chunk by chunk; `None` inside before the header and after the end.
 pub(crate) struct Partial<L>(Mutex<Option<L>>);
 
 impl<L: Loading> Partial<L> {
@@ -32,7 +32,7 @@ impl<L: Loading> Partial<L> {
         Partial(Mutex::new(None))
     }
 
-    /// Takes a chunk: the first is the header.
+    /// Appends a chunk, with the `SCANDUMP` iterator `next` that goes with it. The first chunk is the header.
     pub(crate) fn push(&self, next: u64, chunk: &Bound<'_, PyAny>, limit: Limit) -> PyResult<()> {
         let py = chunk.py();
         let pushed = with_bytes(chunk, |bytes| {

@@ -21,7 +21,7 @@ use crate::stored::Pickled;
 use crate::transfer::COUNTERS;
 use crate::{chunks, stored, transfer};
 
-/// The default number of slices of a counter, as on a server.
+/// The default number of slices of a counter's window, the same as on a server.
 const SLICES: u32 = 12;
 
 /// A number of distinct members: exact, with a list of them, while they are few, then an estimate of a stated error.
@@ -80,7 +80,7 @@ impl Counter {
         self.counter.read(py, |counter| counter.window().copied())
     }
 
-    /// The estimated number of members at a time, or of the last seconds.
+    /// The estimated number of members at the time `now`, or of members added in the last `since` seconds.
     fn estimated(&self, py: Python<'_>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<Estimated> {
         let reported = self.counter.read(py, |counter| Ok(view_of(counter, since, now)?.estimated()));
         reported.map_err(|error: Error| raised(py, error))
@@ -329,7 +329,7 @@ impl Counter {
         let count = match self.is_exact(py) {
             true => format!("{} members", estimated.count()),
             false => {
-                // Below ten members a decimal says more than nothing.
+                // An error below ten members is shown with one decimal.
                 let (error, decimals) = (estimated.standard_error, usize::from(estimated.standard_error < 10.0));
                 format!("about {} members (\u{b1} {error:.decimals$})", estimated.count())
             }
@@ -504,18 +504,18 @@ impl Counter {
         transfer::upload(copy, client, key, ttl, replace)
     }
 
-    /// The prefix of the commands that load its chunks.
+    /// The prefix of the commands that load the chunks of this counter.
     fn _prefix(&self) -> &'static str {
         COUNTERS
     }
 
-    /// The reply of SCANDUMP to an iterator.
+    /// The reply that `SCANDUMP` would give for `iterator`.
     fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
         chunks::scan(py, &self.counter, iterator.0)
     }
 }
 
-/// The part of a counter that is read: all that is live at a time, or what was seen in the last seconds.
+/// The members to read: all that are live at `now`, or the ones added in the last `since` seconds.
 pub(crate) fn view_of(counter: &Count, since: Option<Seconds>, now: Option<Whole>) -> Result<View<'_>, Error> {
     let time = time(counter, now);
     since.map_or_else(|| Ok(counter.at(time)), |Seconds(seconds)| counter.since(seconds, time))

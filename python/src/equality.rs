@@ -5,7 +5,7 @@ use rollcall_core::unstable::persist::Stored;
 
 /// Whether two counters have equal parameters and equal members or bits, seen in the same slices.
 pub(crate) fn are_equal(one: &Counter, other: &Counter) -> bool {
-    // A digest ignores the order of its parts, but members have an order.
+    // The digest visits the members of an exact counter in sorted order, so the order of insertion makes no difference.
     let records = |counter: &Counter| {
         let mut records = Vec::new();
         counter.digest(&mut |record| records.push(record.to_vec()));

@@ -56,17 +56,17 @@ fn class_of(error: &Error) -> &'static Class {
         Error::Incompatible { .. } => &INCOMPATIBLE,
         Error::NotExact { .. } | Error::PastExact { .. } => &NOT_EXACT,
         Error::Corrupt { .. } => &CORRUPT,
-        // Errors that the library may add later get the base class.
+        // Errors that the core may add later raise the base class.
         _ => &ANY,
     }
 }
 
-/// The exception for an error of a file of values, which names the file where there is one.
+/// The Python exception for an error of a file of values. It names the file if `path` is given.
 pub(crate) fn raised_of_file(py: Python<'_>, error: FileError, path: Option<&Path>) -> PyErr {
     let error = match (error, path) {
         (FileError::Value(error), None) => return raised(py, error),
         (FileError::Io(error), None) => return error.into(),
-        // Python picks the class by the number, FileNotFoundError and so on.
+        // Python picks the class by the number of the system error, such as `FileNotFoundError`.
         (FileError::Io(error), Some(path)) => {
             let text = error.to_string();
             let text = text.split(" (os error").next().unwrap_or_default().to_owned();

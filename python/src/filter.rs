@@ -37,12 +37,12 @@ impl BloomFilter {
         BloomFilter { filter: Guarded::new(filter), limit }
     }
 
-    /// Reads the filter for `items` items: without releasing Python's lock if they are few.
+    /// Calls `ask` with the filter, to look up `items` items. Python's lock is kept for small numbers of items.
     fn ask<R: Send>(&self, py: Python<'_>, items: usize, ask: impl FnOnce(&Filter) -> R + Send) -> R {
         if items < LONG { self.filter.read(py, ask) } else { self.filter.read_long(py, ask) }
     }
 
-    /// Adds items, without releasing Python's lock if they are few, and passes to `added` whether each was new.
+    /// Adds items, and passes to `added` whether each was new. Python's lock is kept for small numbers of items.
     fn add_block(
         &self,
         py: Python<'_>,
@@ -59,7 +59,7 @@ impl BloomFilter {
         result.map_err(|error| raised(py, error))
     }
 
-    /// Becomes the union of this filter and others.
+    /// Adds the contents of `others` to this filter. Returns whether the filter changed.
     fn unite(&self, py: Python<'_>, others: &[&BloomFilter], now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Guarded<Filter>> = others.iter().map(|other| &other.filter).collect();
         let limit = self.limit;
@@ -84,7 +84,7 @@ impl BloomFilter {
     }
 }
 
-/// The window of a filter with these arguments.
+/// The window that these arguments of the constructor describe.
 fn windowing_of(
     py: Python<'_>,
     window: Option<Seconds>,
@@ -499,7 +499,7 @@ impl BloomFilter {
         transfer::upload(copy, client, key, ttl, replace)
     }
 
-    /// The prefix of the commands that load its chunks.
+    /// The prefix of the commands that load the chunks of this filter.
     fn _prefix(&self, py: Python<'_>) -> &'static str {
         self.filter.read(py, |filter| match filter.layout() {
             BitLayout::Lines => LINES,
@@ -507,7 +507,7 @@ impl BloomFilter {
         })
     }
 
-    /// The reply of SCANDUMP to an iterator.
+    /// The reply that `SCANDUMP` would give for `iterator`.
     fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
         chunks::scan(py, &self.filter, iterator.0)
     }

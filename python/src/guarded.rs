@@ -1,8 +1,9 @@
-//! A value with a lock, for threads that release Python's lock.
+//! A value with its own lock, for threads that release Python's lock while they work on the value.
 //!
-//! A thread that holds Python's lock never waits for a value's: it tries it, and lets go of Python's before it waits. A
-//! thread that holds a value's lock never waits for Python's: what runs under it (`FnOnce ... + Send`) knows no Python.
-//! Several values are locked in the order of their addresses, each once.
+//! Deadlocks are impossible by two rules. A thread that holds Python's lock only tries a value's lock, and releases
+//! Python's lock before it waits. A thread that holds a value's lock never waits for Python's lock: closures that run
+//! under it (`FnOnce ... + Send`) have no access to Python. Several values are locked in the order of their addresses,
+//! each once.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
@@ -12,7 +13,7 @@ use pyo3::prelude::*;
 #[derive(Debug)]
 pub(crate) struct Guarded<T>(RwLock<T>);
 
-/// Modes of locking a value.
+/// A held lock, for reading or for writing.
 enum Held<'a, T> {
     Shared(RwLockReadGuard<'a, T>),
     Alone(RwLockWriteGuard<'a, T>),
@@ -23,7 +24,7 @@ impl<T: Send + Sync> Guarded<T> {
         Guarded(RwLock::new(value))
     }
 
-    /// Asks the value something short.
+    /// Calls `ask` with the value, for short reads. Python's lock is kept unless another thread holds the value's lock.
     pub(crate) fn read<R: Send>(&self, py: Python<'_>, ask: impl FnOnce(&T) -> R + Send) -> R {
         match self.0.try_read() {
             Ok(value) => ask(&value),
@@ -32,12 +33,13 @@ impl<T: Send + Sync> Guarded<T> {
         }
     }
 
-    /// Reads the value for a while, without Python's lock.
+    /// Calls `ask` with the value, for long reads. Python's lock is released during the call.
     pub(crate) fn read_long<R: Send>(&self, py: Python<'_>, ask: impl FnOnce(&T) -> R + Send) -> R {
         py.detach(|| ask(&self.shared()))
     }
 
-    /// Changes the value, shortly.
+    /// Calls `change` with the value, for short changes. Python's lock is kept unless another thread holds the value's
+    /// lock.
     pub(crate) fn write<R: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut T) -> R + Send) -> R {
         match self.0.try_write() {
             Ok(mut value) => change(&mut value),
@@ -46,12 +48,12 @@ impl<T: Send + Sync> Guarded<T> {
         }
     }
 
-    /// Changes the value for a while, without Python's lock.
+    /// Calls `change` with the value, for long changes. Python's lock is released during the call.
     pub(crate) fn write_long<R: Send>(&self, py: Python<'_>, change: impl FnOnce(&mut T) -> R + Send) -> R {
         py.detach(|| change(&mut self.alone()))
     }
 
-    /// Asks values something together.
+    /// Calls `ask` with several values, all locked for reading. Python's lock is released during the call.
     pub(crate) fn read_all<R: Send>(py: Python<'_>, values: &[&Self], ask: impl FnOnce(&[&T]) -> R + Send) -> R {
         py.detach(|| {
             let mut order = values.to_vec();
@@ -64,7 +66,8 @@ impl<T: Send + Sync> Guarded<T> {
         })
     }
 
-    /// Changes the value with the help of other values. The value itself is never among them.
+    /// Calls `change` with this value to be changed, and the other values to be read. Values that are `self` are left
+    /// out.
     pub(crate) fn write_with<R: Send>(
         &self,
         py: Python<'_>,
@@ -90,7 +93,7 @@ impl<T: Send + Sync> Guarded<T> {
                     Held::Shared(value) => theirs.push(&**value),
                 }
             }
-            // It was pushed above.
+            // `self` is in `order`, so `ours` is always set.
             match ours {
                 Some(ours) => change(ours, &theirs),
                 None => change(&mut self.alone(), &theirs),
@@ -98,7 +101,8 @@ impl<T: Send + Sync> Guarded<T> {
         })
     }
 
-    // A panic under a lock would be a defect of the core. It reaches Python as an exception, and leaves a usable value.
+    // A poisoned lock is used anyway: a panic in the core is a defect, reaches Python as an exception, and leaves a
+    // usable value.
     fn shared(&self) -> RwLockReadGuard<'_, T> {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Items of Python programs: one, or many in a list, an iterable or an array.
+//! Reads items from Python objects: one item, or many from a list, an iterable or an array.
 
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
@@ -8,13 +8,13 @@ use pyo3::types::{PyBool, PyByteArray, PyBytes, PyIterator, PyList, PyMemoryView
 use crate::arguments::Whole;
 use crate::rows::{BLOCK_ROWS, Rows, no_memory};
 
-/// The least number of items for which releasing Python's lock pays: it costs some 100 ns.
+/// The least number of items for which Python's lock is released. Releasing it costs some 100 ns.
 pub(crate) const LONG: usize = 256;
 
 /// Calls `use_it` with the bytes of an item; a str is encoded in UTF-8, as clients do.
 ///
 /// # Errors
-/// `TypeError` for anything but str, bytes, bytearray and memoryview.
+/// `TypeError` for anything except str, bytes, bytearray and memoryview.
 pub(crate) fn with_item<R>(item: &Bound<'_, PyAny>, use_it: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
     match borrowed(item)? {
         Some(bytes) => Ok(use_it(bytes)),
@@ -22,7 +22,7 @@ pub(crate) fn with_item<R>(item: &Bound<'_, PyAny>, use_it: impl FnOnce(&[u8]) -
     }
 }
 
-/// The bytes of an immutable item.
+/// The bytes of an immutable item (str or bytes), without a copy; `None` for any other type.
 #[inline]
 fn borrowed<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
     if let Ok(bytes) = item.cast::<PyBytes>() {
@@ -34,13 +34,13 @@ fn borrowed<'a>(item: &'a Bound<'_, PyAny>) -> PyResult<Option<&'a [u8]>> {
     }
 }
 
-/// The bytes of a mutable item. Python makes them, which raises `MemoryError` where there is no memory.
+/// A copy of the bytes of a mutable item. Python allocates the copy, and raises `MemoryError` if memory is short.
 fn copied<'py>(item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
     if item.is_instance_of::<PyByteArray>() {
         return Ok(item.py().get_type::<PyBytes>().call1((item,))?.cast_into()?);
     }
     if item.is_instance_of::<PyMemoryView>() {
-        // Any format counts as its bytes.
+        // A memoryview of any format counts as its bytes.
         return Ok(item.call_method0("tobytes")?.cast_into()?);
     }
     Err(PyTypeError::new_err(format!(
@@ -52,7 +52,7 @@ fn copied<'py>(item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
 /// The buffer of an object.
 ///
 /// # Errors
-/// `TypeError` for an object without a buffer, or with one of no dimension.
+/// `TypeError` for an object without a buffer, or with a buffer of zero dimensions.
 fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     let py = given.py();
     let error = match PyUntypedBuffer::get(given) {
@@ -62,7 +62,7 @@ fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     if !error.is_instance_of::<PyBufferError>(py) {
         return Err(error);
     }
-    // Buffers may leave out what a memoryview works out: the strides of ctypes' arrays.
+    // A memoryview computes values that a buffer may leave out, such as the strides of ctypes' arrays.
     let view = PyMemoryView::from(given)?;
     if view.getattr("ndim")?.extract::<usize>()? == 0 {
         return Err(PyTypeError::new_err(
@@ -72,7 +72,8 @@ fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     PyUntypedBuffer::get(&view)
 }
 
-/// Many items.
+/// Items that a Python program passed together, to be read in blocks: a list or tuple, an iterator, or the rows of an
+/// array.
 pub(crate) enum Items<'py> {
     Listed(Bound<'py, PyTuple>),
     Iterated(Bound<'py, PyIterator>),
@@ -81,17 +82,17 @@ pub(crate) enum Items<'py> {
 
 impl<'py> Items<'py> {
     /// # Errors
-    /// `TypeError` for what holds no items.
+    /// `TypeError` for an object that holds no items.
     pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>) -> PyResult<Self> {
         if let Some(Whole(width)) = width {
-            // No array has more bytes than the largest.
+            // No array is larger than `usize::MAX` bytes, so a larger width fails in the same way.
             let width = usize::try_from(width).unwrap_or(usize::MAX);
             return Rows::new(buffer_of(given)?, Some(width)).map(Items::Rows);
         }
         if let Ok(tuple) = given.cast::<PyTuple>() {
             return Ok(Items::Listed(tuple.clone()));
         }
-        // A copy of the references: another thread may change the list.
+        // The references are copied to a tuple, because another thread may change the list.
         if let Ok(list) = given.cast::<PyList>() {
             return Ok(Items::Listed(list.to_tuple()));
         }
@@ -156,7 +157,7 @@ impl<'py> Items<'py> {
         }
     }
 
-    /// All items at once, copied: for calls that decide about all of them together.
+    /// Copies of all items together, for calls that decide about all items at once.
     pub(crate) fn all(self, py: Python<'py>) -> PyResult<Vec<Vec<u8>>> {
         let mut all = Vec::new();
         self.blocks(py, |items| {
@@ -221,7 +222,8 @@ pub(crate) fn answers<'py>(
     Ok(PyList::new(py, shown)?.into_any())
 }
 
-/// The bytes of an argument that is not an item: a file, a chunk. They are used in place where they never change.
+/// Calls `use_it` with the bytes of an argument other than an item, such as a file or a chunk. Immutable bytes are not
+/// copied.
 pub(crate) fn with_bytes<R>(given: &Bound<'_, PyAny>, use_it: impl FnOnce(&[u8]) -> R) -> PyResult<R> {
     if let Ok(bytes) = given.cast::<PyBytes>() {
         return Ok(use_it(bytes.as_bytes()));

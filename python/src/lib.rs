@@ -1,13 +1,13 @@
 //! The compiled half of the Python package `rollcall_redis`: filters and counters of the core as Python classes.
 //!
 //! # Threads
-//! Every class is frozen and has a lock inside (`guarded.rs`). Long calls release Python's own lock, and other threads may
-//! use the same object meanwhile: they wait for each other, and see each call done or not begun. No thread waits for an
-//! object's lock while it holds Python's, nor the other way round, so that none waits for ever.
+//! Every class is frozen and has its own lock (`guarded.rs`). Long calls release Python's lock, so other threads may
+//! use the same object meanwhile. Those threads wait for each other, and see each call as a whole. No thread waits for
+//! an object's lock while it holds Python's, nor the other way round, so deadlocks cannot occur.
 //!
 //! # Memory of others
-//! Bytes of `bytes` and `str` never change and are used where they are. What may change (`bytearray`, arrays) is copied,
-//! row by row in blocks, while Python's lock is held (`rows.rs`, which has the only `unsafe`).
+//! The bytes of `bytes` and `str` never change, so they are used in place. Mutable memory (`bytearray`, arrays) is
+//! copied in blocks of rows while Python's lock is held (`rows.rs`, which has the only `unsafe`).
 
 mod arguments;
 mod chunks;
@@ -24,7 +24,7 @@ mod stored;
 mod transfer;
 
 /// Filters and counters.
-// `rows.rs` copies memory that must not change meanwhile, so Python keeps its lock.
+// `rows.rs` copies memory that must not change during the copy, so the module requires Python's lock.
 #[pyo3::pymodule(gil_used = true)]
 mod _rollcall {
     #[pymodule_export]

@@ -1,4 +1,5 @@
-//! Partially loaded values as Python classes: `rollcall_redis/_transfer.py` hands them what a server replies.
+//! Python classes that load values chunk by chunk. `rollcall_redis/_transfer.py` passes them the chunks that a server
+//! replies.
 
 use pyo3::prelude::*;
 use rollcall_core::bloom::BloomFilter as Filter;
@@ -21,7 +22,7 @@ pub(crate) struct FilterLoader {
 
 #[pymethods]
 impl FilterLoader {
-    /// The types of its keys on servers, each with the prefix of the commands that give its chunks.
+    /// The key types of filters on servers, each with the prefix of the commands that dump its chunks.
     #[classattr]
     const PREFIXES: [(&str, &str); 2] = [(wire::TYPE_OF_LINES, LINES), (wire::TYPE_OF_CLASSIC, CLASSIC)];
 
@@ -31,12 +32,12 @@ impl FilterLoader {
         FilterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
     }
 
-    /// Appends the next chunk, given with its iterator.
+    /// Appends the next chunk, with the `SCANDUMP` iterator that goes with it.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
         self.partial.push(next.0, chunk, self.limit)
     }
 
-    /// The filter, once all of it has been loaded.
+    /// The loaded filter; an exception if chunks are missing.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         let filter: Filter = self.partial.finish(py)?;
         Ok(BloomFilter::of(filter, self.limit))
@@ -52,7 +53,7 @@ pub(crate) struct CounterLoader {
 
 #[pymethods]
 impl CounterLoader {
-    /// As that of filters.
+    /// The key type of counters on servers, with the prefix of the commands that dump its chunks.
     #[classattr]
     const PREFIXES: [(&str, &str); 1] = [(wire::TYPE_OF_COUNTERS, COUNTERS)];
 
@@ -62,12 +63,12 @@ impl CounterLoader {
         CounterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
     }
 
-    /// Appends the next chunk, given with its iterator.
+    /// Appends the next chunk, with the `SCANDUMP` iterator that goes with it.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
         self.partial.push(next.0, chunk, self.limit)
     }
 
-    /// The counter, once all of it has been loaded.
+    /// The loaded counter; an exception if chunks are missing.
     fn finish(&self, py: Python<'_>) -> PyResult<Counter> {
         let counter: Count = self.partial.finish(py)?;
         Ok(Counter::of(counter, self.limit))

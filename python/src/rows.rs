@@ -1,9 +1,9 @@
-//! Arrays as items: whatever has Python's buffer protocol, a row an item.
+//! Reads arrays as items: each row of an object with Python's buffer protocol is an item.
 //!
-//! Other threads may write to such memory while Python's lock is released, and extension modules even while it is held. So
-//! no slice of bytes is ever made of it. Rows are copied in blocks while Python's lock is held, as cells that others may
-//! change, and the copies are hashed after it is released. That costs one pass in a processor's cache, and no memory in
-//! proportion to the array.
+//! Other threads may write to such memory while Python's lock is released, and extension modules even while it is held.
+//! So no `&[u8]` of it ever exists. Rows are copied in blocks while Python's lock is held, through cells that others
+//! may change. The copies are hashed after the lock is released. This costs one more pass within the processor's cache,
+//! and no memory in proportion to the array.
 
 use std::slice;
 
@@ -11,7 +11,7 @@ use pyo3::buffer::{PyUntypedBuffer, ReadOnlyCell};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// Bytes per copy: many enough that taking Python's lock again, up to 5 ms under contention, is rare.
+/// Bytes of a block: so large that blocks are rare, since taking Python's lock again takes up to 5 ms under contention.
 const BLOCK_BYTES: usize = 4 << 20;
 
 /// Most rows of a block.
@@ -27,10 +27,11 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The rows of a buffer: of `width` bytes if given, else each element of one dimension, or the last of two.
+    /// The rows of a buffer. A row has `width` bytes if given; otherwise it is an element of a one-dimensional array,
+    /// or a row of a two-dimensional one.
     ///
     /// # Errors
-    /// `TypeError` and `ValueError` say which arrays have rows of bytes.
+    /// `TypeError` or `ValueError` for a buffer that has no rows of bytes; the message says why.
     pub(crate) fn new(buffer: PyUntypedBuffer, width: Option<usize>) -> PyResult<Self> {
         if !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err(
@@ -38,7 +39,7 @@ impl Rows {
             ));
         }
         let format = buffer.format().to_bytes();
-        // A prefix of the format is its byte order. The fields of a structure have names.
+        // The format may begin with its byte order. A structure's format contains the names of its fields.
         let is_structure = format.starts_with(b"T{");
         let kind = if is_structure { field_of_objects(format) } else { None };
         let kind = kind.or_else(|| {
@@ -82,7 +83,7 @@ impl Rows {
             }
         };
         let len = match (width, buffer.len_bytes()) {
-            // Empty rows: the shape says how many there are.
+            // With rows of zero bytes, only the shape tells the number of rows.
             (0, 0) if of_shape == Some(0) => buffer.shape().first().copied().unwrap_or(0),
             (0, _) => return Err(PyValueError::new_err("width must be at least 1, got 0")),
             (width, bytes) if bytes % width == 0 => bytes / width,
@@ -103,10 +104,10 @@ impl Rows {
         (BLOCK_BYTES / self.width.max(1)).clamp(1, BLOCK_ROWS)
     }
 
-    /// Copies `len` rows from `start` on to `block`, which it empties before.
+    /// Replaces the contents of `block` by copies of `len` rows, beginning with row `start`.
     ///
     /// # Errors
-    /// `MemoryError`.
+    /// `MemoryError` if memory for the block is short.
     pub(crate) fn copy(&self, py: Python<'_>, start: usize, len: usize, block: &mut Vec<u8>) -> PyResult<()> {
         let bytes = start.saturating_mul(self.width)..start.saturating_add(len).saturating_mul(self.width);
         let cells = self.cells(py).get(bytes).unwrap_or_default();
@@ -116,7 +117,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The rows in a block.
+    /// The `len` rows that a block holds.
     pub(crate) fn split<'a>(&self, block: &'a [u8], len: usize) -> impl Iterator<Item = &'a [u8]> {
         let (width, padded) = (self.width, self.padded);
         (0..len).map(move |row| {
@@ -129,7 +130,7 @@ impl Rows {
         })
     }
 
-    /// All bytes of the buffer.
+    /// All bytes of the buffer, as cells that other threads may change.
     fn cells<'a>(&'a self, _py: Python<'a>) -> &'a [ReadOnlyCell<u8>] {
         let (start, len) = (self.buffer.buf_ptr().cast::<ReadOnlyCell<u8>>(), self.buffer.len_bytes());
         if len == 0 || start.is_null() {
@@ -144,11 +145,11 @@ impl Rows {
 
 /// `O` if a field of a structure, `T{<i8:name:...}`, holds objects.
 fn field_of_objects(format: &[u8]) -> Option<u8> {
-    // Types and names take turns, with ":" between them.
+    // Types and names alternate, separated by ":".
     format.split(|&byte| byte == b':').step_by(2).any(|kinds| kinds.contains(&b'O')).then_some(b'O')
 }
 
-/// A `MemoryError` for this many bytes.
+/// A `MemoryError` that names a number of bytes.
 pub(crate) fn no_memory(num_bytes: usize) -> PyErr {
     PyMemoryError::new_err(format!("{num_bytes} bytes are more than there is memory for"))
 }

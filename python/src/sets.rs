@@ -1,4 +1,4 @@
-//! Questions over several counters: `rollcall_redis.union_card` and the like.
+//! Questions about several counters together, such as `rollcall_redis.union_card`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -10,7 +10,7 @@ use crate::counter::{Counter, estimate_of, view_of};
 use crate::errors::raised;
 use crate::guarded::Guarded;
 
-/// A counter, or a pair of a counter and its last seconds: an int, a timedelta, or None for all that is live.
+/// A counter, with the span of its last seconds to read: an int, a timedelta, or None for all live members.
 pub(crate) struct Operand<'py> {
     counter: Bound<'py, Counter>,
     since: Option<Seconds>,
@@ -27,7 +27,7 @@ impl<'py> FromPyObject<'_, 'py> for Operand<'py> {
     }
 }
 
-/// Asks about several counters and spans.
+/// Calls `ask` with the parts of several counters that the operands select.
 fn ask<R: Send>(
     py: Python<'_>,
     operands: &[Operand<'_>],

@@ -1,4 +1,4 @@
-//! Values as bytes and as files: the format of the command-line tool.
+//! Converts values to bytes and files, in the format of the command-line tool.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,7 +15,7 @@ use crate::errors::{raised, raised_of_file};
 use crate::guarded::Guarded;
 use crate::items::with_bytes;
 
-/// The arguments that `pickle` stores: `from_bytes` of the class, and what to call it with, bytes and `max_bytes`.
+/// The pair that `pickle` stores: the function `from_bytes` of the class, and its arguments, the bytes and `max_bytes`.
 pub(crate) type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<u64>));
 
 /// Bytes per read or write.
@@ -23,7 +23,7 @@ const BUFFER_BYTES: usize = 1 << 20;
 
 pub(crate) fn to_bytes<'py, T: Value + Sync>(py: Python<'py>, value: &Guarded<T>) -> PyResult<Bound<'py, PyBytes>> {
     let bytes = value.read_long(py, persist::to_bytes).map_err(|error| raised(py, error))?;
-    // Unlike `PyBytes::new`, this raises MemoryError where there is no memory for a second copy.
+    // Unlike `PyBytes::new`, this raises `MemoryError` if memory for the second copy is short.
     PyBytes::new_with(py, bytes.len(), |copy| {
         copy.copy_from_slice(&bytes);
         Ok(())
@@ -40,8 +40,9 @@ pub(crate) fn from_bytes<T: Value>(data: &Bound<'_, PyAny>, limit: Limit) -> PyR
 pub(crate) fn save<T: Value + Sync>(py: Python<'_>, value: &Guarded<T>, path: &Path) -> PyResult<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = value.read_long(py, |value| -> Result<(), FileError> {
-        // The file gets the rights that any other would, not those of a temporary one. It is opened and written as a plain
-        // one: errors of a `NamedTempFile` lack the system's number, by which Python picks the exception.
+        // The file gets the permissions of an ordinary new file, not the stricter ones of a temporary file. It is
+        // opened and written as a plain `File`, because errors of a `NamedTempFile` lack the system's number, by which
+        // Python picks the exception.
         let (part, name) = tempfile::Builder::new()
             .prefix(path.file_name().unwrap_or(OsStr::new("rollcall")))
             .suffix(".part")
@@ -52,7 +53,7 @@ pub(crate) fn save<T: Value + Sync>(py: Python<'_>, value: &Guarded<T>, path: &P
         let part = writer.finish()?.into_inner().map_err(|error| error.into_error())?;
         part.sync_all()?;
         name.persist(path).map_err(|error| error.error)?;
-        // The name is durable only when its folder is.
+        // The new name is durable only after the folder has been synced too.
         Ok(File::open(folder)?.sync_all()?)
     });
     written.map_err(|error| raised_of_file(py, error, Some(path)))

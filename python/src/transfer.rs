@@ -1,18 +1,20 @@
-//! From and to servers: `rollcall_redis/_transfer.py` does it, with the client that the program has.
+//! Transfers values from and to servers. `rollcall_redis/_transfer.py` does the work, with the client of the calling
+//! program.
 
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use crate::arguments::Whole;
 
-/// The prefixes of the commands that give and take the chunks of filters of lines, of classic ones, and of counters.
+/// Prefixes of the commands that dump and load chunks: for filters in the layout `lines`, for classic filters, and for
+/// counters.
 pub(crate) const LINES: &str = "RF";
 pub(crate) const CLASSIC: &str = "BF";
 pub(crate) const COUNTERS: &str = "LC";
 
 const MODULE: &str = "rollcall_redis._transfer";
 
-/// Calls the Python function of this name for a key; returns a value, or an awaitable where the client is of asyncio.
+/// Calls the Python function `name` for a key. Returns a value, or for an asyncio client an awaitable.
 pub(crate) fn download<'py>(
     function: &str,
     client: &Bound<'py, PyAny>,
@@ -22,7 +24,7 @@ pub(crate) fn download<'py>(
     client.py().import(MODULE)?.call_method1(function, (client, key, max_bytes.map(|most| most.0)))
 }
 
-/// Stores a value at a key. It must be a copy, since it may not change meanwhile.
+/// Stores `value` at a key. The caller passes a copy, since the value must not change during the transfer.
 pub(crate) fn upload<'py>(
     copy: Bound<'py, PyAny>,
     client: &Bound<'py, PyAny>,

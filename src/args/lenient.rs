@@ -18,11 +18,11 @@
 //! | expansion | the same; only its lower 32 bits are kept |
 //!
 //! If these 32 bits are 0, RedisBloom makes a filter whose second sub-filter has no bits, and which then contains every
-//! item. Here the filter has RedisBloom's default growth, and contains what was added.
+//! item. Here the filter has RedisBloom's default growth, and contains the items that were added.
 //!
-//! What is rejected here was rejected by RedisBloom too, or creates a filter of lines on a primary with this module.
-//! Such a command has `SEED` and `LAYOUT`. RedisBloom's `BF.INSERT` knows neither, and for its `BF.RESERVE` they are
-//! too many words.
+//! A command that is rejected here was rejected by RedisBloom too, or creates a filter in the layout `lines` on a
+//! primary with this module. The latter command has `SEED` and `LAYOUT`. RedisBloom's `BF.INSERT` knows neither, and
+//! for its `BF.RESERVE` they are too many words.
 
 use std::ffi::CString;
 
@@ -79,7 +79,7 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
     given.in_range(options)
 }
 
-/// Values as they were given.
+/// The values of options as they were given, before their ranges are checked.
 #[derive(Default)]
 struct Given {
     error_rate: Option<f64>,
@@ -88,7 +88,7 @@ struct Given {
 }
 
 impl Given {
-    /// `options` with these values, if all are in RedisBloom's ranges.
+    /// Returns `options` with these values; `None` if a value is outside RedisBloom's range.
     fn in_range(self, options: Options) -> Option<Options> {
         let positive = |value: Option<i64>| value.is_none_or(|value| value >= 1);
         let is_rate = self.error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);

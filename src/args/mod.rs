@@ -11,7 +11,7 @@ use crate::server::ffi::{Arg, Args};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::Parameter;
 
-/// A whole number without sign, written as the server writes it: without leading zeros.
+/// Reads a whole number without sign, in the form that the server writes: without leading zeros.
 fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) {
@@ -21,21 +21,23 @@ fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Comma
     plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
 }
 
-/// A count: an unsigned number that fits the server's signed 64-bit integers too.
+/// Reads a count: a whole number without sign that also fits the server's signed 64-bit integers.
 pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let value = unsigned(noun, parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
     fits.then_some(value).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
 
-/// How many keys a command has by its first argument, from 1 to the arguments behind that; `None` for anything else.
+/// Returns the number of keys, which is the command's first argument. `None` unless it is from 1 to the number of
+/// arguments after it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
     let keys = usize::try_from(plain(args.get(1).bytes())?).ok()?;
     (1..=behind).contains(&keys).then_some(keys)
 }
 
-/// The iterator of a dump. RedisBloom takes negative iterators, which are past every end.
+/// Reads the iterator of a dump. A negative iterator, which RedisBloom accepts, becomes [`u64::MAX`], past the end of
+/// every dump.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) && given.len() <= 20 {
@@ -45,17 +47,17 @@ pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     value.ok_or_else(|| CommandError::BadIterator { got: quoted(given) })
 }
 
-/// Whether this is a whole number below 0.
+/// Whether `given` is a whole number below 0.
 fn is_negative(given: &[u8]) -> bool {
     matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
 }
 
-/// A whole number without leading zeros.
+/// Parses a whole number without sign and without leading zeros; `None` for any other text.
 fn plain(given: &[u8]) -> Option<u64> {
     parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]))
 }
 
-/// A finite number. A number so small that an `f64` holds it as 0 is rejected.
+/// Reads a finite number. A number so small that an `f64` holds it as 0 is rejected.
 pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
     let given = arg.bytes();
     let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
@@ -65,12 +67,12 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
         .ok_or_else(|| CommandError::not_a("number", parameter.name(), given))
 }
 
-/// When a key is to expire, in milliseconds.
+/// The time at which a key expires, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Expiry {
-    /// From now.
+    /// Milliseconds from now.
     In(i64),
-    /// Since 1970.
+    /// Milliseconds since 1970.
     At(i64),
 }
 
@@ -89,9 +91,9 @@ pub struct Options {
     pub non_scaling: bool,
     pub no_create: bool,
     pub window: WindowOptions,
-    /// When the key expires that the command creates.
+    /// The expiry of the key that the command creates.
     pub expiry: Option<Expiry>,
-    /// How many items a command may let in.
+    /// The limit of `ADMIT`: the number of items at which a value admits no new item.
     pub limit: Option<u64>,
     pub all: bool,
     pub dry_run: bool,
@@ -108,16 +110,17 @@ pub struct WindowOptions {
     pub volatile: bool,
     pub slices: Option<u64>,
     pub refresh: bool,
-    /// Instead of seconds: the last items.
+    /// Whether the window is of the last items, not of seconds.
     pub last: bool,
-    /// The newest slice that a value has reached elsewhere.
+    /// The slice in which the window begins, in a command from a primary or the AOF.
     pub slice: Option<u64>,
 }
 
 impl Options {
-    /// Whether there is no option that a command does not keep on its way to replicas: those of expiry and of windows,
-    /// of which the first mean other things to RedisBloom, and the second ask a clock. A seed is unknown to RedisBloom,
-    /// and a layout too, which a server that leaves BF.* to it may reject.
+    /// Whether a command with these options may be replicated unchanged. Options of expiry prevent it, because
+    /// RedisBloom reads them differently. Options of a window prevent it, because their effect depends on the clock. A
+    /// seed and a layout prevent it, because RedisBloom does not know them; a server that leaves BF.* to RedisBloom may
+    /// also reject a layout.
     pub fn are_plain(&self) -> bool {
         let has_window = self.window.seconds.is_some() || self.window.last;
         !has_window && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
@@ -126,7 +129,7 @@ impl Options {
 
 macro_rules! options {
     ($($option:ident $word:literal,)*) => {
-        /// An option a command takes.
+        /// An option that a command may take.
         #[derive(Clone, Copy, PartialEq)]
         pub enum Opt {
             $($option,)*
@@ -171,10 +174,10 @@ options! {
     Slice "SLICE",
 }
 
-/// The time to live of a key that a command creates.
+/// The options for the expiry of a key that a command creates.
 pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
-/// The options of several lists, as one of `N`.
+/// Joins `lists` into one list of `N` options.
 pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
     let mut all = [Opt::Items; N];
     let (mut list, mut place, mut at) = (0, 0, 0);
@@ -197,10 +200,10 @@ impl Opt {
     }
 }
 
-/// Reads options for a value called `noun` from argument `start` on; `allowed` are those that the command takes.
+/// Reads options for a value called `noun` from argument `start` on; `allowed` are the options that the command takes.
 pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, CommandError> {
     let mut options = Options::default();
-    // A bit for each.
+    // One bit for each option that was given.
     let mut seen = 0u32;
     let mut out_of_range = None;
     let mut at = start;
@@ -224,7 +227,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         }
         if option.takes_value() {
             if at == args.len() {
-                // A command that takes items lacks them too, which makes the error one of arity.
+                // A command that takes items lacks its items too, so the error is one of arity.
                 let needs_items = allowed.contains(&Opt::Items);
                 return Err(match option {
                     _ if needs_items => CommandError::Arity,
@@ -233,7 +236,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
                 });
             }
             match value(noun, &mut options, option, args.get(at)) {
-                // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
+                // As in RedisBloom, an option that cannot be read is reported before an option that is out of range.
                 Err(negative @ CommandError::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
                 read => read?,
             }
@@ -257,10 +260,11 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
     out_of_range.map_or(Ok(options), Err)
 }
 
-/// The error of a word that is no option here. It names the options that the command takes.
+/// Returns the error for a word that is not one of the `allowed` options. The error names the options that the command
+/// takes.
 fn unknown_option(given: &[u8], allowed: &[Opt]) -> CommandError {
     let takes_items = allowed.contains(&Opt::Items);
-    // RESERVE reads VOLATILE only to say why it is not for it.
+    // RESERVE accepts VOLATILE here only to reject it later, with the reason.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
     let words: Vec<_> = allowed.iter().filter(|&&option| is_named(option)).map(|option| option.word()).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };
@@ -290,19 +294,19 @@ fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
         Opt::Window => options.window.seconds = Some(count(noun, Parameter::Window, given)?),
         Opt::Slices => options.window.slices = Some(count(noun, Parameter::Slices, given)?),
         Opt::Slice => options.window.slice = Some(count(noun, Parameter::Slice, given)?),
-        // These take no value.
+        // The remaining options take no value.
         _ => {}
     }
     Ok(())
 }
 
-/// The limit of an admission: any number of items that a value may hold.
+/// Reads the limit of `ADMIT`, a whole number from 0 to 2^63 - 1.
 fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
     let value = plain(given.bytes()).filter(|&value| i64::try_from(value).is_ok());
     value.ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given.bytes()))
 }
 
-/// In the ranges of the server's `SET`.
+/// Reads the value of an expiry option, in the ranges of the server's `SET`.
 fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, CommandError> {
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),

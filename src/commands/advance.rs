@@ -1,4 +1,4 @@
-//! `ADVANCE`: a window is moved on by its user, or handed to the clock.
+//! `ADVANCE`: moves a window on to a slice, or makes the window follow the system clock.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::before::Before;
 use crate::types::names::Verb;
 
-/// What a window is moved on to.
+/// The target of an `ADVANCE`.
 enum To {
     Slice(u64),
     Rebased(u64),
@@ -42,7 +42,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     let to = read_target(T::NOUN, args)?;
     let mut key = ctx.open(args.get(1), Mode::Write);
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
-        // It may have been deleted, or not have arrived yet.
+        // On a replica the value may have been deleted, or be partially loaded.
         Ok(None) | Err(CommandError::StillLoading { .. }) if must_obey(ctx) => (false, Move::Stay, None),
         opened => {
             let value = opened?.ok_or(CommandError::NotFound)?;
@@ -69,7 +69,8 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     Ok(())
 }
 
-/// Makes the move that is due on the system clock, and returns which. What must be obeyed was sent it.
+/// Makes the move that is due on the system clock, and returns it. A command that must be obeyed makes no move: the
+/// primary sends the move itself.
 fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;
@@ -83,7 +84,7 @@ fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     outcome.before
 }
 
-/// Moves a value; false where that changes nothing.
+/// Moves the window of `value` to the target `to`. Returns whether the value changed.
 fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     let (window, newest) = (value.window().copied(), value.newest_slice());
     if window.is_none() {
@@ -101,7 +102,7 @@ fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     has_moved || window != value.window().copied()
 }
 
-/// Checks a move that a client asks for.
+/// Checks the target `to` of a client's `ADVANCE`.
 fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
     let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
     let (window, present) = window.ok_or_else(no_window::<T>)?;

@@ -25,8 +25,8 @@ use crate::types::names::{Prefix, Verb};
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
 const INSERT_OPTIONS: [Opt; 18] = args::joined(&[OF_INSERT, windows::OF_FILTERS, args::EXPIRY]);
-/// The options of a `BF.INSERT` that must be obeyed. `EX` in one is RedisBloom's, and short for `EXPANSION`: ours is
-/// never sent.
+/// The options of a `BF.INSERT` that must be obeyed. The expiry options are missing: this module never replicates them,
+/// and RedisBloom's `EX` is short for `EXPANSION`.
 const OBEYED_INSERT_OPTIONS: [Opt; 15] = args::joined(&[OF_INSERT, windows::OF_FILTERS, &[Opt::Slice]]);
 const ADMIT_OPTIONS: [Opt; 21] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
 
@@ -39,7 +39,7 @@ impl Changing for BloomFilter {
         Creation::defaults(ctx, command)
     }
 
-    /// What a primary has acknowledged is added to a partially loaded filter, too.
+    /// Completes a partially loaded filter if the command must be obeyed: the primary has acknowledged the addition.
     fn to_add<'k>(ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
         if must_obey(ctx) {
             obeyed::finalize(key)?;
@@ -70,7 +70,7 @@ impl Changing for BloomFilter {
     }
 }
 
-/// The filter as it answers now.
+/// Returns the view of `filter` at the time of the command.
 fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
     filter.at(time_of(ctx, [filter]))
 }
@@ -113,7 +113,8 @@ pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let (creation, options) = match of_insert(ctx, args, allowed) {
-        // RedisBloom's options are read only where ours do not fit: an option that both have means the same in both.
+        // The options are read as RedisBloom's only if they are not this module's: an option that both have means the
+        // same in both.
         Err(_) if must_obey(ctx) => obeyed::insertion(ctx, args, allowed)?,
         read => read?,
     };
@@ -122,7 +123,7 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
 }
 
-/// The creation and the options of a command that has those of `BF.INSERT`.
+/// Reads the `allowed` options of `BF.INSERT` or `BF.ADMIT`. Returns the parameters of a new filter, and the options.
 fn of_insert(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
     args::options(Noun::Filter, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
@@ -159,7 +160,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
             .and_then(|()| live.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
         let rejected = outcome.err().and_then(|error| obeyed::reported(ctx, error));
         let new = results.iter().filter(|&&is_new| is_new).count();
-        // Without memory for an item no key is made.
+        // If the first item is rejected, the key is not created.
         if is_new_key && results.is_empty() && rejected.is_some() {
             return Handled { rejected, ..Handled::default() };
         }
@@ -168,7 +169,8 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
     })
 }
 
-/// `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of BF.INSERT] ITEMS item [item ...]`
+/// `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of BF.INSERT] ITEMS item [item ...]` adds new items while the filter
+/// has fewer than `n`.
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = of_insert(ctx, args, &ADMIT_OPTIONS)?;
     changes::admit::<BloomFilter>(ctx, args, &options, creation)
@@ -224,7 +226,7 @@ pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// The first line. For a classic filter it is the text of RedisBloom.
+/// Returns the first line of `BF.DEBUG`. For a classic filter the line is RedisBloom's text.
 fn debug_totals(filter: &BloomFilter) -> String {
     let size = filter.num_items();
     if filter.layout() == BitLayout::Classic {
@@ -242,7 +244,7 @@ fn debug_totals(filter: &BloomFilter) -> String {
     )
 }
 
-/// The line of a sub-filter. For one of a classic filter it is the text of RedisBloom.
+/// Returns the line of `BF.DEBUG` for a sub-filter. For a classic filter the line is RedisBloom's text.
 fn debug_sub_filter(info: &SubFilterInfo) -> String {
     let SubFilterInfo { num_bytes, num_bits, hashes, capacity, num_items, error_rate, set_bits, .. } = info;
     match info.geometry {

@@ -1,8 +1,8 @@
-//! Commands that change a key, the same for both families: open it, change the value at the time of the command, and
-//! announce what that came to.
+//! Commands that change a key, generic over both families. Each command opens the key, changes the value at the time of
+//! the command, and announces the effects.
 //!
-//! The clock is read once a command, and only where a value goes by it. What must be obeyed never looks at it: the
-//! primary has sent each move before the change that it belongs to.
+//! A command reads the clock once, and only if the window of a value follows the system clock. A command that must be
+//! obeyed never reads the clock: the primary sends each move of a window before the change that made the move due.
 
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::error::Error;
@@ -23,15 +23,16 @@ use crate::types::before::Before;
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
-/// What the commands of a family that change keys differ in.
+/// The differences between the families in commands that change keys.
 pub(super) trait Changing: Family + Windowed {
     type Creation: Creating<Self>;
-    /// Whose commands move a value on. Of filters only those of lines have windows.
+    /// The prefix of the replicated `ADVANCE` that moves a window on. Only filters in the layout `lines` have windows.
     const MOVED_BY: Prefix;
-    /// How often windows have moved on.
+    /// The metric that counts moves of windows.
     const ADVANCES: &'static Metric;
 
-    /// What the configuration says, for the running command, of which these are all arguments.
+    /// Returns the configuration's parameters for a value that the running command creates. `command` has all its
+    /// arguments.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self::Creation;
 
     /// The value of an open key to add to; `None` if the key is missing.
@@ -39,16 +40,17 @@ pub(super) trait Changing: Family + Windowed {
         value_mut::<Self>(key)
     }
 
-    /// The union of these values, of which the first gives the parameters.
+    /// Returns the union of `first` and `others`, with the parameters of `first`.
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError>;
 
     fn is_empty(&self) -> bool;
     fn new_like(&self) -> Result<Self, Error>;
-    /// Frees what a move dropped.
+    /// Frees the contents that a move of the window has expired.
     fn dispose(expired: Self::Expired);
 }
 
-/// The time by which a value is read. What goes by no clock is read at any.
+/// Returns the time at which `values` are read: the current time if any window follows the system clock. Otherwise the
+/// time does not matter, and is 0.
 #[inline]
 pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
     let mut windows = values.into_iter().filter_map(|value| value.window());
@@ -59,21 +61,21 @@ pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<
     }
 }
 
-/// The time at which a value changes.
+/// Returns the time at which the running command changes `value`.
 #[inline]
 fn time_of_change<T: Windowed>(ctx: Ctx, value: &T) -> Time {
-    // What has no window is not asked for it.
+    // A value without a window needs no time.
     if value.window().is_none() || must_obey(ctx) { Time::Reached } else { time_of(ctx, [value]) }
 }
 
-/// The value as the command changes it.
+/// Returns `value` for changes at the time of the running command.
 #[inline]
 fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
     let time = time_of_change(ctx, value);
     Live::new(value, time)
 }
 
-/// Sends the event of a move that was replicated.
+/// Counts a move that was replicated, and sends its event. Does nothing for [`Move::Stay`].
 fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     if made != Move::Stay {
         T::ADVANCES.count();
@@ -81,7 +83,7 @@ fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     }
 }
 
-/// When the key expires from this move on, if that changes.
+/// The key's new time of expiry after this move; `None` if the move does not change it.
 #[inline]
 fn expiry_after<T: Windowed>(ctx: Ctx, value: &T, made: Move) -> Option<i64> {
     if made == Move::Stay { None } else { expiry::of_volatile(ctx, value) }
@@ -93,7 +95,7 @@ pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move)
     notify::<T>(ctx, key, made);
 }
 
-/// `RESERVE` with these parameters.
+/// `RESERVE`: creates an empty value with the parameters `creation`. Fails if the key exists.
 pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creation) -> Result<(), CommandError> {
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
@@ -105,31 +107,31 @@ pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creat
     Ok(())
 }
 
-/// What became of items that were added.
+/// The outcome of adding items.
 #[derive(Default)]
 pub(super) struct Handled {
-    /// How many were; fewer than all when one was rejected.
+    /// The number of items handled, new or known; fewer than all if an item was rejected.
     pub(super) items: usize,
-    /// How many of them were new.
+    /// The number of handled items that were new.
     pub(super) new: usize,
-    /// The error of an item, if it is the reply.
+    /// The error of a rejected item, if the error is the whole reply.
     pub(super) rejected: Option<CommandError>,
 }
 
-/// Items to add, and how.
+/// The items that a command adds, and the parameters for a missing key.
 pub(super) struct Addition<'a, C> {
     /// The running command, with all of its arguments.
     pub(super) verb: Verb,
     pub(super) command: Args<'a>,
     pub(super) items: Args<'a>,
-    /// What a missing key is created with.
+    /// Returns the parameters for a missing key; `None` if a missing key is an error.
     pub(super) create_with: Option<C>,
-    /// Whether the command may be sent as it came: its options [are](Options::are_plain).
+    /// Whether the command may be replicated unchanged, see [`Options::are_plain`].
     pub(super) is_plain: bool,
 }
 
-/// Adds items to a key, by `add`, which replies too unless an item was rejected. `add` gets whether the key is new: a
-/// key whose first item is rejected stays missing.
+/// Adds items to a key by calling `add`, which also replies unless it returns an error. The second argument of `add` is
+/// true for a new key: a key whose first item is rejected stays missing.
 #[inline]
 pub(super) fn insert<T: Changing>(
     ctx: Ctx,
@@ -154,7 +156,7 @@ pub(super) fn insert<T: Changing>(
             let creation = create_with.ok_or(CommandError::NotFound)?();
             let mut value = creation.build(limit)?;
             let before = Before::creating(&value);
-            // It has the slice of the time at which it was created.
+            // A new value is already at the slice of its creation.
             let mut live = Live::new(&mut value, Time::Reached);
             let handled = add(&mut live, true);
             let outcome = live.finish();
@@ -183,7 +185,8 @@ pub(super) fn insert<T: Changing>(
     handled.rejected.map_or(Ok(()), Err)
 }
 
-/// `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`
+/// `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]` adds new items while the value has
+/// fewer than `n`.
 pub(super) fn admit<T: Changing>(
     ctx: Ctx,
     args: Args<'_>,
@@ -227,7 +230,7 @@ pub(super) fn admit<T: Changing>(
     T::dispose(outcome.expired);
     announce_moved::<T>(ctx, key, outcome.before);
     if outcome.changed {
-        // The items that came in or were renewed, as if these alone had been added.
+        // Only the items that were admitted or renewed are replicated, as an addition.
         let changed =
             |reported: &Admission| *reported == Admission::Admitted || renews && *reported == Admission::Known;
         let some = items.iter().zip(&reported).filter(|(_, reported)| changed(reported));
@@ -239,7 +242,7 @@ pub(super) fn admit<T: Changing>(
     Ok(())
 }
 
-/// `MERGE destination source [source ...]`
+/// `MERGE destination source [source ...]` makes the destination the union of itself and the sources.
 pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
@@ -253,7 +256,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             outcome = live.finish();
             before.changed(value);
             merged.map_err(command_error_of::<T>)?;
-            // It goes as far as the sources, too.
+            // The merge may move the window on as well, to the newest slice of the sources.
             let has_moved = newest != value.newest_slice();
             (value.prefix(), if has_moved { expiry::of_volatile(ctx, value) } else { None })
         }
@@ -298,7 +301,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     Ok(())
 }
 
-/// `CLEAR key`
+/// `CLEAR key` empties a value, and keeps its parameters and its expiry.
 pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write);
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;

@@ -20,7 +20,7 @@ const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision,
 const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
 const INSERT_OPTIONS: [Opt; 17] = args::joined(&[&[Opt::Capacity, Opt::NoCreate, Opt::Items], &RESERVE_OPTIONS]);
 const ADMIT_OPTIONS: [Opt; 20] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
-/// Those of commands that must be obeyed.
+/// The options of `LC.RESERVE` and `LC.INSERT` in commands that must be obeyed.
 const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
 const OBEYED_INSERT_OPTIONS: [Opt; 18] = args::joined(&[&INSERT_OPTIONS, &[Opt::Slice]]);
 
@@ -93,14 +93,15 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
     })
 }
 
-/// `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of LC.INSERT] ITEMS item [item ...]`
+/// `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of LC.INSERT] ITEMS item [item ...]` adds new items while the counter
+/// has fewer than `n` members.
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let options = args::options(Noun::Counter, args, 2, &ADMIT_OPTIONS)?;
     let creation = Creation::of(ctx, &options)?;
     changes::admit::<Counter>(ctx, args, &options, creation)
 }
 
-/// `LC.COUNT key [key ...]`
+/// `LC.COUNT key [key ...]` replies with the number of distinct members of a counter, or of the union of several.
 pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() == 2 {
         let key = ctx.open(args.get(1), Mode::Read);
@@ -132,7 +133,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// All that is live now.
+/// Returns the view of all members of `counter` that are live at the time of the command.
 fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
     counter.at(time_of(ctx, [counter]))
 }
@@ -143,10 +144,10 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
     if let Some(view) = view {
-        // An estimate answers for no item, so the error comes instead of the array.
+        // An estimate can answer for no item, so its error is the whole reply, instead of the array.
         view.contains(items.get(0).bytes()).map_err(command_error_of::<Counter>)?;
     }
-    // An estimate that answers all the same has nobody in view.
+    // An estimate that gave no error has no live members, so it contains no item.
     let view = view.filter(|view| view.is_exact());
     ctx.reply_array(items.len());
     for item in items.bytes() {
@@ -155,7 +156,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `LC.MEMBERS key [SINCE seconds]`
+/// `LC.MEMBERS key [SINCE seconds]` replies with the members of an exact counter.
 pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let back = match args.len() {
         2 => None,

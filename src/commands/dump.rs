@@ -26,7 +26,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     let value = value::<T>(&key)?.ok_or(CommandError::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
     let (next, chunk) = persist::scandump(value, iterator).map_err(command_error_of::<T>)?;
-    // The server copies the reply into the client's buffer, and ends the process if there is no memory for that.
+    // The server copies the reply into the client's buffer, and ends the process if memory for the copy is lacking.
     if !alloc::can_allocate(chunk.len()) {
         return Err(command_error_of::<T>(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }));
     }
@@ -36,8 +36,8 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// The error of a chunk. If the chunk is damaged, the log names the field, and the client learns only that the chunk
-/// was rejected.
+/// Returns the client's error for a chunk that the core rejects. If the chunk is damaged, the log names the field, and
+/// the client learns only that the chunk was rejected.
 fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
     if let Error::Corrupt { .. } = error {
         CORRUPT_REJECTED.count();
@@ -47,7 +47,7 @@ fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
     command_error_of::<T>(error)
 }
 
-/// Replaces a partially loaded value by the finished one, if all bytes have arrived.
+/// Replaces a partially loaded value by the complete one, if all its bytes have been loaded.
 fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     match peek_entry::<T>(key)? {
         Some(KeyEntry { state: State::Loading(loading) }) if is_complete(&**loading) => {
@@ -57,8 +57,8 @@ fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     }
 }
 
-/// Gives a chunk to a value that exists. A client's chunk must be the next one. An obeyed chunk may be any: RedisBloom
-/// writes each to its place, whatever came before. Our own primaries send them in order.
+/// Adds a chunk to a value that exists. A client's chunk must be the next one. A chunk that must be obeyed may come in
+/// any order: RedisBloom writes each chunk to its place. Primaries with this module send chunks in order.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
     let Some(entry) = entry_of::<T>(key)? else { return Err(CommandError::NotFound) };
     let failed = match &mut entry.state {
@@ -92,7 +92,7 @@ fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(),
     written
 }
 
-/// `LOADCHUNK key iterator data`, with both as `SCANDUMP` gave them, in the same order.
+/// `LOADCHUNK key iterator data` takes an iterator and a chunk that `SCANDUMP` returned, in the same order.
 pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
@@ -111,7 +111,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     })?;
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
-        // Of a client's chunks only the last makes a value.
+        // Only the last of a client's chunks completes the value.
         Some(KeyEntry { state: State::Ready(value) }) => (value.prefix(), expiry::of_volatile(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
@@ -124,7 +124,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     Ok(())
 }
 
-/// Logs that a chunk was lost which a primary or the AOF has sent.
+/// Logs that a chunk from a primary or the AOF was rejected with [`CommandError::NoClassic`], and is lost.
 fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
     if let CommandError::NoClassic { .. } = error
         && must_obey(ctx)
@@ -137,7 +137,8 @@ fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
 
 /// Creates a value from its header.
 ///
-/// Where BF.* are not ours, a classic filter is only taken from our own AOF, which has the part of it that had arrived.
+/// If this module does not serve BF.*, a client cannot create a classic filter. Only a command that must be obeyed can,
+/// as in the module's own AOF, which has the loaded part of a partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx)).map_err(command_error_of::<T>)?;
     if is_complete(&loading) || !must_obey(ctx) {

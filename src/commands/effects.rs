@@ -1,4 +1,4 @@
-//! What a command did, for replicas, the AOF and subscribers.
+//! Sends the effects of a command to replicas, the AOF and subscribers of keyspace events.
 
 use std::cell::RefCell;
 use std::iter::once;
@@ -18,43 +18,44 @@ pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> OwnedString {
     ctx.string(text.as_ref())
 }
 
-/// The last creation, and its words as options of `INSERT`: most creations are like the one before. Never freed, since a
-/// thread ends when the server does.
+/// A cache of the last creation and its words as options of `INSERT`: most creations equal the one before. The cache is
+/// never freed, since a thread ends only with the server.
 pub(super) type LastWords<C> = ManuallyDrop<RefCell<Option<(C, Vec<OwnedString>)>>>;
 
-/// For statics.
+/// An empty cache, to initialise statics.
 pub(super) const fn no_words<C>() -> LastWords<C> {
     ManuallyDrop::new(RefCell::new(None))
 }
 
 /// The parameters of a value of family `T` that a command creates.
 pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
-    /// Where the last words are kept.
+    /// The cache of the last creation's words.
     fn last_words() -> &'static LocalKey<LastWords<Self>>;
 
-    /// The same that never expires: the expiry is sent apart.
+    /// This creation without its expiry, which is sent in a command of its own.
     fn without_expiry(&self) -> Self;
 
-    /// The value.
+    /// Builds an empty value with these parameters.
     ///
     /// # Errors
-    /// Those of the core.
+    /// The errors of the core, for parameters out of range or a value above `limit`.
     fn build(&self, limit: &ServerLimit) -> Result<T, CommandError>;
 
-    /// Whose commands replicas are sent.
+    /// The prefix of the commands that are sent to replicas and the AOF.
     fn prefix(&self) -> Prefix;
 
-    /// When the key expires, in milliseconds since 1970.
+    /// The time at which the key expires, in milliseconds since 1970; `None` if the key does not expire.
     fn expiry(&self) -> Option<i64>;
 
-    /// The error rate, where `RESERVE` takes it before the capacity, and the capacity.
+    /// The positional arguments of `RESERVE`: the error rate and the capacity. The error rate is `None` if `RESERVE`
+    /// takes it as an option.
     fn size(&self) -> (Option<f64>, u64);
 
-    /// All others, as options that `RESERVE` and `INSERT` share.
+    /// The parameters that are not in [`Self::size`], as options that `RESERVE` and `INSERT` share.
     fn options(&self, ctx: Ctx) -> Vec<OwnedString>;
 
-    /// Calls `with` with all parameters, as options of `INSERT`: `CAPACITY`, then `ERROR` where that is a part of the size.
-    /// The last is `ITEMS`.
+    /// Calls `with` with all parameters, as options of `INSERT`: `CAPACITY`, then `ERROR` if [`Self::size`] has an
+    /// error rate. The last word is `ITEMS`.
     fn with_words(&self, ctx: Ctx, with: impl FnOnce(&[OwnedString])) {
         let creation = self.without_expiry();
         Self::last_words().with(|last| {
@@ -87,7 +88,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     }
 }
 
-/// Replicates a move that a value has made; `prefix` is that of its commands.
+/// Replicates the move `made` of a window as the `ADVANCE` of `prefix`. Does nothing for [`Move::Stay`].
 pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Move) {
     let (slice, rebases) = match made {
         Move::Stay => return,
@@ -102,14 +103,14 @@ pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Mov
 
 /// Items that a command has added to a key.
 pub(super) struct Added<'a, C> {
-    /// Whose commands replicas are sent.
+    /// The prefix of the commands that are sent to replicas and the AOF.
     pub(super) prefix: Prefix,
     pub(super) key: Closed<'a>,
     /// The parameters of the key, if the command created it.
     pub(super) created: Option<C>,
-    /// The running command and all of its arguments, if it may be sent as it came.
+    /// The running command and all of its arguments, if the command may be replicated unchanged.
     pub(super) whole: Option<(Verb, Args<'a>)>,
-    /// Otherwise the items, as if these alone had been added: some of a list, and all of another.
+    /// The items to replicate if `whole` is `None`: first all in `some`, then all in `items`.
     pub(super) some: Vec<Arg<'a>>,
     pub(super) items: Args<'a>,
 }
@@ -135,7 +136,7 @@ pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'
     announce_expiry(ctx, key, created.and_then(|creation| creation.expiry()));
 }
 
-/// Replicates the expiry of a key that was created just now, and sends its event.
+/// Replicates the new expiry of a key, in milliseconds since 1970, and sends its event. Does nothing for `None`.
 pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
     if let Some(at) = expiry {
         ctx.replicate(c"PEXPIREAT", &[key.name(), word(ctx, at.to_string()).as_arg()], Args::none());

@@ -7,7 +7,7 @@ use crate::command_error::{CommandError, quoted};
 use crate::reply;
 use crate::server::ffi::{Args, Ctx};
 
-/// The words of a table, for `COMMAND DOCS`.
+/// Returns the words of the `fields` as choices, for `COMMAND DOCS`.
 pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument; N] {
     let mut all = [const { choice(c"", c"") }; N];
     let mut at = 0;
@@ -18,8 +18,8 @@ pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument
     all
 }
 
-/// `INFO key [field]`: the first `shown` fields, or the one that is asked for, by its word or its label.
-/// `value_of` calls a function of the table.
+/// `INFO key [field]`: replies with the first `shown` fields, or with the field that is named by its word or its label.
+/// `value_of` calls a field's function from the table `fields`.
 pub fn info<F: Copy>(
     ctx: Ctx,
     args: Args<'_>,

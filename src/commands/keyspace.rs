@@ -22,7 +22,7 @@ pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result
     Ok(key)
 }
 
-/// An error of the core, about a value of family `T`.
+/// Converts an error of the core about a value of family `T`.
 pub(super) fn command_error_of<T: Family>(error: Error) -> CommandError {
     CommandError::Core { noun: T::NOUN, error }
 }
@@ -43,7 +43,7 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Co
 
 /// The value of an open key to change; `None` if the key is missing.
 ///
-/// No other key may be open under the same name meanwhile: both would refer to the same value.
+/// No other key may be open under the same name at the same time: both would refer to the same value.
 pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, CommandError> {
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
@@ -63,7 +63,7 @@ pub(super) fn create_expiring<T: Family>(key: &mut Key<'_>, value: T, expiry: Op
     key.set_expiry(expiry);
 }
 
-/// Replaces `old` by `value`, and frees the old one, in the background if it is large.
+/// Replaces the value `old` by `value`, and frees the old value, in the background if it is large.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     let before = Before::any(old);
     let replaced = std::mem::replace(old, value);
@@ -133,7 +133,7 @@ pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, C
     Ok(found)
 }
 
-/// Checks that a copy of `value` may be made.
+/// Checks that a copy of `value` is within `limit`.
 pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), CommandError> {
     let mut rounded_bytes = 0;
     value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);

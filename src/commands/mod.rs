@@ -1,7 +1,8 @@
-//! The commands. Each one parses, opens its keys, calls the core, replicates what it changed, notifies, replies.
+//! The commands. Each command parses its arguments, opens its keys, calls the core, replicates its changes, sends
+//! events, and replies.
 //!
-//! [`bloom`] and [`counting`] are added; what both do in the same way stands in [`changes`], [`advance`], [`keyspace`],
-//! [`effects`] and [`dump`], generic over the family.
+//! [`bloom`] and [`counting`] have the commands of the two families. Code that both families share is generic over the
+//! family: [`changes`], [`advance`], [`keyspace`], [`effects`] and [`dump`].
 
 mod advance;
 mod bloom;

@@ -14,12 +14,13 @@ use crate::server::ffi::{Args, Ctx, Key};
 use crate::types::entry;
 use crate::types::names::Prefix;
 
-/// The options of a command that may be RedisBloom's: RF.* are not.
+/// Reads the options of a command as RedisBloom does. Returns `None` for RF.*, which RedisBloom does not have, and for
+/// options that `read` rejects.
 fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Option<Options> {
     if Prefix::Rf.is_of(args) { None } else { read(args) }
 }
 
-/// What an obeyed `BF.RESERVE` creates.
+/// Returns the parameters of the filter that a `BF.RESERVE` creates if it must be obeyed.
 pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandError> {
     match from_redisbloom(args, lenient::reserve) {
         Some(options) => Creation::obeyed(ctx, args, &options),
@@ -27,8 +28,8 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandE
     }
 }
 
-/// The creation and the options of an obeyed `BF.INSERT`, beyond what clients may say. `allowed` are the options of
-/// clients.
+/// Returns the parameters and the options of a `BF.INSERT` that must be obeyed, beyond the ranges of clients. `allowed`
+/// are this module's options, read if the command is not RedisBloom's.
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
@@ -37,15 +38,16 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Cr
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
 
-/// Completes a partially loaded filter, with zeros for what is missing. RedisBloom adds to such a filter, and has
-/// acknowledged the command.
+/// Completes a partially loaded filter, with zeros for the missing bytes. RedisBloom adds items to a partially loaded
+/// filter, and has acknowledged the command.
 pub(super) fn finalize(key: &mut Key<'_>) -> Result<(), CommandError> {
     entry::finalize::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
     Ok(())
 }
 
-/// Why an item was rejected, if the reply has to say so. RedisBloom also replicates a command that it rejected because
-/// the filter was full. Here it does nothing either, but must not fail: a replica may be set to end at an error.
+/// Returns the error of a rejected item, or `None` if the reply must not contain the error. RedisBloom also replicates
+/// a command that it rejected because the filter was full. Such a command has no effect here either, but must not fail:
+/// a replica may be set to end at an error.
 pub(super) fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,

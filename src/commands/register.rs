@@ -19,18 +19,18 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The version in which the commands appeared: this one, until the first release. Later releases keep the text of the
-/// first here.
+/// The version in which the commands appeared: the current version, until the first release. Later releases keep the
+/// text of the first release here.
 const SINCE: &CStr = version::TEXT;
 const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
-/// The ACL categories: of counters, of BF.*, and of RF.*. The second is also the name of another module's category.
+/// The ACL categories of LC.*, of BF.* and of RF.*, in this order. RedisBloom's category is named `bloom`, too.
 const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* and, if they are ours, BF.*. The error is the name of a command that the server rejects,
-/// because another module has it.
+/// Registers LC.*, RF.* and, with [`Commands::All`], BF.*. The error is the name of a command that the server rejects,
+/// because another module has the name.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
@@ -43,16 +43,16 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
             register_one(ctx, command, &Registered::as_it_is(command), &[BLOOM_CATEGORY])?;
         }
     }
-    // Where BF.* are another module's, so is their category. RedisBloom of Redis 8 does not load where it exists already.
-    // RF.* are in it if that module is loaded first.
+    // If another module owns BF.*, it adds their category, too: RedisBloom of Redis 8 does not load if the category
+    // exists already. RF.* join the category if that module is loaded first.
     for command in BLOOM {
         register_one(ctx, command, &Registered::of_lines(command, commands), &[FILTERS_CATEGORY, BLOOM_CATEGORY])?;
     }
     Ok(())
 }
 
-/// Adds an ACL category. The call fails where the server or another module has the category already; then the commands
-/// join it.
+/// Adds an ACL category. The call fails where the server or another module has the category already; the commands then
+/// join that category.
 fn add_category(ctx: Ctx, category: &CStr) {
     // SAFETY: probed for; the name ends with NUL.
     unsafe {
@@ -62,7 +62,7 @@ fn add_category(ctx: Ctx, category: &CStr) {
     }
 }
 
-/// What a row of the table is registered with, under one of its names. The server copies all of it.
+/// The name, summary and entry point under which a row of the table is registered. The server copies the strings.
 struct Registered {
     name: CString,
     summary: CString,
@@ -74,7 +74,8 @@ impl Registered {
         Registered { name: command.name.to_owned(), summary: command.summary.to_owned(), entry: command.entry }
     }
 
-    /// As a command of RF.*. They are registered in every mode: a replica or an AOF has them from servers of others.
+    /// The row of a BF.* command as a command of RF.*. RF.* are registered in every mode: a primary or an AOF of a
+    /// server in another mode may send them.
     fn of_lines(command: &Command, commands: Commands) -> Self {
         let renamed = |text: &CStr, from: &str, to: &str| {
             CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default()
@@ -87,7 +88,7 @@ impl Registered {
     }
 }
 
-/// Registers a command. It is in as many of these ACL categories as exist, at least the first.
+/// Registers a command in the ACL categories `families`, or in the first of them alone if the server rejects the list.
 fn register_one(ctx: Ctx, command: &Command, registered: &Registered, families: &[&CStr]) -> Result<(), String> {
     let (first, last, step) = command.key_range();
     let Registered { name, summary, entry } = registered;
@@ -106,7 +107,7 @@ fn register_one(ctx: Ctx, command: &Command, registered: &Registered, families: 
     if created != OK {
         return Err(name.to_string_lossy().into_owned());
     }
-    // SAFETY: the command was made just now; what describes it lives until the calls return, and the server copies it.
+    // SAFETY: the command was created just now; its description lives until the calls return, and the server copies it.
     unsafe {
         let handle = api!(RedisModule_GetCommand(ctx.as_ptr(), name.as_ptr()));
         // The calls may fail on a server that knows fewer names than we use. The command then lacks documentation or a
@@ -122,7 +123,8 @@ fn register_one(ctx: Ctx, command: &Command, registered: &Registered, families: 
     Ok(())
 }
 
-/// The categories of a command: its families', and those that its flags would give it if it had none of its own.
+/// Returns the ACL categories of a command: `families`, then `read` or `write`, and `fast` or `slow`. The server
+/// derives the latter from the flags only if a command has no categories of its own.
 fn categories(command: &Command, families: &[&CStr]) -> CString {
     let has = |flag: &str| command.flags.to_string_lossy().split(' ').any(|word| word == flag);
     let access = if has("write") { "write" } else { "read" };
@@ -135,7 +137,7 @@ fn categories(command: &Command, families: &[&CStr]) -> CString {
 const ACCESS: u32 = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
 /// Flags of a key that is added to, and whose contents the reply reveals.
 const INSERT: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_INSERT;
-/// Flags of a key that changes, and may lose contents, but takes none from the command.
+/// Flags of a key that changes and may lose contents, and takes no contents from the command.
 const ADVANCE: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE;
 /// Flags of a key whose contents are deleted.
 const CLEAR: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE;
@@ -152,7 +154,7 @@ fn key_spec(position: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommand
     spec
 }
 
-/// The keys behind the first argument, as many as it says. They are read.
+/// The keys of a read command whose first argument is the number of keys after it.
 fn numbered_key_spec() -> raw::RedisModuleCommandKeySpec {
     let mut spec = key_spec(1, 0, ACCESS);
     spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
@@ -176,10 +178,12 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     specs
 }
 
-/// Lists of arguments in the server's form, which point at each other: moving one does not move what it holds.
+/// Lists of arguments in the server's form, which point into each other. Moving a list does not move its elements, so
+/// the pointers stay valid.
 type Lists = Vec<Vec<raw::RedisModuleCommandArg>>;
 
-/// The arguments in the server's form, ended by a zeroed one. They live as long as `lists` do.
+/// Converts `arguments` to the server's form, ended by a zeroed one. The returned pointer is valid for as long as
+/// `lists` lives.
 fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *mut raw::RedisModuleCommandArg {
     let mut listed = Vec::with_capacity(arguments.len() + 1);
     for (position, argument) in arguments.iter().enumerate() {

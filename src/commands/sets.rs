@@ -1,4 +1,5 @@
-//! LC.UNIONCARD, LC.UNION and the like: questions over several counters, and over what they have seen in some seconds.
+//! LC.UNIONCARD, LC.UNION and similar: set operations over several counters, or over their members of the last seconds.
+//! LC.COUNTSINCE and LC.HISTORY are here, too.
 
 use rollcall_core::counting::{self, Counter, Estimated, View};
 use rollcall_core::error::{Error, Parameter};
@@ -11,14 +12,15 @@ use crate::args;
 use crate::command_error::{CommandError, Noun, quoted};
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
-/// What `SINCE` takes for all that a counter remembers.
+/// The word of `SINCE` that stands for all members of a counter, instead of a number of seconds.
 const ALL: &[u8] = b"-";
 
-/// Counters, and how far back each is asked.
+/// The counters of a set operation, and the seconds that each is queried for.
 struct Operands<'a> {
     keys: Vec<Key<'a>>,
     names: Args<'a>,
-    /// None, one for all keys, or one for each.
+    /// The seconds to look back: empty without `SINCE`, one element for all keys, or one for each key. An element
+    /// `None` stands for all members.
     seconds: Vec<Option<u64>>,
 }
 
@@ -55,7 +57,7 @@ impl<'a> Operands<'a> {
         Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
     }
 
-    /// What is asked about, key by key; none of a missing one.
+    /// Returns the view of each key, in order; `None` for a missing key.
     fn views(&self, ctx: Ctx) -> Result<Vec<Option<View<'_>>>, CommandError> {
         let mut counters = list::<Counter, _>(self.keys.len())?;
         for key in &self.keys {
@@ -72,7 +74,8 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// All of a counter, or what it has seen in some seconds.
+/// Returns the view of the members that `counter` has seen in the last `seconds`; of all members if `seconds` is
+/// `None`.
 pub(super) fn view<'c>(
     counter: &'c Counter,
     key: Arg<'_>,
@@ -92,25 +95,25 @@ pub(super) fn view<'c>(
     })
 }
 
-/// Which views a question is about; none where the answer is nothing.
+/// Selects the views that an operation reads, from the views of all keys; `None` if the result is empty in any case.
 type Chosen = for<'v> fn(&[Option<View<'v>>]) -> Option<Vec<View<'v>>>;
 
-/// Those that there are: a missing key is empty.
+/// Selects the views of all existing keys: a missing key is empty.
 fn of_union<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
     Some(views.iter().copied().flatten().collect())
 }
 
-/// All of them, unless one is missing.
+/// Selects all views; `None` if a key is missing.
 fn of_intersection<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
     views.iter().copied().collect()
 }
 
-/// The first and those others that there are.
+/// Selects the views of all existing keys; `None` if the first key is missing.
 fn of_difference<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
     views.first()?.map(|_| views.iter().copied().flatten().collect())
 }
 
-/// Replies with a number and its standard error.
+/// Replies with the estimate that `ask` returns for the `chosen` views, and with its standard error.
 fn card(
     ctx: Ctx,
     args: Args<'_>,
@@ -128,7 +131,7 @@ fn card(
     Ok(())
 }
 
-/// Replies with members.
+/// Replies with the members that `ask` returns for the `chosen` views.
 fn members(
     ctx: Ctx,
     args: Args<'_>,
@@ -155,32 +158,33 @@ pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_union, counting::union_card)
 }
 
-/// `LC.INTERCARD`, likewise
+/// `LC.INTERCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
 pub fn intercard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_intersection, counting::inter_card)
 }
 
-/// `LC.DIFFCARD`, likewise
+/// `LC.DIFFCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
 pub fn diffcard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_difference, counting::diff_card)
 }
 
-/// `LC.UNION`, likewise
+/// `LC.UNION numkeys key [key ...] [SINCE seconds [seconds ...]]`
 pub fn union(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_union, counting::union)
 }
 
-/// `LC.INTER`, likewise
+/// `LC.INTER numkeys key [key ...] [SINCE seconds [seconds ...]]`
 pub fn inter(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_intersection, counting::inter)
 }
 
-/// `LC.DIFF`, likewise
+/// `LC.DIFF numkeys key [key ...] [SINCE seconds [seconds ...]]`
 pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_difference, counting::diff)
 }
 
-/// `LC.COUNTSINCE key seconds`
+/// `LC.COUNTSINCE key seconds` replies with the number of distinct members that a windowed counter has seen in the last
+/// seconds.
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let seconds = args::count(Noun::Counter, Parameter::Seconds, args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read);
@@ -193,7 +197,8 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `LC.HISTORY key`
+/// `LC.HISTORY key` replies with a row for each slice of a counter's window. A row has the start of the slice, the
+/// number of distinct members seen since, and the standard error.
 pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;

@@ -1,4 +1,4 @@
-//! Windows, the same for both families: their options, as they are read and as they are sent.
+//! Options of windows, for both families: read from commands, and written as words for replicas and the AOF.
 
 use rollcall_core::bloom::{BloomFilter, Span, Windowing};
 use rollcall_core::counting::Counter;
@@ -18,20 +18,21 @@ pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, O
 /// The options of a counter's window.
 pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Volatile];
 
-/// The slices of a counter that was given no number.
+/// The default number of slices in the window of a counter.
 const SLICES_OF_COUNTERS: u32 = 12;
 
-/// A number of slices as the core takes it, which rejects what is too large.
+/// Narrows a number of slices to 32 bits. A larger number becomes [`u32::MAX`], which the core rejects.
 fn narrow(slices: u64) -> u32 {
     u32::try_from(slices).unwrap_or(u32::MAX)
 }
 
-/// The clock source that options give.
+/// Returns the clock source that the options ask for.
 fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
     if given.manual { ClockSource::Manual } else { ClockSource::System }
 }
 
-/// The error, about the number of slices that was given and not about what 32 bits hold of it.
+/// Converts `error`; an out-of-range error gets the number of slices that the client gave, before it was narrowed to 32
+/// bits.
 fn rejected<T: Family>(error: Error, given: &args::WindowOptions) -> CommandError {
     command_error_of::<T>(match (error, given.slices) {
         (Error::OutOfRange { parameter: Parameter::Slices, expected, .. }, Some(slices)) => {
@@ -41,7 +42,7 @@ fn rejected<T: Family>(error: Error, given: &args::WindowOptions) -> CommandErro
     })
 }
 
-/// The window of a counter that options ask for.
+/// Returns the window that `options` of a counter ask for; `None` without `WINDOW`.
 pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandError> {
     let given = &options.window;
     let Some(seconds) = given.seconds else {
@@ -54,7 +55,7 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandErr
     Ok(Some(window.with_volatile(given.volatile)))
 }
 
-/// How far back a filter reaches by its options.
+/// Returns the window that `options` of a filter ask for; `None` without `WINDOW` and `LAST`.
 pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandError> {
     let given = &options.window;
     let default_slices = Windowing::default_slices(given.refresh);
@@ -88,7 +89,7 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandE
     Ok(Some(windowing.with_volatile(given.volatile)))
 }
 
-/// Checks that a key that is to expire once it is empty is one of which that can be predicted.
+/// Checks that `VOLATILE` is given only where the time at which the key becomes empty can be predicted.
 fn check_volatile(options: &Options) -> Result<(), CommandError> {
     let given = &options.window;
     match given.volatile {
@@ -101,8 +102,8 @@ fn check_volatile(options: &Options) -> Result<(), CommandError> {
     }
 }
 
-/// Checks that a `RESERVE` of a client makes no key that expires by itself: what adds to it later does not carry the options
-/// that make it again.
+/// Rejects `VOLATILE` in a client's `RESERVE`. Once the key has expired, a later `ADD` could not create it again with
+/// its window.
 pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), CommandError> {
     if options.window.volatile && !must_obey(ctx) {
         let why =
@@ -116,7 +117,7 @@ fn excluded(option: &str, other: &str, why: &str) -> CommandError {
     CommandError::Argument(format!("option {option} does not go with {other}: {why}"))
 }
 
-/// Checks that no option is given that only a window has.
+/// Rejects an option that needs a window. `needed` is the name of the missing option, for the error.
 fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), CommandError> {
     let alone = [
         ("MANUAL", given.manual),
@@ -131,7 +132,7 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Command
     }
 }
 
-/// The options that make the same window elsewhere, at the same slice.
+/// Returns the options that create the same window on a replica, at the slice `slice`.
 pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec<OwnedString> {
     let mut words = vec![word(ctx, "WINDOW"), word(ctx, window.seconds().to_string())];
     if window.clock_source() == ClockSource::Manual {
@@ -145,7 +146,7 @@ pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec
     words
 }
 
-/// As [`words`], of any windowed filter.
+/// As [`words`], for a filter with a window of time or of items.
 pub(super) fn windowing_words(ctx: Ctx, windowing: &Windowing, slice: u64) -> Vec<OwnedString> {
     match &windowing.span {
         Span::Time(window) => words(ctx, window, windowing.refresh, slice),
@@ -166,7 +167,7 @@ fn words_of_slices(ctx: Ctx, slices: u32, refresh: bool) -> Vec<OwnedString> {
     words
 }
 
-/// The error of what only a value with a window of time has.
+/// Returns the error for a command that needs a window of time, if the value has none.
 pub(super) fn no_window<T: Family>() -> CommandError {
     CommandError::Argument(format!("the {} has no window of time", T::NOUN.word()))
 }

@@ -1,5 +1,5 @@
 //! The arguments of `loadmodule`, `MODULE LOAD` and `MODULE LOADEX ... ARGS`: pairs of a name and a value. The names
-//! are ours and those of the modules that this one replaces.
+//! are this module's own, or names of the modules that this module replaces.
 
 use std::ffi::CStr;
 
@@ -7,16 +7,17 @@ use super::options::ALL;
 use crate::command_error::quoted;
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
-/// RedisBloom's names of arguments that we have too.
+/// RedisBloom's names of arguments, each with the option of this module that has the same meaning.
 static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
 
-/// Prefixes of RedisBloom's arguments for cuckoo filters: before Redis 8, and since.
+/// Prefixes of RedisBloom's arguments for cuckoo filters: `CF_` before Redis 8, `CF-` since.
 const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
 
 /// Prefix of valkey-bloom's options, after the name of its module.
 const VALKEY_BLOOM: &str = "BLOOM-";
 
-/// valkey-bloom's options, each with ours that replaces it. Options that are not listed have no replacement.
+/// valkey-bloom's options, each with the advice that the error gives instead. Options that are not listed have no
+/// replacement.
 static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-CAPACITY", "use bf-initial-size"),
     ("BLOOM-FP-RATE", "use bf-error-rate"),
@@ -35,7 +36,8 @@ pub(super) fn ignored(name: &[u8], value: &str) -> String {
     format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
 }
 
-/// The error for an argument of valkey-bloom, which names our replacement; `None` for any other argument.
+/// Returns the error for an argument of valkey-bloom, with the replacement in this module; `None` for any other
+/// argument.
 fn valkey_bloom(name: &[u8]) -> Option<String> {
     let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
     let bare = upper.trim_start_matches("--");
@@ -51,7 +53,7 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Resets the arguments after a load that failed.
+/// Restores the defaults of all options, after a load that failed.
 pub fn reset() {
     ALL.iter().for_each(|option| option.set_initial(None));
 }
@@ -60,7 +62,7 @@ pub fn reset() {
 /// `loadmodule` line works unchanged.
 ///
 /// # Errors
-/// A line that names the argument and says what it should have been.
+/// A line that names the argument and the values that it takes.
 pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     // Tools that only inspect a module load it with one empty argument, which RedisBloom accepts.
     if args.len() == 1 && args.get(0).bytes().is_empty() {

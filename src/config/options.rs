@@ -1,7 +1,8 @@
 //! Options: names, ranges, defaults and current values, in one table of one struct.
 //!
-//! Each is an argument of `loadmodule`, a parameter of `CONFIG SET` and a line of redis.conf. An argument replaces the
-//! default, and a line of redis.conf overrides both. So what `CONFIG REWRITE` writes there survives a restart.
+//! Each option is an argument of `loadmodule`, a parameter of `CONFIG SET` and a line of redis.conf. An argument
+//! replaces the default, and a line of redis.conf overrides both. So a value that `CONFIG REWRITE` writes to redis.conf
+//! survives a restart.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -13,7 +14,7 @@ use crate::command_error::quoted;
 use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
 use crate::server::ffi::RedisModuleString;
 
-/// The kind of an option's value: how it is parsed, and what the bits of its word mean.
+/// The kind of an option's value: how the value is parsed, and how it is stored in 64 bits.
 #[derive(Clone, Copy)]
 pub enum SettingKind {
     /// A whole number, registered as one of the server's numeric options.
@@ -22,20 +23,20 @@ pub enum SettingKind {
     Bytes { min: i64, max: i64 },
     /// As [`SettingKind::Bytes`], or 0 to let the module choose.
     BytesOrZero { min: i64, max: i64 },
-    /// One word of several, stored as its index.
+    /// One of several `words`, stored as its index.
     Choice { words: &'static [&'static CStr] },
     /// Any `u64`, registered as a string because the server's numeric options are signed.
     Seed,
     /// A rate, as the bits of an `f64`.
     Rate { min: f64, max: f64 },
-    /// The rate of RedisBloom: above 0 and below 1, as the bits of an `f64`.
+    /// The rate that RedisBloom has as an option too: above 0 and below 1, as the bits of an `f64`.
     FilterRate,
-    /// A whole number of RedisBloom. It is registered as text, because the server words the errors of its numeric
-    /// options itself.
+    /// A whole number that RedisBloom has as an option too. It is registered as text, because the server has its own
+    /// error texts for numeric options.
     FilterWhole { min: i64, max: i64 },
 }
 
-/// An option.
+/// An option of the module, with its current value.
 pub struct Setting {
     pub name: &'static CStr,
     pub kind: SettingKind,
@@ -59,7 +60,7 @@ impl Setting {
         Setting { is_fixed: true, ..self }
     }
 
-    /// The current value.
+    /// The current value, as the 64 bits that [`SettingKind`] describes.
     pub fn bits(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
@@ -92,7 +93,7 @@ impl Setting {
     /// Reads a value.
     ///
     /// # Errors
-    /// What was expected and what was given.
+    /// A text with the expected and the given value.
     pub fn parse(&self, text: &[u8]) -> Result<u64, String> {
         let expected = |what: String| format!("expected {what}, got {}", quoted(text));
         match self.kind {
@@ -134,7 +135,7 @@ impl Setting {
         }
     }
 
-    // Both texts are those of Redis 8's own module: tools may match on them.
+    // Both texts are the same as in the module of Redis 8: tools may match on them.
 
     fn invalid(&self) -> String {
         format!("Invalid value for `{}`", self.name.to_string_lossy())
@@ -147,12 +148,12 @@ impl Setting {
     /// Checks a choice against other options.
     ///
     /// # Errors
-    /// Why it does not go with them.
+    /// The reason why the choice conflicts with another option.
     pub fn check_choice(&self, bits: u64) -> Result<(), String> {
         if std::ptr::eq(self, &raw const BF_LAYOUT) { check_bloom_layout(layout_of(bits)) } else { Ok(()) }
     }
 
-    /// A value in the form of `CONFIG GET`.
+    /// Formats a value as `CONFIG GET` shows it.
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
             SettingKind::Rate { .. } | SettingKind::FilterRate => format!("{:?}", f64::from_bits(bits)),
@@ -195,7 +196,7 @@ static COMMANDS: Setting =
 pub enum Commands {
     /// BF.* and RF.* as well as LC.*.
     All,
-    /// RF.* as well as LC.*: BF.* and their data type are another module's.
+    /// RF.* as well as LC.*; another module owns BF.* and their data type.
     Beside,
     /// LC.* alone.
     Lc,
@@ -277,7 +278,7 @@ const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
 /// limit of strings.
 const MAX_KEY_BYTES_OF_UNBOUNDED: u64 = 512 << 20;
 
-/// The largest size of a value, bytes. `has_maxmemory`: whether `maxmemory` is set.
+/// Returns the largest size of a value in bytes. `has_maxmemory` is true if `maxmemory` is set.
 pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
     match MAX_KEY_BYTES.bits() {
         0 if has_maxmemory => MAX_KEY_BYTES_OF_BOUNDED,
@@ -299,7 +300,7 @@ pub fn commands_at_first() -> Commands {
 /// Checks a layout for filters that are created without an explicit one.
 ///
 /// # Errors
-/// Why it does not go with the commands.
+/// The reason why the layout conflicts with the option `commands`.
 pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
     if layout == bloom::BitLayout::Classic && commands() == Commands::Beside {
         return Err("bf-layout classic does not go with commands beside: RF.* have filters of layout lines".to_owned());
@@ -311,7 +312,7 @@ pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// The defaults of the library are those of the module.
+    /// The library and the module have the same defaults.
     #[test]
     fn defaults_are_those_of_the_library() {
         let seedless = bloom::Params { seed: 0, ..bloom_defaults() };

@@ -32,14 +32,14 @@ fn may_be_bare() -> bool {
     facts::is_redis_8() && commands_at_first() == Commands::All
 }
 
-/// Registers every option. Then the server sets each from redis.conf, or to its initial value. False, with a line in
-/// the log, if the server rejects one.
+/// Registers every option. Then the server sets each from redis.conf, or to its initial value. Returns false, with a
+/// line in the log, if the server rejects an option.
 pub fn register(ctx: Ctx) -> bool {
     let registered =
         ALL.iter().all(|option| names_of(option).iter().any(|(name, flag)| register_one(ctx, option, name, *flag)));
     if may_be_bare() {
         for option in &CUCKOO {
-            // If another module has the name, it keeps it.
+            // If another module has the name, the registration fails, which is ignored.
             let (name, flag) = &names_of(option)[0];
             register_one(ctx, option, name, *flag);
         }
@@ -52,14 +52,14 @@ pub fn register(ctx: Ctx) -> bool {
     loaded
 }
 
-/// Registers an option under `name`. False if another module has the name.
+/// Registers an option under `name`. Returns false if another module has the name.
 fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> bool {
     let fixed = if option.is_fixed { raw::REDISMODULE_CONFIG_IMMUTABLE } else { raw::REDISMODULE_CONFIG_DEFAULT };
     let flags: c_uint = fixed | flag;
     let data = (&raw const *option).cast_mut().cast::<c_void>();
     let numeric = |flags, min, max| {
         let initial = option.initial().cast_signed();
-        // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as what it is.
+        // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as a `Setting`.
         unsafe {
             let (get, set) = (Some(get_number as _), Some(set_number as _));
             api!(RedisModule_RegisterNumericConfig(
@@ -120,16 +120,16 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     registered == OK
 }
 
-/// The option of a callback.
+/// Returns the option that a callback is called for.
 ///
 /// # Safety
-/// `data` is what the option was registered with.
+/// `data` is the pointer that the option was registered with.
 unsafe fn setting(data: *mut c_void) -> &'static Setting {
     // SAFETY: registered with a static `Setting`.
     unsafe { &*data.cast::<Setting>() }
 }
 
-/// Stores `text` as the error of a setter.
+/// Stores `text` as the error of a setter. Returns [`ERR`].
 ///
 /// # Safety
 /// `place` is the one that the server passed to a setter.
@@ -159,7 +159,8 @@ unsafe extern "C" fn set_number(
         // SAFETY: the server passes what was registered.
         || unsafe {
             let option = setting(data);
-            // The server has checked the range, but knows no gap in it.
+            // The server has checked the range, but not the gap between 0 and the minimum of
+            // [`SettingKind::BytesOrZero`].
             match option.parse(value.to_string().as_bytes()) {
                 Ok(bits) => {
                     option.set(bits);

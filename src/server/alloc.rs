@@ -1,4 +1,5 @@
-//! The allocator: the server's own, so that its memory accounting, `maxmemory` and defragmenter see ours.
+//! The global allocator of this module: the server's own, so that its accounting, `maxmemory` and defragmenter include
+//! this module's memory.
 //!
 //! `redis_module::alloc::RedisAlloc` is not used, for four reasons:
 //! - It has no `alloc_zeroed`: a new filter of 1 GB would be cleared on the server's thread, not lazily by the kernel.
@@ -18,7 +19,8 @@ use super::metrics::DEFRAG_MOVES;
 use super::pages;
 
 /// The alignment that every malloc gives, bytes. The jemalloc of Redis has size classes of 24 and 40 bytes, aligned to
-/// no more. Where a system cannot know the size of a block, the server notes it in the 8 bytes before.
+/// 8 bytes only. On a system whose malloc does not report the size of a block, the server stores the size in the 8
+/// bytes before the block.
 const MALLOC_ALIGN: usize = 8;
 
 /// The alignment, in bytes, that most mallocs give to a block whose size is a multiple of it.
@@ -31,7 +33,7 @@ const TRY_BYTES: usize = 64 * 1024;
 /// Bytes of a cache line, the alignment of bitmaps.
 const CACHE_LINE: usize = 64;
 
-/// Set once, before anything is allocated through the server.
+/// Whether the server's allocator is in use. Set once, before anything is allocated through the server.
 static LOADED: AtomicBool = AtomicBool::new(false);
 
 /// Whether the server's malloc aligns blocks of whole cache lines to cache lines, as jemalloc does. Set once, before
@@ -47,7 +49,7 @@ static JEMALLOC: AtomicBool = AtomicBool::new(true);
 /// Step of jemalloc's smallest size classes, bytes: 16 by default, 8 in the jemalloc of Redis. Set once, at loading.
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
-/// Bytes asked for and not yet freed.
+/// Bytes requested from the server's allocator and not yet freed.
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
 /// The global allocator: the server's inside a server, the system's elsewhere.
@@ -80,11 +82,12 @@ pub unsafe fn use_server() {
     LOADED.store(true, Ordering::Relaxed);
 }
 
-/// The number of blocks per size that the test looks at. They are there at once, so that they are different blocks.
+/// The number of blocks of each size that a probe of malloc's alignment allocates. All blocks are live at once, so that
+/// they are different blocks.
 const TRIED: usize = 16;
 
-/// Whether blocks whose sizes are multiples of [`DOUBLE_ALIGN`] are aligned to that. Blocks of one size may be so by
-/// chance, but not all of several sizes.
+/// Probes whether malloc aligns blocks to [`DOUBLE_ALIGN`] if their sizes are multiples of it. Blocks of one size may
+/// be aligned by chance, but not all blocks of several sizes.
 ///
 /// # Safety
 /// The API's pointers are filled in.
@@ -101,10 +104,10 @@ unsafe fn malloc_aligns_doubles() -> bool {
     }
 }
 
-/// Whether blocks of whole cache lines are aligned to cache lines. In jemalloc each of them comes from a size class
-/// that is a multiple of 64 bytes. Blocks of a small class lie end to end from the start of a page, and large ones
-/// start at a page or a cache line. The name of the allocator does not decide, since another may be preloaded: blocks
-/// of several classes must have jemalloc's sizes and the alignment.
+/// Probes whether malloc aligns blocks of whole cache lines to cache lines. In jemalloc each such block comes from a
+/// size class that is a multiple of 64 bytes. Blocks of a small class lie end to end from the start of a page, and
+/// large ones start at a page or a cache line. The name of the allocator does not decide, since another may be
+/// preloaded: blocks of several classes must have jemalloc's sizes and the alignment.
 ///
 /// # Safety
 /// The API's pointers are filled in.
@@ -177,13 +180,14 @@ fn is_aligned_anyway(layout: Layout) -> bool {
     layout.align() <= CACHE_LINE && layout.size().is_multiple_of(CACHE_LINE) && ALIGNS_LINES.load(Ordering::Relaxed)
 }
 
-/// Bytes in front of an allocation whose alignment exceeds malloc's. They give room to align it, and their last word
-/// has the address that malloc gave.
+/// Returns the bytes of padding before an allocation whose alignment exceeds malloc's; 0 for any other allocation. The
+/// padding gives room to align the allocation, and its last word has the address that malloc gave.
 fn padding(layout: Layout) -> usize {
     if layout.align() > MALLOC_ALIGN && !is_aligned_anyway(layout) { layout.align() } else { 0 }
 }
 
-/// Bytes to ask malloc for, so that `size` of them can be aligned to `layout.align()`; `None` if there are too many.
+/// Returns the bytes to request from malloc, so that `size` bytes can be aligned to `layout.align()`; `None` on
+/// overflow.
 fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     match padding(layout) {
         0 if layout.align() == DOUBLE_ALIGN => size.checked_next_multiple_of(DOUBLE_ALIGN),
@@ -210,7 +214,8 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
             (true, true) => match (raw::RedisModule_TryCalloc, raw::RedisModule_TryAlloc) {
                 (Some(try_calloc), _) => try_calloc(1, size),
                 // Redis 7.0 and 7.2 have no TryCalloc. The size is tried, freed, and then taken by Calloc. Should
-                // another thread take the memory between the two calls, the server ends, as where its own is missing.
+                // another thread take the memory between the two calls, the server ends the process, as it does when an
+                // allocation of its own fails.
                 (None, Some(try_alloc)) => {
                     let asked = try_alloc(size);
                     if asked.is_null() {
@@ -313,9 +318,9 @@ impl ServerAlloc {
     /// # Safety
     /// As `GlobalAlloc::realloc`; the block was allocated in a server.
     unsafe fn reallocate_in_server(pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: allocated here with this layout. A block that is aligned to more than every malloc promises is moved
-        // on manually, since realloc would not keep its alignment. So is a large one that grows on Redis 7.0 and 7.2,
-        // which have no TryRealloc: their Realloc ends the process where memory is missing.
+        // SAFETY: allocated here with this layout. A block with an alignment above `MALLOC_ALIGN` is moved manually,
+        // since realloc would not keep its alignment. A large block that grows is moved manually on Redis 7.0 and 7.2,
+        // too: they have no TryRealloc, and their Realloc ends the process if memory is lacking.
         unsafe {
             let is_large = new_size >= TRY_BYTES && new_size > layout.size();
             let by_server = if is_large { raw::RedisModule_TryRealloc } else { raw::RedisModule_Realloc };
@@ -378,8 +383,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 }
 
-/// Whether an allocation of `bytes` would succeed now. To ask before the server allocates for us: it ends the process
-/// if that fails.
+/// Whether an allocation of `bytes` bytes would succeed now. Called before the server allocates for a command, since
+/// the server ends the process if its allocation fails.
 pub fn can_allocate(bytes: usize) -> bool {
     if bytes < TRY_BYTES {
         return true;
@@ -409,7 +414,7 @@ impl Defragmenter {
 }
 
 impl Mover for Defragmenter {
-    /// Moves a buffer to the address that the allocator prefers, if there is one.
+    /// Moves a buffer to an address that the allocator prefers. Returns the buffer, moved or not.
     fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
         let layout = Layout::for_value(&*buffer);
         let len = buffer.len();
@@ -423,7 +428,7 @@ impl Mover for Defragmenter {
     }
 }
 
-/// Lets the server's defragmenter move a block. Returns where it is now.
+/// Lets the server's defragmenter move a block. Returns the address of the block afterwards.
 ///
 /// # Safety
 /// `ctx` is the running defrag callback's; `pointer` was allocated here with `layout`, and no reference to

@@ -2,18 +2,20 @@
 
 use redis_module::raw;
 
-/// Makes a constant, a check and a call for each function from one list of names. The functions that are `asked` for
-/// where they are called are those of the allocator and the log, which also run outside a server.
+/// Defines the functions of the server's API that loading requires, from two lists of names. Functions in `called` are
+/// called without a check. Functions in `asked`, for the allocator and the log, are checked at each call, since their
+/// callers also run outside a server.
 macro_rules! required {
     (called: [$($called:ident,)*], asked: [$($asked:ident,)*]) => {
-        /// A constant for each function that is called without a check. With it, [`api!`] takes no other.
+        /// A constant for each function that is called without a check. [`api!`] accepts only a function with such a
+        /// constant.
         #[allow(non_upper_case_globals)] // Named as the functions.
         pub mod required {
             $(pub const $called: () = ();)*
         }
 
-        /// The first function that this server lacks, of those that every supported server (Redis 7.0, Valkey 8 and
-        /// later) has.
+        /// Returns the name of the first required function that this server lacks. Every supported server (Redis 7.0,
+        /// Valkey 8 and later) has all required functions.
         pub fn missing() -> Option<&'static str> {
             // SAFETY: reads pointers that RedisModule_Init filled in before.
             unsafe {
@@ -103,8 +105,8 @@ required! {
     ]
 }
 
-/// Calls a function of the server's API that every supported server has. One that is not in the list above does not
-/// compile. Loading ends with an error where [`missing`] finds one.
+/// Calls a function of the server's API that every supported server has. A call of a function that is not in the list
+/// above does not compile. Loading ends with an error if [`missing`] finds a function.
 macro_rules! api {
     ($name:ident ( $($arg:expr),* $(,)? )) => {{
         let () = $crate::server::api::required::$name;

@@ -1,4 +1,4 @@
-//! Facts about the server: its kind, its version and its memory, and whether a command is replicated.
+//! Facts about the server (kind, version, memory) and about the running command: whether it is replicated.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -19,7 +19,7 @@ struct Facts {
 
 static FACTS: OnceLock<Facts> = OnceLock::new();
 
-/// The type of `RedisModule_MustObeyClient`, which separates replicated commands from those of clients.
+/// The type of `RedisModule_MustObeyClient`, which separates replicated commands from clients' commands.
 type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 
 /// Gathers the [`Facts`]. Before this call, and in unit tests, the server counts as a Redis of unknown version.
@@ -85,7 +85,7 @@ pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
 }
 
-/// Bytes that may still be used under `maxmemory`; `None` when it is not set.
+/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set.
 pub fn maxmemory_left() -> Option<u64> {
     let used_ratio = used_ratio();
     if used_ratio <= 0.0 {

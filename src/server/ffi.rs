@@ -70,18 +70,18 @@ pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: LogLevel, message: &str) {
     }
 }
 
-/// A text as a C string. NUL and line ends become spaces, because they would end a reply or a log line early.
+/// Converts a text to a C string. NUL and line ends become spaces, because they would end a reply or a log line early.
 fn c_text(text: &str) -> CString {
     let clean: String = text.chars().map(|c| if matches!(c, '\0' | '\r' | '\n') { ' ' } else { c }).collect();
     CString::new(clean).unwrap_or_default()
 }
 
-/// The context of a running command, or of loading. It is live for `'a`, until the server's call returns. That of a
-/// command has the client; to the context of loading nothing is replied, and no key is opened in it.
+/// The context of a running command, or of loading. It is live for `'a`, until the server's call returns. A command's
+/// context has a client. The context of loading is used neither for replies nor to open keys.
 #[derive(Clone, Copy)]
 pub struct Ctx<'a> {
     ptr: *mut RedisModuleCtx,
-    /// Whether the command must be obeyed, once that was asked.
+    /// The cached answer of [`Ctx::is_obeyed`]; empty before its first call.
     obeyed: &'a OnceCell<bool>,
 }
 
@@ -95,7 +95,8 @@ impl Ctx<'_> {
         unsafe { log_to(self.ptr, level, message) };
     }
 
-    /// Whether the command must be obeyed. What `ask` answers does not change while it runs.
+    /// Whether the command must be obeyed, according to `ask`. The answer is cached, since it does not change while the
+    /// command runs.
     pub(super) fn is_obeyed(self, ask: impl FnOnce() -> bool) -> bool {
         *self.obeyed.get_or_init(ask)
     }
@@ -123,8 +124,9 @@ impl Ctx<'_> {
 
     /// Signals that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
     ///
-    /// A module among the subscribers may delete any key. So no key may be open: the server looks at its value when it
-    /// closes it. The server's own events, such as `new`, come while a key is open, and cannot be put off.
+    /// A module among the subscribers may delete any key. So no key may be open: the server reads the value of a key
+    /// when it closes the key. The server's own events, such as `new`, are sent while a key is open, and cannot be
+    /// deferred.
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
         static CLASS: std::sync::OnceLock<c_int> = std::sync::OnceLock::new();
         let class = *CLASS.get_or_init(|| {
@@ -140,7 +142,7 @@ impl Ctx<'_> {
         }
     }
 
-    /// Sends an event that the server itself has, of the class of generic commands.
+    /// Sends an event of the server's own, in the class of generic commands.
     pub fn notify_generic(self, key: Closed<'_>, event: &CStr) {
         let class = raw::REDISMODULE_NOTIFY_GENERIC as c_int;
         // SAFETY: context and name are live; the event name ends with NUL.
@@ -153,19 +155,21 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_Milliseconds()) }
     }
 
-    /// The time in seconds.
+    /// The server's clock, in seconds since 1970; 0 for times before.
     pub fn now_seconds(self) -> u64 {
         u64::try_from(self.now_ms()).unwrap_or(0) / 1000
     }
 
-    /// Propagates the running command under this name, with its arguments `args` unchanged.
+    /// Propagates the running command under `name`. `args` are all its arguments; the arguments after its name stay
+    /// unchanged.
     ///
-    /// The server propagates the very array that it passes to commands, and copies it only if somebody is to be sent it.
-    /// So without listeners this costs two stores. `RM_Replicate` looks the command up and copies all arguments first. If
-    /// a server passed a copy, its own name would be sent, which means the same on servers with both names.
+    /// The server propagates the same array of arguments that it passes to the command. It copies the array only for a
+    /// replica or an AOF. Without them this call costs two stores, while `RM_Replicate` looks up the command and copies
+    /// all arguments first. If a server passed a copy of the array, the command would be sent under the client's name,
+    /// which means the same on servers with both names.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
-        // SAFETY: the context is live; the array holds live strings, of which the server counts the references it takes.
+        // SAFETY: the context is live; the array holds live strings, and the server counts its references to them.
         unsafe { api!(RedisModule_ReplicateVerbatim(self.ptr)) };
         if let Some((first, before)) = came {
             first.set(before);
@@ -188,7 +192,7 @@ impl Ctx<'_> {
         };
     }
 
-    /// A string of the server's, to replicate.
+    /// Copies `bytes` to a string of the server, to replicate.
     pub fn string(self, bytes: &[u8]) -> OwnedString {
         // SAFETY: the server copies the bytes. No context: the string is ours to free.
         let ptr = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
@@ -202,7 +206,7 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithLongLong(self.ptr, value as c_longlong)) };
     }
 
-    /// Boolean in RESP3, 1 or 0 in RESP2.
+    /// Replies with a boolean in RESP3, with 1 or 0 in RESP2.
     pub fn reply_bool(self, value: bool) {
         // SAFETY: the context is live.
         unsafe { api!(RedisModule_ReplyWithBool(self.ptr, c_int::from(value))) };
@@ -218,12 +222,12 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithSimpleString(self.ptr, text.as_ptr())) };
     }
 
-    /// A line of text, as a simple string.
+    /// Replies with a line of text, as a simple string.
     pub fn reply_line(self, text: &str) {
         self.reply_simple(&c_text(text));
     }
 
-    /// A double in RESP3; in RESP2 the shortest text that reads back as the same number.
+    /// Replies with a double in RESP3; in RESP2 with the shortest text that reads back as the same number.
     pub fn reply_double(self, value: f64) {
         if self.is_resp3() {
             // SAFETY: the context is live.
@@ -238,14 +242,15 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithNull(self.ptr)) };
     }
 
-    /// Whether the server asks the command for its keys alone. Then it replies nothing and changes nothing.
+    /// Whether the server calls the command only to ask for its keys. The command then replies nothing and changes
+    /// nothing.
     pub fn is_asked_for_keys(self) -> bool {
         // SAFETY: the context is that of the running command.
         unsafe { api!(RedisModule_IsKeysPositionRequest(self.ptr)) != 0 }
     }
 
-    /// Reports to the server, which [asked](Self::is_asked_for_keys), that the argument at `position` is a key that is
-    /// read.
+    /// Reports to the server that the argument at `position` is a key that is read. The server has asked for the keys,
+    /// see [`Self::is_asked_for_keys`].
     pub fn report_key(self, position: usize) {
         let flags = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
         // SAFETY: as above.
@@ -258,7 +263,7 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithArray(self.ptr, len as c_long)) };
     }
 
-    /// A map in RESP3, a flat array of twice the length in RESP2.
+    /// Begins the reply of a map with `pairs` pairs in RESP3, of a flat array with 2 * `pairs` elements in RESP2.
     pub fn reply_map(self, pairs: usize) {
         OWES_ELEMENTS.store(true, Ordering::Relaxed);
         // SAFETY: the context is live.
@@ -304,7 +309,8 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The arguments of the running command; the first is its name. [`Ctx::replicate_under`] exchanges that for a moment.
+/// The arguments of the running command; the first is its name. [`Ctx::replicate_under`] replaces the name for a
+/// moment.
 #[derive(Clone, Copy)]
 pub struct Args<'a>(&'a [Cell<*mut RedisModuleString>]);
 
@@ -362,7 +368,7 @@ impl Drop for OwnedString {
     }
 }
 
-/// A command's name to replicate under. Its string is made when first needed, and kept.
+/// A command's name to replicate under. Its string is created at the first use, and kept.
 pub struct Name {
     text: &'static CStr,
     string: AtomicPtr<RedisModuleString>,
@@ -401,13 +407,14 @@ pub enum Mode {
     Write,
 }
 
-/// A key holds a value of another type than the command is for.
+/// The error for a key that holds a value of another type than the command is for.
 #[derive(Debug)]
 pub struct OtherType;
 
-/// An opened key; closed on drop. Nobody frees its value meanwhile, since no events are sent, see [`Ctx::changed`].
+/// An opened key; closed on drop. The value is not freed while the key is open, since no events are sent, see
+/// [`Ctx::changed`].
 pub struct Key<'a> {
-    /// `None`: opened for reading and missing.
+    /// `None` if the key was opened for reading and is missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
     name: Arg<'a>,
 }
@@ -462,7 +469,7 @@ impl<'a> Key<'a> {
         if self.is_missing() { Ok(None) } else { Err(OtherType) }
     }
 
-    /// When the key expires, in milliseconds since 1970; `None` if it does not.
+    /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
     pub fn expiry(&self) -> Option<i64> {
         let key = self.key?;
         // SAFETY: the key is open.
@@ -470,7 +477,7 @@ impl<'a> Key<'a> {
         (expiry != i64::from(raw::REDISMODULE_NO_EXPIRE)).then_some(expiry)
     }
 
-    /// Sets when the key expires, in milliseconds since 1970. `None` changes nothing.
+    /// Sets the time at which the key expires, in milliseconds since 1970. `None` changes nothing.
     pub fn set_expiry(&mut self, expiry: Option<i64>) {
         if let (Some(key), Some(expiry)) = (self.key, expiry) {
             // SAFETY: the key is open for writing and holds a value.
@@ -478,7 +485,7 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Stores a value, and frees the previous one. False if the key is not open for writing.
+    /// Stores a value, and frees the previous one. Returns false if the key is not open for writing.
     ///
     /// # Safety
     /// `value` is of the Rust type that the callbacks of `module_type` expect; the server owns it afterwards.
@@ -501,8 +508,8 @@ impl Drop for Key<'_> {
 /// Whether the running command has begun a reply of several elements.
 static OWES_ELEMENTS: AtomicBool = AtomicBool::new(false);
 
-/// Replies to a command that has panicked. If its reply has begun, the client would take the next replies for the rest of
-/// this one. So its connection is closed, as soon as it has the error.
+/// Replies to a command that has panicked. If the reply of several elements has begun, the client would take the next
+/// replies for missing elements. So the connection is closed after the error.
 fn reply_panicked(ctx: Ctx) {
     ctx.reply_error("ERR internal error, see the server's log");
     if OWES_ELEMENTS.load(Ordering::Relaxed) && ctx.flags() & raw::REDISMODULE_CTX_FLAGS_REPLICATED == 0 {
@@ -514,11 +521,11 @@ fn reply_panicked(ctx: Ctx) {
     }
 }
 
-/// The body of every command's entry point. It borrows what the server passes, runs `handler`, and replies with its
-/// error, if any.
+/// The body of every command's entry point: runs `handler` on the context and the arguments. If `handler` fails,
+/// `reply_error` replies with the error.
 ///
 /// # Safety
-/// The arguments are those that the server passes to a command.
+/// The server passed `ctx`, `argv` and `argc` to a command.
 pub unsafe fn run_command<E>(
     ctx: *mut RedisModuleCtx,
     argv: *mut *mut RedisModuleString,
@@ -533,8 +540,9 @@ pub unsafe fn run_command<E>(
         "a command",
         || {
             let len = if argc > 0 { argc as usize } else { 0 };
-            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. Nobody else
-            // writes the array meanwhile; the server reads it in `ReplicateVerbatim`. `loadmodule` without arguments passes null.
+            // SAFETY: the server passes `argc` live strings, and keeps them until the command returns. No other code
+            // writes the array during the command; the server reads it in `ReplicateVerbatim`. `loadmodule` without
+            // arguments passes null.
             let args = Args(if len > 0 { unsafe { std::slice::from_raw_parts(argv.cast(), len) } } else { &[] });
             if let Err(error) = handler(ctx, args) {
                 reply_error(ctx, error);

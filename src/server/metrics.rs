@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How often something has happened, or how much there is of it now. Several threads change it.
+/// A number for `INFO`: a count of events, or a present amount. Several threads may change it.
 pub struct Metric(AtomicU64);
 
 impl Metric {
@@ -18,13 +18,13 @@ impl Metric {
     /// Adds `more`.
     #[inline]
     pub fn add(&self, more: u64) {
-        // An atomic addition takes as long as twenty others.
+        // Adding 0 is skipped: an atomic addition takes as long as twenty plain ones.
         if more > 0 {
             self.0.fetch_add(more, Ordering::Relaxed);
         }
     }
 
-    /// Subtracts what was added before.
+    /// Subtracts `less`, which was added before.
     #[inline]
     pub fn sub(&self, less: u64) {
         if less > 0 {
@@ -32,14 +32,14 @@ impl Metric {
         }
     }
 
-    /// Replaces a part of what there is now.
+    /// Replaces the part `before` of the number by `after`.
     pub fn replace(&self, before: u64, after: u64) {
         if before != after {
             self.add(after.wrapping_sub(before));
         }
     }
 
-    /// The number now.
+    /// Returns the present number.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

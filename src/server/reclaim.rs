@@ -3,8 +3,9 @@
 //! Unmapping a gigabyte takes a fifth of a second. After UNLINK and the like, the server itself frees in the background
 //! (see `free_effort`). After DEL, SET over a key, expiry and a plain FLUSHALL, it frees on its own thread.
 //!
-//! While the server is at its `maxmemory`, values are freed on its thread. Eviction measures what each evicted key
-//! gives back. It would evict one key after another until the memory of the first is free.
+//! While the server is at its `maxmemory`, values are freed on the server's thread. Eviction measures the memory that
+//! each evicted key gives back. With values freed in the background, it would evict one key after another until the
+//! memory of the first is free.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -18,7 +19,7 @@ use super::{facts, pages};
 /// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
-/// A value to be freed, and its bytes. It counts as waiting until it is dropped, however that comes about.
+/// A value to be freed, and its size in bytes. The metrics count the value as waiting until this struct is dropped.
 struct Garbage {
     value: Option<Box<dyn Send>>,
     bytes: usize,
@@ -60,14 +61,15 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
         let (sender, receiver) = channel::<Garbage>();
         let (ready, is_ready) = channel();
         let free = move || {
-            // The first allocation of a thread sets up what jemalloc keeps for it, and would crash without memory.
+            // The first allocation of a thread sets up jemalloc's data for the thread, and would crash later, without
+            // memory.
             drop(black_box(Box::new(0u64)));
             drop(ready);
             receiver.into_iter().for_each(drop);
         };
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
         thread.spawn(free).ok().map(|_| {
-            // It ends with an error when the thread drops its end.
+            // `recv` returns, with an error, when the thread drops `ready`.
             let _: Result<(), _> = is_ready.recv();
             (std::process::id(), sender)
         })
@@ -75,16 +77,15 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// Starts the background thread as soon as a value is large enough to be freed there. With the first one to free it may
-/// be too late: where the process gets no more memory, jemalloc crashes in a thread that begins.
+/// Starts the background thread as soon as a value is large enough to be freed there. When the first value is freed, it
+/// may be too late to start the thread: if the process gets no more memory, jemalloc crashes in a new thread.
 pub fn prepare(bytes: u64) {
     if bytes >= BACKGROUND_BYTES as u64 {
         reclaimer();
     }
 }
 
-/// Passes the value to the thread; returns false if the thread is gone. Then the error returns the value, which is
-/// freed here.
+/// Passes the value to the background thread. Returns false if the thread is gone; the value is then freed here.
 fn hand_over(sender: &Sender<Garbage>, value: Box<dyn Send>, bytes: usize) -> bool {
     sender.send(Garbage::new(value, bytes)).is_ok()
 }

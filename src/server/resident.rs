@@ -5,8 +5,9 @@ use std::ffi::{c_int, c_void};
 /// Size from which [`make_resident`] asks the kernel, bytes. For less memory the call costs as much as it saves.
 const RESIDENT_BYTES: usize = 64 * 1024;
 
-/// Makes all pages of `memory` resident in one call, before it is written. Page faults, one a page, take a third of the
-/// time of loading a large value. No byte changes. Linux 5.14 and newer do this; elsewhere nothing happens.
+/// Makes all pages of `memory` resident in one call, before it is written. Page faults, one for each page, would take a
+/// third of the time of loading a large value. No byte changes. The call has an effect on Linux 5.14 and newer, and
+/// none elsewhere.
 pub fn make_resident(memory: &[u8]) {
     /// A divisor of every page size. Where pages are larger, the kernel rejects addresses that are not aligned to them.
     const PAGE_BYTES: usize = 4096;
@@ -23,8 +24,8 @@ fn populate(start: *const u8, len: usize) {
     }
     /// `MADV_POPULATE_WRITE` of Linux.
     const POPULATE_WRITE: c_int = 23;
-    // SAFETY: the kernel checks the range and changes no byte of it, even where it is not ours. An error leaves the
-    // pages to be provided when they are written.
+    // SAFETY: the kernel checks the range and changes no byte of it, even if the memory is not this module's. An error
+    // leaves the pages to be provided when they are written.
     unsafe { madvise(start.cast_mut().cast(), len, POPULATE_WRITE) };
 }
 
@@ -51,7 +52,8 @@ mod tests {
 
     #[test]
     fn memory_becomes_resident_and_stays_what_it_is() {
-        // Large enough that malloc maps it anew. The middle of it is away from what a huge page may have made resident.
+        // Large enough that malloc maps it anew. The middle of the memory is far from pages that a huge page may have
+        // made resident.
         let memory = vec![0u8; 64 << 20];
         let part = &memory[(32 << 20) + 5000..][..1_000_000];
         make_resident(&part[..1000]);

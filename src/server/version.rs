@@ -2,13 +2,13 @@
 
 use std::ffi::{CStr, c_int};
 
-/// The version for people.
+/// The version as text, as users see it.
 pub const TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
     Ok(text) => text,
     Err(_) => panic!("the version has a NUL in it"),
 };
 
-/// The version for servers: major * 10000 + minor * 100 + patch.
+/// The version as a number, as the server's API takes it: major * 10000 + minor * 100 + patch.
 pub const NUMBER: c_int =
     number(env!("CARGO_PKG_VERSION_MAJOR"), env!("CARGO_PKG_VERSION_MINOR"), env!("CARGO_PKG_VERSION_PATCH"));
 

@@ -3,10 +3,10 @@
 use super::family::Family;
 use super::totals::{ITEMS, ValueShare};
 
-/// The contents of a value before a command that changes it in place.
+/// A value's share of the totals, recorded before a command changes the value in place.
 #[must_use]
 pub enum Before {
-    /// Nothing but bits and the number of items can change.
+    /// The command can change only bits and the number of items, so no share is recorded.
     InPlace,
     Share(ValueShare),
     /// The value is in no key yet, so the totals do not include it. Its events are counted all the same.
@@ -14,19 +14,19 @@ pub enum Before {
 }
 
 impl Before {
-    /// The state before `additions` items are added.
+    /// Records `value` before `additions` items are added.
     #[inline(always)]
     pub fn adding<T: Family>(value: &T, additions: usize) -> Self {
         if value.takes_in_place(additions) { Before::InPlace } else { Before::any(value) }
     }
 
-    /// The state before any change.
+    /// Records `value` before a change of any kind.
     #[inline(never)]
     pub fn any<T: Family>(value: &T) -> Self {
         Before::Share(value.share())
     }
 
-    /// The state of a new value that becomes a key after it is filled.
+    /// Records a new `value` that is stored in a key only after it is filled.
     pub fn creating<T: Family>(value: &T) -> Self {
         Before::New(value.share())
     }

@@ -23,7 +23,7 @@ use crate::server::ffi::{Ctx, LogLevel, OK, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::{reclaim, resident};
 
-/// Registers a data type. An error, its name, if the server rejects because that is taken.
+/// Registers a data type. The error is the name of the data type, if the server rejects the name as taken.
 pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
@@ -57,12 +57,12 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     if handle.is_null() { Err(data_type.name) } else { Ok(()) }
 }
 
-/// Makes the save that `io` belongs to fail: after a panic the value is cut off, and no file may have it.
+/// Makes the save that `io` belongs to fail. After a panic the written value is incomplete, and no file may contain it.
 ///
-/// The server's API has no function for this. But a command that the server does not know is an error, which it keeps
-/// until the callback returns, of an RDB file as of an AOF. A save in a child and one on the server's thread fail both,
-/// and the files of before stay. Only `DUMP` and `MIGRATE` do not look at errors: they send a value that ends too early,
-/// which no `RESTORE` takes.
+/// The server's API has no function for this. But emitting a command that the server does not know is an error, for an
+/// RDB file as for an AOF, and the server checks for errors after the callback. The save then fails, in a child process
+/// or on the server's thread, and the previous files stay. Only `DUMP` and `MIGRATE` do not check for errors: they send
+/// a truncated value, which every `RESTORE` rejects.
 ///
 /// # Safety
 /// `io` is the running callback's.
@@ -95,7 +95,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
                     Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
-                    // Limits are counted where they are found.
+                    // `ServerLimit` counts the rejections by limits itself.
                     _ => {}
                 }
                 rdb.log(LogLevel::Warning, &format!("rejected a stored {}: {error}", S::Family::NOUN.word()));
@@ -207,8 +207,8 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Moves the entry, then its large buffers one by one. It stops when the server says so, and continues there in a later
-/// call. Returns 0 when done, 1 when there is more.
+/// Moves the entry, then its large buffers one by one. Stops when the server asks for it, and continues at the next
+/// buffer in a later call. Returns 0 when all buffers are done, 1 otherwise.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,

@@ -25,7 +25,7 @@ impl DataType {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Sets the handle, or null where the server has freed the type.
+    /// Sets the handle; null after the server has freed the type.
     pub fn set_handle(&self, handle: *mut raw::RedisModuleType) {
         self.handle.store(handle, Ordering::Relaxed);
     }

@@ -14,12 +14,12 @@ use crate::config;
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
 
-/// Bytes that the server allocates around a module's value, and that the module has to count. They are the server's
-/// object, and a pair of type and pointer: 16 bytes each.
+/// Bytes that the server allocates around a module's value, and that the module has to count. The server's object takes
+/// 16 bytes, and the pair of type and pointer takes 16 more.
 const SERVER_OBJECT_BYTES: usize = 32;
 
-/// A value in the keyspace. It is kept under the data type that follows from its state, and no change of the state in
-/// place may change that. The [`totals`](super::totals) include it for as long as it lives.
+/// A value in the keyspace. The server stores the value under [`Family::data_type`] of its state; a change in place
+/// must not change the data type. The [`totals`](super::totals) include it for as long as it lives.
 pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
@@ -54,7 +54,7 @@ impl<T: Family> KeyEntry<T> {
         bytes
     }
 
-    /// About as many bytes as [`Self::memory_bytes`], without a walk over all that a complete value has.
+    /// Approximates [`Self::memory_bytes`] without a walk over the buffers of a complete value.
     pub fn num_bytes(&self) -> usize {
         match &self.state {
             State::Ready(value) => value.num_bytes() as usize,
@@ -62,10 +62,10 @@ impl<T: Family> KeyEntry<T> {
         }
     }
 
-    /// Appends the next chunk to a partially loaded value.
+    /// Appends the next chunk to a partially loaded value. Does nothing to a complete value.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; nothing was taken then.
+    /// [`Error::Corrupt`]; the value is then unchanged.
     pub fn push_chunk(&mut self, iterator: u64, data: &[u8]) -> Result<(), Error> {
         let before = self.state.share();
         let State::Loading(loading) = &mut self.state else { return Ok(()) };
@@ -88,7 +88,8 @@ impl<T: Family> Drop for KeyEntry<T> {
     }
 }
 
-/// The server's value, for reading. Here and in [`entry_mut`] its pointers become ours.
+/// Returns the server's value, for reading. Only here and in [`entry_mut`] are the server's raw pointers turned into
+/// references.
 ///
 /// # Safety
 /// `value` was given to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
@@ -98,10 +99,10 @@ pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a KeyEntry<T> {
     unsafe { &*value.cast::<KeyEntry<T>>() }
 }
 
-/// The server's value, for changes.
+/// Returns the server's value, for changes.
 ///
 /// # Safety
-/// As for [`entry`]; nobody else reads the value either.
+/// As for [`entry`]. No other code reads the value while the reference lives, either.
 pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T> {
     // SAFETY: as in `entry`.
     unsafe { &mut *value.cast::<KeyEntry<T>>() }
@@ -111,16 +112,16 @@ fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherTy
     key.value(|handle| T::data_types().iter().any(|data_type| data_type.handle() == handle))
 }
 
-/// The value of an open key, for as long as the key is open; `None` if the key is missing.
+/// Returns the entry of an open key, for changes. `None` if the key is missing; [`OtherType`] if it holds another type.
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
-    // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so nobody stores a
-    // value in it by `set_entry`. No command opens two keys under one name to change the value of one. The server frees a
-    // value only when a command deletes it, and runs none while the reference lives.
+    // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so `set_entry`
+    // cannot store a value in it. No command opens two keys under one name to change the value of one. The server frees
+    // a value only when a command deletes it, and runs none while the reference lives.
     Ok(value.map(|value| unsafe { entry_mut::<T>(value.as_ptr()) }))
 }
 
-/// The entry of a key like [`entry_of`], for reading.
+/// Returns the entry of an open key as [`entry_of`] does, for reading.
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
     // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.
@@ -128,7 +129,7 @@ pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry
 }
 
 /// Stores a value in a key open for writing. The server frees the old value and drops the expiry: no reference to the
-/// old one lives, since the key is borrowed mutably. False if nothing was stored.
+/// old one lives, since the key is borrowed mutably. Returns false if nothing was stored.
 pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool {
     let handle = T::data_type(&entry.state).handle();
     let raw = Box::into_raw(entry);
@@ -141,13 +142,14 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool 
     stored
 }
 
-/// Replaces a partially loaded value by the complete one that `finish` makes of it, if it makes one.
+/// Replaces a partially loaded value by the complete value that `finish` returns, if it returns one.
 ///
-/// This changes the data type of a classic filter. The server replaces a value in place only by one of the same type,
-/// so the filter is stored anew, and the key's expiry is restored. The server frees the old entry, which is moved-from.
+/// This changes the data type of a classic filter. The server replaces a value in place only by a value of the same
+/// type, so the filter is stored anew, and the key's expiry is restored. The server frees the old entry, which is
+/// moved-from.
 ///
 /// # Errors
-/// What `finish` returns, and [`CommandError::NoClassic`].
+/// The error of `finish`, or [`CommandError::NoClassic`].
 pub fn finalize<T: Family>(
     key: &mut Key<'_>,
     finish: impl FnOnce(&mut T::Loading) -> Result<Option<T>, Error>,
@@ -155,7 +157,7 @@ pub fn finalize<T: Family>(
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(loading)?;
-    // To finish takes the contents out.
+    // The share is computed first: `finish` takes the contents out of `loading`.
     let share = entry.state.share();
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
     let finished = finish(loading).map_err(|error| CommandError::Core { noun: T::NOUN, error });
@@ -182,12 +184,12 @@ pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), CommandError> {
     if T::becomes_classic(loading) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
-/// The error for a classic filter where BF.* are another module's.
+/// Returns the error for a classic filter on a server where this module does not serve BF.*.
 pub fn no_classic() -> CommandError {
     CommandError::NoClassic { commands: config::commands().word() }
 }
 
-/// Whether all bytes of a value have been loaded.
+/// Whether all bytes of the value `loading` have been loaded.
 pub fn is_complete(loading: &impl Loading) -> bool {
     loading.received_bytes() == loading.total_bytes()
 }

@@ -1,4 +1,5 @@
-//! Differences between the families for the server glue: names, data types and digests. All else is generic.
+//! The differences between filters and counters for the server glue: nouns, data types, prefixes and totals. All other
+//! glue code is generic.
 
 use std::ptr::null_mut;
 
@@ -25,7 +26,7 @@ pub enum State<T: Stored> {
 }
 
 impl<T: Family> State<T> {
-    /// The value's share of the totals. For a partially loaded value it is the loaded part.
+    /// Returns the value's share of the totals. A partially loaded value counts with the bytes received so far.
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
@@ -33,7 +34,7 @@ impl<T: Family> State<T> {
         }
     }
 
-    /// The prefix of the commands, like [`Family::prefix`].
+    /// Returns the prefix of the commands that replicas and the AOF get for this value, as [`Family::prefix`].
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
@@ -70,7 +71,7 @@ pub trait Family: Stored + OnHeap {
     /// Whether the totals count the items of the values.
     const COUNTS_ITEMS: bool;
 
-    /// Whether `additions` more items change nothing but bits and the number of items.
+    /// Whether adding `additions` items can change only bits and the number of items.
     fn takes_in_place(&self, additions: usize) -> bool;
 
     /// Whether the value becomes a classic filter once all of it has been loaded.
@@ -78,7 +79,7 @@ pub trait Family: Stored + OnHeap {
         false
     }
 
-    /// A copy, or an error when there is no memory for it.
+    /// Returns a copy of the value, or an error if memory for the copy is lacking.
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
@@ -88,8 +89,8 @@ pub trait Stores {
 
     fn data_type() -> &'static DataType;
 
-    /// Writes a value of this data type. The default is our own format, which all values have except complete classic
-    /// filters.
+    /// Writes a value of this data type. The default is this module's own format, which all values have except complete
+    /// classic filters.
     fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
         match state {
             State::Ready(value) => rdb::save(value, sink),
@@ -100,7 +101,7 @@ pub trait Stores {
     /// Reads a value. `will_fill` is called with memory that is about to be written from end to end.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] naming what is wrong, [`Error::TooLarge`], [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] naming the fault, [`Error::TooLarge`], [`Error::OutOfMemory`].
     fn load(
         source: &mut impl Source,
         encoding: u32,
@@ -126,26 +127,27 @@ fn load_ours<T: Family>(
     Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
 }
 
-/// Filters of lines, and partially loaded filters of either layout.
+/// The data type of filters in the cache-line layout. It also holds partially loaded filters of either layout.
 pub struct Lines;
 
-/// Complete classic filters, under RedisBloom's type name and in its encoding. So RedisBloom's values load here
-/// unchanged, and ours load there.
+/// The data type of complete classic filters, with RedisBloom's type name and encoding. RedisBloom's values therefore
+/// load here unchanged, and values of this type load in RedisBloom.
 pub struct Classic;
 
-/// Counters.
+/// The data type of counters, complete or partially loaded.
 pub struct Counters;
 
 static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
 static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
 static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
 
-/// Whether classic filters, and BF.* with them, are this module's. If not, `MBbloom--` may be another module's.
+/// Whether this module has registered the data type of classic filters, and BF.* with it. If not, another module may
+/// own the data type `MBbloom--`.
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
 }
 
-/// Resets the handles after a load that failed.
+/// Resets the handles of all data types to null, after a load that failed.
 pub fn reset_handles() {
     for data_type in [&LINES, &CLASSIC, &COUNTERS] {
         data_type.set_handle(null_mut());
@@ -231,7 +233,7 @@ impl Family for BloomFilter {
     }
 
     fn prefix_of_loading(loading: &LoadingBloomFilter) -> Prefix {
-        // Where BF.* are another module's, that one must not be given what we keep.
+        // If another module owns BF.*, a classic filter of this module must not be replicated under that prefix.
         if Self::becomes_classic(loading) { Self::prefix_of_events() } else { Prefix::Rf }
     }
 
@@ -317,7 +319,7 @@ impl Family for Counter {
 
     const COUNTS_ITEMS: bool = false;
 
-    /// A dense counter takes items in place if it holds all slots: they only set bits.
+    /// True for a counter without a window that holds all slots: items then only set bits.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
         self.window().is_none() && self.holds_all_slots()

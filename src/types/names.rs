@@ -1,7 +1,7 @@
-//! Names of the commands whose effects are sent to replicas and the AOF, and the events of keys.
+//! Names of the commands that are sent to replicas and the AOF, and names of the keyspace events.
 //!
-//! A filter of lines is sent under RF.* and a classic one under BF.*, whatever name the client used. So a stream means the
-//! same to every server of ours, and to one where BF.* are another module's.
+//! A filter in the layout `lines` is sent under RF.* and a classic filter under BF.*, whatever name the client used. A
+//! stream therefore means the same to every server with this module, even if another module owns BF.* there.
 
 use std::ffi::CStr;
 
@@ -9,7 +9,7 @@ use rollcall_core::bloom::BitLayout;
 
 use crate::server::ffi::{Args, Name};
 
-/// The prefix of commands: of classic filters, of filters of lines, of counters.
+/// The prefix of command names: BF.* for classic filters, RF.* for filters in the layout `lines`, LC.* for counters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
     Bf,
@@ -17,11 +17,11 @@ pub enum Prefix {
     Lc,
 }
 
-/// A command that changes a value.
+/// A command that changes a value: the part of its name after the prefix.
 #[derive(Clone, Copy)]
 pub enum Verb {
     Reserve,
-    /// Creates with parameters, and adds.
+    /// Adds items; creates a missing key with the given parameters.
     Insert,
     Add,
     /// Adds several items.
@@ -40,7 +40,7 @@ const fn c_str(text: &'static str) -> &'static CStr {
     }
 }
 
-/// A command, and the event of a key that it has changed.
+/// The name of a command, and the keyspace event for a key that the command has changed.
 struct Row {
     name: Name,
     event: &'static CStr,
@@ -65,11 +65,11 @@ macro_rules! rows {
     };
 }
 
-/// In the order of [`Prefix`].
+/// Commands and their events, in the order of [`Prefix`].
 static TABLE: [[Row; 8]; 3] = [
     rows!("BF.", "bf.", "MADD"),
     rows!("RF.", "rf.", "MADD"),
-    // Adding takes several items there.
+    // `LC.ADD` takes several items, so no `LC.MADD` exists.
     rows!("LC.", "lc.", "ADD"),
 ];
 
@@ -82,19 +82,20 @@ impl Prefix {
         }
     }
 
-    /// Whether the command was called by a name of this prefix. `args` are all of the running command's.
+    /// Whether the running command was called by a name with this prefix. `args` are all its arguments, from its name
+    /// on.
     pub fn is_of(self, args: Args<'_>) -> bool {
         let text = self.name(Verb::Add).text().to_bytes();
         args.get(0).bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&text[0]))
     }
 
-    /// The name of a command.
+    /// Returns the name of the command `verb` with this prefix.
     #[inline]
     pub fn name(self, verb: Verb) -> &'static Name {
         &TABLE[self as usize][verb as usize].name
     }
 
-    /// The event of a key that a command has changed.
+    /// Returns the keyspace event for a key that the command `verb` has changed.
     #[inline]
     pub fn event(self, verb: Verb) -> &'static CStr {
         TABLE[self as usize][verb as usize].event

@@ -38,14 +38,15 @@ impl Rdb {
         unsafe { ffi::log_to(self.ctx(), level, message) };
     }
 
-    /// Fails where the server could not read the field.
+    /// Returns [`Error::Corrupt`], naming `field`, if the server could not read the field.
     fn check(&self, field: &'static str) -> Result<(), Error> {
         // SAFETY: `io` is live.
         if unsafe { api!(RedisModule_IsIOError(self.0)) } == 0 { Ok(()) } else { Err(unreadable(field)) }
     }
 }
 
-/// The error of a value that ends too early or cannot be read. Without the module's option `HANDLE_IO_ERRORS` the server would end instead.
+/// Returns the error for a stored value that is truncated or unreadable at `field`. Without the module option
+/// `HANDLE_IO_ERRORS` the server would exit instead.
 fn unreadable(field: &'static str) -> Error {
     Error::corrupt(field, "more bytes", "the end or unreadable ones")
 }

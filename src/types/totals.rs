@@ -1,7 +1,8 @@
-//! Sums over all values, for `INFO`. Each change of a value changes the sums too, so nobody has to look at all values.
+//! Sums over all values, for `INFO`. Each change of a value updates the sums, so `INFO` need not walk over all values.
 //!
-//! [`KeyEntry`](super::entry::KeyEntry) adds a value's share when it comes, and subtracts it when it goes. A command
-//! that changes a value in place records it before and after, see [`Before`](super::before::Before).
+//! [`KeyEntry`](super::entry::KeyEntry) adds a value's share when the entry is created, and subtracts the share when
+//! the entry is dropped. A command that changes a value in place records the share before and after the change, see
+//! [`Before`](super::before::Before).
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
@@ -41,15 +42,15 @@ pub static ITEMS: Metric = Metric::new();
 pub static CAPACITY: Metric = Metric::new();
 /// The number of sub-filters of all complete filters.
 pub static SUB_FILTERS: Metric = Metric::new();
-/// The number of filters with more than one sub-filter, without windowed ones.
+/// The number of filters with more than one sub-filter; windowed filters are not counted.
 pub static GROWN: Metric = Metric::new();
 
-/// The number of values of several kinds.
+/// Returns the number of values of all these `kinds`.
 pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
 
-/// Bytes of the values of several kinds. Of those that arrive, bytes that have arrived.
+/// Returns the bytes of all values of these `kinds`. A partially loaded value counts with the bytes received so far.
 pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
@@ -65,7 +66,7 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// The share of a value without sub-filters.
+    /// Returns the share of a value without items, capacity and sub-filters.
     pub fn of(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }

@@ -1,4 +1,5 @@
-//! `build`: a filter or counter from the items of files or of standard input, on all cores, into a file.
+//! `build`: makes a filter or counter from the items of files or of standard input, on all cores, and writes it to a
+//! file.
 
 use std::path::PathBuf;
 
@@ -107,10 +108,10 @@ struct Built {
     file: String,
     /// The number of items read.
     items: u64,
-    /// The number of distinct items: for a filter a lower bound, the items that were new to it; for a counter its
-    /// count.
+    /// The number of distinct items: for a filter a lower bound, the number of items that were new to it; for a counter
+    /// its count.
     distinct: u64,
-    /// The relative standard error of that count: 0 while the counter is exact.
+    /// The relative standard error of `distinct`; 0 while the counter is exact, and `None` for a filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     standard_error: Option<f64>,
     capacity: u64,
@@ -118,7 +119,7 @@ struct Built {
     size_bytes: u64,
     seconds: f64,
     threads: usize,
-    /// Better arguments for these items.
+    /// Advice on better arguments for these items.
     #[serde(skip_serializing_if = "Option::is_none")]
     advice: Option<String>,
 }
@@ -137,7 +138,7 @@ impl Build {
 fn text(built: &Built) -> String {
     let rate = built.items as f64 / built.seconds.max(1e-9);
     let (about, error) = match built.standard_error {
-        // An item that a filter takes for a known one is not among them.
+        // The number for a filter is a lower bound, since false positives are not counted as distinct items.
         None => ("at least ", String::new()),
         Some(error) if error > 0.0 => ("about ", format!(" (standard error {})", numbers::percent(error))),
         Some(_) => ("", String::new()),
@@ -156,7 +157,7 @@ fn text(built: &Built) -> String {
     )
 }
 
-/// The advice for a counter that estimates more members than its capacity.
+/// The advice for a counter that estimates more members than its capacity; `None` for any other counter.
 fn past_capacity(distinct: u64, capacity: u64, error: f64) -> Option<String> {
     (error > 0.0 && distinct > capacity).then(|| {
         let enough = distinct as f64 * (1.0 + 2.0 * error);
@@ -168,7 +169,7 @@ fn past_capacity(distinct: u64, capacity: u64, error: f64) -> Option<String> {
     })
 }
 
-/// The next number with two significant digits that is not smaller.
+/// The smallest number with two significant digits that is at least `number`.
 fn rounded_up(number: f64) -> u64 {
     let unit = 10_f64.powi(number.max(1.0).log10().floor() as i32 - 1).max(1.0);
     ((number / unit).ceil() * unit) as u64
@@ -231,7 +232,8 @@ impl Filter {
         let filter = build.finish();
         let (capacity, sub_filters, size_bytes) = (filter.capacity(), filter.sub_filters().len(), filter.size_bytes());
         let advice = (sub_filters > 1).then(|| {
-            // Those that it took for known ones would be new to a larger one.
+            // Items that were false positives in this filter could be new to a larger one, so the capacity has room for
+            // them.
             let enough = ((distinct as f64 / (1.0 - self.error)).ceil() as u64).clamp(distinct, items);
             format!("It grew to {sub_filters} sub-filters: with --capacity {enough} it is smaller and faster.")
         });

@@ -1,4 +1,4 @@
-//! `check`: a value of a file against the items that it was made from.
+//! `check`: compares a value from a file with the items that it was made from.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -43,7 +43,7 @@ pub struct Check {
     reading: Reading,
 }
 
-/// The number of misses that are shown.
+/// The largest number of missing items that are shown.
 const SHOWN: usize = 10;
 
 /// Bytes per item of a set of hashes while the set grows.
@@ -57,7 +57,7 @@ enum Checked {
     Counter(Counted),
 }
 
-/// The items that should be in the value.
+/// The result for the items that were added to the value.
 #[derive(Debug, Serialize)]
 struct Present {
     items: u64,
@@ -66,13 +66,13 @@ struct Present {
     first_missing: Vec<String>,
 }
 
-/// The items that should not be in the value.
+/// The result for the items that were not added to the value.
 #[derive(Debug, Serialize)]
 struct Absent {
     items: u64,
     found: u64,
     measured_rate: f64,
-    /// The rate asked for.
+    /// The false positive rate that the user asked for when the filter was made.
     stated_rate: f64,
     /// The false-positive rate expected from the set bits.
     expected_rate: f64,
@@ -80,14 +80,14 @@ struct Absent {
     bound: f64,
 }
 
-/// An estimate and the truth.
+/// The estimate of a counter, and the true number of members.
 #[derive(Debug, Serialize)]
 struct Counted {
     count: u64,
     distinct: u64,
     difference: i64,
     standard_error: f64,
-    /// The difference in standard errors.
+    /// The difference between estimate and true number, in standard errors.
     standard_errors: f64,
 }
 
@@ -108,7 +108,7 @@ impl Check {
         }
     }
 
-    /// The value to check: the only one, or the one with the given key.
+    /// The value to check: the one with the key of `--key`, or the only value of the file.
     fn value(&self) -> Result<Value, Failure> {
         let mut reader = Reader::open(&self.file)?;
         let wanted = self.key.as_ref().map(String::as_bytes);
@@ -239,7 +239,7 @@ impl Check {
         let estimate = counter.count();
         let difference = i128::from(estimate) - i128::from(distinct);
         let standard_error = counter.standard_error();
-        // Of the true number: what the standard error is relative to.
+        // The standard error is relative to the true number of members.
         let one = standard_error * distinct as f64;
         let off = if difference == 0 { 0.0 } else { difference.unsigned_abs() as f64 / one };
         let holds = off <= self.within;
@@ -257,7 +257,8 @@ impl Check {
         Ok((Checked::Counter(counted), wrong))
     }
 
-    /// The number of distinct items. Each thread keeps the 128-bit hashes of a share of them.
+    /// The number of distinct items. The items are divided among the threads by hash; each keeps the 128-bit hashes of
+    /// its part.
     fn distinct_items(&self, interrupt: &Interrupt) -> Result<u64, Failure> {
         let inputs = Inputs::open(&self.items, interrupt)?;
         let threads = self.reading.threads();
@@ -292,10 +293,10 @@ impl Check {
     }
 }
 
-/// A set of 128-bit hashes. Two of 300 million items have the same one with a chance of 10^-22.
+/// A set of 128-bit hashes. The chance that any two of 300 million items have the same hash is 10^-22.
 type Hashes = HashSet<(u64, u64), BuildHasherDefault<Half>>;
 
-/// A hasher that takes half of a 128-bit hash as the hash.
+/// A hasher that uses one half of a 128-bit hash unchanged.
 #[derive(Debug, Default, Clone, Copy)]
 struct Half(u64);
 

@@ -1,4 +1,4 @@
-//! `completions`: scripts with which shells complete its arguments.
+//! `completions`: prints the script with which a shell completes the arguments of the tool.
 
 use clap::Args;
 use clap_complete::Shell;

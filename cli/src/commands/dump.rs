@@ -1,4 +1,4 @@
-//! `dump`: a key into a file. A dump that broke off goes on where it was, if the value is still the same.
+//! `dump`: writes a key to a file. An interrupted dump continues if the value has not changed.
 
 use std::path::{Path, PathBuf};
 
@@ -39,13 +39,13 @@ struct Dumped {
     bytes: u64,
     /// Bytes that an earlier dump had already written.
     resumed_bytes: u64,
-    /// Whether the value was written to meanwhile: items added since the dump began may be missing.
+    /// Whether the value changed while it was read. Items added since the dump began may be missing from the file.
     changed_meanwhile: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_at: Option<u64>,
 }
 
-/// The end of one attempt.
+/// The end of one attempt: the whole value was read, or the dump has to begin again.
 enum Attempt {
     Whole { bytes: u64, changed: bool },
     Again,
@@ -94,7 +94,7 @@ impl Dump {
             .advise("dump it when fewer write to it"))
     }
 
-    /// Reads the value into `writer`, and takes from `old` the part that it has.
+    /// Makes one attempt to read the value into `writer`. Chunks that `old` already has are taken from there.
     #[expect(clippy::too_many_arguments, reason = "all of one attempt, which may leave the writer in the middle")]
     fn attempt(
         &self,
@@ -156,8 +156,8 @@ impl Dumped {
     }
 }
 
-/// Copies the chunks of an earlier dump, if they belong to the value as it is now. The iterator to go on with, and
-/// their bytes.
+/// Copies the chunks of an interrupted dump to `writer`. Returns the iterator to continue with and the number of bytes
+/// copied; `None` if the value has changed since.
 fn take_over(
     server: &mut Server,
     class: Class,
@@ -167,7 +167,7 @@ fn take_over(
     old: &Path,
     writer: &mut Writer,
 ) -> Result<Option<(u64, u64)>, Failure> {
-    // A file that ends in the middle is read up to there.
+    // A truncated file is read up to its last complete chunk.
     let Ok(mut reader) = Reader::open(old) else { return Ok(None) };
     match reader.next_value() {
         Ok(Some(found)) if found.kind == entry.kind && found.key == entry.key => {}
@@ -186,7 +186,7 @@ fn take_over(
     if at == 0 {
         return Ok(None);
     }
-    // The header reports new items; the last chunk of bits that are other ones.
+    // New items show in the header, which was compared above; changed bits show in the last chunk, which is read again.
     let mut same = false;
     let read = chunks(server, class, key, before, |(iterator, chunk)| {
         same = iterator == at && chunk == last;
@@ -195,7 +195,7 @@ fn take_over(
     Ok((read.is_err() && same).then_some((at, bytes)))
 }
 
-/// The properties that all chunks of one dump have in common, besides their bits.
+/// Properties of a value that must not change during a dump, because the chunks would not fit together.
 fn shape(server: &mut Server, class: Class, key: &[u8]) -> Result<Vec<String>, Failure> {
     let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
@@ -209,7 +209,7 @@ fn shape(server: &mut Server, class: Class, key: &[u8]) -> Result<Vec<String>, F
     Ok(shape)
 }
 
-/// An estimate of the size of the dump in bytes.
+/// An estimate of the size of the dump in bytes; `None` if the server does not report a size.
 fn size(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<u64>, Failure> {
     let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
     let size = info.iter().find(|(name, _)| name == "Size").and_then(|(_, value)| integer(value));

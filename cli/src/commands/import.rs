@@ -1,4 +1,4 @@
-//! `import`: the lines of a file into a key, by pipelined commands.
+//! `import`: adds the lines of a file to a key, by pipelined commands.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -54,7 +54,7 @@ struct Imported {
     key: String,
     kind: &'static str,
     items: u64,
-    /// The number of new items; for a counter that estimates, of items that changed it.
+    /// Number of items that were new; for a counter that estimates, of items that changed it.
     new: u64,
     seconds: f64,
 }
@@ -72,7 +72,7 @@ impl Import {
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
         let key = self.key.as_bytes();
         let asked = self.kind.map(|kind| match kind {
-            // By BF.*, whichever module has them.
+            // A new filter is created by `BF.*`, whichever module owns these commands.
             Created::Filter => Class::Classic,
             Created::Counter => Class::Counter,
         });
@@ -147,7 +147,7 @@ impl Import {
         command
     }
 
-    /// A failure with the number of items that were imported before it.
+    /// Adds the number of lines imported so far to a failure.
     fn go_on(&self, imported: &Imported, failure: Failure) -> Failure {
         let done = imported.items + self.skip;
         failure.note(format!("{done} lines are in; to go on after them: --skip {done}. Adding twice does no harm"))
@@ -169,7 +169,7 @@ impl Imported {
     }
 }
 
-/// The number of new items in a reply, and the error at its end.
+/// The number of new items in a reply to a command of several items, and the error at its end if any.
 fn added(reply: &Value) -> (u64, Option<String>) {
     match reply {
         Value::Array(items) => {

@@ -1,4 +1,4 @@
-//! `info`: what the values of a file are, after all its checksums were compared.
+//! `info`: describes the values of a file, after verifying all checksums.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub struct Info {
     file: PathBuf,
 }
 
-/// Labels and values, in order.
+/// Labels and values, in the order in which they are printed.
 type Fields = Vec<(&'static str, Json)>;
 
 impl Info {
@@ -29,7 +29,7 @@ impl Info {
         let mut reader = Reader::open(&self.file)?;
         let mut values = Vec::new();
         while let Some(entry) = reader.next_value()? {
-            // One at a time in memory.
+            // Values are loaded one at a time to save memory.
             let fields = match reader.load(&entry, &memory::available())? {
                 Value::Filter(filter) => of_filter(&filter),
                 Value::Counter(counter) => of_counter(&counter)?,
@@ -68,19 +68,19 @@ fn of_entry(entry: &Entry) -> Fields {
     vec![("Kind", json!(entry.kind.name())), ("Key", json!(key)), ("Expires at (ms)", json!(entry.expires_at))]
 }
 
-/// As `BF.INFO` has them.
+/// The fields that `BF.INFO` reports.
 fn of_filter(filter: &BloomFilter) -> Fields {
     let at = FilterAt::new(filter, Time::Reached);
     fields(&OF_FILTERS, |of| of(&at), filter.params().seed)
 }
 
-/// As `LC.INFO` has them.
+/// The fields that `LC.INFO` reports.
 fn of_counter(counter: &Counter) -> Result<Fields, Failure> {
     let at = CounterAt::new(counter, Time::Reached).map_err(|error| Failure::of(error.to_string()))?;
     Ok(fields(&OF_COUNTERS, |of| of(&at), counter.params().seed))
 }
 
-/// Those that have a value, and the seed, which servers do not report.
+/// The fields of `table` that have a value, and the seed, which servers do not report.
 fn fields<F: Copy>(table: &[InfoField<F>], value_of: impl Fn(F) -> Field, seed: u64) -> Fields {
     let values = table.iter().filter_map(|field| {
         let value = match value_of(field.of) {

@@ -1,4 +1,4 @@
-//! `load`: a file into a key. A load that broke off goes on where it was.
+//! `load`: loads the values of a file into keys. An interrupted load continues.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -45,7 +45,7 @@ struct Loaded {
     key: String,
     kind: &'static str,
     bytes: u64,
-    /// Bytes that an earlier load had already brought.
+    /// Number of bytes that an earlier, interrupted load had already transferred.
     resumed_bytes: u64,
     /// Whether the loaded value was read back and is equal.
     compared: bool,
@@ -98,10 +98,11 @@ impl Load {
             Kind::Filter => Class::Filter,
             other => return Err(Failure::of(format!("{}: this tool loads no {other}", self.file.display()))),
         };
-        // The name shows by the header which value is being loaded: no other goes on with it.
+        // The temporary name has a hash of the header, so a load never continues the value of another file.
         let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
         let temporary = beside(&prefix, key).unwrap_or_else(|| [prefix.as_bytes(), key].concat());
-        // Asked without an argument: a server that does not know a command shows those in its error, and a chunk is no text.
+        // The command is tried without arguments first. The error for an unknown command repeats the arguments, and a
+        // chunk is binary.
         if let Err(text) = server.ask(&temporary, &class.command("LOADCHUNK"))?
             && texts::is_unknown_command(&text)
         {
@@ -134,7 +135,7 @@ impl Load {
             return Err(rejected(server, text));
         }
         let same = fingerprint(server, class, &temporary)? == Some(summing.end());
-        // A window that runs on the system clock may have moved on since it was dumped.
+        // A window with the system clock may have moved on since it was dumped, so its value may differ.
         if !same && !is_window {
             server.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
             return Err(Failure::does_not_hold(format!(
@@ -157,14 +158,14 @@ impl Load {
         Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
     }
 
-    /// Bytes of the payload that an earlier load has brought; `None` to begin again.
+    /// Bytes of the payload that an earlier load has transferred; `None` if the load has to begin again.
     fn arrived(&self, server: &mut Server, class: Class, temporary: &[u8]) -> Result<Option<u64>, Failure> {
         if let Err(text) = server.ask(temporary, class.count().arg(temporary))?
             && let Some(arrived) = StillLoading::of(&text)
         {
             return Ok(Some(arrived.received_bytes));
         }
-        // Whether it is complete is not known of a server that does not say it.
+        // A server that does not report the bytes received cannot continue a load, so the temporary key is deleted.
         server.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
         Ok(None)
     }

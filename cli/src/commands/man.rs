@@ -1,5 +1,5 @@
-//! `man`: the pages that packages install, a page for each subcommand. clap describes the arguments; the other sections
-//! are written here.
+//! `man`: writes a man page for each subcommand, for packages to install. The descriptions of arguments come from clap;
+//! the other sections are written here.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -9,7 +9,7 @@ use clap_mangen::roff::{Roff, bold, roman};
 
 use crate::failure::Failure;
 
-/// Every exit code, and what it says.
+/// Every exit code and its meaning.
 const EXIT_STATUS: [(&str, &str); 5] = [
     ("0", "everything was done, and every check holds"),
     ("1", "a check does not hold, or something was left out"),
@@ -92,7 +92,7 @@ impl Man {
     }
 }
 
-/// The sections that clap does not write.
+/// The sections of a page that do not come from clap.
 fn sections(command: &clap::Command) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXIT STATUS"]);
@@ -121,7 +121,7 @@ fn sections(command: &clap::Command) -> Roff {
     roff
 }
 
-/// The exit codes, below the help of the tool.
+/// The exit codes as text, shown below the tool's help.
 pub fn exit_codes() -> String {
     let rows = EXIT_STATUS.map(|(code, meaning)| format!("  {code:<7}  {meaning}"));
     format!("Exit codes:\n{}", rows.join("\n"))

@@ -1,4 +1,4 @@
-//! `merge`: the union of the values of files.
+//! `merge`: unites the values of files into one file.
 
 use std::path::PathBuf;
 
@@ -36,7 +36,7 @@ struct Merged {
     kind: &'static str,
     file: String,
     values: u64,
-    /// Items, for filters an estimate.
+    /// Number of items in the union; an estimate for filters.
     items: u64,
     size_bytes: u64,
 }
@@ -47,7 +47,7 @@ impl Merge {
         let mut writer = Writer::create(&self.out, self.force)?;
         let limit = memory::available();
         let (mut union, mut values) = (None, 0);
-        // One at a time: memory holds the union and one more.
+        // Values are loaded one at a time: memory holds the union and one further value.
         for path in &self.files {
             let mut reader = Reader::open(path)?;
             while let Some(entry) = reader.next_value()? {
@@ -83,7 +83,7 @@ impl Merge {
     }
 }
 
-/// The union; nothing is changed on an error.
+/// Returns the union of both values; `Err` with a message if they cannot be united.
 fn united(mut union: Value, other: &Value) -> Result<Value, String> {
     let limit = memory::available();
     let text = |error: Error| error.to_string();

@@ -1,5 +1,5 @@
-//! Files of values on disk: the library's [`file`](rollcall_core::persist::file) format, with names, temporary files and
-//! this tool's messages.
+//! Files of values on disk, in the library's [`file`](rollcall_core::persist::file) format. This module adds paths,
+//! temporary files and the tool's error messages.
 //!
 //! Writing, to a temporary file that gets its name at the end (dropped before that, it goes away):
 //!
@@ -21,7 +21,8 @@
 //! }                                               // None: the end was there, and right
 //! ```
 //!
-//! [`Reader::load`] makes the value of an entry in memory instead. All errors name the file and the byte.
+//! [`Reader::load`] loads the value of an entry into memory instead. All errors name the file and the offset of the
+//! byte.
 
 mod read;
 mod value;

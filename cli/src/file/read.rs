@@ -21,10 +21,10 @@ pub struct Reader<R> {
 }
 
 impl Reader<BufReader<File>> {
-    /// Opens a file and reads its beginning.
+    /// Opens a file and reads its header.
     ///
     /// # Errors
-    /// When it cannot be read, or is no such file.
+    /// When the file cannot be read, or is no file of values.
     pub fn open(path: &Path) -> Result<Self, Failure> {
         let opened = File::open(path).map_err(|error| failure(path, FileError::Io(error)))?;
         let file = file::Reader::new(BufReader::with_capacity(BUFFER_BYTES, opened));
@@ -33,7 +33,7 @@ impl Reader<BufReader<File>> {
 }
 
 impl<R: Read> Reader<R> {
-    /// The next value; the rest of the previous one is skipped. `None` at the end of the file.
+    /// Moves on to the next value, skipping the rest of the current one. `None` at the end of the file.
     ///
     /// # Errors
     /// When the file is damaged, or cannot be read.
@@ -41,7 +41,8 @@ impl<R: Read> Reader<R> {
         self.file.next_value().map_err(|error| failure(&self.path, error))
     }
 
-    /// The next chunk of the value, with its iterator. `None` at its end.
+    /// The next chunk of the current value, with the `SCANDUMP` iterator that goes with it. `None` at the end of the
+    /// value.
     ///
     /// # Errors
     /// When the file is damaged, or cannot be read.
@@ -49,10 +50,10 @@ impl<R: Read> Reader<R> {
         self.file.next_chunk().map_err(|error| failure(&self.path, error))
     }
 
-    /// Loads the value of an entry from its chunks, all of which are still unread.
+    /// Loads the value of `entry` from its chunks. No chunk of the value may have been read before.
     ///
     /// # Errors
-    /// When the file is damaged, or what it has is no such value, or is larger than `limit` allows.
+    /// When the file is damaged, when its chunks are no value of this kind, or when the value exceeds `limit`.
     pub fn load(&mut self, entry: &Entry, limit: &impl SizeLimit) -> Result<Value, Failure> {
         match entry.kind {
             Kind::Filter => self.load_as(limit).map(Value::Filter),

@@ -12,10 +12,10 @@ use tempfile::NamedTempFile;
 use super::Value;
 use crate::failure::Failure;
 
-/// Bytes that are collected before a write.
+/// Bytes of the write buffer.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// A file in progress, under a temporary name alongside its own.
+/// A file in progress, which has a temporary name in the folder of its final name.
 pub struct Writer {
     path: PathBuf,
     replace: bool,
@@ -23,20 +23,21 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Creates a file that becomes `path` when it is finished. One that exists is replaced at the end, if `replace`.
+    /// Creates a file that gets the name `path` when it is finished. An existing file is then replaced if `replace` is
+    /// set.
     ///
     /// # Errors
-    /// When there is such a file and `replace` is false, or none can be written there.
+    /// When the file exists and `replace` is false, or when no file can be created in the folder.
     pub fn create(path: &Path, replace: bool) -> Result<Self, Failure> {
         if !replace && path.exists() {
             return Err(exists(path));
         }
-        // A name is given anew: that of a device or a folder would be taken from it.
+        // Renaming a file to `path` would replace a device or a folder of this name, so both are rejected.
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
             return Err(Failure::of(format!("{} is there and is no file", path.display())).advise("name another file"));
         }
         let folder = folder_of(path);
-        // The file gets the rights that any other would, not those of a temporary one.
+        // The file gets the permissions of an ordinary new file, not the stricter ones of a temporary file.
         let temporary = tempfile::Builder::new()
             .prefix(path.file_name().unwrap_or(OsStr::new("rollcall")))
             .suffix(".part")
@@ -55,10 +56,10 @@ impl Writer {
         self.file.begin(entry).map_err(|error| failure(&self.path, error))
     }
 
-    /// Writes a chunk of the current value, with its iterator.
+    /// Writes a chunk of the current value, with the `SCANDUMP` iterator that goes with it.
     ///
     /// # Errors
-    /// When it is larger than 64 MiB, or the file cannot be written.
+    /// When the chunk is larger than 64 MiB, or when the file cannot be written.
     pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), Failure> {
         self.file.chunk(iterator, bytes).map_err(|error| failure(&self.path, error))
     }
@@ -83,10 +84,10 @@ impl Writer {
         stored.map_err(|error| failure(&self.path, error))
     }
 
-    /// Ends the file, makes it durable, and gives it its name.
+    /// Completes the file, writes it to the disk durably, and renames it to its final name.
     ///
     /// # Errors
-    /// When it cannot be written or named.
+    /// When the file cannot be written or renamed.
     pub fn finish(self) -> Result<(), Failure> {
         let Writer { path, replace, file } = self;
         let cannot = |error: io::Error| cannot_write(&path, &error);
@@ -98,19 +99,19 @@ impl Writer {
             let taken = error.error.kind() == io::ErrorKind::AlreadyExists;
             return Err(if taken { exists(&path) } else { cannot(error.error) });
         }
-        // The name is durable only when its folder is.
+        // The new name is durable only after the folder has been synced too.
         File::open(folder_of(&path)).and_then(|folder| folder.sync_all()).map_err(cannot)
     }
 
-    /// Whether a value was begun and has chunks.
+    /// Whether a value has been begun, has chunks, and has not been ended.
     pub fn is_within_value(&self) -> bool {
         self.file.is_within_value()
     }
 
-    /// Keeps the unfinished file as `path`; [`super::Reader`] reads it up to its end.
+    /// Keeps the unfinished file under the name `path`. A [`super::Reader`] reads it up to the point where it ends.
     ///
     /// # Errors
-    /// When it cannot be written or named.
+    /// When the file cannot be written or renamed.
     pub fn keep_as(self, path: &Path) -> Result<(), Failure> {
         let cannot = |error: io::Error| cannot_write(path, &error);
         let temporary = self.file.into_inner().into_inner().map_err(|error| cannot(error.into_error()))?;
@@ -119,7 +120,7 @@ impl Writer {
     }
 }
 
-/// The folder that a file is in.
+/// The folder of a file; `.` if the path has none.
 fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
@@ -128,7 +129,7 @@ fn exists(path: &Path) -> Failure {
     Failure::of(format!("{} exists", path.display())).advise("name another file, or replace it with --force")
 }
 
-/// Why the file `path` cannot be written.
+/// The failure for an error in writing the file `path`.
 fn failure(path: &Path, error: FileError) -> Failure {
     match error {
         FileError::Io(error) => cannot_write(path, &error),

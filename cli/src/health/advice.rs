@@ -1,6 +1,6 @@
-//! Figures and keys as sentences and commands have them.
+//! Formats numbers and keys for the sentences and commands of findings.
 
-/// A number of items with a tenth of room, in two figures.
+/// A number of items plus a tenth, rounded up to two significant digits.
 pub(super) fn round_up(items: u64) -> u64 {
     let wanted = items.saturating_add(items / 10).max(1);
     let mut unit = 1_u64;
@@ -10,30 +10,30 @@ pub(super) fn round_up(items: u64) -> u64 {
     wanted.div_ceil(unit).saturating_mul(unit)
 }
 
-/// A rate in three figures.
+/// A rate in three significant digits.
 pub(super) fn rate(rate: f64) -> String {
     let rounded: f64 = format!("{rate:.2e}").parse().unwrap_or(rate);
     if rounded > 0.0 && rounded < 1e-4 { format!("{rounded:e}") } else { format!("{rounded}") }
 }
 
-/// A share in three figures: `99.5 %`.
+/// A share in per cent, in three significant digits: `99.5 %`.
 pub(super) fn percent(share: f64) -> String {
     format!("{} %", rate(share * 100.0))
 }
 
-/// A key as redis-cli takes it: plain where it can be, else in double quotes with escapes.
+/// A key as redis-cli reads it: unchanged if possible, else in double quotes with escapes.
 fn quoted(key: &[u8]) -> String {
     let is_plain = |byte: &u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\');
     match std::str::from_utf8(key) {
         Ok(plain) if !key.is_empty() && key.iter().all(is_plain) => plain.to_owned(),
-        // `escape_ascii` writes `\'`, which redis-cli takes for `'` in double quotes too.
+        // `escape_ascii` writes `'` as `\'`, which redis-cli also accepts within double quotes.
         _ => format!("\"{}\"", key.escape_ascii()),
     }
 }
 
-/// The name for what will replace a key, quoted. In a cluster both are in one slot, as RENAME needs them: the tag in
-/// braces of the key is that of the new name, and a key without a tag becomes one. (A key with `}` and without a tag
-/// cannot become one.)
+/// A quoted name for the value that will replace a key, in the same cluster slot, as RENAME requires. It has the hash
+/// tag of the key; a key without a hash tag becomes the tag. Only a key that has `}` and no hash tag gets a name in
+/// another slot.
 pub(super) fn new_name(key: &[u8]) -> String {
     const END: &[u8] = b":new";
     let opened = key.iter().position(|&byte| byte == b'{').map(|at| &key[at + 1..]);
@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn figures_are_short() {
         assert_eq!([0.01, 0.010449, 1.0 / 3.0, 0.0].map(rate), ["0.01", "0.0104", "0.333", "0"]);
-        // Below a ten-thousandth the zeros would have to be counted.
+        // Smaller rates are written with an exponent, so that nobody has to count zeros.
         assert_eq!([1e-4, 9.99e-5, 1e-5].map(rate), ["0.0001", "9.99e-5", "1e-5"]);
         assert_eq!([0.995, 1.0, 1.23456].map(percent), ["99.5 %", "100 %", "123 %"]);
     }

@@ -1,7 +1,8 @@
-//! Judgement: what is wrong, or soon will be, with a filter, a counter or a server, and what to do about it.
+//! Judges filters, counters and servers: finds present and coming problems, and says what to do about them.
 //!
-//! A filter is in trouble long before its answers are: it has grown, or is nearly full. Whoever watches it describes it by
-//! plain facts, [`FilterFacts`], [`CounterFacts`], [`LoadingFacts`] or [`ServerFacts`], and gets [`Finding`]s.
+//! A filter that has grown or is nearly full still answers well, so the trouble is not visible in its answers. Callers
+//! describe a value or server by [`FilterFacts`], [`CounterFacts`], [`LoadingFacts`] or [`ServerFacts`], and get
+//! [`Finding`]s.
 
 use std::fmt;
 
@@ -11,32 +12,36 @@ mod advice;
 
 use advice::{new_name, percent, rate, round_up};
 
-/// Growths that are no reason to worry. Each makes look-ups of absent items ask one sub-filter more.
+/// The number of times that a filter may grow without a finding. After each growth a look-up asks one more sub-filter.
 pub const HARMLESS_GROWTHS: u64 = 3;
 
-/// A rate past the one asked for by this share is worth a look; less is rounding of sizes.
+/// A false positive rate above the one asked for by more than this share is a finding. Less is rounding of sizes.
 pub const PAST_RATE_SHARE: f64 = 0.05;
 
-/// As many times the rate asked for are past any use of the promise.
+/// From this multiple of the rate asked for, [`Problem::PastRate`] is critical.
 pub const CRITICAL_RATE_FACTOR: f64 = 2.0;
 
-/// From this share of its capacity on a filter that cannot grow is nearly full: a tenth is left to act in.
+/// A filter that cannot grow is nearly full from this share of its capacity. The remaining tenth is time to act.
 pub const NEARLY_FULL: f64 = 0.9;
 
-/// From this share of `maxmemory` on memory is short.
+/// Memory is short from this share of `maxmemory`.
 pub const MEMORY_SHORT: f64 = 0.9;
 
-/// From this share of `maxmemory` on the next growth of anything may be rejected, or evict.
+/// Short memory is critical from this share of `maxmemory`: the next growth of any key may be rejected, or cause
+/// evictions.
 pub const MEMORY_GONE: f64 = 0.98;
 
-/// Standard errors that a rate may be off by chance without a finding: one filter in 740.
+/// Number of standard deviations by which a rate may exceed the one asked for by chance. One filter in 740 exceeds
+/// them.
 const CHANCE: f64 = 3.0;
 
-/// How far rates scatter: relative standard deviation, for each binary digit of the rate, times the root of the items. A
-/// filter of 0.01 with 10,000 items deviates by 1.7 %, and the number of its bits an item goes with the digits.
+/// Scatter of the false positive rate: its relative standard deviation is `SCATTER * -log2(error_rate) / sqrt(items)`.
+/// For a rate of 0.01 and 10,000 items that is 1.7 %. The logarithm is in it because it sets the number of bits per
+/// item.
 const SCATTER: f64 = 0.26;
 
-/// Up to this rate a filter is full when it counts its capacity; above, when its bits say so.
+/// Up to this error rate the item count alone says how full a filter is. Above it, the rate estimated from the bits
+/// counts too.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// How urgent a finding is.
@@ -44,14 +49,14 @@ const COUNT_SERVES_UP_TO: f64 = 0.02;
 pub enum Severity {
     /// Good to know; nothing suffers.
     Notice,
-    /// Something will suffer, or costs more than it must.
+    /// Answers or the server will suffer, or the value costs more than necessary.
     Warning,
-    /// Something suffers now.
+    /// Answers or the server suffer now.
     Critical,
 }
 
 impl Severity {
-    /// Its name, in lower case.
+    /// The name of the severity in lower case, such as `warning`.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Notice => "notice",
@@ -61,7 +66,7 @@ impl Severity {
     }
 }
 
-/// What is wrong.
+/// The kind of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Problem {
@@ -69,26 +74,26 @@ pub enum Problem {
     HalfLoaded,
     /// A filter that cannot grow rejects new items.
     Full,
-    /// A filter that cannot grow soon will.
+    /// A filter that cannot grow will soon reject new items.
     NearlyFull,
-    /// More false positives than were asked for.
+    /// A filter has a higher false positive rate than was asked for.
     PastRate,
     /// A filter has grown more often than [`HARMLESS_GROWTHS`].
     Grown,
-    /// A counter has more members than it was made for.
+    /// A counter has more members than its capacity.
     PastCapacity,
-    /// A value with a window has forgotten everything, and does not expire.
+    /// Everything in a windowed value has expired, and the key itself has no time to live.
     Idle,
     /// A server's memory is short.
     Memory,
-    /// A server may evict whole filters, or this volatile key.
+    /// A server may evict whole filters; for a key, that this volatile key may be evicted.
     MayEvict,
-    /// A server keeps filters that it serves to nobody.
+    /// A server keeps filters in its memory without serving their commands.
     NotServed,
 }
 
 impl Problem {
-    /// All of them.
+    /// All problems.
     pub const ALL: [Problem; 10] = [
         Problem::HalfLoaded,
         Problem::Full,
@@ -102,7 +107,7 @@ impl Problem {
         Problem::NotServed,
     ];
 
-    /// Its code word, which never changes: `nearly-full`.
+    /// The code word of the problem, such as `nearly-full`. Code words never change.
     pub fn name(self) -> &'static str {
         match self {
             Problem::HalfLoaded => "half-loaded",
@@ -119,20 +124,20 @@ impl Problem {
     }
 }
 
-/// Something wrong, and what to do about it. Prints as one line.
+/// A problem and the advice for it. `Display` writes it as one line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// What it is.
+    /// The kind of the problem.
     pub problem: Problem,
-    /// How urgent it is.
+    /// The urgency of the problem.
     pub severity: Severity,
-    /// What is wrong, with figures.
+    /// The problem in words, with figures.
     pub wrong: String,
-    /// What to do about it.
+    /// The advice: what to do about the problem.
     pub advice: String,
-    /// What to type for that, where there is one command: it works as it stands, and changes no key that is there, then or
-    /// later.
+    /// A command that begins to follow the advice; `None` if no single command does. It can be run unchanged, and never
+    /// affects existing keys.
     pub command: Option<String>,
 }
 
@@ -145,8 +150,10 @@ impl Finding {
         Finding { command: command.into(), ..self }
     }
 
-    /// The advice that fits a window, for a finding that asks for a larger value. What a window remembers is in no other
-    /// source. A volatile key is created by the calls that write to it: one that is reserved in its place stays for ever.
+    /// Adapts the advice of a finding that asks for a larger value to `window`; without a window the finding is
+    /// unchanged. The items of a window are stored nowhere else, so the larger value has to be filled alongside for one
+    /// window. A volatile key gets no command: the calls that write to it create it, and a key reserved in its place
+    /// would never expire.
     fn with_window(self, window: Option<WindowFacts>, items: u64) -> Self {
         let advice = match window {
             None => return self,
@@ -174,21 +181,21 @@ impl fmt::Display for Finding {
     }
 }
 
-/// What a value with a window remembers.
+/// The window of a value: how long it keeps its items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WindowFacts {
-    /// The items of so many seconds.
+    /// Items live for this many seconds, by the system clock.
     Seconds(u64),
-    /// The same, and the key expires once it is empty.
+    /// Items live for this many seconds, and the key expires once it is empty.
     Volatile(u64),
-    /// The same, where its user and not the clock moves it on.
+    /// Items live for this many seconds, and the user advances the window manually.
     Manual(u64),
-    /// The last items, as many as its capacity.
+    /// The filter keeps the last `capacity` items.
     Last,
 }
 
 impl WindowFacts {
-    /// The options that it takes.
+    /// The options of RESERVE that create a value with this window, with a leading space.
     fn options(self) -> String {
         match self {
             WindowFacts::Seconds(seconds) => format!(" WINDOW {seconds}"),
@@ -199,35 +206,35 @@ impl WindowFacts {
     }
 }
 
-/// What is known of a filter. What is not known is `None`. There may be more fields: build it on [`FilterFacts::of`].
+/// Facts about a filter; unknown facts are `None`. Start from [`FilterFacts::of`], because more fields may be added.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterFacts<'a> {
     /// The name of the key.
     pub key: &'a [u8],
-    /// What its commands begin with: `BF`, or `RF` beside another module that has BF.*.
+    /// Prefix of the filter's commands: `BF`, or `RF` if another module owns `BF.*`.
     pub prefix: &'a str,
-    /// Items in it, each once.
+    /// Number of distinct items in the filter.
     pub items: u64,
-    /// Items that all its sub-filters are made for; with a window, those of one window.
+    /// Number of items that all sub-filters together are sized for; with a window, the items of one window.
     pub capacity: u64,
-    /// Sub-filters; with a window those of one slice.
+    /// Number of sub-filters; with a window, in one slice.
     pub sub_filters: u64,
-    /// Whether it grows when it is full.
+    /// Whether a full filter grows.
     pub grows: bool,
-    /// False positives to be expected now, as a share of absent items.
+    /// The false positive rate to expect now: the share of absent items that are reported as present.
     pub rate: Option<f64>,
-    /// The rate asked for.
+    /// The false positive rate that the user asked for.
     pub error_rate: Option<f64>,
-    /// Its window.
+    /// The window of the filter; `None` without one.
     pub window: Option<WindowFacts>,
     /// Whether the key has a time to live.
     pub expires: bool,
-    /// Whether its server evicts keys with a time to live, and only these.
+    /// Whether the server evicts keys with a time to live, and no other keys.
     pub evicts_expiring: bool,
 }
 
 impl<'a> FilterFacts<'a> {
-    /// A filter that is empty, grows, and has nothing special.
+    /// Facts about an empty filter that grows and has no window. Facts that differ are to be overwritten.
     pub fn of(key: &'a [u8]) -> Self {
         FilterFacts {
             key,
@@ -244,7 +251,7 @@ impl<'a> FilterFacts<'a> {
         }
     }
 
-    /// What is wrong with it, the most urgent first.
+    /// The problems of the filter, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let past = self.past_rate();
         let idle = idle(self.window, self.items, self.expires);
@@ -254,13 +261,14 @@ impl<'a> FilterFacts<'a> {
         found
     }
 
-    /// The rate now, in parts of the one asked for.
+    /// The present false positive rate divided by the one asked for. `None` if either is unknown, or if the latter is
+    /// 0.
     fn rate_share(&self) -> Option<f64> {
         Some(self.rate? / self.error_rate.filter(|&rate| rate > 0.0)?)
     }
 
     fn full(&self) -> Option<Finding> {
-        // A window forgets, and does not take NONSCALING; LAST is full all the time.
+        // Windowed filters are never reported as full: they lose old items, and a `LAST` filter is always full.
         if self.grows || self.window.is_some() || self.capacity == 0 {
             return None;
         }
@@ -311,8 +319,8 @@ impl<'a> FilterFacts<'a> {
         Some(found.command(self.reserve(self.items)).with_window(self.window, self.items))
     }
 
-    /// The command that reserves one like it, under another name, for `items` and a tenth more. `None` where the
-    /// rate asked for is not known.
+    /// A command that reserves a similar filter under another name, for `items` and a tenth more. `None` if the error
+    /// rate asked for is unknown.
     fn reserve(&self, items: u64) -> Option<String> {
         let error_rate = rate(self.error_rate?);
         let capacity = round_up(items);
@@ -325,29 +333,29 @@ impl<'a> FilterFacts<'a> {
     }
 }
 
-/// What is known of a counter. There may be more fields: build it on [`CounterFacts::of`].
+/// Facts about a counter. Start from [`CounterFacts::of`], because more fields may be added.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterFacts<'a> {
     /// The name of the key.
     pub key: &'a [u8],
-    /// Members in it, each once.
+    /// Number of distinct members in the counter.
     pub members: u64,
-    /// Members that it is made for.
+    /// Number of members that the counter is sized for.
     pub capacity: u64,
-    /// The standard error of the count now, 0 while it is exact.
+    /// The relative standard error of the count now; 0 while the count is exact.
     pub standard_error: f64,
-    /// The standard error asked for.
+    /// The relative standard error that the user asked for.
     pub error: f64,
-    /// Its window.
+    /// The window of the counter; `None` without one.
     pub window: Option<WindowFacts>,
     /// Whether the key has a time to live.
     pub expires: bool,
-    /// Whether its server evicts keys with a time to live, and only these.
+    /// Whether the server evicts keys with a time to live, and no other keys.
     pub evicts_expiring: bool,
 }
 
 impl<'a> CounterFacts<'a> {
-    /// A counter that is empty and has nothing special.
+    /// Facts about an empty counter without a window. Facts that differ are to be overwritten.
     pub fn of(key: &'a [u8]) -> Self {
         CounterFacts {
             key,
@@ -361,7 +369,7 @@ impl<'a> CounterFacts<'a> {
         }
     }
 
-    /// What is wrong with it, the most urgent first.
+    /// The problems of the counter, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let idle = idle(self.window, self.members, self.expires);
         let evicted = may_be_evicted(self.window, self.evicts_expiring);
@@ -371,11 +379,11 @@ impl<'a> CounterFacts<'a> {
     }
 
     fn past_capacity(&self) -> Option<Finding> {
-        // An exact counter is right, whatever it was made for.
+        // An exact counter is right even above its capacity.
         if self.capacity == 0 || self.members <= self.capacity || self.standard_error <= 0.0 {
             return None;
         }
-        // Of few members the rounding of the count is more than the error asked for.
+        // With few members, rounding the count to a whole number may cost more than the error asked for.
         let members = self.members as f64;
         let is_past = self.standard_error > error_of_whole(self.error * (1.0 + PAST_RATE_SHARE) * members) / members;
         let severity = if is_past { Severity::Warning } else { Severity::Notice };
@@ -395,17 +403,17 @@ impl<'a> CounterFacts<'a> {
     }
 }
 
-/// What is known of a value of which some chunks have been loaded.
+/// Facts about a partially loaded value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadingFacts {
     /// Bytes that have arrived.
     pub received_bytes: u64,
-    /// Bytes that it will have.
+    /// Number of bytes of the whole value.
     pub total_bytes: u64,
 }
 
 impl LoadingFacts {
-    /// What is wrong with it.
+    /// The finding about the value: it is half loaded.
     pub fn finding(&self) -> Finding {
         let LoadingFacts { received_bytes, total_bytes } = self;
         Finding::of(
@@ -419,27 +427,27 @@ impl LoadingFacts {
     }
 }
 
-/// What is known of a server. There may be more fields: build it on its default.
+/// Facts about a server. Start from `ServerFacts::default()`, because more fields may be added.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ServerFacts {
-    /// Bytes that it uses.
+    /// Number of bytes of memory that the server uses.
     pub used_bytes: u64,
-    /// Bytes that it may use, `maxmemory`; 0 for no limit.
+    /// The server's `maxmemory` in bytes; 0 for no limit.
     pub max_bytes: u64,
-    /// Of these, bytes of filters and counters.
+    /// Number of bytes, out of [`ServerFacts::used_bytes`], that filters and counters take.
     pub own_bytes: u64,
-    /// Whether it evicts keys that have no time to live, by its `maxmemory-policy`.
+    /// Whether the server's `maxmemory-policy` evicts keys that have no time to live.
     pub evicts_any: bool,
-    /// Filters that it has.
+    /// Number of filters on the server.
     pub filters: u64,
-    /// Filters that it keeps and serves to nobody.
+    /// Number of filters that the server keeps in memory without serving their commands.
     pub filters_not_served: u64,
-    /// Filters and counters of which some chunks have been loaded.
+    /// Number of partially loaded filters and counters.
     pub half_loaded: u64,
 }
 
 impl ServerFacts {
-    /// What is wrong with it, the most urgent first.
+    /// The problems of the server, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> =
             [self.memory(), self.may_evict(), self.not_served(), self.half_loaded()].into_iter().flatten().collect();
@@ -487,8 +495,9 @@ impl ServerFacts {
     }
 }
 
-/// A window by time drops what it forgets only when somebody writes, so what nobody writes to keeps its memory. There is no
-/// command: only its user knows whether it is used again, and one `EXPIRE` would delete it then.
+/// The finding about a windowed value in which everything has expired. Expired items are freed only by a write, so a
+/// value that nobody writes to keeps its memory. The finding has no command: only the user knows whether the key is
+/// still in use, and `EXPIRE` would delete it then.
 fn idle(window: Option<WindowFacts>, held: u64, expires: bool) -> Option<Finding> {
     let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires && held == 0) else { return None };
     let wrong = format!("has forgotten all: nobody wrote to it for its window of {seconds} s, and it does not expire");
@@ -496,7 +505,8 @@ fn idle(window: Option<WindowFacts>, held: u64, expires: bool) -> Option<Finding
     Some(Finding::of(Problem::Idle, Severity::Notice, wrong, advice))
 }
 
-/// A volatile key has a time to live, so a policy that is to spare what lasts takes it, and its limit begins anew.
+/// The finding about a volatile key on a server that evicts keys with a time to live. An evicted key starts again
+/// empty.
 fn may_be_evicted(window: Option<WindowFacts>, evicts_expiring: bool) -> Option<Finding> {
     let Some(WindowFacts::Volatile(_)) = window.filter(|_| evicts_expiring) else { return None };
     let wrong = "may be evicted whole when memory is used up, since it has a time to live".to_owned();
@@ -504,7 +514,7 @@ fn may_be_evicted(window: Option<WindowFacts>, evicts_expiring: bool) -> Option<
     Some(Finding::of(Problem::MayEvict, Severity::Notice, wrong, advice))
 }
 
-/// The most urgent first; alike ones in the order in which they were found.
+/// Sorts findings, the most urgent first; equally urgent ones keep their order.
 fn sort(findings: &mut [Finding]) {
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
 }

@@ -1,10 +1,10 @@
-//! Each finding: where it begins, how urgent it is, and what it says to type.
+//! Tests for each finding: from which value on it appears, its severity, and the command that it suggests.
 
 use super::*;
 
 const KEY: &[u8] = b"k";
 
-/// Code words and severities.
+/// The code word and the severity of each finding.
 fn codes(findings: &[Finding]) -> Vec<(&'static str, Severity)> {
     findings.iter().map(|finding| (finding.problem.name(), finding.severity)).collect()
 }
@@ -38,7 +38,7 @@ fn growth_is_a_finding_from_the_fourth_on() {
     assert_eq!(command(&findings), "BF.RESERVE {k}:new 0.01 90000");
     let line = "has grown 4 times: look-ups ask 5 sub-filters; reserve the next one for what it holds: BF.RESERVE {k}:new 0.01 90000";
     assert_eq!(findings[0].to_string(), line);
-    // RedisBloom does not report the rate, and without it there is nothing to type.
+    // RedisBloom does not report the error rate asked for, and without it no command can be suggested.
     let unknown = FilterFacts { error_rate: None, ..grown(5) };
     assert_eq!(unknown.findings()[0].command, None);
     let beside = FilterFacts { prefix: "RF", ..grown(5) };
@@ -50,7 +50,7 @@ fn growth_is_a_finding_from_the_fourth_on() {
 #[test]
 fn a_rate_is_past_where_it_is_no_chance() {
     let with = |items, rate| FilterFacts { items, rate: Some(rate), error_rate: Some(0.01), ..FilterFacts::of(KEY) };
-    // Three standard deviations of 1.73 / sqrt(items): 5 % is more from 10,764 items on.
+    // The bound is three standard deviations of 1.73 / sqrt(items), or 5 % from 10,764 items on.
     for (items, rate, found) in [
         (1_000_000, 0.0104, None),
         (1_000_000, 0.0106, Some(Severity::Warning)),
@@ -70,7 +70,7 @@ fn a_rate_is_past_where_it_is_no_chance() {
     let findings = with(1_000_000, 0.012_345).findings();
     assert_eq!(findings[0].wrong, "is past its rate: 0.0123 where 0.01 was asked for");
     assert_eq!(command(&findings), "BF.RESERVE {k}:new 0.01 1100000");
-    // No rate asked for, or none known: nothing to judge.
+    // Without the error rate asked for, the present rate cannot be judged.
     assert!(FilterFacts { error_rate: None, ..with(1_000_000, 0.5) }.findings().is_empty());
     assert!(FilterFacts { error_rate: Some(0.0), ..with(1_000_000, 0.5) }.findings().is_empty());
     assert!(FilterFacts { error_rate: Some(0.0), ..with(1_000_000, 0.0) }.findings().is_empty());
@@ -94,19 +94,19 @@ fn only_what_cannot_grow_is_full() {
     }
     let known = FilterFacts { error_rate: Some(0.01), ..with(1000, false) };
     assert_eq!(command(&known.findings()), "BF.RESERVE {k}:new 0.01 2200 NONSCALING");
-    // At high rates the bits decide: it counts less than it holds.
+    // At high error rates the rate by the bits decides, because the filter counts fewer items than it holds.
     let loose = |rate| FilterFacts { rate: Some(rate), error_rate: Some(0.5), ..with(720, false) };
     assert_eq!(codes(&loose(0.44).findings()), []);
     assert_eq!(codes(&loose(0.46).findings()), [("nearly-full", Severity::Warning)]);
     let full = loose(0.5).findings();
     assert_eq!(codes(&full), [("full", Severity::Critical)]);
     assert_eq!(full[0].wrong, "is at 100 % of its rate and cannot grow: it rejects new ones");
-    // At low ones the count does.
+    // At low error rates the number of items decides.
     let tight = FilterFacts { rate: Some(0.01), error_rate: Some(0.01), ..with(800, false) };
     assert!(tight.findings().is_empty());
     let two_percent = FilterFacts { rate: Some(0.02), error_rate: Some(0.02), ..tight };
     assert!(two_percent.findings().is_empty());
-    // What is fuller is reported; of both alike the count.
+    // The finding names the fuller of both measures, and the count if they are equal.
     for rate in [0.1, 0.5] {
         let full = FilterFacts { items: 1000, ..loose(rate) }.findings();
         assert_eq!(full[0].wrong, "holds 100 % of 1000 items and cannot grow: it rejects new ones");
@@ -117,13 +117,13 @@ fn only_what_cannot_grow_is_full() {
 fn a_window_that_has_forgotten_all_is_idle() {
     let filter = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..FilterFacts::of(b"my key") };
     assert_eq!(codes(&filter.findings()), [("idle", Severity::Notice)]);
-    // Nothing to type: what EXPIRE says holds for a key in use too, and deletes it.
+    // No command is suggested: `EXPIRE` would also delete a key that is still in use.
     assert_eq!(filter.findings()[0].command, None);
     assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
-    // One whose expiry was taken away by hand gets the next with its next slice.
+    // A volatile key whose expiry a user removed gets a new one with its next slice.
     assert!(FilterFacts { window: Some(WindowFacts::Volatile(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { items: 1, capacity: 9, ..filter }.findings().is_empty());
-    // What is moved on manually has an owner, and no time of its own.
+    // Windows that the user advances, and windows of the last items, do not become idle by the passing of time.
     for window in [WindowFacts::Last, WindowFacts::Manual(3600)] {
         assert!(FilterFacts { window: Some(window), ..filter }.findings().is_empty());
     }
@@ -144,11 +144,11 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     assert_eq!(command(&worse.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01");
     let said = "counts 3000 members and is made for 1000: its standard error is 1.06 %, 1 % was asked for";
     assert_eq!(worse.findings()[0].wrong, said);
-    // A twentieth more than was asked for is none too many.
+    // A standard error up to a twentieth above the one asked for is only a notice.
     let just = CounterFacts { standard_error: 0.25 * (1.0 + PAST_RATE_SHARE), error: 0.25, ..counter };
     assert_eq!(codes(&just.findings()), [("past-capacity", Severity::Notice)]);
     assert!(CounterFacts { members: 1000, ..counter }.findings().is_empty());
-    // Half a member of 300 is more than 0.001 of them, whatever the counter is made for.
+    // With 300 members, rounding the count is an error of half a member, which exceeds the 0.001 asked for.
     let few = CounterFacts { members: 300, capacity: 299, standard_error: 0.5 / 300.0, error: 0.001, ..counter };
     assert_eq!(codes(&few.findings()), [("past-capacity", Severity::Notice)]);
     let more = CounterFacts { standard_error: 0.51 / 300.0, ..few };
@@ -160,7 +160,8 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     assert_eq!(command(&manual.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60 MANUAL");
 }
 
-/// A key that was reserved in place of a volatile one stayed for ever, and began a window without what the old one knew.
+/// The finding once suggested to reserve a key in place of a volatile one. That key never expired, and its window began
+/// empty.
 #[test]
 fn nothing_is_made_to_replace_a_window_at_once() {
     let filter = FilterFacts {
@@ -243,7 +244,8 @@ fn servers_are_judged_by_memory_and_by_what_they_keep() {
     assert!(ServerFacts { max_bytes: 0, used_bytes: u64::MAX, ..server }.findings().is_empty());
     let evicting = ServerFacts { evicts_any: true, filters: 1, ..server };
     assert_eq!(codes(&evicting.findings()), [("may-evict", Severity::Notice)]);
-    // Nothing to type: every policy but noeviction evicts keys that are here, volatile ones say.
+    // No command is suggested, because every policy except `noeviction` evicts some of the keys; findings of volatile
+    // keys say which.
     assert_eq!(evicting.findings()[0].command, None);
     assert!(ServerFacts { filters: 0, ..evicting }.findings().is_empty());
     assert!(ServerFacts { max_bytes: 0, ..evicting }.findings().is_empty());

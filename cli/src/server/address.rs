@@ -64,20 +64,20 @@ pub struct Tls {
     timeout: Option<u64>,
 }
 
-/// A server's address with everything that is needed to connect, also to other nodes of its cluster.
+/// The address of a server, with everything needed to connect to it and to other nodes of its cluster.
 #[derive(Debug, Clone)]
 pub struct Address {
     info: ConnectionInfo,
     login: Login,
     db: i64,
     certificates: Option<TlsCertificates>,
-    /// The timeout that the user asked for.
+    /// The timeout that the user asked for; `None` for [`Address::patience`].
     timeout: Option<Duration>,
     /// The timeout if the user asked for none.
     patience: Duration,
 }
 
-/// Who is to be let in.
+/// The credentials to authenticate with.
 #[derive(Clone)]
 struct Login {
     user: Option<String>,
@@ -93,7 +93,7 @@ impl std::fmt::Debug for Login {
 /// The default timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time for a server to agree on TLS before the tool checks whether it speaks without.
+/// Time for the TLS handshake. After it the tool checks whether the server speaks without TLS.
 const TLS_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Address {
@@ -106,7 +106,7 @@ impl Address {
         let info = with_scheme(url)
             .into_connection_info()
             .map_err(|error| wrong(format!("the URL of the server cannot be read: {error}")))?;
-        // Replies are alike whatever the server speaks; the second protocol is the one that all of them have.
+        // RESP2 is requested because every server supports it, and replies then have the same form everywhere.
         let asked = info.redis_settings().clone();
         let settings = RedisConnectionInfo::default().set_protocol(ProtocolVersion::RESP2).set_skip_set_lib_name();
         let mut info = info.set_redis_settings(settings);
@@ -129,7 +129,7 @@ impl Address {
         Ok(Address { info, login, db: asked.db(), certificates, timeout, patience: PATIENCE })
     }
 
-    /// The same address, with another timeout for users who asked for none.
+    /// Sets the timeout for users who asked for none.
     pub fn patient(self, patience: Duration) -> Self {
         Address { patience, ..self }
     }
@@ -138,7 +138,8 @@ impl Address {
         self.timeout.unwrap_or(self.patience)
     }
 
-    /// The name for people: host and port, or the path of a socket, and the database unless it is 0. Never a password.
+    /// The address for display: host and port or the path of a socket, and the database unless it is 0. It has no
+    /// password.
     pub fn name(&self) -> String {
         match self.db {
             0 => self.info.addr().to_string(),
@@ -146,7 +147,7 @@ impl Address {
         }
     }
 
-    /// The address of another node of the same cluster. An empty host is the one that was asked.
+    /// The address of another node of the same cluster. An empty `host` stands for the host of this address.
     pub fn node(&self, host: &str, port: u16) -> Self {
         let addr = match self.info.addr() {
             ConnectionAddr::TcpTls { host: own, insecure, tls_params, .. } => with_insecure(
@@ -166,13 +167,14 @@ impl Address {
         Address { info: self.info.clone().set_addr(addr), ..self.clone() }
     }
 
-    /// Opens a connection.
+    /// Opens a connection, authenticates, and selects the database.
     pub fn connect(&self) -> Result<Connection, Failure> {
         let failed = |problem: &RedisError| error::connecting(&self.name(), problem);
         let is_tls = self.certificates.is_some();
         let first = if is_tls { self.timeout().min(TLS_PATIENCE) } else { self.timeout() };
         match self.attempt(first) {
-            // What speaks without TLS waits for the end of a line that TLS never sends.
+            // A server without TLS waits for the end of a line that the TLS handshake never sends, so the handshake
+            // times out.
             Err(problem) if is_tls && problem.is_timeout() => {
                 if self.speaks_plainly() {
                     return Err(Failure::of(format!("cannot connect to {}: it speaks without TLS", self.name()))
@@ -187,11 +189,11 @@ impl Address {
         }
     }
 
-    /// Connects within this time.
+    /// Connects, and fails after `patience`.
     fn attempt(&self, patience: Duration) -> Result<Connection, RedisError> {
         let client = match &self.certificates {
             Some(certificates) => {
-                // Only the first call chooses; there is no other choice.
+                // Installing fails if a provider was installed before. It is always this one, so the error is ignored.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 Client::build_with_tls(self.info.clone(), certificates.clone())
             }
@@ -220,7 +222,7 @@ impl Address {
         addresses.take(1).any(|address| matches!(answer(address), std::io::Result::Ok(b'+' | b'-')))
     }
 
-    /// Authenticates, and selects the database. TLS is agreed on with the first of these commands.
+    /// Authenticates and selects the database. The TLS handshake takes place with the first of these commands.
     fn let_in(&self, connection: &mut Connection) -> Result<(), RedisError> {
         let mut commands = Vec::new();
         if let Some(password) = &self.login.password {
@@ -233,7 +235,7 @@ impl Address {
         for command in commands {
             connection.send_packed_command(&command.get_packed_command())?;
             let reply = connection.recv_response()?;
-            // What a PING is answered does not matter.
+            // The reply to PING does not matter; any reply shows that the server answers.
             if command.args_iter().next() != Some(redis::Arg::Simple(b"PING")) {
                 reply.extract_error()?;
             }

@@ -36,7 +36,7 @@ pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
     }
 }
 
-/// The server answered with an error.
+/// The failure of a command to which the server answered with an error.
 pub fn rejected(server: &str, command: &str, text: &str) -> Failure {
     let failure = Failure::of(format!("{server} answered {command} with: {text}"));
     match advice(text) {
@@ -45,7 +45,7 @@ pub fn rejected(server: &str, command: &str, text: &str) -> Failure {
     }
 }
 
-/// The advice for an error of a server, by its first word.
+/// The advice for a server's error, chosen by its code or text; `None` if no advice fits.
 fn advice(text: &str) -> Option<&'static str> {
     if texts::is_unknown_command(text) {
         return Some(match text.to_ascii_lowercase() {

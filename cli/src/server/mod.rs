@@ -1,7 +1,7 @@
 //! Servers and clusters: connections, commands to the right node, scanning, and reading and writing whole values.
 //!
-//! [`Server`] is one server or all primaries of a cluster. Its calls go to the node of their key and follow redirections.
-//! Everything is done by plain commands over one connection a node.
+//! [`Server`] is one server or all primaries of a cluster. It sends each command to the node of its key and follows
+//! redirections. It has one connection to each node and uses only plain commands.
 
 mod address;
 mod error;
@@ -39,7 +39,7 @@ const MAX_REDIRECTIONS: u32 = 5;
 pub struct Server {
     address: Address,
     nodes: Vec<Node>,
-    /// The node of each slot, of a cluster.
+    /// The index of the node that serves each slot; `None` without a cluster.
     slots: Option<Vec<u16>>,
 }
 
@@ -61,18 +61,18 @@ impl Server {
         Ok(server)
     }
 
-    /// Connects to one server, also to one of a cluster. Redirections are not followed.
+    /// Connects to one server, which may be part of a cluster. Redirections are not followed.
     pub fn connect_one(address: &Address) -> Result<Self, Failure> {
         let node = Node { connection: address.connect()?, address: address.clone() };
         Ok(Server { nodes: vec![node], address: address.clone(), slots: None })
     }
 
-    /// The name of the server for people.
+    /// The name of the server for display.
     pub fn name(&self) -> String {
         self.address.name()
     }
 
-    /// The primaries of the cluster, and the one that has each slot.
+    /// The addresses of the cluster's primaries, and for each slot the index of its primary.
     pub fn primaries(&mut self) -> Result<(Vec<Address>, Vec<u16>), Failure> {
         let reply = self.call_node(0, redis::cmd("CLUSTER").arg("SLOTS"))?;
         let malformed = || Failure::of(format!("{}: CLUSTER SLOTS answered what it never should", self.address.name()));
@@ -83,7 +83,7 @@ impl Server {
             let primary = reply::items(&fields[2]).filter(|fields| fields.len() > 1).ok_or_else(malformed)?;
             let (host, port) = (text(&primary[0]), integer(&primary[1]));
             let port = port.and_then(|port| u16::try_from(port).ok()).ok_or_else(malformed)?;
-            // A host that is not known (`?` or nothing) is the one that answers.
+            // An unknown host (`?` or an empty string) stands for the node that answers.
             let host = host.filter(|host| host != "?").unwrap_or_default();
             let (first, last) = (integer(&fields[0]), integer(&fields[1]));
             let (Some(first), Some(last)) = (first, last) else { return Err(malformed()) };
@@ -124,26 +124,26 @@ impl Server {
         self.nodes.len()
     }
 
-    /// The name of a node for people.
+    /// The name of a node for display.
     pub fn node_name(&self, node: usize) -> String {
         self.nodes[node].address.name()
     }
 
-    /// The node that has a key.
+    /// The index of the node that serves a key.
     pub fn node_of(&self, key: &[u8]) -> usize {
         let at = self.slots.as_ref().map_or(0, |slots| usize::from(slots[usize::from(slots::slot(key))]));
-        // A slot that nobody serves is asked of the first node, whose error says so.
+        // A command for a slot that nobody serves goes to the first node, whose error says so.
         if at < self.nodes.len() { at } else { 0 }
     }
 
-    /// A command about `key`. An error of the server is a failure.
+    /// Sends a command about `key`, and returns its reply. An error from the server becomes a [`Failure`].
     pub fn call(&mut self, key: &[u8], command: &Cmd) -> Result<Value, Failure> {
         let answer = self.ask(key, command)?;
         let node = self.node_of(key);
         answer.map_err(|text| error::rejected(&self.node_name(node), &name_of(command), &text))
     }
 
-    /// A command about `key`, whose error the caller looks at.
+    /// Sends a command about `key`, and returns its reply or the server's error.
     pub fn ask(&mut self, key: &[u8], command: &Cmd) -> Result<Answer, Failure> {
         let node = self.node_of(key);
         let answer = self.ask_node(node, std::slice::from_ref(command))?.pop();
@@ -194,25 +194,25 @@ impl Server {
         Ok(answer)
     }
 
-    /// A command to a node. An error of the server is a failure.
+    /// Sends a command to a node, and returns its reply. An error from the server becomes a [`Failure`].
     pub fn call_node(&mut self, node: usize, command: &Cmd) -> Result<Value, Failure> {
         let answer = self.ask_node(node, std::slice::from_ref(command))?.pop().unwrap_or(Ok(Value::Nil));
         answer.map_err(|text| error::rejected(&self.node_name(node), &name_of(command), &text))
     }
 
-    /// Commands to a node, sent together; the answers in order.
+    /// Sends commands to a node in one batch, and returns the answers in order.
     pub fn ask_node(&mut self, node: usize, commands: &[Cmd]) -> Result<Vec<Answer>, Failure> {
         self.nodes[node].ask(commands)
     }
 
-    /// The failure for an error of the server.
+    /// The failure for an error that the server answered to `command` about `key`.
     pub fn rejected(&self, key: &[u8], command: &str, text: &str) -> Failure {
         error::rejected(&self.node_name(self.node_of(key)), command, text)
     }
 }
 
 impl Node {
-    /// Sends the commands together and reads their replies.
+    /// Sends commands to this node in one batch, and reads the replies.
     fn ask(&mut self, commands: &[Cmd]) -> Result<Vec<Answer>, Failure> {
         let Some(first) = commands.first() else { return Ok(Vec::new()) };
         let lost = |problem: &redis::RedisError| error::broken(&self.address.name(), &name_of(first), problem);

@@ -1,4 +1,4 @@
-//! Moves one key from server to server, and compares two keys.
+//! Transfers one key from server to server, and computes fingerprints to compare keys.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -10,8 +10,8 @@ use super::value::{Chunk, Read, chunks};
 use super::{Class, Server, texts};
 use crate::failure::Failure;
 
-/// A fingerprint of all chunks of a value, however its payload is cut: `build` cuts that of a classic filter into
-/// smaller chunks than a server does.
+/// A fingerprint of all chunks of a value, which does not depend on how the payload is cut into chunks. `build` cuts
+/// the payload of a classic filter into smaller chunks than a server does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fingerprint {
     /// Bytes of all chunks.
@@ -19,7 +19,7 @@ pub struct Fingerprint {
     sum: u128,
 }
 
-/// A [`Fingerprint`] being taken, chunk by chunk.
+/// Computes a [`Fingerprint`] chunk by chunk.
 pub struct Summing {
     sum: Xxh3,
     bytes: u64,
@@ -40,7 +40,7 @@ impl Summing {
     }
 }
 
-/// How often a value is read again that changes while it is read.
+/// The largest number of times that a value is read if it changes while being read.
 pub const ATTEMPTS: u32 = 5;
 
 /// The fingerprint of a key's value; `None` if the key is gone.
@@ -71,7 +71,8 @@ pub enum Transfer {
     Unsteady(String),
 }
 
-/// Reads the value of `key` and loads it as `temporary`, which is deleted before. `moved` gets the bytes moved.
+/// Reads the value of `key` and loads it as `temporary`, deleting an existing one. `moved` gets the bytes of each
+/// chunk.
 pub fn transfer(
     (source, target): (&mut Server, &mut Server),
     class: Class,
@@ -100,7 +101,7 @@ pub fn transfer(
                 target.call(temporary, redis::cmd("UNLINK").arg(temporary))?;
                 return Ok(Transfer::Gone);
             }
-            // What does not fit together is read again; anything else would be rejected again.
+            // Chunks that do not fit together are read again; any other error would occur again.
             Read::Whole if !texts::is_bad_data(&error) => break,
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! Holding back the writes of a server's clients for a while.
+//! Pauses the writes of a server's clients.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::failure::Failure;
 /// How long writes stay paused if the tool ends without resuming them, in milliseconds.
 const PAUSE_MILLIS: u64 = 30_000;
 
-/// When the pause is made longer again.
+/// Time after which the pause is renewed.
 const RENEW: Duration = Duration::from_secs(5);
 
-/// A pause of writes by CLIENT PAUSE, ended by [`Pause::release`].
+/// A pause of all clients' writes by CLIENT PAUSE; [`Pause::release`] ends it.
 #[derive(Debug)]
 pub struct Pause {
     renewed: Instant,

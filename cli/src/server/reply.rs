@@ -1,8 +1,8 @@
-//! Values in replies, whichever of its forms the server chose.
+//! Reads values from replies, in any form in which servers send them.
 
 use redis::Value;
 
-/// The elements of a list.
+/// The elements of a list; `None` if the reply is no list.
 pub fn items(value: &Value) -> Option<&[Value]> {
     match value {
         Value::Array(items) | Value::Set(items) => Some(items),
@@ -10,7 +10,7 @@ pub fn items(value: &Value) -> Option<&[Value]> {
     }
 }
 
-/// The bytes of a string.
+/// The bytes of a string; `None` if the reply is no string.
 pub fn bytes(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::BulkString(bytes) => Some(bytes.clone()),
@@ -20,12 +20,12 @@ pub fn bytes(value: &Value) -> Option<Vec<u8>> {
     }
 }
 
-/// A string as text.
+/// A string as text; `None` if the reply is no string.
 pub fn text(value: &Value) -> Option<String> {
     bytes(value).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// A whole number, also one that was sent as a string.
+/// A whole number, sent as a number or as a string; `None` if the reply is neither.
 pub fn integer(value: &Value) -> Option<i64> {
     match value {
         Value::Int(number) => Some(*number),
@@ -34,7 +34,7 @@ pub fn integer(value: &Value) -> Option<i64> {
     }
 }
 
-/// A number in any form.
+/// A number, sent in any form; `None` if the reply is no number.
 pub fn number(value: &Value) -> Option<f64> {
     match value {
         Value::Int(number) => Some(*number as f64),

@@ -8,15 +8,15 @@ use super::reply::{bytes, items, text};
 use super::{Answer, Server, error, texts};
 use crate::failure::Failure;
 
-/// Keys that a server looks at in one step of SCAN, which takes some 100 microseconds.
+/// Keys that a server examines in one step of SCAN. A step takes some 100 microseconds.
 const STEP: u32 = 1000;
 
 /// The class of a key, by the name of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
-    /// A filter in RedisBloom's layout, of RedisBloom's type or of ours.
+    /// A filter in RedisBloom's layout, stored as RedisBloom's type or as the type of this module.
     Classic,
-    /// A filter in the layout `lines`, or one that is partially loaded.
+    /// A filter of this module in the layout `lines`, or one that is partially loaded.
     Filter,
     Counter,
 }
@@ -37,8 +37,8 @@ impl Class {
         Class::ALL.into_iter().find(|class| class.type_name() == name)
     }
 
-    /// The prefix of the commands. Beside another module that has BF.*, filters of ours are RF.* alone, and they are
-    /// that too wherever they are BF.*.
+    /// The prefix of the commands for this class. A filter in the layout `lines` gets `RF`, which works whether or not
+    /// another module owns `BF.*`.
     pub fn family(self) -> &'static str {
         match self {
             Class::Classic => "BF",
@@ -47,7 +47,7 @@ impl Class {
         }
     }
 
-    /// The command of this class with this name.
+    /// The command `name` of this class, with its prefix.
     pub fn command(self, name: &str) -> redis::Cmd {
         redis::cmd(&format!("{}.{name}", self.family()))
     }
@@ -57,7 +57,7 @@ impl Class {
         self.command(if self == Class::Counter { "COUNT" } else { "CARD" })
     }
 
-    /// The name of the class for people.
+    /// The name of the class for display.
     pub fn noun(self) -> &'static str {
         match self {
             Class::Counter => "counter",
@@ -73,7 +73,7 @@ pub struct Key {
     pub class: Class,
 }
 
-/// The first keys in order of names, of those after a given one.
+/// Collects the first keys in order of names, optionally only the keys after a given one.
 struct First {
     after: Option<Vec<u8>>,
     most: usize,
@@ -81,15 +81,15 @@ struct First {
     left_out: u64,
 }
 
-/// The first keys, and a part of the others.
+/// The result of a scan: the first keys, and some of the keys after them.
 #[derive(Debug)]
 pub struct Scan {
-    /// The first keys, in order of names, as are the others.
+    /// The first keys in order of names. `turn` is in order of names too.
     pub first: Vec<Key>,
-    /// The number of keys besides the first.
+    /// Number of matching keys in addition to the first ones.
     pub left_out: u64,
     pub turn: Vec<Key>,
-    /// The last key of this part, to continue after it; `None` if no key follows it.
+    /// The last key of `turn`, after which the next scan continues; `None` if no key follows.
     pub until: Option<Vec<u8>>,
 }
 
@@ -109,7 +109,7 @@ impl First {
     }
 }
 
-/// A key for people: unprintable bytes and what could be taken for an escape are escaped.
+/// A key for display: unprintable bytes are escaped, and so is text that could be taken for an escape.
 pub fn shown(key: &[u8]) -> String {
     match std::str::from_utf8(key) {
         Ok(text) if !text.chars().any(|c| c.is_control() || c == '\\') => text.to_owned(),
@@ -123,15 +123,16 @@ impl Server {
         Ok(self.scan_first(pattern, usize::MAX)?.0)
     }
 
-    /// The first `most` keys in order of names that [`Server::scan`] would return, and the number of further ones. A
-    /// key that the server names twice, as SCAN may, can count twice among these.
+    /// The first `most` keys that [`Server::scan`] would return, and the number of the other keys. That number is too
+    /// high if SCAN returns a key twice.
     pub fn scan_first(&mut self, pattern: Option<&str>, most: usize) -> Result<(Vec<Key>, u64), Failure> {
         let mut keys = First::new(most, None);
         self.scan_nodes(pattern, &mut |key| keys.take(&key))?;
         Ok((keys.keys.into_iter().collect(), keys.left_out))
     }
 
-    /// The first keys like [`Server::scan_first`], and at most `most` keys after `after`, or else after the first ones.
+    /// The first keys like [`Server::scan_first`], and at most `most` keys after `after`. `None` continues after the
+    /// first keys.
     pub fn scan_turn(&mut self, pattern: Option<&str>, most: usize, after: Option<&[u8]>) -> Result<Scan, Failure> {
         let mut first = First::new(most, None);
         let mut turn = First::new(if after.is_some() { most } else { most.saturating_mul(2) }, after);
@@ -172,7 +173,7 @@ impl Server {
             let answer: Answer = self.ask_node(node, &[scan])?.pop().unwrap_or(Ok(redis::Value::Nil));
             let reply = match answer {
                 Ok(reply) => reply,
-                // A server that does not know a type has no key of it.
+                // A server that does not know a type has no keys of the type.
                 Err(text) if texts::is_unknown_type(&text) => return Ok(()),
                 Err(text) => return Err(error::rejected(&self.node_name(node), "SCAN", &text)),
             };

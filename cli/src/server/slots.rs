@@ -3,21 +3,21 @@
 /// Slots of a cluster.
 pub const SLOTS: usize = 16_384;
 
-/// The slot of a key: by its tag in braces if it has one (the cluster specification).
+/// The slot of a key, computed from its hash tag in braces if it has one (Redis cluster specification).
 pub fn slot(key: &[u8]) -> u16 {
     crc16(tag(key).unwrap_or(key)) % SLOTS as u16
 }
 
-/// The text between the first `{` and the next `}`, unless it is empty.
+/// The hash tag of a key: the text between the first `{` and the next `}`. `None` if there is no tag, or an empty one.
 fn tag(key: &[u8]) -> Option<&[u8]> {
     let start = key.iter().position(|&byte| byte == b'{')? + 1;
     let len = key[start..].iter().position(|&byte| byte == b'}')?;
     (len > 0).then(|| &key[start..start + len])
 }
 
-/// A name alongside `key`, in its slot: `prefix`, then what decides about the slot in braces, then the key.
+/// A temporary name for `key` in the same slot: `prefix`, then the hash tag or the key in braces, then the key.
 ///
-/// `None` if there is none: a key without a tag that has a closing brace, or is empty.
+/// `None` if no such name exists: the key is empty, or has a closing brace and no hash tag.
 pub fn beside(prefix: &str, key: &[u8]) -> Option<Vec<u8>> {
     let deciding = tag(key).unwrap_or(key);
     if deciding.is_empty() || deciding.contains(&b'}') {
@@ -31,7 +31,7 @@ pub fn beside(prefix: &str, key: &[u8]) -> Option<Vec<u8>> {
     Some(name)
 }
 
-/// CRC-16/XMODEM, as the cluster specification has it.
+/// CRC-16/XMODEM, which the cluster specification prescribes.
 fn crc16(bytes: &[u8]) -> u16 {
     bytes.iter().fold(0, |crc: u16, &byte| {
         (0..8).fold(crc ^ u16::from(byte) << 8, |crc, _| if crc & 0x8000 != 0 { crc << 1 ^ 0x1021 } else { crc << 1 })
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn slots_are_those_of_the_specification() {
         assert_eq!(crc16(b"123456789"), 0x31c3);
-        // As CLUSTER KEYSLOT answers.
+        // The slots are the ones that CLUSTER KEYSLOT reports.
         for (key, expected) in [("foo", 12182), ("{user1000}.following", 3443), ("foo{}{bar}", 8363), ("", 0)] {
             assert_eq!(slot(key.as_bytes()), expected, "{key}");
         }

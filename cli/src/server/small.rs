@@ -1,4 +1,4 @@
-//! Small values, many at a time: a value on its own takes a round trip for each of its chunks.
+//! Reads and copies small values in batches. On its own, a value takes one round trip for each of its chunks.
 
 use super::reply::{bytes, integer, items};
 use super::temporary::{self, Named};
@@ -9,15 +9,15 @@ use crate::failure::Failure;
 /// The most bytes of server memory that a small value takes.
 pub const SMALL_BYTES: u64 = 64 << 10;
 
-/// Reads the chunks of all these small values together. `None` for one that has to be read on its own: it has more than
-/// two chunks, or a window, or is gone.
+/// Reads the chunks of small values together. A result is `None` if the value has to be read on its own: it has more
+/// than two chunks or a window, or the key is gone.
 pub fn read_small(server: &mut Server, keys: &[(&[u8], Class)]) -> Result<Vec<Option<Vec<Chunk>>>, Failure> {
     let ask =
         |(key, class): &(&[u8], Class), iterator: u64| class.command("SCANDUMP").arg(*key).arg(iterator).to_owned();
     let first: Vec<_> = keys.iter().flat_map(|key| [(key.0, ask(key, 0)), (key.0, ask(key, 1))]).collect();
     let answers = server.ask_all(&first)?;
     let mut values: Vec<Option<Vec<Chunk>>> = answers.chunks_exact(2).map(begun).collect();
-    // What has a second chunk must end after it.
+    // A value with a second chunk must end after it, so the chunk that follows is asked for.
     let long = |value: &Option<Vec<Chunk>>| value.as_ref().filter(|chunks| chunks.len() > 1).map(|chunks| chunks[1].0);
     let rest: Vec<_> =
         keys.iter().zip(&values).filter_map(|(key, value)| Some((key.0, ask(key, long(value)?)))).collect();
@@ -30,10 +30,10 @@ pub fn read_small(server: &mut Server, keys: &[(&[u8], Class)]) -> Result<Vec<Op
     Ok(values)
 }
 
-/// The header, and the chunk after it if there is one.
+/// The header and the second chunk, if it is not empty; `None` if either answer is an error or the value has a window.
 fn begun(answers: &[Answer]) -> Option<Vec<Chunk>> {
     let (header, second) = (pair(&answers[0])?, pair(&answers[1])?);
-    // That of a window has a stamp, and the second was not asked for with it.
+    // The iterator of a windowed value contains a stamp, so it is not 1, and the second request did not match it.
     match second {
         _ if header.0 != 1 => None,
         (0, _) => Some(vec![header]),
@@ -65,8 +65,8 @@ pub enum Arrived {
     Alone,
 }
 
-/// Copies small values together. Each is read back, compared, and only then gets its name, which replaces one that
-/// exists if `replace`.
+/// Copies small values together. Each value is read back and compared, and only then renamed to its final name. An
+/// existing key is replaced only if `replace` is set.
 pub fn copy_small(
     (source, target): (&mut Server, &mut Server),
     smalls: &[Small<'_>],
@@ -96,7 +96,7 @@ pub fn copy_small(
             commands.extend(temporary::arrival(small.class, name, chunk).map(|command| (name, command)));
         }
     }
-    // A chunk that was rejected shows in what is read back.
+    // Rejected chunks are noticed when the value is read back and compared.
     target.ask_all(&commands)?;
     let of_target: Vec<_> = smalls.iter().map(|small| (&small.temporary[..], small.class)).collect();
     let arrived = read_small(target, &of_target)?;

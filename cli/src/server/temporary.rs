@@ -1,7 +1,7 @@
-//! Partially loaded values, under temporary names alongside their final ones.
+//! Partially loaded values, which are kept under temporary names.
 //!
-//! They have a time to live from their first chunk on: what a tool leaves behind that was killed goes by itself. A value
-//! gets its own time to live and its name in one step.
+//! Temporary keys have a time to live from their first chunk on, so the remains of a killed tool expire by themselves.
+//! A complete value gets its own time to live and its final name in one step.
 
 use redis::{Cmd, Value};
 
@@ -15,14 +15,14 @@ pub const COPIED: &str = "rollcall.copy:";
 /// The prefix of the temporary names of values from a file.
 pub const LOADED: &str = "rollcall.load:";
 
-/// How long a partially loaded value stays after its last chunk, in seconds: an interrupted load can continue within
-/// that.
+/// Time to live of a partially loaded value after its last chunk, in seconds. An interrupted load can continue within
+/// that time.
 const STAYS_SECONDS: u64 = 24 * 3600;
 
 /// An expiry time that no value has, in milliseconds since 1970.
 const FAR: u64 = 253_402_300_800_000;
 
-/// The commands of the last step.
+/// Number of commands that [`naming`] returns.
 pub const STEPS: usize = 3;
 
 /// Whether a key is a partially loaded value.
@@ -30,10 +30,11 @@ pub fn is_temporary(key: &[u8]) -> bool {
     [COPIED, LOADED].iter().any(|prefix| key.starts_with(prefix.as_bytes()))
 }
 
-/// Fails if the server rejects what the last step needs: a value that is renamed without it would expire in a day. A
-/// value under this name has as much time again.
+/// Fails if the user may not call the commands that [`naming`] returns. Without them a renamed value would keep the
+/// temporary time to live and expire in a day. If `name` exists, its time to live starts again.
 pub fn check_rights(server: &mut Server, name: &[u8]) -> Result<(), Failure> {
-    // Every time of a partially loaded value is earlier, so this one is not set.
+    // With `LT`, only an earlier expiry time is set; the temporary key expires earlier, so this command changes
+    // nothing.
     let in_the_far_future = redis::cmd("PEXPIREAT").arg(name).arg(FAR).arg("LT").to_owned();
     let commands = [redis::cmd("PERSIST").arg(name).to_owned(), stay(name), in_the_far_future];
     let answers = server.ask_all(&commands.map(|command| (name, command)))?;
@@ -54,14 +55,14 @@ pub fn arrival(class: Class, name: &[u8], chunk: &Chunk) -> [Cmd; 2] {
     [load, stay(name)]
 }
 
-/// Appends a chunk. The text of an error, if the server rejects it.
+/// Appends a chunk to a partially loaded value. The inner `Err` is the text of the server's error.
 pub fn arrive(server: &mut Server, class: Class, name: &[u8], chunk: &Chunk) -> Result<Result<(), String>, Failure> {
     let answers = server.ask_all(&arrival(class, name, chunk).map(|command| (name, command)))?;
     Ok(answers.into_iter().try_for_each(|answer| answer.map(drop)))
 }
 
-/// The commands that give a whole value its final name `key` and its time to live. They are sent together: a tool that
-/// is killed has done none or all of them. [`named`] reads their answers.
+/// The commands that set a value's time to live and rename it to its final name `key`. They are sent together, so a
+/// killed tool has sent none or all of them. [`named`] reads the answers.
 pub fn naming(name: &[u8], key: &[u8], expires_at: Option<u64>, replace: bool) -> [Cmd; STEPS] {
     let time = match expires_at {
         Some(at) => redis::cmd("PEXPIREAT").arg(name).arg(at).to_owned(),
@@ -81,7 +82,7 @@ pub enum Named {
     Gone,
 }
 
-/// The outcome of the commands of [`naming`]; the text of an error.
+/// The outcome of the commands of [`naming`]; `Err` with the text of the server's error.
 pub fn named(answers: &[Answer]) -> Result<Named, String> {
     match answers {
         [Err(text), ..] => Err(text.clone()),

@@ -1,24 +1,24 @@
-//! What servers and RedisBloom say in words, where the tool has to understand them. What this module says the library
-//! knows.
+//! Recognizes error messages of servers and of RedisBloom that the tool has to understand. The messages of this module
+//! come from the library.
 
 use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND};
 
-/// Whether there is no such key, for a command of this module or of RedisBloom.
+/// Whether this module or RedisBloom answered that the key does not exist.
 pub fn is_gone(error: &str) -> bool {
     error.ends_with(NOT_FOUND) || error.contains("does not exist")
 }
 
-/// Whether a chunk was rejected for what is in it, by this module or RedisBloom.
+/// Whether this module or RedisBloom rejected a chunk because of its content.
 pub fn is_bad_data(error: &str) -> bool {
     error.contains(BAD_DATA)
 }
 
-/// Whether the server has no such command.
+/// Whether the server does not know the command.
 pub fn is_unknown_command(error: &str) -> bool {
     error.contains("unknown command")
 }
 
-/// Whether the server has no such type of keys.
+/// Whether the server does not know the type of keys.
 pub fn is_unknown_type(error: &str) -> bool {
     error.contains("unknown type")
 }
@@ -28,7 +28,7 @@ pub fn is_no_such_key(error: &str) -> bool {
     error.contains("no such key")
 }
 
-/// Whether the user may not do it. Within a transaction the code is another.
+/// Whether the user lacks the permission. Within a transaction the error has another code, so its text is searched too.
 pub fn is_forbidden(error: &str) -> bool {
     error.starts_with("NOPERM") || error.contains("no permissions")
 }
@@ -38,7 +38,7 @@ pub fn needs_no_password(error: &str) -> bool {
     error.contains("without any password configured")
 }
 
-/// The rate in a line of `BF.DEBUG`.
+/// The error rate in a line of a `BF.DEBUG` reply; `None` if the line has none.
 pub fn ratio(line: &str) -> Option<f64> {
     line.split(' ').find_map(|word| word.strip_prefix("ratio:"))?.parse().ok()
 }

@@ -1,4 +1,4 @@
-//! Whole values: SCANDUMP and LOADCHUNK.
+//! Reads whole values by SCANDUMP.
 
 use redis::Value;
 use rollcall_core::unstable::wire::STALE;
@@ -18,11 +18,11 @@ pub enum Read {
     Whole,
     /// The key is gone: deleted, or expired.
     Gone,
-    /// The window moved on: the dump has to be begun anew.
+    /// The window moved on, so the dump has to begin again.
     Stale,
 }
 
-/// Reads the value of a key chunk by chunk, from iterator `from` on, and passes each to `take`.
+/// Reads the chunks of a key's value, beginning with `SCANDUMP` iterator `from`, and passes each chunk to `take`.
 pub fn chunks(
     server: &mut Server,
     class: Class,
@@ -43,7 +43,7 @@ pub fn chunks(
     }
 }
 
-/// The header of a value; `None` if the key is gone.
+/// The header of a value, which is its first chunk; `None` if the key does not exist.
 pub fn first_chunk(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<Chunk>, Failure> {
     Ok(chunk(server, class, key, 0)?.ok())
 }

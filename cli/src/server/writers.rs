@@ -1,7 +1,7 @@
-//! Whether a server is written to, by its counts of calls.
+//! Detects writes to a server by its counts of executed commands.
 //!
-//! `INFO commandstats` counts every command that was executed, those of scripts and of a primary included. It does not
-//! count what the server rejected, nor what it holds back. Keys that expire have no command.
+//! `INFO commandstats` counts every executed command, including commands from scripts and from a primary. It does not
+//! count commands that the server rejects or pauses. Keys that expire leave no trace in it.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::Server;
 use super::reply::text;
 use crate::failure::Failure;
 
-/// Commands of both families that change nothing.
+/// Commands of filters and counters that change nothing.
 const READERS: [&str; 19] = [
     "bf.exists",
     "bf.mexists",
@@ -32,7 +32,7 @@ const READERS: [&str; 19] = [
     "lc.info",
 ];
 
-/// Commands of any server that may change, remove or create a filter or counter, or change its expiry time.
+/// Server commands that may change, remove or create a filter or counter, or change its expiry time.
 const GENERIC: [&str; 30] = [
     "copy",
     "del",
@@ -66,7 +66,7 @@ const GENERIC: [&str; 30] = [
     "zinterstore",
 ];
 
-/// The number of calls so far, by command.
+/// The number of calls of each writing command so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Writes {
     /// Calls of commands that write filters and counters.
@@ -76,13 +76,13 @@ pub struct Writes {
 }
 
 impl Writes {
-    /// The counts of all primaries.
+    /// Reads the counts of all primaries and adds them up.
     pub fn of(server: &mut Server) -> Result<Self, Failure> {
         let mut writes = Writes { own: BTreeMap::new(), generic: BTreeMap::new() };
         for node in 0..server.num_nodes() {
             let info = text(&server.call_node(node, redis::cmd("INFO").arg("commandstats"))?).unwrap_or_default();
             for (name, calls) in info.lines().filter_map(counted) {
-                // RF.* are other names of BF.*.
+                // `RF.*` are other names of the commands `BF.*`, so both are counted together.
                 let usual = name.strip_prefix("rf.").map_or(name.to_owned(), |verb| format!("bf.{verb}"));
                 let is_own = usual.starts_with("bf.") || usual.starts_with("lc.");
                 let of_kind = if is_own && !READERS.contains(&&usual[..]) && usual != "lc.scandump" {
@@ -98,7 +98,7 @@ impl Writes {
         Ok(writes)
     }
 
-    /// The commands that were called since `earlier`, for people. Empty if none did.
+    /// The commands that were called since `earlier`, as text; empty if none was.
     pub fn since(&self, earlier: &Writes) -> String {
         let moved = self.own.iter().filter(|(name, calls)| earlier.own.get(*name) != Some(calls));
         let names: Vec<String> = moved
@@ -114,7 +114,7 @@ impl Writes {
     }
 }
 
-/// Name and calls in a line of the section.
+/// The name and the number of calls of a command, from a line of `INFO commandstats`.
 fn counted(line: &str) -> Option<(&str, u64)> {
     let (name, fields) = line.strip_prefix("cmdstat_")?.split_once(':')?;
     let calls = fields.split(',').find_map(|field| field.strip_prefix("calls="))?;

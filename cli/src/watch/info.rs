@@ -1,4 +1,4 @@
-//! What INFO says of a server and of the module.
+//! The state of a server and of the module, as INFO reports it.
 
 use std::collections::BTreeMap;
 
@@ -9,29 +9,30 @@ use super::rows::as_findings;
 use crate::failure::Failure;
 use crate::server::{Server, text};
 
-/// Sections that are asked for. Each takes the same time whatever the server holds.
+/// Sections of INFO that are asked for. The cost of each does not depend on what the server holds.
 const SECTIONS: [&str; 4] = ["server", "memory", "replication", "rollcall"];
 
-/// The module's fields begin with this.
+/// Prefix of the module's fields in INFO.
 const PREFIX: &str = "rollcall_";
 
-/// What a node says of itself. What it does not say is `None`, or missing among the fields.
+/// The report of a node about itself. A value that the node does not report is `None`, or missing from `fields`.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Info {
-    /// The version of the module; `None` if the node does not have ours.
+    /// The version of this module on the node; `None` if the module is not loaded.
     pub version: Option<String>,
-    /// Its numbers, by their names in INFO: `rollcall_filters`. An older module has fewer.
+    /// The module's numbers by their names in INFO, such as `rollcall_filters`. Older versions of the module report
+    /// fewer.
     pub fields: BTreeMap<String, u64>,
-    /// `redis 7.0.15` or `valkey 9.1.2`.
+    /// Name and version of the server: `redis 7.0.15` or `valkey 9.1.2`.
     pub server: Option<String>,
-    /// `master` or `slave`, as INFO has it.
+    /// The role as INFO names it: `master` or `slave`.
     pub role: Option<String>,
     pub uptime_seconds: Option<u64>,
     pub used_memory: Option<u64>,
-    /// 0 for no limit.
+    /// `maxmemory` in bytes; 0 for no limit.
     pub maxmemory: Option<u64>,
     pub maxmemory_policy: Option<String>,
-    /// What is wrong with the node as a whole.
+    /// Findings about the node as a whole.
     #[serde(serialize_with = "as_findings")]
     pub findings: Vec<Finding>,
 }
@@ -43,7 +44,7 @@ impl Info {
         Ok(Info::parse(&text(&reply).unwrap_or_default()))
     }
 
-    /// A field of the module.
+    /// A number of the module by its name in INFO; `None` if the node does not report it.
     pub fn field(&self, name: &str) -> Option<u64> {
         self.fields.get(name).copied()
     }
@@ -52,7 +53,7 @@ impl Info {
         let all: BTreeMap<&str, &str> = reply.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
         let word = |name: &str| all.get(name).map(|&value| value.to_owned());
         let number = |name: &str| all.get(name).and_then(|value| value.parse().ok());
-        // Valkey says which Redis it is like, too.
+        // Valkey also reports the Redis version that it is compatible with.
         let version = |kind: &str| Some(format!("{kind} {}", all.get(&*format!("{kind}_version"))?));
         let fields = all.iter().filter(|(name, _)| name.starts_with(PREFIX));
         let fields = fields.filter_map(|(&name, value)| Some((name.to_owned(), value.parse().ok()?)));

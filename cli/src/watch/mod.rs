@@ -1,11 +1,12 @@
-//! What servers say of themselves and of their filters and counters, with what is wrong: for all commands that show it.
+//! Asks servers for their state and for their filters and counters, and judges the answers. All monitoring commands use
+//! it.
 //!
 //! - [`rows`]: a [`Row`] for each key, of a server or a cluster, with its findings.
 //! - [`Others`]: the keys beyond those that a [`Scope`] has room for, judged some at a time.
 //! - [`Info`]: what INFO says of a node, the module's fields included, with its findings.
 //! - [`history`]: a counter with a window, slice by slice.
-//! - [`Nodes`]: a server or the primaries of a cluster for commands that run on and on. Each is asked on its own, so that
-//!   one that is down keeps nothing from the others, and is connected to again by the next question:
+//! - [`Nodes`]: a server, or the primaries of a cluster, for commands that run for a long time. Each node is asked on
+//!   its own, so a node that is down does not delay the others, and the next question connects to it again:
 //!
 //! ```ignore
 //! let mut nodes = Nodes::new(&url, access)?;
@@ -13,7 +14,8 @@
 //! let rows = nodes.ask(|server| rows(server, &Scope { pattern: Some("user:*"), max_keys: 1000 }));
 //! ```
 //!
-//! Judgement is that of [`health`](crate::health). Nothing here or above has a threshold of its own.
+//! [`health`](crate::health) makes all judgements. This module and the commands that use it have no thresholds of their
+//! own.
 
 mod info;
 mod nodes;

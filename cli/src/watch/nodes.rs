@@ -1,4 +1,4 @@
-//! Servers that are watched for long: asked each on its own, and connected to again after they were lost.
+//! Nodes that are watched for a long time. Each is asked on its own connection, and connected to again after a loss.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,17 +6,18 @@ use std::time::{Duration, Instant};
 use crate::failure::Failure;
 use crate::server::{Access, Address, Server};
 
-/// How long a node may be silent until it counts as down, unless `--timeout` says so.
+/// Time without a reply after which a node counts as down, unless `--timeout` is given.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How soon a connection that was lost meanwhile fails.
+/// A failure within this time means that the connection had been lost earlier; a later one, that the node is slow.
 const LOST_WITHIN: Duration = Duration::from_secs(1);
 
-/// A server, or the primaries of a cluster.
+/// The nodes that are asked: one server, or all primaries of a cluster.
 pub struct Nodes {
-    /// Whether the primaries are looked for.
+    /// Whether the primaries of a cluster are looked up before each question.
     is_cluster: bool,
-    /// What the URL names. In a cluster it is asked when no node answers: all of them may have other addresses by now.
+    /// The node that the URL names. In a cluster it is asked for the primaries if no known node answers, since their
+    /// addresses may have changed.
     seed: Node,
     nodes: Vec<Node>,
 }
@@ -26,26 +27,26 @@ struct Node {
     connection: Option<Server>,
 }
 
-/// What a node answered.
+/// The answer of one node.
 pub struct Asked<T> {
-    /// What people call the node: host and port.
+    /// The name of the node for display: host and port.
     pub server: String,
     pub answer: Result<T, Failure>,
     pub took: Duration,
 }
 
 impl Nodes {
-    /// Connects to nothing yet.
+    /// Prepares the node that `url` names, without connecting to it.
     ///
     /// # Errors
-    /// The URL or a file of `access` cannot be read.
+    /// When the URL is invalid, or a file of `access` cannot be read.
     pub fn new(url: &str, access: &Access) -> Result<Self, Failure> {
         let address = Address::new(url, access)?.patient(PATIENCE);
         let node = || Node { address: address.clone(), connection: None };
         Ok(Nodes { is_cluster: access.cluster, seed: node(), nodes: vec![node()] })
     }
 
-    /// Asks all nodes at the same time, each on a connection of its own. In a cluster those that are primaries by now.
+    /// Asks all nodes in parallel, each on its own connection. In a cluster the present primaries are looked up first.
     pub fn ask<T: Send>(&mut self, question: impl Fn(&mut Server) -> Result<T, Failure> + Sync) -> Vec<Asked<T>> {
         if self.is_cluster {
             self.find_primaries();
@@ -54,7 +55,7 @@ impl Nodes {
         thread::scope(|scope| {
             let named = self.nodes.iter_mut().map(|node| (node.address.name(), node));
             let asked: Vec<_> = named.map(|(name, node)| (name, scope.spawn(move || node.ask(question)))).collect();
-            // The others are asked again and again, so a panic must not end it all.
+            // A panic becomes the answer of its node, since the other nodes have to be asked again later.
             let panicked = || Err(Failure::of("an internal error; please report it"));
             asked
                 .into_iter()
@@ -66,7 +67,7 @@ impl Nodes {
         })
     }
 
-    /// Asks the first node that answers which the primaries are. If none does, they stay what they were.
+    /// Updates the list of primaries from the first node that answers. If no node answers, the list stays.
     fn find_primaries(&mut self) {
         let all = self.nodes.iter_mut().chain([&mut self.seed]);
         let found = { all }.find_map(|node| node.with(|server| server.primaries()).ok());
@@ -87,8 +88,8 @@ impl Node {
         Asked { server: self.address.name(), answer, took: began.elapsed() }
     }
 
-    /// Asks on the connection there is, and if that was lost meanwhile on a new one. What anything failed on is given up:
-    /// replies of it may still be on their way.
+    /// Asks on the existing connection, or on a new one if the existing one was lost. A connection on which anything
+    /// failed is closed, because replies may still arrive on it.
     fn with<T>(&mut self, question: impl Fn(&mut Server) -> Result<T, Failure>) -> Result<T, Failure> {
         if let Some(mut server) = self.connection.take() {
             let began = Instant::now();
@@ -97,7 +98,7 @@ impl Node {
                     self.connection = Some(server);
                     return Ok(answer);
                 }
-                // A lost connection is noticed at once. Who was waited for is not asked the same again.
+                // A quick failure means a lost connection, so the question is repeated. A slow node is not asked twice.
                 Err(failure) if began.elapsed() > LOST_WITHIN => return Err(failure),
                 Err(_) => {}
             }

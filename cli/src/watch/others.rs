@@ -1,5 +1,5 @@
-//! The keys of a node beyond the first, which are too many to look at each time: judged some at a time, in order of names
-//! and round and round, so that none stays unseen. What is kept of them is those with something wrong.
+//! The keys of a node beyond [`Scope::max_keys`], which are too many to look at each time. They are judged in turns, in
+//! order of names, again and again, so that none stays unseen. Only the rows of keys with something wrong are kept.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,39 +8,40 @@ use super::rows::{Row, Rows, Scope, rows_of};
 use crate::failure::Failure;
 use crate::server::Server;
 
-/// What is known of the keys beyond the first.
+/// The state of the turns, and the keys with something wrong.
 #[derive(Debug, Default)]
 pub struct Others {
     /// The last key that was judged; `None` before the first and after the last.
     after: Option<Vec<u8>>,
     /// Keys judged in this round.
     judged: u64,
-    /// Whether all have been judged once.
+    /// Whether all keys have been judged at least once.
     is_round: bool,
-    /// Those with something wrong, by name, and the look at which each was judged.
+    /// The keys with something wrong, by name, each with the time of the look at which it was judged.
     wrong: BTreeMap<Vec<u8>, (Row, u64)>,
 }
 
-/// Some of them, judged.
+/// The keys that one turn judged.
 #[derive(Debug)]
 pub struct Turn {
     rows: Vec<Row>,
-    /// Where it ended; `None` if no key comes after it.
+    /// The last key of this turn; `None` if no key comes after it.
     until: Option<Vec<u8>>,
 }
 
 impl Others {
-    /// Looks at the first keys, and takes a turn at the others: as many again.
+    /// Looks at the first `scope.max_keys` keys, and at up to the same number of the others.
     pub fn look(&self, server: &mut Server, scope: &Scope<'_>) -> Result<(Rows, Turn), Failure> {
         let scan = server.scan_turn(scope.pattern, scope.max_keys, self.after.as_deref())?;
         let rows = Rows { rows: rows_of(server, &scan.first)?, left_out: scan.left_out };
         Ok((rows, Turn { rows: rows_of(server, &scan.turn)?, until: scan.until }))
     }
 
-    /// Takes in a turn at the look `at`. At most `most` keys with something wrong are kept, the most urgent ones.
+    /// Adds the result of a turn at the look `at`. At most `most` keys with something wrong are kept, the most urgent
+    /// ones.
     pub fn take(&mut self, first: &Rows, turn: Turn, at: u64, most: usize) {
         self.judged += turn.rows.len() as u64;
-        // What was known of this stretch is old now. Before it are keys that were judged in this round.
+        // Earlier findings in the range of this turn are outdated. The keys before the range were judged in this round.
         let from = self.after.take().map_or(Bound::Unbounded, Bound::Excluded);
         let to = turn.until.clone().map_or(Bound::Unbounded, Bound::Included);
         let old: Vec<Vec<u8>> = self.wrong.range((from, to)).map(|(name, _)| name.clone()).collect();
@@ -59,12 +60,12 @@ impl Others {
         self.after = turn.until;
     }
 
-    /// Those with something wrong, in order of names, and the look at which each was judged.
+    /// The keys with something wrong, in order of names, each with the look at which it was judged.
     pub fn wrong(&self) -> impl Iterator<Item = &(Row, u64)> {
         self.wrong.values()
     }
 
-    /// How many of `all` have not been judged yet.
+    /// How many of the `all` other keys have not been judged yet.
     pub fn unjudged(&self, all: u64) -> u64 {
         if self.is_round { 0 } else { all.saturating_sub(self.judged) }
     }
@@ -80,7 +81,7 @@ mod tests {
         Row { name: name.clone().into_bytes(), key: name, rejected, ..Row::default() }
     }
 
-    /// The names of what is known to be wrong.
+    /// The names of the keys known to be wrong.
     fn wrong(others: &Others) -> Vec<u32> {
         others.wrong().map(|(row, _)| row.key.parse().expect("a number")).collect()
     }
@@ -90,7 +91,7 @@ mod tests {
         let mut others = Others::default();
         let mut bad: Vec<u32> = vec![12, 25, 39];
         let first = Rows { rows: (0..10).map(|name| row(name, name == 3)).collect(), left_out: 30 };
-        // Keys 10 to 39, ten at a time, as a server would give them.
+        // The keys are 10 to 39, ten in each turn, as a server would return them.
         let look = |others: &mut Others, bad: &[u32], at: u64| {
             let begin =
                 others.after.as_ref().map_or(10, |name| String::from_utf8_lossy(name).parse::<u32>().unwrap() + 1);
@@ -102,7 +103,7 @@ mod tests {
             look(&mut others, &bad, at);
             assert_eq!((others.unjudged(30), wrong(&others)), (unjudged, found), "{at}");
         }
-        // The second round forgets what is right by now or gone, and nothing else.
+        // The second round removes only the keys that are right by now or gone.
         bad = vec![25, 26];
         for (at, found) in [(4, vec![25, 39]), (5, vec![25, 26, 39]), (6, vec![25, 26])] {
             look(&mut others, &bad, at);

@@ -1,4 +1,4 @@
-//! What a server says about its filters and counters, judged.
+//! Filters and counters as a server reports them, each with the findings of [`health`](crate::health).
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,32 +11,32 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::failure::Failure;
 use crate::server::{Answer, Class, Key, Server, integer, items, number, pairs, shown, text, texts};
 
-/// Keys that are asked about together.
+/// Number of keys that are asked about in one batch.
 const BATCH: usize = 200;
 
-/// What commands of our filters begin with beside another module that has BF.*.
+/// Prefix of the commands on filters in the layout `lines` if another module on the server owns `BF.*`.
 const BESIDE: &str = "RF";
 
-/// What they begin with otherwise.
+/// Prefix of filter commands if no other module owns `BF.*`.
 const USUAL: &str = "BF";
 
-/// What a filter is asked about beyond the five lines of its INFO, in this order.
+/// Fields that a filter is asked for one by one with `INFO key FIELD`, in this order, after the plain `INFO key`.
 const FIELDS: [&str; 6] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE"];
 
-/// The rate of RedisBloom's first sub-filter is this part of the one asked for, if it scales.
+/// RedisBloom's first sub-filter of a scaling filter gets this share of the error rate that the user asked for.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
 
-/// Which keys to look at.
+/// The keys to look at: a pattern and a maximum number.
 #[derive(Debug, Clone, Copy)]
 pub struct Scope<'a> {
-    /// Only those that match, as KEYS has it.
+    /// Glob pattern of the keys, as `KEYS` takes it; `None` for all keys.
     pub pattern: Option<&'a str>,
-    /// At most so many, the first in order of names.
+    /// The largest number of keys. If more keys match, the first in order of names are used.
     pub max_keys: usize,
 }
 
 impl<'a> Scope<'a> {
-    /// All that match.
+    /// A scope of all keys that match `pattern`; `None` for all filters and counters.
     pub fn matching(pattern: Option<&'a str>) -> Self {
         Scope { pattern, max_keys: usize::MAX }
     }
@@ -45,63 +45,66 @@ impl<'a> Scope<'a> {
 /// The filters and counters of a server.
 #[derive(Debug, Default)]
 pub struct Rows {
-    /// In order of names.
+    /// One row for each key, in order of names.
     pub rows: Vec<Row>,
-    /// How many match that were not looked at.
+    /// Number of matching keys beyond [`Scope::max_keys`], which were not looked at.
     pub left_out: u64,
 }
 
-/// One filter or counter. What is not known is `None`: RedisBloom reports less, and what is half loaded almost nothing.
+/// One filter or counter. Unknown fields are `None`: RedisBloom reports less, and a partially loaded value hardly
+/// anything.
 #[derive(Debug, Clone, Default, serde::Serialize)]
 pub struct Row {
     /// The key as commands take it.
     #[serde(skip)]
     pub name: Vec<u8>,
-    /// The key for people: what does not print is escaped.
+    /// Name of the key for display: unprintable bytes are escaped.
     pub key: String,
-    /// The node that has it.
+    /// Name of the node that has the key.
     pub server: String,
     /// `filter`, `classic` or `counter`.
     pub kind: &'static str,
-    /// `exact`, `sparse` or `dense`; of a filter whether it grows; with a window its length.
+    /// The representation of a counter, followed by its window; for a filter its window, or `grows` or `fixed` without
+    /// one.
     pub mode: String,
     pub items: Option<i64>,
     pub capacity: Option<i64>,
-    /// Items in parts of the capacity.
+    /// Number of items divided by the capacity.
     pub fill: Option<f64>,
-    /// False positives to be expected now, or the standard error of the count; a share.
+    /// For a filter its false positive rate now; for a counter its relative standard error now. Both are shares, 0 to
+    /// 1.
     pub rate: Option<f64>,
-    /// What was asked for.
+    /// The error rate that the user asked for.
     pub asked: Option<f64>,
-    /// Sub-filters; with a window those of one slice, as a mean.
+    /// Number of sub-filters; with a window, the mean number in each slice.
     pub filters: Option<i64>,
     pub bytes: Option<i64>,
-    /// Milliseconds; `None` if it does not expire.
+    /// Remaining time to live in milliseconds; `None` if the key does not expire.
     pub ttl: Option<i64>,
-    /// Seconds, or `last`, and whether the key expires once it is empty; `None` if it does not forget.
+    /// The window: its seconds or `last`, and whether the key expires once it is empty. `None` without a window.
     #[serde(flatten, serialize_with = "as_window")]
     pub window: Option<WindowFacts>,
     pub slices: Option<i64>,
-    /// Whether its server evicts keys with a time to live, and only these.
+    /// Whether the server evicts keys with a time to live, and no other keys. Looked up for volatile keys only.
     #[serde(skip)]
     pub evicts_expiring: bool,
-    /// What has arrived of a value that is half loaded.
+    /// Bytes loaded so far and in total, for a partially loaded value.
     #[serde(serialize_with = "as_loading")]
     pub loading: Option<LoadingFacts>,
-    /// Why the server said nothing else about it: its error.
+    /// The error that the server answered with, if it reported nothing else about the key.
     pub rejected: Option<String>,
-    /// What is wrong with it and what to do, the most urgent first.
+    /// Findings about the key, each with its advice, the most urgent first.
     #[serde(serialize_with = "as_findings")]
     pub findings: Vec<Finding>,
 }
 
 impl Row {
-    /// Whether it is worth a look: a finding that is more than a notice, or an error.
+    /// Whether the key deserves attention: the server answered with an error, or a finding is above a notice.
     pub fn is_wrong(&self) -> bool {
         self.rejected.is_some() || self.findings.iter().any(|finding| finding.severity > Severity::Notice)
     }
 
-    /// How urgent it is to look at it: the worst first by this order reversed.
+    /// The severity of the worst finding; `None` without findings. A higher value is more urgent.
     pub(super) fn urgency(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
@@ -110,7 +113,8 @@ impl Row {
         self.kind == kind(Class::Counter)
     }
 
-    /// The judgement of the core.
+    /// The findings of [`health`](crate::health). `prefix` is for suggested commands; `grows` tells whether a full
+    /// filter grows.
     fn judge(&self, prefix: &str, grows: bool) -> Vec<Finding> {
         if let Some(loading) = self.loading {
             return vec![loading.finding()];
@@ -156,16 +160,16 @@ pub fn rows(server: &mut Server, scope: &Scope<'_>) -> Result<Rows, Failure> {
     Ok(Rows { rows: rows_of(server, &keys)?, left_out })
 }
 
-/// A row for each of these keys that is still there.
+/// A row for each of `keys` that still exists.
 pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Failure> {
     let lines = prefix_of_lines(server)?;
-    // Nodes are asked when the first key is found for which it matters.
+    // A node is asked for its eviction policy only when its first volatile key is found.
     let mut evicting: BTreeMap<usize, bool> = BTreeMap::new();
     let mut rows = Vec::with_capacity(keys.len());
     for batch in keys.chunks(BATCH) {
         let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, key.class.family())).collect();
         let mut answers = answers(server, &all)?;
-        // Who may ask by BF.* alone is answered by them.
+        // Users who may call `BF.*` and not `RF.*` get a second chance: their rejected filters are asked by `BF.*`.
         let rejected: Vec<usize> = (0..batch.len()).filter(|&at| is_forbidden(&batch[at], &answers[at])).collect();
         let again: Vec<(&Key, &str)> = rejected.iter().map(|&at| (&batch[at], USUAL)).collect();
         for (at, answer) in rejected.into_iter().zip(self::answers(server, &again)?) {
@@ -174,7 +178,7 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
         for (key, answers) in batch.iter().zip(&answers) {
             let Some((mut row, grows)) = row(key, answers) else { continue };
             row.server = server.node_name(server.node_of(&key.name));
-            // RedisBloom does not say the rate that was asked for but in the description of sub-filters.
+            // RedisBloom reports the error rate only in `BF.DEBUG`, within the description of each sub-filter.
             if row.asked.is_none() && row.filters.is_some_and(|filters| filters > HARMLESS_GROWTHS as i64) {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
                 row.asked = description.ok().as_ref().and_then(first_ratio).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
@@ -193,7 +197,7 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
     Ok(rows)
 }
 
-/// What is answered to the questions about each key, asked together; each with what its commands begin with.
+/// The answers to the questions about each key, sent as one batch. Each key comes with its command prefix.
 fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Vec<Answer>>, Failure> {
     let questions: Vec<Vec<redis::Cmd>> = keys.iter().map(|(key, prefix)| questions(key, prefix)).collect();
     let lens: Vec<usize> = questions.iter().map(Vec::len).collect();
@@ -203,15 +207,15 @@ fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Vec<Answer>
     Ok(lens.into_iter().map(|len| answers.by_ref().take(len).collect()).collect())
 }
 
-/// What people type before the names of commands on filters of lines: beside another module that has BF.*, RF.
+/// The prefix to suggest for filters in the layout `lines`: `RF` if another module owns `BF.*`, otherwise `BF`.
 fn prefix_of_lines(server: &mut Server) -> Result<&'static str, Failure> {
     let known = server.ask_node(0, &[redis::cmd("COMMAND").arg("INFO").arg("BF.ADVANCE").to_owned()])?.pop();
-    // Who may not ask gets the usual answer.
+    // A user who may not call `COMMAND` gets `BF`.
     let is_another = matches!(known, Some(Ok(Value::Array(known))) if matches!(known.first(), None | Some(Value::Nil)));
     Ok(if is_another { BESIDE } else { USUAL })
 }
 
-/// Whether a node evicts keys with a time to live, and only these. `false` for a user who may not ask.
+/// Whether a node evicts keys with a time to live, and no other keys. `false` if the user may not call `INFO`.
 fn evicts_expiring(server: &mut Server, node: usize) -> Result<bool, Failure> {
     let info = server.ask_node(node, &[redis::cmd("INFO").arg("memory").to_owned()])?.pop();
     let info = info.and_then(Result::ok).as_ref().and_then(text).unwrap_or_default();
@@ -220,12 +224,12 @@ fn evicts_expiring(server: &mut Server, node: usize) -> Result<bool, Failure> {
     Ok(has_limit && field("maxmemory_policy").is_some_and(|policy| policy.starts_with("volatile-")))
 }
 
-/// Whether the user may not ask by the commands that a filter of lines was asked by.
+/// Whether the server rejected the filter's `INFO` command because the user lacks the permission.
 fn is_forbidden(key: &Key, answers: &[Answer]) -> bool {
     key.class == Class::Filter && matches!(answers.get(2), Some(Err(text)) if texts::is_forbidden(text))
 }
 
-/// A counter with a window, the newest slice first: the Unix time at which each begins, and the members since then.
+/// The slices of a windowed counter, newest first: the Unix time at which each begins, and the number of members since.
 pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failure> {
     let reply = server.call(key, redis::cmd("LC.HISTORY").arg(key))?;
     let row = |row: &Value| {
@@ -235,7 +239,7 @@ pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failu
     Ok(items(&reply).unwrap_or_default().iter().filter_map(row).collect())
 }
 
-/// What a key is asked: the same for all of its class.
+/// The commands that ask about a key. All keys of one class get the same commands.
 fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
     let info = redis::cmd(&format!("{prefix}.INFO")).arg(&key.name).to_owned();
     let mut questions = vec![
@@ -249,7 +253,7 @@ fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
     questions
 }
 
-/// What people call a class.
+/// The name of a class in the column of kinds.
 fn kind(class: Class) -> &'static str {
     match class {
         Class::Classic => "classic",
@@ -258,7 +262,7 @@ fn kind(class: Class) -> &'static str {
     }
 }
 
-/// The row of a key, not yet judged, and whether it grows when it is full. `None` if it is gone by now.
+/// The row of a key without findings, and whether a full filter grows. `None` if the key no longer exists.
 fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
     let of = |at: usize| answers.get(at).and_then(|answer| answer.as_ref().ok());
     let mut row = Row {
@@ -312,9 +316,9 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
             None => "fixed".to_owned(),
         };
         row.filters = match (row.window, row.slices) {
-            // Generations of the last items do not grow.
+            // A filter of the last items does not grow, so each generation counts as one sub-filter.
             (Some(WindowFacts::Last), _) => row.filters.map(|_| 1),
-            // Each generation has a chain of its own; their sum says nothing of growth up to here.
+            // Each of the `slices + 1` generations has its own chain, so growth shows in the mean length of a chain.
             (_, Some(slices)) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
             _ => row.filters,
         };
@@ -325,7 +329,7 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
     Some((row, grows))
 }
 
-/// A window of so many seconds, by what moves it on, and by whether the key expires once it is empty.
+/// A window of `seconds`. A volatile window takes precedence; otherwise the clock source decides.
 fn window_of_time(seconds: u64, clock_source: Option<&Value>, is_volatile: Option<&Value>) -> WindowFacts {
     let is_manual = clock_source.and_then(text).is_some_and(|clock_source| clock_source == "manual");
     match is_volatile.and_then(integer) {
@@ -335,7 +339,7 @@ fn window_of_time(seconds: u64, clock_source: Option<&Value>, is_volatile: Optio
     }
 }
 
-/// What the column of the mode says of a window.
+/// The text for a window in the column of modes.
 fn mode(window: WindowFacts) -> String {
     match window {
         WindowFacts::Seconds(seconds) => format!("{seconds} s"),
@@ -345,7 +349,7 @@ fn mode(window: WindowFacts) -> String {
     }
 }
 
-/// The value of a reply to INFO with a field.
+/// The value in a reply to `INFO key FIELD`; `None` if the value is nil.
 fn one(reply: &Value) -> Option<Value> {
     match reply {
         Value::Array(items) => items.first().filter(|item| !matches!(item, Value::Nil)).cloned(),
@@ -354,13 +358,13 @@ fn one(reply: &Value) -> Option<Value> {
     }
 }
 
-/// The rate of the first sub-filter in what BF.DEBUG says.
+/// The error rate of the first sub-filter, from a reply to `BF.DEBUG`; `None` if the reply has no rate.
 fn first_ratio(reply: &Value) -> Option<f64> {
     let Value::Array(lines) = reply else { return None };
     texts::ratio(&text(lines.get(1)?)?)
 }
 
-/// Findings as JSON has them.
+/// Writes findings as a JSON list.
 pub(super) fn as_findings<S: Serializer>(findings: &[Finding], serializer: S) -> Result<S::Ok, S::Error> {
     let mut list = serializer.serialize_seq(Some(findings.len()))?;
     for finding in findings {
@@ -467,7 +471,7 @@ mod tests {
         assert_eq!((codes(&volatile), &volatile.findings[0].command), (vec!["past-rate"], &None));
         let last = of(text("last"), Value::Int(4), Value::Nil);
         assert_eq!((last.mode.as_str(), last.window, last.filters), ("last", Some(WindowFacts::Last), Some(1)));
-        // The last different items have no slices.
+        // A filter of the last distinct items has no slices.
         let different = of(text("last"), Value::Nil, Value::Nil);
         assert_eq!((different.slices, different.filters, codes(&different)), (None, Some(1), codes(&last)));
         let json = serde_json::to_value(&window).expect("JSON");

@@ -16,7 +16,7 @@ pub(crate) const LINE_BITS: u32 = 512;
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
-/// The least number of lines, 32 KiB, from which a bitmap is prefetched: smaller ones are taken to be in the
+/// The least number of lines, 32 KiB, from which a bitmap is prefetched: smaller bitmaps are assumed to be in the
 /// first-level cache. Free to change: nothing stored depends on it.
 pub(super) const PREFETCH_FROM_LINES: usize = 512;
 
@@ -25,10 +25,10 @@ pub(super) const PREFETCH_FROM_LINES: usize = 512;
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);
 
-/// Block size of [`count_union`], lines: 4 KiB on the stack.
+/// The number of lines that [`count_union`] unites at a time: 4 KiB on the stack.
 const BLOCK: usize = 64;
 
-/// Bits in whole lines. Invariant: `set_bits` of them are set.
+/// A bitmap of whole lines, and the number of its set bits. Invariant: `set_bits` bits are set.
 pub(super) struct LineBitmap {
     lines: Box<[Line]>,
     set_bits: u64,
@@ -41,7 +41,7 @@ impl fmt::Debug for LineBitmap {
     }
 }
 
-/// Equal in every bit.
+/// Bitmaps are equal if they are equal in every bit.
 impl PartialEq for LineBitmap {
     fn eq(&self, other: &Self) -> bool {
         self.set_bits == other.set_bits && self.as_bytes() == other.as_bytes()
@@ -158,7 +158,7 @@ impl LineBitmap {
     }
 }
 
-/// The number of set bits in the union of some lines with the lines of `others` at the same places, from line `start`
+/// The number of set bits in the union of `lines` with the same number of lines of each of `others`, from line `start`
 /// on.
 fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item = &'a LineBitmap> + Clone) -> u64 {
     let mut set_bits = 0;
@@ -178,7 +178,8 @@ fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item 
     set_bits
 }
 
-/// The `num_bytes` bytes of the lines from byte `offset` on, all within the first `len` bytes.
+/// The `num_bytes` bytes of the lines from byte `offset` on, all within the first `len` bytes; [`Error::Corrupt`] if
+/// they reach past these.
 fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result<&mut [u8], Error> {
     let bitmap: &mut [u8] = bytemuck::cast_slice_mut(lines);
     let bitmap = bitmap.get_mut(..len).unwrap_or_default();

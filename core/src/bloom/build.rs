@@ -32,19 +32,19 @@ impl FilterBuild {
     }
 
     /// Adds the items with these hashes, in order, and returns how many were new. Every bit and count is as
-    /// [`Live::add_all`](crate::live::Live::add_all) would leave it. The bits of lines are set on `threads` threads;
-    /// those of the classic layout on one, since an item has them everywhere.
+    /// [`Live::add_all`](crate::live::Live::add_all) would leave it. In the cache-line layout, `threads` threads set
+    /// the bits. In the classic layout one thread does, since the bits of an item lie anywhere in the bitmap.
     ///
     /// # Errors
     /// As [`Live::add`](crate::live::Live::add). The items before the rejected one are added.
     ///
     /// # Panics
-    /// If the system does not give it the threads.
+    /// If the system cannot start the threads.
     pub fn add(&mut self, blocks: &[&[Hash128]], threads: usize, limit: &impl SizeLimit) -> Result<u64, Error> {
         match &mut self.0.chain {
             EitherChain::Lines(filter) => filter.add_hashed(blocks, threads, limit),
             EitherChain::Classic(filter) => filter.add_hashed(blocks, threads, limit),
-            // Not made here.
+            // [`FilterBuild::new`] makes no windowed filter.
             EitherChain::Windowed(_) => Ok(0),
         }
     }
@@ -89,7 +89,8 @@ mod tests {
         (build.finish(), new, result)
     }
 
-    /// One, two, three and five lines an item; with and without growth; few and many threads; blocks of any size.
+    /// The cases have one, two, three and five lines per item, with and without growth, few and many threads, and
+    /// blocks of any size.
     #[test]
     fn a_filter_built_on_threads_is_the_one_built_in_order() {
         let items = items(60_000);

@@ -24,18 +24,20 @@ mod sub_filters;
 pub(super) use store::Store;
 pub(super) use sub_filters::SubFilters;
 
-/// Largest number of sub-filters that a chain grows to. Every item is looked up in each, so filling a chain takes time
-/// quadratic in their number. Chains with an expansion of 2 or more end at 64, where the capacity overflows. A smaller
-/// number would make stored filters unreadable.
+/// The largest number of sub-filters to which a chain grows. Every item is looked up in each, so filling a chain takes
+/// time quadratic in their number. Chains with an expansion of 2 or more end at 64 sub-filters, where the capacity
+/// overflows. A smaller limit would make stored filters unreadable.
 pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 
-/// One filter of a chain: the methods in which the two layouts differ. No other layout can implement it.
+/// One filter of a chain: the methods in which the two layouts differ. No type of another crate can implement the
+/// trait.
 ///
-/// A method with the mask `pending` handles those hashes whose bit is set in it. It takes at most 32 hashes.
+/// A method with a parameter `pending` takes at most 32 hashes, and handles only the hashes whose bits are set in this
+/// mask.
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
     /// The derived parameters that sub-filters of equal sizes share.
     type Spec;
-    /// A sub-filter with this store.
+    /// Makes a sub-filter from its store.
     fn of(store: Store<Self::Spec>) -> Self;
     /// The bits, counts and derived parameters of the sub-filter.
     fn store(&self) -> &Store<Self::Spec>;
@@ -46,10 +48,11 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn params(&self) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
-    /// The sub-filter that follows `newest` as number `index` of the chain that starts with this one. `limit` is asked
-    /// first; `held_bytes` is the size of the chain without the new one.
+    /// Makes the sub-filter that follows `newest`: number `index` of the chain that starts with `self`. `limit` is
+    /// asked first; `held_bytes` is the size of the chain without the new sub-filter.
     fn next(&self, newest: &Self, index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error>;
-    /// An empty sub-filter of the same sizes.
+    /// Makes an empty sub-filter of the same sizes. `limit` is asked whether a value of `held_bytes` may grow by the
+    /// new sub-filter.
     fn new_like(&self, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         let Store { spec, bitmap, .. } = self.store();
         Ok(Self::of(Store::new(spec.clone(), bitmap.lines().len() as u64, held_bytes, limit)?))
@@ -58,7 +61,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn try_clone(&self) -> Result<Self, Error> {
         Ok(Self::of(self.store().try_clone()?))
     }
-    /// Bytes of a chain with these sub-filters, as `INFO` reports them.
+    /// The bytes that a chain of `sub_filters` takes, as `BF.INFO` reports them.
     fn size_bytes(sub_filters: &[Self]) -> u64;
 
     /// The number of items that the sub-filter is sized for.
@@ -70,38 +73,38 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn num_items(&self) -> u64 {
         self.store().num_items
     }
-    /// For loading and unions: sets the number of items that the bits represent.
+    /// Sets the number of items that the bits represent. For loading and unions.
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
         check_items(num_items, self.num_bits())?;
         self.store_mut().num_items = num_items;
         Ok(())
     }
-    /// Bits that an item can set.
+    /// The number of bits of the bitmap that items can set.
     fn num_bits(&self) -> u64;
     /// The number of set bits.
     #[inline]
     fn set_bits(&self) -> u64 {
         self.store().bitmap.set_bits()
     }
-    /// Bytes of the bitmap. It is in memory, so a `usize` holds them.
+    /// The number of bytes of the bitmap. The bitmap is in memory, so a `usize` holds the number.
     fn num_bytes(&self) -> usize;
     /// The bytes of the bitmap.
     fn as_bytes(&self) -> &[u8] {
         &self.store().bitmap.as_bytes()[..self.num_bytes()]
     }
-    /// For loading: writes bytes of the bitmap where no bit is set yet.
+    /// Writes `bytes` at byte `offset` of the bitmap, where no bit may be set yet. For loading.
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let len = self.num_bytes();
         self.store_mut().bitmap.append_bytes(offset, bytes, len)
     }
-    /// Bits per item; some may coincide.
+    /// The number of bits that an item sets; some may coincide.
     fn hashes(&self) -> u32;
 
     /// Whether the sub-filter takes no more new items.
     fn is_full(&self) -> bool;
     /// A lower bound of the number of new items that fit; 0 if the sub-filter is full.
     fn room(&self) -> u64;
-    /// Whether the sub-filter may count `num_items` items with `set_bits` set bits.
+    /// Whether a sub-filter with `num_items` items and `set_bits` set bits is within its capacity.
     fn holds(&self, num_items: u64, set_bits: u64) -> bool;
 
     /// Whether the item of this hash may have been inserted.
@@ -116,9 +119,10 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         store.bitmap.put_back(words);
         store.num_items = num_items;
     }
-    /// The mask of the hashes that may have been inserted. The method prefetches by itself.
+    /// Returns the mask of the pending hashes that may have been inserted. The caller need not prefetch.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
-    /// Inserts the hashes in order; returns the mask of those that set a bit. The method prefetches by itself.
+    /// Inserts the pending hashes in order; returns the mask of the hashes that set a bit. The caller need not
+    /// prefetch.
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
     /// Calls `found` for each hash, in order, with whether it may have been inserted.
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool));
@@ -139,8 +143,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         // Newest first: it is the largest, so it most likely holds a present item.
         sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
-    /// The mask of those hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a wrong one
-    /// costs time and changes no answer.
+    /// Returns the mask of the hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a
+    /// wrong hint costs time but changes no answer.
     fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], _expected: Expected) -> u32 {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in sub_filters.iter().rev() {
@@ -168,8 +172,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// The estimated false-positive rate with `set_bits` set bits.
     fn rate_with(&self, set_bits: u64) -> f64;
 
-    /// The summed false-positive rate of all sub-filters that can follow the first `len` of the chain that starts with
-    /// this one, as far as a union must leave room for it. It is 0 if the filter does not scale.
+    /// The summed false-positive rate that a union must reserve for later sub-filters. Later sub-filters are all that
+    /// can follow the first `len` of the chain that starts with `self`. The rate is 0 if the filter does not scale.
     fn rate_to_come(&self, len: usize) -> f64;
 
     /// Empties the sub-filter, in place.
@@ -209,17 +213,17 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
 /// A Bloom filter that grows. Items are added to the newest sub-filter; the filter holds an item if any sub-filter
 /// does. The two kinds are `LineFilter` and `ClassicFilter`.
 ///
-/// The first sub-filter has the parameters and the rules of growth, so that millions of small filters consist of
-/// nothing else.
+/// The first sub-filter stores the parameters and the rules of growth. So a small filter, of which a server may hold
+/// millions, consists of this sub-filter alone.
 ///
-/// Invariants: it has at least one sub-filter, and only one if it does not scale. All but the newest are full in a
-/// chain that grew here; loading does not check that.
+/// Invariants: the chain has at least one sub-filter, and only one if it does not scale. In a chain that grew here, all
+/// sub-filters except the newest are full; loading does not check this.
 #[derive(Debug, PartialEq)]
 pub struct Chain<S: SubFilter> {
     pub(super) sub_filters: SubFilters<S>,
 }
 
-/// Bytes that a sub-filter in a list takes.
+/// The bytes that a sub-filter takes in a list: the struct and its bitmap.
 pub(in crate::bloom) fn taken_bytes<S: SubFilter>(sub_filter: &S) -> u64 {
     size_of::<S>() as u64 + sub_filter.as_bytes().len() as u64
 }
@@ -233,7 +237,7 @@ impl<S: SubFilter> Chain<S> {
     /// A chain of several sub-filters, oldest first.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if there is none.
+    /// [`Error::Corrupt`] if `sub_filters` is empty.
     pub(super) fn of_all(sub_filters: Vec<S>) -> Result<Self, Error> {
         let none = || Error::corrupt("number of sub-filters", "at least 1", 0);
         Ok(Chain { sub_filters: SubFilters::from_vec(sub_filters).ok_or_else(none)? })
@@ -253,7 +257,7 @@ impl<S: SubFilter> Chain<S> {
     /// An empty filter with the same parameters, in new memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and what `limit` says.
+    /// [`Error::OutOfMemory`], and an error of `limit`.
     pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
         Ok(Chain::of(self.sub_filters.first().new_like(0, limit)?))
     }
@@ -261,13 +265,14 @@ impl<S: SubFilter> Chain<S> {
     /// Adds an item. Returns whether it was new; `false` means that the filter already answered that it may contain it.
     ///
     /// # Errors
-    /// A full filter rejects a new item. The error is [`Error::Full`] if the filter does not scale, else what keeps it
-    /// from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is changed then.
+    /// A full filter rejects a new item. The error is [`Error::Full`] if the filter does not scale, else the error that
+    /// keeps the filter from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is
+    /// changed then.
     #[inline]
     pub fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         match &mut self.sub_filters {
-            // `insert` itself returns whether the sub-filter has the item. So a single one with room needs no look-up
-            // before.
+            // `insert` itself returns whether the item was new. So a single sub-filter with room needs no look-up
+            // first.
             SubFilters::One(only) if !only.is_full() => Ok(only.insert(S::hash(item, only.params().seed))),
             _ => self.add_to_chain(item, limit),
         }
@@ -287,8 +292,8 @@ impl<S: SubFilter> Chain<S> {
         Ok(self.sub_filters_mut().last_mut().is_some_and(|newest| newest.insert(hash)))
     }
 
-    /// Adds items with the same outcome as [`Self::add`] for one after another. It is faster for many, since their
-    /// cache misses overlap. `added` is called for each item with whether it was new.
+    /// Adds items in order, with the same outcome as a call of [`Self::add`] for each. Many items are added faster,
+    /// since their cache misses overlap. `added` is called for each item with whether it was new.
     ///
     /// # Errors
     /// As [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
@@ -300,8 +305,8 @@ impl<S: SubFilter> Chain<S> {
     ) -> Result<(), Error> {
         let seed = self.params().seed;
         let mut hashes = hashes_of(items, |item| S::hash(item, seed));
-        // The chunk has no more hashes than fit if all are new, so the room of a single sub-filter need not be checked
-        // after each.
+        // A round inserts at most the hashes that fit if all are new, so the room of the single sub-filter need not be
+        // checked after each hash.
         while self.sub_filters().len() == 1 && self.room() > 0 {
             let mut fitting = usize::try_from(self.room()).unwrap_or(usize::MAX);
             if let Some(only) = self.sub_filters_mut().last_mut() {
@@ -328,8 +333,8 @@ impl<S: SubFilter> Chain<S> {
         }
     }
 
-    /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
-    /// order.
+    /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
+    /// after another.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let seed = self.params().seed;
         let mut hashes = hashes_of(items, |item| S::hash(item, seed));
@@ -352,7 +357,7 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// The sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting loses items only
-    /// where RedisBloom does so too.
+    /// where RedisBloom loses them too.
     #[inline(always)]
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [S] {
         self.sub_filters.as_mut_slice()
@@ -364,7 +369,7 @@ impl<S: SubFilter> Chain<S> {
         num_items(self.sub_filters())
     }
 
-    /// Whether the filter is as new, so that clearing it would change nothing.
+    /// Whether the filter is in the state of a new filter: clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
         matches!(&self.sub_filters, SubFilters::One(only) if only.num_items() == 0 && only.set_bits() == 0)
     }
@@ -385,7 +390,8 @@ impl<S: SubFilter> Chain<S> {
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &S| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
-        // A classic sub-filter stops counting at its bits, which at high rates may be fewer than its capacity.
+        // The count of a classic sub-filter ends at its number of bits, which at high error rates may be below its
+        // capacity.
         let counts = |newest: &S| newest.num_items().saturating_add(additions) <= newest.num_bits();
         self.sub_filters().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
@@ -416,8 +422,8 @@ impl<S: SubFilter> Chain<S> {
         S::hash(item, self.params().seed)
     }
 
-    /// The mask of those hashes, at most `CHUNK`, that may have been added. `expected` is a hint: a wrong one costs
-    /// time and changes no answer.
+    /// Returns the mask of the hashes, at most `CHUNK`, that may have been added. `expected` is a hint: a wrong hint
+    /// costs time but changes no answer.
     fn look_up_chunk(&self, hashes: &[Hash128], expected: Expected) -> u32 {
         match hashes {
             [hash] => u32::from(S::look_up(self.sub_filters(), *hash)),
@@ -447,12 +453,12 @@ impl<S: SubFilter> Chain<S> {
             {
                 return (AddedChunk { new, handled: left.trailing_zeros() as usize }, Err(error));
             }
-            // The chunk has no more hashes than fit if all are new, so the room need not be checked after each. A new
-            // sub-filter takes at least one, as in `add`.
+            // `fitting` has at most the hashes that fit if all are new, so the room need not be checked after each
+            // hash. A new sub-filter takes at least one, as in `add`.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.sub_filters_mut().last_mut() else { break };
-            // `insert_chunk` does not report duplicates as new, nor items whose bits the ones before them set.
+            // `insert_chunk` does not report duplicates as new, nor items whose bits earlier items of the chunk set.
             new |= newest.insert_chunk(hashes, fitting);
             if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
@@ -462,8 +468,9 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// The hashes of items. `next` is inlined, unlike those of `map` and `take`. A call would return the hash through memory:
-/// two stores of 64 bits, then one load of 128. Store forwarding fails there, which costs a list a tenth of its time.
+/// Returns an iterator over the hashes of `items`. Its `next` is inlined, unlike `next` of `map` and `take`. A call
+/// would return the hash through memory: two stores of 64 bits, then one load of 128. Store forwarding fails there,
+/// which costs a list a tenth of its time.
 pub(super) fn hashes_of<'a>(
     items: impl IntoIterator<Item = &'a [u8]>,
     hash: impl Fn(&[u8]) -> Hash128,
@@ -472,7 +479,8 @@ pub(super) fn hashes_of<'a>(
     from_fn(move || Some(hash(items.next()?)))
 }
 
-/// Calls `found` for each hash, with what `look_up` says of chunks of them.
+/// Calls `found` with the answer for each hash, in order. The answers come from `look_up`, which is called for chunks
+/// of hashes.
 pub(super) fn look_up_chunks(
     hashes: &mut impl Iterator<Item = Hash128>,
     mut found: impl FnMut(bool),
@@ -487,7 +495,7 @@ pub(super) fn look_up_chunks(
     }
 }
 
-/// At most `left` hashes. `left` counts down.
+/// Returns an iterator over at most `left` of the hashes. It counts `left` down for each hash that it yields.
 fn up_to(hashes: &mut impl Iterator<Item = Hash128>, left: &mut usize) -> impl Iterator<Item = Hash128> {
     from_fn(move || {
         if *left == 0 {
@@ -516,7 +524,7 @@ pub(super) fn num_items(sub_filters: &[impl SubFilter]) -> u64 {
 
 /// The share of set bits in these sub-filters; 0 without a sub-filter.
 pub(super) fn fill_ratio(sub_filters: &[impl SubFilter]) -> f64 {
-    // One from elsewhere may have bits set where no item has any.
+    // A sub-filter from elsewhere may have bits set that no item can set.
     let (set, all) = sub_filters.iter().fold((0.0, 0.0), |(set, all), sub_filter| {
         let num_bits = sub_filter.num_bits();
         (set + sub_filter.set_bits().min(num_bits) as f64, all + num_bits as f64)
@@ -526,7 +534,7 @@ pub(super) fn fill_ratio(sub_filters: &[impl SubFilter]) -> f64 {
 
 /// The false-positive rate of a filter with these sub-filters, estimated from their set bits.
 pub(super) fn false_positive_rate(sub_filters: &[impl SubFilter]) -> f64 {
-    // Without a sub-filter the sum is 0, and so is the rate, but negative.
+    // Without a sub-filter the rate may come out as -0.0; `abs` makes it 0.0.
     chain_rate(sub_filters.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs()
 }
 

@@ -6,7 +6,7 @@ use super::params::{BitLayout, Params};
 use crate::size_limit::Unlimited;
 use crate::window::Time;
 
-/// As [`BloomFilter::try_clone`].
+/// Copies the filter as [`BloomFilter::try_clone`] does.
 ///
 /// ```
 /// # use rollcall_core::bloom::BloomFilter;
@@ -15,14 +15,15 @@ use crate::window::Time;
 /// ```
 ///
 /// # Panics
-/// When memory is denied.
+/// If an allocation fails.
 impl Clone for BloomFilter {
     fn clone(&self) -> Self {
         self.try_clone().unwrap_or_else(|error| panic!("{error}"))
     }
 }
 
-/// A filter sized for the number of items, otherwise with [`Params::default`]. The items are held until all are there.
+/// Makes a filter that is sized for the number of items, otherwise with [`Params::default`]. The items are first
+/// collected into a list.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -32,7 +33,7 @@ impl Clone for BloomFilter {
 /// ```
 ///
 /// # Panics
-/// When memory is denied.
+/// If an allocation fails.
 impl<T: AsRef<[u8]>> FromIterator<T> for BloomFilter {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let items: Vec<T> = items.into_iter().collect();

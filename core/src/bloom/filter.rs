@@ -13,24 +13,24 @@ use crate::error::Error;
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::SizeLimit;
 
-/// A Bloom filter that grows, in either layout. See the [module](crate::bloom) for what it guarantees.
+/// A Bloom filter that grows, in either layout. The [module](crate::bloom) describes its guarantees.
 #[derive(Debug, PartialEq)]
 pub struct BloomFilter {
     pub(crate) chain: EitherChain,
 }
 
-/// The size matters because there may be millions of small filters. No allocator has a size class between 48 and 64
-/// bytes that all have.
+/// The size matters because a server may hold millions of small filters. Allocators have no common size class between
+/// 48 and 64 bytes.
 const _: () = assert!(size_of::<BloomFilter>() == 48);
 
 /// A chain of either layout.
 #[derive(Debug, PartialEq)]
 pub enum EitherChain {
-    /// A filter of cache lines.
+    /// A filter in the cache-line layout.
     Lines(LineFilter),
     /// A filter in RedisBloom's layout.
     Classic(ClassicFilter),
-    /// A windowed filter of cache lines.
+    /// A windowed filter in the cache-line layout.
     Windowed(Box<WindowedFilter>),
 }
 
@@ -48,11 +48,11 @@ pub struct SubFilterInfo {
     pub num_bytes: u64,
     /// Bits of the bitmap.
     pub num_bits: u64,
-    /// Bits an item sets; some may coincide.
+    /// The number of bits that an item sets; some may coincide.
     pub hashes: u32,
     /// The number of set bits.
     pub set_bits: u64,
-    /// The geometry in lines; `None` in the classic layout.
+    /// The geometry of the cache-line layout; `None` in the classic layout.
     pub geometry: Option<Geometry>,
 }
 
@@ -67,7 +67,8 @@ macro_rules! either {
     };
 }
 
-/// Calls a method of the chain, whatever its layout. A windowed one gets how many slices later than its newest it is.
+/// Calls a method of the chain, whatever its layout. A windowed filter is also given `$slices_later`: the number of
+/// slices that have begun since its newest slice.
 macro_rules! reached {
     ($chain:expr, $method:ident($($argument:expr),*), $slices_later:expr) => {
         match $chain {
@@ -85,7 +86,7 @@ impl BloomFilter {
     /// An empty filter with this layout and these parameters.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
     pub fn new(layout: BitLayout, params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         Ok(match layout {
             BitLayout::Lines => LineFilter::new(params, limit)?.into(),
@@ -112,7 +113,7 @@ impl BloomFilter {
     /// An empty filter with the same layout and parameters, in new memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and what `limit` says.
+    /// [`Error::OutOfMemory`], and an error of `limit`.
     pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
         Ok(either!(&self.chain, filter => filter.new_like(limit)?.into()))
     }
@@ -128,8 +129,8 @@ impl BloomFilter {
         reached!(&self.chain, may_contain(item), 0)
     }
 
-    /// [`Self::may_contain`] for many items, faster than one after another. `found` is called with each answer, in
-    /// order.
+    /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
+    /// after another.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -160,7 +161,7 @@ impl BloomFilter {
         reached!(&self.chain, num_items(), 0)
     }
 
-    /// Whether the filter is as new, so that clearing it would change nothing.
+    /// Whether the filter is in the state of a new filter: clearing it would change nothing.
     pub fn is_empty(&self) -> bool {
         either!(&self.chain, filter => filter.is_empty())
     }

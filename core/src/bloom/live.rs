@@ -1,4 +1,4 @@
-//! How a filter of either layout, and a windowed one, changes.
+//! Changes of a [`BloomFilter`] of any kind: it implements [`Windowed`].
 
 use super::filter::{BloomFilter, EitherChain};
 use super::windowed_filter::{Expired, WindowedFilter};
@@ -11,7 +11,7 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{ClockSource, Merging, Time, Window};
 
 impl BloomFilter {
-    /// The filter at a time, to be changed.
+    /// The filter at a given time, to be changed.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
@@ -21,7 +21,8 @@ impl BloomFilter {
         if let EitherChain::Windowed(filter) = &mut self.chain { Some(filter) } else { None }
     }
 
-    /// Checks that a filter is of this kind, so that it may be merged into this one.
+    /// Checks that `other` may be merged into this filter by its kind: both have one layout, and both or neither have a
+    /// window.
     fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
         Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
         if self.windowing().is_some() == other.windowing().is_some() {
@@ -33,7 +34,7 @@ impl BloomFilter {
 }
 
 impl Live<'_, BloomFilter> {
-    /// [`BloomFilter::room`].
+    /// The same as [`BloomFilter::room`].
     pub fn room(&self) -> u64 {
         self.value.room()
     }
@@ -140,7 +141,7 @@ impl Windowed for BloomFilter {
     }
 }
 
-/// Those of the filters that are of one kind.
+/// The filters for which `as_kind` returns `Some`, in order.
 fn all_of<'a, F>(
     filters: &[&'a BloomFilter],
     as_kind: impl Fn(&'a BloomFilter) -> Option<&'a F>,

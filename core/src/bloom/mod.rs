@@ -1,19 +1,20 @@
 //! Bloom filters: sets that answer whether an item may be in them, and cannot list their items.
 //!
-//! For every item that was added, a filter answers that it may be there: there are no false negatives. Of the items
-//! that were not added, it errs for at most `error_rate` while it holds no more than its capacity. A filter that scales
-//! grows before that. No item can be removed.
+//! A filter has no false negatives: for every added item it answers that the item may be there. For other items, it
+//! gives this answer with a probability of at most `error_rate`, while it holds no more items than its capacity. A
+//! filter that scales grows before it exceeds its capacity. No item can be removed.
 //!
-//! It takes about `log2(1/error_rate) / ln 2` bits an item (Bloom, "Space/Time Trade-offs in Hash Coding with Allowable
-//! Errors", 1970) and 1 to 5 % on top. The reason is that the bits of an item lie in a few cache lines of 64 bytes, not
-//! all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007). An item
-//! costs one cache miss at error rates down to 0.005, two down to 0.000025, and so on. Filters that scale are chains
-//! (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007).
+//! A filter takes about `log2(1/error_rate) / ln 2` bits an item (Bloom, "Space/Time Trade-offs in Hash Coding with
+//! Allowable Errors", 1970) and 1 to 5 % on top. The reason for the 1 to 5 % is that the bits of an item lie in a few
+//! cache lines of 64 bytes, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient
+//! Bloom Filters", 2007). An item costs one cache miss at error rates down to 0.005, two down to 0.000025, and so on.
+//! Filters that scale are chains (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007).
 //!
-//! Whoever knows the seed can make items that collide; a secret seed is the remedy.
+//! An attacker who knows the seed can make items that collide; a secret seed prevents that.
 //!
-//! A second layout of bits, RedisBloom's, is for its data ([`BitLayout::Classic`]). It has no seed, and each bit of an
-//! item costs a cache miss. Its sizes and its growth are RedisBloom's, so it keeps the error rate only approximately.
+//! The second layout of bits is RedisBloom's, for data from or for RedisBloom ([`BitLayout::Classic`]). It has no seed,
+//! and each bit of an item costs a cache miss. Its sizes and its growth are RedisBloom's, so it keeps the error rate
+//! only approximately.
 
 pub(crate) mod bitmap;
 pub(crate) mod build;
@@ -34,7 +35,7 @@ pub use windowed::Present;
 pub use windowed_filter::Expired;
 pub use windowing::{Span, Windowing};
 
-/// Size and false-positive rate of a filter in lines, computed before it is made.
+/// Sizes and false-positive rates of filters in the cache-line layout, computed without making a filter.
 pub mod sizing {
     pub use super::lines::sizing::{
         Geometry, estimate_items, false_positive_rate, geometry, sub_filter_capacity, sub_filter_geometry,

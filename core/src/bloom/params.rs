@@ -7,9 +7,11 @@ use crate::error::{Error, Parameter};
 /// The layout of a filter: the places of an item's bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitLayout {
-    /// In a few cache lines: Rollcall's own layout, and the faster one.
+    /// The cache-line layout: the bits of an item lie in a few cache lines. It is Rollcall's own layout, and the faster
+    /// one.
     Lines,
-    /// Bits anywhere in the bitmap, as in RedisBloom: for imported data, and for filters that will be exported.
+    /// RedisBloom's layout: the bits of an item lie anywhere in the bitmap. It is for imported data, and for filters
+    /// that will be exported.
     Classic,
 }
 
@@ -47,7 +49,7 @@ pub struct Params {
     pub seed: u64,
 }
 
-/// The parameters of filters that a server makes for an item that is added without a reservation.
+/// The parameters of a filter that a server makes when an item is added to a key that does not exist.
 impl Default for Params {
     fn default() -> Self {
         Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 }
@@ -72,7 +74,7 @@ impl Params {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] names the first that is not.
+    /// [`Error::OutOfRange`] names the first parameter that is not in its range.
     pub fn validate(&self) -> Result<(), Error> {
         check_error_rate(self.error_rate)?;
         let is_within = (1..=Self::MAX_CAPACITY).contains(&self.capacity);
@@ -83,7 +85,7 @@ impl Params {
     /// Checks that filters with these parameters and with `theirs` can be merged.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] names the first that differs.
+    /// [`Error::Incompatible`] names the first parameter that differs.
     pub(super) fn check_equal(&self, theirs: &Params) -> Result<(), Error> {
         Error::check_same(Parameter::Capacity, self.capacity, theirs.capacity)?;
         Error::check_same(Parameter::ErrorRate, self.error_rate, theirs.error_rate)?;

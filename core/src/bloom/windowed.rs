@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::size_limit::SizeLimit;
 use crate::window::Time;
 
-/// A filter as it answers at some time. What has expired by then is skipped, and nothing is changed.
+/// A view of a filter at a given time. Its answers skip items that have expired by then, and change nothing.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -25,11 +25,12 @@ pub struct Present<'a> {
 }
 
 impl BloomFilter {
-    /// An empty windowed filter with this newest slice. Methods without a time use the newest slice.
+    /// An empty windowed filter that has reached `newest_slice`. Methods that take no time answer as of the newest
+    /// slice.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says, which is asked for all slices at
-    /// once.
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`, which is asked for the bytes
+    /// of all slices at once.
     pub fn windowed(
         params: Params,
         windowing: Windowing,
@@ -44,7 +45,7 @@ impl BloomFilter {
         self.as_windowed().map(WindowedFilter::windowing)
     }
 
-    /// The filter as it answers at this time.
+    /// A view of the filter at this time.
     #[inline]
     pub fn at(&self, time: Time) -> Present<'_> {
         Present { filter: self, slices_later: self.as_windowed().map_or(0, |filter| filter.slices_later(time)) }
@@ -52,14 +53,14 @@ impl BloomFilter {
 }
 
 impl Present<'_> {
-    /// As [`BloomFilter::may_contain`].
+    /// [`BloomFilter::may_contain`] at the time of the view.
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
         let item = item.as_ref();
         reached!(&self.filter.chain, may_contain(item), self.slices_later)
     }
 
-    /// As [`BloomFilter::may_contain_all`].
+    /// [`BloomFilter::may_contain_all`] at the time of the view.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -69,17 +70,17 @@ impl Present<'_> {
         reached!(&self.filter.chain, may_contain_all(items, found), self.slices_later);
     }
 
-    /// As [`BloomFilter::num_items`].
+    /// [`BloomFilter::num_items`] at the time of the view.
     pub fn num_items(&self) -> u64 {
         reached!(&self.filter.chain, num_items(), self.slices_later)
     }
 
-    /// As [`BloomFilter::fill_ratio`].
+    /// [`BloomFilter::fill_ratio`] at the time of the view.
     pub fn fill_ratio(&self) -> f64 {
         reached!(&self.filter.chain, fill_ratio(), self.slices_later)
     }
 
-    /// As [`BloomFilter::false_positive_rate`].
+    /// [`BloomFilter::false_positive_rate`] at the time of the view.
     pub fn false_positive_rate(&self) -> f64 {
         reached!(&self.filter.chain, false_positive_rate(), self.slices_later)
     }

@@ -1,4 +1,4 @@
-//! Windowed filters of lines: a ring of generations, one per slice.
+//! Windowed filters in the cache-line layout: a list of generations, one per slice.
 //!
 //! ```text
 //! slices of time:   | e-4 | e-3 | e-2 | e-1 |  e  |      e is the newest, of 4 slices
@@ -6,11 +6,13 @@
 //! their age:           4     -     2     1     0
 //! ```
 //!
-//! Each generation is a chain of sub-filters. An item is looked up in all that are live and added to the newest, which
-//! begins with its first item. As slices pass, whole generations are dropped. One hash serves all.
+//! Each generation is a chain of sub-filters. An item is looked up in all live generations and added to the newest,
+//! which begins with its first item. As slices pass, whole generations are dropped. One hash of an item serves all
+//! generations.
 //!
-//! Items may expire by time, or by how many came after them. In a window of the last items a generation is a single
-//! sub-filter, and a full one begins the next: their ages count generations then.
+//! Items expire by time, or by the number of items that came after them. In a window of the last items a generation is
+//! a single sub-filter. Once it is full, the next generation begins, so the age of a generation counts generations
+//! there.
 
 use std::alloc::Layout;
 
@@ -33,10 +35,11 @@ mod moves;
 
 pub use self::moves::Expired;
 
-/// A windowed filter of lines.
+/// A windowed filter in the cache-line layout.
 ///
-/// Invariants: generations have different ages, less than their greatest number, and at least one sub-filter each. A
-/// sub-filter is made by the spec of the generation's parameters and its place in the generation.
+/// Invariants: generations have different ages, less than the number of generations that may be live, and at least one
+/// sub-filter each. The sizes of a sub-filter are derived from the parameters of a generation and the index of the
+/// sub-filter in its generation.
 #[derive(Debug, PartialEq)]
 pub struct WindowedFilter {
     /// The parameters that the user asked for. Each generation has parameters of its own.
@@ -44,7 +47,7 @@ pub struct WindowedFilter {
     windowing: Windowing,
     of_generation: Params,
     newest_slice: u64,
-    /// The generations, oldest first. Those without an item are left out.
+    /// The generations, oldest first. Generations without an item are left out.
     generations: Vec<Generation>,
     /// The sub-filters of all generations end to end, oldest first.
     sub_filters: Vec<LineSubFilter>,
@@ -53,11 +56,13 @@ pub struct WindowedFilter {
 /// The items that were added in one slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generation {
-    /// The age of the generation, in slices. Counted from the newest, so that slices can be renumbered.
+    /// The age of the generation: the number of slices from its slice to the newest. It stays the same when slices are
+    /// renumbered.
     pub(crate) age: u32,
     /// The number of sub-filters.
     pub(crate) len: u32,
-    /// The number of items that were added again later, and count in the later generation. At most as many as it has.
+    /// The number of items of this generation that were added again later, and so count in a later generation. It is at
+    /// most the number of items of this generation.
     pub(crate) renewed: u64,
 }
 
@@ -68,7 +73,7 @@ impl WindowedFilter {
     /// An empty filter with this newest slice. `limit` is asked for all generations at once.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, and what `limit` says.
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`.
     pub fn new(params: Params, windowing: Windowing, newest_slice: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         let of_generation = windowing.of_generation(&params)?;
         let bytes = LineSubFilter::bytes_for(&of_generation)?.saturating_add(size_of::<Generation>() as u64);
@@ -130,7 +135,7 @@ impl WindowedFilter {
     /// An empty filter with the same parameters, at the same slice.
     ///
     /// # Errors
-    /// What `limit` says.
+    /// An error of `limit`.
     pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
         WindowedFilter::new(self.params, self.windowing, self.newest_slice, limit)
     }
@@ -211,7 +216,8 @@ impl WindowedFilter {
         LineSubFilter::look_up(self.live(slices_later), self.hash(item))
     }
 
-    /// [`Self::may_contain`] for many items. `found` is called with each answer, in order.
+    /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
+    /// after another.
     pub fn may_contain_all<'a>(
         &self,
         items: impl IntoIterator<Item = &'a [u8]>,
@@ -254,12 +260,13 @@ impl WindowedFilter {
         Self::EMPTY_BYTES + lists as u64 + bitmaps
     }
 
-    /// The share of set bits among those that are live once `slices_later` more slices have begun.
+    /// The share of set bits in the sub-filters that are live once `slices_later` more slices have begun.
     pub fn fill_ratio(&self, slices_later: u64) -> f64 {
         fill_ratio(self.live(slices_later))
     }
 
-    /// The false-positive rate, estimated from the bits that are live once `slices_later` more slices have begun.
+    /// The false-positive rate, estimated from the set bits of the sub-filters that are live once `slices_later` more
+    /// slices have begun.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
         false_positive_rate(self.live(slices_later))
     }
@@ -274,7 +281,7 @@ impl WindowedFilter {
         self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
     }
 
-    /// A new sub-filter for a place in a generation, in a filter that already has `len`.
+    /// Makes the sub-filter with the number `index` of a generation, for a filter that already has `len` sub-filters.
     fn sub_filter(
         &self,
         index: usize,
@@ -284,12 +291,12 @@ impl WindowedFilter {
     ) -> Result<LineSubFilter, Error> {
         let expected = "at most 1024, as a larger capacity or expansion needs";
         Error::check_range(len < MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
-        // The first begins a generation.
+        // The first sub-filter begins a generation.
         let more_bytes = if index == 0 { size_of::<Generation>() as u64 } else { 0 };
         LineSubFilter::of_chain(&self.of_generation, index as u64, held_bytes.saturating_add(more_bytes), limit)
     }
 
-    /// Appends sub-filters to the newest generation. None is changed on an error.
+    /// Appends sub-filters to the newest generation. Nothing is changed on an error.
     fn append(&mut self, more: impl ExactSizeIterator<Item = LineSubFilter>) -> Result<(), Error> {
         if more.len() == 0 {
             return Ok(());
@@ -307,7 +314,7 @@ impl WindowedFilter {
         Ok(())
     }
 
-    /// Whether slices begin with items, not with time.
+    /// Whether the filter has a window of the last items: its slices begin when one is full, not by time.
     fn is_of_last(&self) -> bool {
         self.windowing.window().is_none()
     }
@@ -345,7 +352,7 @@ fn by_generation<'a>(
     })
 }
 
-/// The mask of those hashes, at most a chunk, that any of these sub-filters may contain.
+/// Returns the mask of the hashes, at most a chunk, that any of `sub_filters` may contain.
 fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match hashes {
         [hash] => u32::from(LineSubFilter::look_up(sub_filters, *hash)),

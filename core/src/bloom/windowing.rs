@@ -6,7 +6,7 @@ use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::window::{ClockSource, Window};
 
-/// The window of a windowed filter: how far back it reaches, and what renews an item.
+/// The window of a windowed filter: how far back it reaches, and whether adding an item again renews it.
 ///
 /// ```
 /// use rollcall_core::bloom::Windowing;
@@ -22,7 +22,8 @@ use crate::window::{ClockSource, Window};
 pub struct Windowing {
     /// The reach of the window.
     pub span: Span,
-    /// Whether an item that is added again is remembered from then on. Else it is remembered from when it was new.
+    /// Whether adding an item again renews it, so that it is remembered from then on. Otherwise an item is remembered
+    /// from the time when it was new.
     pub refresh: bool,
 }
 
@@ -36,24 +37,25 @@ pub enum Span {
         /// The number of slices into which these items are divided.
         slices: u32,
     },
-    /// The newest different items, known or new; their number is the capacity. It goes with refresh.
+    /// The newest different items, known or new; their number is the capacity. This span is used with `refresh`.
     LastDifferent,
 }
 
 impl Windowing {
-    /// The most slices of a filter.
+    /// The largest number of slices of a filter.
     pub(crate) const MAX_SLICES: u32 = 64;
 
-    /// The default number of slices of a filter. One of the last different items has none.
+    /// The default number of slices of a filter. A filter of the last different items has no slices.
     pub const fn default_slices(refresh: bool) -> u32 {
         // With refresh, each generation may have to hold all items.
         if refresh { 2 } else { 4 }
     }
 
-    /// A window of `seconds` seconds.
+    /// A window of `seconds` seconds, in `slices` slices or fewer ([`Window::new`]).
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for no slice or too many, no second, too many or fewer than slices.
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to 64, or if `seconds` is 0, more than [`Window::MAX_SECONDS`]
+    /// or less than `slices`.
     pub fn time(seconds: u64, slices: u32, clock_source: ClockSource, refresh: bool) -> Result<Self, Error> {
         Ok(Windowing { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?), refresh })
     }
@@ -61,7 +63,7 @@ impl Windowing {
     /// A window of the last items that were new.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for no slice or too many.
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to 64.
     pub fn last(slices: u32) -> Result<Self, Error> {
         Error::check_range((1..=Self::MAX_SLICES).contains(&slices), Parameter::Slices, "from 1 to 64", slices)?;
         Ok(Windowing { span: Span::Last { slices }, refresh: false })
@@ -85,10 +87,10 @@ impl Windowing {
     pub fn generations(&self, capacity: u64) -> u32 {
         match &self.span {
             Span::Time(window) => window.slices() + 1,
-            // The newest holds at least one: it begins with an item. The others are full. So there are at most one more
-            // than slices.
+            // The newest generation begins with an item, so it holds at least one. The others are full. So the number
+            // of generations is at most the number of slices plus one.
             Span::Last { .. } => capacity.saturating_sub(1).div_ceil(self.share(capacity)) as u32 + 1,
-            // The one before the newest holds as many different items as are asked for.
+            // The generation before the newest is full, so it alone holds `capacity` different items.
             Span::LastDifferent => 2,
         }
     }
@@ -97,13 +99,13 @@ impl Windowing {
     fn share(&self, capacity: u64) -> u64 {
         let share = match self.slices() {
             Some(slices) if !self.refresh => capacity.div_ceil(u64::from(slices.max(1))),
-            // One that is renewed may be in each.
+            // A renewed item may be in each generation.
             _ => capacity,
         };
         share.max(1)
     }
 
-    /// The window of time, if it is one.
+    /// The window of time; `None` for a window of the last items.
     pub fn window(&self) -> Option<&Window> {
         match &self.span {
             Span::Time(window) => Some(window),
@@ -111,8 +113,8 @@ impl Windowing {
         }
     }
 
-    /// The same window for a filter that is, or is not, dropped once it is empty. One of the last items stays as it is.
-    /// For the server module.
+    /// The same window, volatile or not: a volatile filter is dropped once it is empty. A window of the last items is
+    /// returned unchanged. For the server module.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {
@@ -134,12 +136,13 @@ impl Windowing {
     pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
         params.validate()?;
         let (is_valid, expected) = match self.span {
-            // A burst would be rejected while the filter holds no more than its capacity.
+            // Without growth, a burst in one slice would be rejected although the filter holds no more than its
+            // capacity.
             Span::Time(_) => (params.expansion > 0, "at least 1 with a window"),
             Span::Last { .. } | Span::LastDifferent => (params.expansion == 0, "0 in a filter of the last items"),
         };
         Error::check_range(is_valid, Parameter::Expansion, expected, params.expansion)?;
-        // An absent item is asked of all generations.
+        // An absent item is looked up in all generations, so their rates add up.
         let error_rate = params.error_rate / f64::from(self.generations(params.capacity));
         let of_generation = Params { error_rate, capacity: self.share(params.capacity), ..*params };
         of_generation.validate()?;

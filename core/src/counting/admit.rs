@@ -1,4 +1,4 @@
-//! Letting members into an exact counter.
+//! Admission: adding members to an exact counter up to a limit of their number.
 
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::counting::counter::Counter;
@@ -8,34 +8,35 @@ use crate::hash::hash64;
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
-/// The items of a call, looked up.
+/// The items of a call, looked up in the counter.
 pub(super) struct LookedUp<'a> {
     look_up: LookUp<(u64, &'a [u8])>,
-    /// Of the new ones, how many come in.
+    /// The number of new items that are admitted.
     admitted: usize,
-    /// Those known that were last seen in an earlier slice and will have been seen in the present one.
+    /// The known items that were last seen in an earlier slice, and so have to be renewed.
     renewed: Vec<(u64, &'a [u8])>,
-    /// What becomes of the new ones.
+    /// The result for each new item.
     reported: Vec<Admission>,
 }
 
 impl LookedUp<'_> {
-    /// Would they change anything?
+    /// Whether admitting the items would change the counter.
     pub(super) fn has_changes(&self) -> bool {
         self.admitted > 0 || !self.renewed.is_empty()
     }
 
-    /// What becomes of the items.
+    /// The result for each item of the call.
     pub(super) fn answers(self) -> Vec<Admission> {
         self.look_up.into_answers(&self.reported)
     }
 }
 
 impl Counter {
-    /// Looks all items up, as of a time: what is dead by then is neither known nor counted.
+    /// Looks up all items as of `time`. Members that have expired by then are neither known nor counted.
     ///
     /// # Errors
-    /// [`Error::NotExact`] once it estimates, [`Error::PastExact`] where it would have to, [`Error::OutOfMemory`].
+    /// [`Error::NotExact`] when the counter estimates, [`Error::PastExact`] when it would have to,
+    /// [`Error::OutOfMemory`].
     pub(super) fn look_up<'a>(
         &self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -45,7 +46,7 @@ impl Counter {
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
-        // Fails once it estimates, but where all of it has expired: then nobody is a member.
+        // Fails for an estimating counter, unless everything in it has expired: then it has no members.
         drop(view.members()?);
         let none_is_live = !self.is_exact();
         for item in items {
@@ -68,11 +69,11 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// A copy with the items that come in after this move, which is due; `None` where the counter was changed itself, or
-    /// none comes in. A dry run never changes it.
+    /// Admits the items in a copy of the counter after the move `due`, and returns the copy. Returns `None` when the
+    /// counter itself was changed instead, or no item is admitted. A dry run never changes the counter itself.
     ///
     /// # Errors
-    /// Those of `limit`, [`Error::OutOfMemory`]. Nothing is changed then.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
     pub(super) fn admit_looked_up(
         &mut self,
         looked_up: &LookedUp<'_>,
@@ -82,7 +83,7 @@ impl Counter {
     ) -> Result<Option<Self>, Error> {
         match &looked_up.look_up.new_items()[..looked_up.admitted] {
             [] => Ok(None),
-            // One is added in whole or not at all.
+            // A single item is added in whole or not at all, so it needs no copy.
             &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
             several => {
                 let mut copy = self.try_clone()?;
@@ -101,7 +102,7 @@ impl Counter {
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// How many members are in view, and how many bytes they have together.
+    /// The number of members in view, and their bytes together.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         if let Some(own) = self.exact_members() {
             return Ok((own.len() as u64, own.member_bytes().into()));
@@ -110,7 +111,7 @@ impl Counter {
         Ok(view.members()?.fold((0, 0), add))
     }
 
-    /// Checks that it stays exact with these new members, beside those that it has.
+    /// Checks that the counter stays exact with the items `new`, besides `members` members of `bytes` bytes.
     fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
         if new.is_empty() {
             return Ok(());
@@ -158,7 +159,7 @@ mod tests {
                 assert_eq!(counter.count(), 0);
             }
         }
-        // The limit of the call lets in fewer.
+        // A smaller limit in the call admits fewer items.
         assert_eq!(
             admit(&mut counter, &[b"a", b"b", b"c"], Terms { limit: 2, ..SOME }),
             Ok(vec![Admitted, Admitted, Rejected])
@@ -174,7 +175,7 @@ mod tests {
         let mut counter = Counter::new(PARAMS).unwrap();
         admit(&mut counter, &[b"a", b"b"], SOME).unwrap();
         let tight = MaxBytes(counter.size_bytes() + 1);
-        // More than what is allocated has room for.
+        // The items need more room than is allocated.
         for items in [&[&[7; 50][..]][..], &[&[7; 25], &[8; 25]]] {
             let error = counter.admit(items.iter().copied(), SOME, &tight).unwrap_err();
             assert!(matches!(error, Error::TooLarge { limit: Limit::Value, .. }), "{error}");

@@ -1,11 +1,11 @@
-//! Counters as collections of std: cloned, extended, and collected from members. Errors are panics here, since these
-//! traits have no errors.
+//! `Clone`, `Extend` and `FromIterator` for counters. Errors become panics here, since these traits cannot report
+//! errors.
 
 use super::counter::Counter;
 use super::params::Params;
 use crate::window::Time;
 
-/// As [`Counter::try_clone`].
+/// Clones like [`Counter::try_clone`].
 ///
 /// ```
 /// # use rollcall_core::counting::Counter;
@@ -13,7 +13,7 @@ use crate::window::Time;
 /// assert_eq!(counter.clone().count(), 2);
 /// ```
 ///
-/// # Panics
+/// When memory cannot be allocated.
 /// When memory is denied.
 impl Clone for Counter {
     fn clone(&self) -> Self {
@@ -21,7 +21,7 @@ impl Clone for Counter {
     }
 }
 
-/// A counter with [`Params::default`].
+/// Collects items in a counter with [`Params::default`].
 ///
 /// ```
 /// use rollcall_core::counting::Counter;
@@ -31,7 +31,7 @@ impl Clone for Counter {
 /// ```
 ///
 /// # Panics
-/// When memory is denied.
+/// When memory cannot be allocated.
 impl<T: AsRef<[u8]>> FromIterator<T> for Counter {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
         let mut counter = Counter::new(Params::default()).unwrap_or_else(|error| panic!("{error}"));

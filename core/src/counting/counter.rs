@@ -19,12 +19,12 @@ use crate::window::{Mark, Time};
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
-    /// Other counters that were made alike have it too.
+    /// The parameters and the layout, shared with all counters that have the same ones.
     spec: Shared<Spec>,
     contents: Contents,
 }
 
-// There are millions, most of them with few members.
+// A server may hold millions of counters, most of them with few members, so the struct is small.
 const _: () = assert!(size_of::<Counter>() <= 40);
 
 impl fmt::Debug for Counter {
@@ -37,17 +37,17 @@ impl fmt::Debug for Counter {
     }
 }
 
-/// A set, or one with slices.
+/// The set of a counter, with or without a window.
 #[derive(Debug)]
 pub(super) enum Contents {
     /// Without a window.
     Plain(Held),
-    /// What was seen, with its slices.
+    /// With a window: the set, and the slice in which each member was last seen.
     Windowed(Box<WindowedSet>),
 }
 
 impl Counter {
-    /// An empty counter. It allocates nothing large.
+    /// Makes an empty counter; allocates only a few bytes.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -58,7 +58,7 @@ impl Counter {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is.
+    /// [`Error::OutOfRange`] when a parameter is outside its range.
     pub fn new(params: Params) -> Result<Self, Error> {
         Self::with_layout(params, params.layout()?)
     }
@@ -67,7 +67,7 @@ impl Counter {
         Counter { spec: Spec { params, layout }.shared(), contents }
     }
 
-    /// Without a window, of slots.
+    /// Makes a counter without a window from the slots in `bitmap`.
     pub(super) fn of_slots(params: Params, bitmap: Bitmap) -> Self {
         Self::with_contents(params, bitmap.layout(), Contents::Plain(Held::Estimating(Box::new(bitmap))))
     }
@@ -80,7 +80,7 @@ impl Counter {
         &self.contents
     }
 
-    /// What a windowed counter has seen.
+    /// The set of a windowed counter; `None` without a window.
     pub(super) fn windowed(&self) -> Option<&WindowedSet> {
         match &self.contents {
             Contents::Plain(_) => None,
@@ -88,7 +88,7 @@ impl Counter {
         }
     }
 
-    /// As [`Self::windowed`], with its spec, to change it.
+    /// The set of a windowed counter, to change it, and the counter's spec; `None` without a window.
     pub(super) fn windowed_mut(&mut self) -> Option<(&mut WindowedSet, &Spec)> {
         match &mut self.contents {
             Contents::Plain(_) => None,
@@ -96,7 +96,7 @@ impl Counter {
         }
     }
 
-    /// The set of a counter without a window.
+    /// The set of a counter without a window; `None` with one.
     pub(super) fn plain(&self) -> Option<&Held> {
         match &self.contents {
             Contents::Plain(held) => Some(held),
@@ -104,8 +104,10 @@ impl Counter {
         }
     }
 
-    /// ORs others of which it has the layout into its words, when it is dense; false, and nothing done, when it is not.
-    /// `lower_bound` is that of them all.
+    /// Lets `others` OR bits into the words of a dense bitmap, whose layout it is given. Returns false, with no effect,
+    /// unless the counter is dense and has no window.
+    ///
+    /// `lower_bound` becomes the lower bound of the union.
     pub(super) fn or_dense(&mut self, lower_bound: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
         match &mut self.contents {
             Contents::Plain(Held::Estimating(bitmap)) => bitmap.or_dense(lower_bound, others),
@@ -116,14 +118,14 @@ impl Counter {
     /// Bytes of the struct itself, which a counter takes whatever it holds.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
-    /// The same with a window.
+    /// Bytes of the structs of a windowed counter, which it takes whatever it holds.
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
-    /// Adds an item, whose hash is `hash`, to the newest slice that was reached. It is new to an exact counter when it is
-    /// no member, to an estimating one when its slot was free.
+    /// Adds `item`, whose hash is `hash`, to the newest slice that was reached. Returns whether the item is new: to an
+    /// exact counter an item that is no member is new, to an estimating one an item whose slot was free.
     ///
     /// # Errors
-    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
     #[inline(always)]
     pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
         let spec = &*self.spec;
@@ -138,10 +140,10 @@ impl Counter {
         }
     }
 
-    /// As [`Self::add_hashed`], of an item that is no member of an exact counter.
+    /// [`Self::add_hashed`] for an `item` that is known to be no member of an exact counter.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Self::add_hashed`].
     pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
         let spec = &*self.spec;
         match &mut self.contents {
@@ -155,11 +157,12 @@ impl Counter {
         }
     }
 
-    /// Adds items; passes to `added` for each what [`Self::add_hashed`] would return. Faster than one by one when all
-    /// slots are held, because reads of memory overlap.
+    /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each. On a dense counter this is
+    /// faster than adding one by one, because the reads of memory overlap.
     ///
     /// # Errors
-    /// Those of [`Self::add_hashed`], at the first item that has one: those before it are in, and `added` was called.
+    /// The errors of [`Self::add_hashed`], at the first item that fails. The items before it have been added, and
+    /// `added` was called for each of them.
     pub(super) fn add_each<'a>(
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
@@ -179,16 +182,16 @@ impl Counter {
         }
     }
 
-    /// Number of distinct members: exact while exact, else the estimate, rounded. It never falls when members are added.
+    /// The number of distinct members: exact, or the estimate, rounded. It never falls when members are added.
     pub fn count(&self) -> u64 {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
             return members.len() as u64;
         }
-        // Estimates are finite, at least a half or 0, and far below 2^52: this is what rounds them.
+        // This cast rounds: an estimate is 0 or at least 0.5, finite, and far below 2^52.
         (self.estimate() + 0.5) as u64
     }
 
-    /// Number of distinct members, not rounded: the most likely one, but at least one more than the last exact count.
+    /// The most likely number of distinct members, not rounded. It is at least one more than the last exact count.
     pub fn estimate(&self) -> f64 {
         match &self.contents {
             Contents::Plain(held) => held.estimate(),
@@ -196,8 +199,9 @@ impl Counter {
         }
     }
 
-    /// The least number of members that it has: the count while exact, then one more than the last exact count, of all
-    /// counters that were merged the largest. Windowed counters keep none.
+    /// The least number of members that the counter can have. While exact it is the count; afterwards it is one more
+    /// than the last exact count, and after a merge the largest lower bound of the merged counters. Windowed counters
+    /// keep none.
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
@@ -206,7 +210,8 @@ impl Counter {
         }
     }
 
-    /// The standard error of [`Self::count`], relative to it; 0 while exact, and of none.
+    /// The standard error of [`Self::count`], relative to the count; 0 while the counter is exact, and for a count of
+    /// 0.
     pub fn standard_error(&self) -> f64 {
         self.estimated().relative_error()
     }
@@ -220,12 +225,13 @@ impl Counter {
         Estimated::of(self.layout(), estimate)
     }
 
-    /// Is the count exact?
+    /// Whether the count is exact.
     pub fn is_exact(&self) -> bool {
         self.representation() == Representation::Exact
     }
 
-    /// How it stores its set. A dense one may hold positions all the same, while they are few.
+    /// The representation in which the set is stored. A small dense counter may still hold its slots as positions in
+    /// memory.
     pub fn representation(&self) -> Representation {
         match &self.contents {
             Contents::Plain(held) => held.representation(),
@@ -233,7 +239,8 @@ impl Counter {
         }
     }
 
-    /// Whether it has a bit, or a tag, for each slot, so that items change no size. For the server module.
+    /// Whether the counter has a bit, or a tag, for each slot, so that adding items never changes its size. For the
+    /// server module.
     #[doc(hidden)]
     pub fn holds_all_slots(&self) -> bool {
         match &self.contents {
@@ -250,7 +257,8 @@ impl Counter {
         self.at(Time::Reached).members()
     }
 
-    /// Is `item` a member? As [`View::contains`](crate::counting::View::contains), of the newest slice that was reached.
+    /// Whether `item` is a member, as of the newest slice that was reached. See
+    /// [`View::contains`](crate::counting::View::contains).
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates.
@@ -258,12 +266,13 @@ impl Counter {
         self.at(Time::Reached).contains(item)
     }
 
-    /// Was nothing added? Never so of an estimate, which cannot know, but where it is never exact.
+    /// Whether the counter is known to be empty. An estimate of 0 counts as empty only for a counter without an exact
+    /// limit.
     pub fn is_empty(&self) -> bool {
         self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
     }
 
-    /// An empty counter of the same parameters, bitmap and window.
+    /// An empty counter with the same parameters, bitmap layout and window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -274,13 +283,13 @@ impl Counter {
         }
     }
 
-    /// The error of an estimate that is asked for members.
+    /// The error for a command that needs the members of an estimating counter.
     pub(super) fn not_exact(&self) -> Error {
         let &Params { exact_limit, exact_bytes, .. } = self.params();
         Error::NotExact { exact_limit, exact_bytes }
     }
 
-    /// Its parameters. [A merge](crate::live::Live::merge) may change capacity and error rate.
+    /// The parameters of the counter. [A merge](crate::live::Live::merge) may change capacity and error rate.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -293,8 +302,8 @@ impl Counter {
         &self.spec.params
     }
 
-    /// Bits of the bitmap, whether or not it has one yet. An eighth of them, in bytes, is what a counter takes at its
-    /// largest beside its struct, once it estimates.
+    /// The number of bits in the bitmap, whether or not the counter has one yet. At its largest, an estimating counter
+    /// without a window takes about an eighth of this number in bytes, besides its struct.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -308,7 +317,7 @@ impl Counter {
         self.layout().num_bits()
     }
 
-    /// Bits set; 0 while exact.
+    /// The number of set bits; 0 while exact.
     pub fn set_bits(&self) -> u64 {
         match &self.contents {
             Contents::Plain(held) => held.set_bits(),
@@ -316,7 +325,7 @@ impl Counter {
         }
     }
 
-    /// Bytes of memory it takes in all.
+    /// Bytes of memory that the counter takes, struct and heap together.
     pub fn size_bytes(&self) -> u64 {
         let mut bytes = Self::STRUCT_BYTES;
         self.heap_layouts(&mut |layout| bytes += layout.size() as u64);
@@ -353,7 +362,7 @@ impl OnHeap for Counter {
         }
     }
 
-    /// The members or the words of a dense bitmap. What a sparse one has is left where it is.
+    /// Moves the buffer of the members or of the dense bitmap. The lists of a sparse counter are not moved.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         match (index, &mut self.contents) {
             (0, Contents::Plain(held)) => held.relocate(mover),
@@ -364,7 +373,7 @@ impl OnHeap for Counter {
     }
 }
 
-/// The shape of a counter's bitmap: chosen elsewhere, and reported there.
+/// A counter whose bitmap layout can be given and read.
 pub trait Shaped: Sized {
     /// An empty counter with a bitmap of this layout. It allocates nothing large.
     ///
@@ -372,7 +381,7 @@ pub trait Shaped: Sized {
     /// [`Error::OutOfRange`] when a parameter is.
     fn with_layout(params: Params, layout: Layout) -> Result<Self, Error>;
 
-    /// The shape of its bitmap, whether or not it has one yet.
+    /// The layout of the bitmap, whether or not the counter has one yet.
     fn layout(&self) -> Layout;
 }
 
@@ -389,7 +398,7 @@ impl Shaped for Counter {
     }
 }
 
-/// Adds items as of the newest slice, one by one, until the set is dense. A new set has room for all from the start.
+/// Adds items to the newest slice one by one, until the set is dense. An empty set first reserves room for all items.
 #[inline(always)]
 fn add_one_by_one<'a, T: SlotTag>(
     held: &mut Held<T>,
@@ -417,7 +426,7 @@ fn add_one_by_one<'a, T: SlotTag>(
     result
 }
 
-/// Adds items as of the newest slice: one by one, and once the set is dense a block at a time, whose reads overlap.
+/// Adds items to the newest slice: one by one until the set is dense, then a block at a time, so that reads overlap.
 #[inline(always)]
 fn add_to<'a, T: SlotTag>(
     held: &mut Held<T>,

@@ -14,63 +14,64 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
-/// The largest estimate: that of 10 tail bits if half a slot of the last segment were free, `2^34 ln 2048`. Up to 10^10
-/// members nothing comes near it.
+/// The largest estimate, `2^34 ln 2048`: the estimate for 10 tail bits if half a slot of the last segment were free. Up
+/// to 10^10 members no estimate comes near it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
-/// Newton steps at most; 3 or 4 are usual, and bisection alone would be done in fewer.
+/// The most Newton steps; 3 or 4 are usual, and bisection alone would need fewer.
 const MAX_STEPS: usize = 64;
 
-/// An estimated number of members with its error: of a union, a difference or an intersection.
+/// An estimated number of members, of a counter, a union, a difference or an intersection, with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
-    /// The estimate; exact while all counters are.
+    /// The estimated number of members; exact while all counters are exact.
     pub estimate: f64,
-    /// The standard error of [`Self::count`], in members: 0 while all counters are exact, else at least half a member.
-    /// Infinite when no slot is left free to show anything (only made-up bitmaps are that full).
+    /// The standard error of [`Self::count`], in members: 0 while all counters are exact, otherwise at least 0.5. It is
+    /// infinite when no slot is free; only forged bitmaps are that full.
     pub standard_error: f64,
 }
 
-/// The number of members that are assumed to have been missed. A number seen of a Poisson one, two roots of `UNSEEN`
-/// more than it either way, covers 91 % or more whatever the mean is (and 87 % with one more, 80 % with one at least).
+/// The number of members that are assumed to have been missed. With 1.5, twice the root of the number seen plus
+/// `UNSEEN` covers a Poisson number with a chance of 91 % or more, whatever its mean. With 1 it would be 87 %, and with
+/// the root of at least one member 80 %.
 const UNSEEN: f64 = 1.5;
 
-/// An addition to the variance of a number of which each member seen represents a little more than one. When such
-/// numbers are rounded, some come twice and others never, which [`error_of_whole`] does not cover. With it
-/// two errors cover 88 % of any number of members (85 % without).
+/// The variance that is added if each member seen represents a little more than one member. Rounding such numbers makes
+/// some counts occur twice and others never, which [`error_of_whole`] does not cover. With `UNEVEN`, two errors cover
+/// any number of members with a chance of 88 % (85 % without).
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance by members that may be present unseen, if each shows itself with the chance `shown`.
+/// The variance due to members that may be present unseen, if each member shows itself with the chance `shown`.
 ///
-/// If `v` of them show themselves, they are `v / shown`, with the variance `v (1 - shown) / shown^2`. But few members
-/// seen do not prove that there are few, and none seen that there are none: so the variance of [`UNSEEN`] more members
-/// is added.
+/// If `v` members show themselves, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But few
+/// members seen do not prove that few exist, and no member seen does not prove that none exists. So the variance of
+/// [`UNSEEN`] more members is added.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }
 
 impl Estimated {
-    /// The exact number of members that are listed.
+    /// An exact number of members, with the standard error 0.
     pub(super) fn exact(members: usize) -> Self {
         Estimated { estimate: members as f64, standard_error: 0.0 }
     }
 
-    /// The estimate from a bitmap with this layout.
+    /// `estimate` with its standard error, for a counter with this layout.
     pub(super) fn of(layout: Layout, estimate: f64) -> Self {
         Segments::new(layout, &SegmentCounts::default()).reported(estimate)
     }
 
-    /// The estimate with this variance, of members that are not listed.
+    /// `estimate` with the standard error of the rounded count, from the variance of the estimate.
     pub(super) fn rounded(estimate: f64, variance: f64) -> Self {
         Estimated { estimate, standard_error: error_of_whole(libm::sqrt(variance)) }
     }
 
-    /// The estimate, rounded.
+    /// The estimated number of members, rounded.
     pub fn count(&self) -> u64 {
         libm::round(self.estimate) as u64
     }
 
-    /// The standard error, relative to [`Self::count`]; 0 of none.
+    /// The standard error, relative to [`Self::count`]; 0 for a count of 0.
     ///
     /// ```
     /// use rollcall_core::counting::Estimated;
@@ -83,12 +84,12 @@ impl Estimated {
     }
 }
 
-/// Slots of equal share, as the estimate uses them.
+/// The slots of one segment, as the estimator needs them: all slots of a segment have the same share.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {
-    /// Share of the hash space that each slot has.
+    /// The share of the hash space that each slot has.
     pub share: f64,
-    /// Number of slots.
+    /// The number of slots.
     pub slots: f64,
     /// The number of free slots.
     pub zero: f64,
@@ -102,19 +103,19 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The segments of a bitmap with these set slots.
+    /// The segments of a bitmap, from its layout and its numbers of set slots.
     pub fn new(layout: Layout, set: &SegmentCounts) -> Self {
         Self::beyond(layout, &SegmentCounts::default(), set)
     }
 
-    /// The segments as a set sees them that is added on top of another: the slots that `base` left free, and those of
-    /// them that are still free in `union`.
+    /// The segments of a set that is added on top of another: its slots are the slots that `base` left free. The free
+    /// ones are the slots that are still free in `union`.
     pub fn beyond(layout: Layout, base: &SegmentCounts, union: &SegmentCounts) -> Self {
         let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
         for (i, segment) in list.iter_mut().enumerate().take(len) {
             let slots = layout.slots(i);
-            // Below 2^32, which is faster to convert.
+            // The numbers are below 2^32, and a `u32` converts faster to a double.
             let free = |taken: u64| f64::from(slots.saturating_sub(taken) as u32);
             *segment = Segment { share: layout.share(i), slots: free(base.get(i)), zero: free(union.get(i)) };
         }
@@ -125,7 +126,8 @@ impl Segments {
         &self.list[..self.len]
     }
 
-    /// The share of the hash space that the slots have together: 1, but beyond another set.
+    /// The share of the hash space that all slots have together: 1, except for segments [beyond](Self::beyond) another
+    /// set.
     pub fn share(&self) -> f64 {
         self.as_slice().iter().map(|s| s.slots * s.share).sum()
     }
@@ -135,12 +137,15 @@ impl Segments {
         self.as_slice().iter().map(|s| s.share * s.zero).sum()
     }
 
-    /// The maximum-likelihood number of members. It is the `n` that solves `sum share * ((slots - zero) / (exp(share n)
-    /// - 1) - zero) = 0`: 0 when no slot is taken, at most [`MAX_ESTIMATE`].
+    /// The maximum-likelihood number of members: 0 when no slot is taken, at most [`MAX_ESTIMATE`].
+    ///
+    /// The number is the `n` that solves
+    ///
+    /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
-        // The left sum S(n) falls from infinity to 0, so there is one root of S(n) = free, looked for as
-        // the root of ln S - ln free over x = ln n, which is nearly a straight line. Newton's steps are kept
-        // inside a bracket that every evaluation narrows; whatever the counts are, this ends.
+        // The left sum S(n) falls from infinity to 0, so S(n) = free has a single root. It is searched as the root of
+        // ln S - ln free over x = ln n, which is nearly a straight line. Newton's steps are kept inside a bracket that
+        // every evaluation narrows, so the search ends for any counts.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -169,8 +174,9 @@ impl Segments {
                 high = x;
             }
             let mut next = x - excess * sum / slope;
-            // Out of the bracket: not a number when the sum underflowed, far right of the root. A step that is not
-            // half of the one before: around a root between two bends Newton's steps may go to and fro for ever.
+            // Bisects in two cases. First, if the step leaves the bracket, or is not a number because the sum
+            // underflowed, far right of the root. Second, if the step is not half of the one before: around a root
+            // between two bends Newton's steps may alternate for ever.
             if !(low..=high).contains(&next) || (next - x).abs() > step / 2.0 {
                 next = (low + high) / 2.0;
             }
@@ -183,7 +189,7 @@ impl Segments {
         libm::exp(x).min(MAX_ESTIMATE)
     }
 
-    /// Linear counting on the densest segment that has a tenth of its slots free.
+    /// A first estimate: linear counting on the densest segment that has a tenth of its slots free.
     fn first_guess(&self) -> f64 {
         let taken: f64 = self.as_slice().iter().map(|s| s.slots - s.zero).sum();
         self.as_slice()
@@ -192,8 +198,7 @@ impl Segments {
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
     }
 
-    /// The reported number for an estimate from [`Self::estimate`], with its error. Where no slot is taken it is 0,
-    /// exactly.
+    /// The estimate from [`Self::estimate`] with its standard error. Where no slot is taken it is 0, exactly.
     pub(super) fn reported(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
             return Estimated::exact(0);
@@ -207,16 +212,17 @@ impl Segments {
         self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()
     }
 
-    /// The standard error of [`Self::estimate`] for `n` members, in members: `sqrt(1/I - n)` with the Fisher
-    /// information `I = sum slots share^2 / (exp(share n) - 1)`. The likelihood takes the number of members as Poisson,
-    /// which adds a variance of `n`; it is known that there were `n`, so that comes off again. Infinite when no slot is
-    /// left to show anything.
+    /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite when no slot is free.
+    ///
+    /// It is `sqrt(1/I - n)` with the Fisher information `I = sum slots share^2 / (exp(share n) - 1)`. The likelihood
+    /// takes the number of members as Poisson, which adds a variance of `n`. The number is known to be `n`, so this
+    /// variance is subtracted.
     pub fn standard_error(&self, n: f64) -> f64 {
         if n <= 0.0 {
             return 0.0;
         }
-        // 1/I - n = (1 - n I) / I, and 1 - n I is summed term by term as what falls on none of these slots
-        // plus slots * share * (1 - t / (exp(t) - 1)): the difference of two near numbers would lose every digit.
+        // 1/I - n = (1 - n I) / I. The difference of two near numbers would lose every digit, so 1 - n I is summed term
+        // by term: the share of the hash space outside these slots, plus slots * share * (1 - t / (exp(t) - 1)).
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
         for s in self.as_slice() {
             let t = s.share * n;
@@ -240,12 +246,13 @@ pub fn standard_error(layout: Layout, n: f64) -> f64 {
     Segments::new(layout, &SegmentCounts::default()).standard_error(n) / n
 }
 
-/// A number that readers on several threads may compute and keep. It is the same whoever does, so no order is needed.
+/// A cached estimate that readers on several threads may compute. All of them compute the same number, so no memory
+/// order is needed.
 #[derive(Debug)]
 pub(super) struct KeptEstimate(AtomicU64);
 
 impl KeptEstimate {
-    /// No estimate: estimates are finite.
+    /// Represents a missing estimate: real estimates are never NaN.
     const NONE: f64 = f64::NAN;
 
     pub(super) const fn none() -> Self {
@@ -278,19 +285,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The layout of this precision with 10 tail bits.
+    /// The layout with this precision and 10 tail bits.
     fn layout(precision: u32) -> Layout {
         Layout::new(precision, 10).unwrap()
     }
 
-    /// Some layouts that counters are made with, and the coarsest and the finest.
+    /// Some layouts that counters are made with, including the coarsest and the finest.
     fn layouts() -> impl Iterator<Item = Layout> {
         [(9, 8), (11, 8), (11, 10), (12, 11), (14, 8), (14, 13), (20, 10), (20, 19), (22, 10)]
             .into_iter()
             .map(|(precision, tail_bits)| Layout::new(precision, tail_bits).unwrap())
     }
 
-    /// The counts that `n` members give on average, rounded.
+    /// The expected numbers of set slots for `n` members, rounded.
     fn expected_counts(layout: Layout, n: f64) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         for segment in 0..layout.num_segments() {
@@ -302,7 +309,7 @@ mod tests {
 
     #[test]
     fn standard_errors_are_as_documented() {
-        // Percent, for precisions 11, 14, 16 and 18.
+        // Each row has a number of members, and the errors in percent for the precisions 11, 14, 16 and 18.
         let table = [
             (1e3, ["1.34", "0.55", "0.28", "0.14"]),
             (1e4, ["1.77", "0.60", "0.28", "0.14"]),
@@ -321,7 +328,8 @@ mod tests {
 
     #[test]
     fn more_tail_bits_level_the_error_out_lower() {
-        // Percent at 10^8 members, far past the main bitmap: down by the square root of 2 for each bit.
+        // Errors in percent at 10^8 members, far past the main segment. They fall by the square root of 2 for each tail
+        // bit.
         let table = [(8, "4.06"), (9, "2.87"), (10, "2.03"), (11, "1.43"), (13, "0.72"), (15, "0.36"), (19, "0.09")];
         for (tail_bits, error) in table {
             let layout = Layout::new(tail_bits + 1, tail_bits).unwrap();
@@ -346,7 +354,7 @@ mod tests {
 
     #[test]
     fn estimates_are_pinned() {
-        // Counts of segments and the root, found by bisection, from a program of its own.
+        // The counts of the segments and the roots, found by bisection, are from a separate program.
         let cases: [(u32, &[u64], f64); 3] = [
             (11, &[401, 190, 123, 66, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 976.831421),
             (14, &[912, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 1000.755289),
@@ -376,8 +384,8 @@ mod tests {
 
     #[test]
     fn estimates_of_bitmaps_that_no_set_leads_to_are_pinned() {
-        // Free slots of each segment, at odds with each other: Newton's steps leave the bracket, or go to and fro in it.
-        // The roots were found by bisection, by a program of its own.
+        // The free slots of the segments contradict each other: Newton's steps leave the bracket, or alternate in it.
+        // The roots were found by bisection, with a separate program.
         let cases: [(u32, &[u32], f64); 1] =
             [(21, &[82_001, 253, 204, 167, 205, 255, 238, 112, 84, 200, 82, 204, 22, 10, 150], 6_802_608.074_975)];
         for (precision, free, estimate) in cases {
@@ -399,7 +407,7 @@ mod tests {
 
     #[test]
     fn standard_errors_of_few_members_have_all_their_digits() {
-        // Whang's m (e^t - t - 1) again, by the series of e^t: the difference would have few digits left.
+        // Whang's m (e^t - t - 1) again, by the series of e^t: computing the difference would lose most digits.
         let slots = 2f64.powi(34);
         for n in [1.37, 1000.0, 150_000.0, 1e6] {
             let t = n / slots;
@@ -411,7 +419,7 @@ mod tests {
 
     #[test]
     fn standard_errors_on_a_part_of_the_hash_space_are_those_of_the_formula() {
-        // 1/I - n: where most members fall on no slot, it is no difference of near numbers.
+        // 1/I - n, in cases where most members fall on no slot, so that it is no difference of near numbers.
         for (share, slots, n) in [(1.0 / 1024.0, 256.0, 700.0), (1.0 / 4096.0, 1024.0, 90.0), (0.001, 300.0, 1.0)] {
             let information = slots * share * share / libm::expm1(share * n);
             let found = one_segment(share, slots).standard_error(n);
@@ -439,14 +447,14 @@ mod tests {
         for layout in layouts() {
             for n in [1.0, 30.0, 1e3, 1e5, 1e7, 1e9, 1e10] {
                 let estimate = Segments::new(layout, &expected_counts(layout, n)).estimate();
-                // Half a slot of rounding in each segment, against a standard error of many slots.
+                // Tolerates the rounding by half a slot in each segment; the standard error is many slots.
                 let tolerance = 0.25 * standard_error(layout, n) * n + 1.0;
                 assert!((estimate - n).abs() < tolerance, "{layout:?}: {estimate} for {n}");
             }
         }
     }
 
-    /// The chances of each number of visible members, of `members` that are each visible with the chance `shown`.
+    /// The chance of each number of visible members, if each of `members` is visible with the chance `shown`.
     fn binomial(members: u32, shown: f64) -> Vec<f64> {
         let mut chances = vec![1.0];
         for _ in 0..members {
@@ -457,7 +465,7 @@ mod tests {
         chances
     }
 
-    /// The chance that two standard errors cover a number of members, each visible with the chance `shown`.
+    /// The chance that two standard errors cover the number `members`, if each is visible with the chance `shown`.
     fn covered(members: u32, shown: f64) -> f64 {
         let reported = |seen: usize| {
             let estimate = seen as f64 / shown;
@@ -482,7 +490,7 @@ mod tests {
 
     #[test]
     fn two_errors_cover_any_count() {
-        // How many find their slot taken is Poisson, of the variance of the estimate.
+        // The number of members that find their slot taken is Poisson, with the variance of the estimate.
         for precision in [9, 11, 14, 17] {
             let slots = f64::from(1u32 << precision);
             let segments = one_segment(1.0 / slots, slots);
@@ -490,7 +498,7 @@ mod tests {
                 let n = f64::from(members);
                 let collisions = slots * (libm::expm1(-n / slots) + n / slots);
                 let (mut chance, mut covered) = (libm::exp(-collisions), 0.0);
-                // Of more the chance is one in a million.
+                // More collisions have a chance of one in a million.
                 for collided in 0..members.min((collisions + 5.0 * libm::sqrt(collisions)) as u32 + 10) {
                     let taken = f64::from(members - collided);
                     let reported = segments.reported(-slots * libm::log1p(-taken / slots));
@@ -535,7 +543,7 @@ mod tests {
             layout in (9u32..=22, 8u32..=19).prop_filter_map("a layout", |(p, c)| Layout::new(p, c.min(p - 1)).ok()),
             fill in proptest::collection::vec(0.0f64..=1.0, MAX_SEGMENTS),
         ) {
-            // Counts that no set leads to, as forged bitmaps may have.
+            // Counts that no set leads to; forged bitmaps may have them.
             let mut segments = Segments::new(layout, &SegmentCounts::default());
             for (segment, fill) in segments.list.iter_mut().zip(fill) {
                 segment.zero = libm::floor(segment.slots * fill);
@@ -546,7 +554,7 @@ mod tests {
                 let term = |s: &Segment| s.share * ((s.slots - s.zero) / libm::expm1(s.share * n) - s.zero);
                 segments.as_slice().iter().map(term).sum()
             };
-            // The steps end a fiftieth of the smallest standard error (0.09 %) from the root, or nearer.
+            // The search ends at most a fiftieth of the smallest standard error (0.09 %) from the root.
             prop_assert!(excess(estimate * (1.0 - 1e-5)) >= 0.0 || estimate == 0.0);
             prop_assert!(excess(estimate * (1.0 + 1e-5)) <= 0.0 || estimate == MAX_ESTIMATE);
         }

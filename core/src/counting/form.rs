@@ -1,7 +1,7 @@
 //! The stored form of a counter without its set, and the counter that results with a [`payload`](super::payload).
 //!
-//! Whatever bytes come in, the outcome is a counter that keeps every invariant or an error; what follows from the
-//! bits (the counts of the segments) is counted again.
+//! Any bytes lead to an error or to a counter that keeps every invariant. The counts of the segments follow from the
+//! bits, so they are computed again.
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
@@ -22,11 +22,11 @@ use crate::window::Window;
 pub(crate) struct CounterForm {
     pub(crate) params: Params,
     pub(crate) layout: Layout,
-    /// The lower bound of the estimate; 0 while exact and with a window.
+    /// The lower bound of the estimate; 0 for an exact counter and for a windowed one.
     pub(crate) lower_bound: u32,
     /// The representation of the set.
     pub(crate) representation: Representation,
-    /// The window, the newest slice that was reached, and the tag of the oldest slice.
+    /// The window, the newest slice that was reached, and the offset from which tags count.
     pub(crate) window: Option<(Window, u64, u8)>,
 }
 
@@ -49,15 +49,15 @@ impl CounterForm {
     /// Checks stored fields.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is; [`Error::Corrupt`] when another field is.
+    /// [`Error::OutOfRange`] when a parameter is out of range; [`Error::Corrupt`] when another field is wrong.
     pub(crate) fn validate(&self) -> Result<(), Error> {
         self.params.validate()?;
-        // The most that a counter can have counted exactly, and one more.
+        // The largest exact count that any counter can have had, plus one.
         let most_lower_bound = Params::MAX_EXACT_LIMIT + 1;
         if self.lower_bound > most_lower_bound {
             return Err(Error::corrupt("lower bound", format_args!("at most {most_lower_bound}"), self.lower_bound));
         }
-        // Without a limit a counter is never exact, not even while empty.
+        // A counter with an exact limit of 0 is never exact, not even while empty.
         if self.representation == Representation::Exact && self.params.exact_limit == 0 {
             return Err(Error::corrupt("representation", "an estimate", self.representation));
         }
@@ -73,7 +73,7 @@ impl CounterForm {
     /// Checks the length of a payload, and asks `limit` for the memory of the counter.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], those of `limit`.
+    /// [`Error::Corrupt`], and the errors of `limit`.
     pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         match self.ring() {
             None => self.check_set::<()>(payload_bytes, (), Counter::STRUCT_BYTES, limit),
@@ -95,7 +95,7 @@ impl CounterForm {
             Representation::Exact => {
                 (0, params.max_exact_payload_bytes() + T::BYTES as u64 * u64::from(params.exact_limit))
             }
-            // More positions than this are held densely.
+            // A bitmap with more positions would have been stored dense.
             Representation::Sparse => (0, bitmap::most_position_bytes::<T>(layout, ages)),
             Representation::Dense => (dense_bytes, dense_bytes),
         };
@@ -112,11 +112,11 @@ impl CounterForm {
         limit.check(held_bytes, heap_bytes)
     }
 
-    /// The counter that has this payload. On error the payload is unchanged. Its memory was allowed when its bytes were
-    /// [checked](Self::check_bytes).
+    /// Builds the counter of this payload, whose memory was allowed by [`Self::check_bytes`]. On error the payload is
+    /// unchanged.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the payload is none of this form; [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] when the payload does not fit this form; [`Error::OutOfMemory`].
     pub(crate) fn load(&self, payload: &mut Vec<u8>) -> Result<Counter, Error> {
         self.check_bytes(payload.len() as u64, &Unlimited)?;
         let CounterForm { params, layout, lower_bound, representation, .. } = *self;
@@ -220,7 +220,7 @@ mod tests {
         let check =
             |representation, bytes, limit| form(params, layout, 0, representation).check_bytes(bytes, &MaxBytes(limit));
         assert_eq!(check(Representation::Sparse, 4000, 1 << 14), Ok(()));
-        // A position takes a byte and a sixteenth at least, where its payload has four.
+        // In memory a position takes at least a byte and a sixteenth; in the payload it takes four bytes.
         for bytes in [1 << 17, layout.num_bytes() / 2] {
             assert!(matches!(check(Representation::Sparse, bytes, bytes / 4), Err(Error::TooLarge { .. })));
         }
@@ -258,7 +258,7 @@ mod tests {
             let params = params(SIZES[size], 250);
             let mut bytes = bytes;
             if whole {
-                // A dense payload of the right length, to come past that check.
+                // A dense payload of the right length, so that the check of the length passes.
                 bytes = bytes.iter().copied().cycle().take(params.layout().unwrap().num_bytes() as usize).collect();
             }
             if let Ok(mut counter) = decode(params, REPRESENTATIONS[representation], &bytes) {

@@ -1,4 +1,4 @@
-//! How a counter holds its set: the members themselves, then the slots that they fall in.
+//! The set that a counter holds: first the members themselves, then only the slots that they fall in.
 
 pub(crate) mod bitmap;
 pub(super) mod cells;
@@ -20,20 +20,20 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Mark;
 
-/// A set of members, each with its tag. It goes from exact to estimating, and back when it is empty.
+/// A set of members, each with its tag. It is promoted from exact to estimating, and is exact again once empty.
 #[derive(Debug)]
 pub(super) enum Held<T: SlotTag = ()> {
     /// The members themselves.
     Exact(Members<T>),
-    /// Their slots. In a box, because exact counters have none of this and should be small.
+    /// The slots of the members. Boxed, so that exact counters stay small.
     Estimating(Box<Bitmap<T>>),
 }
 
-/// What an addition goes by, besides the item.
+/// The context of an addition: everything except the item and its tag.
 pub(super) struct Adding<'a, T: SlotTag, L> {
     pub(super) spec: &'a Spec,
     pub(super) ages: T::Ages,
-    /// Bytes that the counter takes besides the set.
+    /// Bytes that the counter takes besides this set.
     pub(super) held_bytes: u64,
     pub(super) limit: &'a L,
 }
@@ -47,7 +47,7 @@ impl<T: SlotTag, L> Clone for Adding<'_, T, L> {
 impl<T: SlotTag, L> Copy for Adding<'_, T, L> {}
 
 impl<T: SlotTag> Held<T> {
-    /// Nothing. It allocates nothing large.
+    /// Makes an empty set; allocates only a few bytes.
     pub(super) fn none(spec: &Spec) -> Self {
         if spec.params.exact_limit > 0 {
             Held::Exact(Members::new())
@@ -56,10 +56,10 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// What is stored as this representation. The payload may be taken.
+    /// Reads a set from a payload in this representation. The payload may be taken out of `payload`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] naming what is wrong, [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] naming the wrong field, and [`Error::OutOfMemory`].
     pub(super) fn from_payload(
         representation: Representation,
         payload: &mut Vec<u8>,
@@ -79,7 +79,7 @@ impl<T: SlotTag> Held<T> {
         Ok(Held::Estimating(Box::new(bitmap)))
     }
 
-    /// How it stores its set.
+    /// The representation in which the set is stored.
     pub(super) fn representation(&self) -> Representation {
         match self {
             Held::Exact(_) => Representation::Exact,
@@ -88,13 +88,13 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// Has every slot a cell?
+    /// Whether the set has a cell for each slot.
     #[inline]
     pub(super) fn is_dense(&self) -> bool {
         matches!(self, Held::Estimating(bitmap) if matches!(bitmap.slots(), Slots::Dense(_)))
     }
 
-    /// The members, while exact.
+    /// The members; `None` once the counter estimates.
     pub(super) fn members(&self) -> Option<&Members<T>> {
         match self {
             Held::Exact(members) => Some(members),
@@ -102,7 +102,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// The slots, once it estimates.
+    /// The slots; `None` while the counter is exact.
     pub(super) fn bitmap(&self) -> Option<&Bitmap<T>> {
         match self {
             Held::Exact(_) => None,
@@ -110,7 +110,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// The number of members, or the most likely one.
+    /// The number of members: exact, or the most likely one.
     pub(super) fn estimate(&self) -> f64 {
         match self {
             Held::Exact(members) => members.len() as f64,
@@ -121,8 +121,8 @@ impl<T: SlotTag> Held<T> {
     /// Adds an item, whose hash is `hash`, with a tag.
     ///
     /// # Errors
-    /// Those of the limit, [`Error::OutOfMemory`]; nothing was changed then.
-    // Inlined, since the result is large and nearly all of it an error.
+    /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
+    // Inlined, since the result is large and most of it is the error.
     #[inline(always)]
     pub(super) fn add(
         &mut self,
@@ -143,10 +143,10 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// As [`Self::add`], of an item that is no member of an exact counter.
+    /// [`Self::add`] for an `item` that is known to be no member of an exact counter.
     ///
     /// # Errors
-    /// As there.
+    /// The errors of [`Self::add`].
     #[inline]
     pub(super) fn add_absent(
         &mut self,
@@ -162,7 +162,7 @@ impl<T: SlotTag> Held<T> {
             let held_bytes = held_bytes + members.heap_bytes();
             members.insert_if(item, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
         } else {
-            // What has expired in a window is not known any more.
+            // With a window the count at the promotion is no lower bound: members expire.
             let lower_bound = if T::BYTES == 0 { members.len() as u32 + 1 } else { 0 };
             let bitmap = self.as_slots(Some((hash, tag)), layout, adding)?;
             *self = Held::Estimating(Box::new(bitmap.with_lower_bound(lower_bound)));
@@ -170,10 +170,11 @@ impl<T: SlotTag> Held<T> {
         Ok(Mark::New)
     }
 
-    /// The slots of exact members in a layout, and of one more of this hash and tag; none of an estimating counter.
+    /// The slots, in `layout`, of all exact members, and of `more`, a hash with its tag. An estimating counter gives an
+    /// empty bitmap.
     ///
     /// # Errors
-    /// Those of the limit, [`Error::OutOfMemory`].
+    /// The errors of the limit, and [`Error::OutOfMemory`].
     pub(super) fn as_slots(
         &self,
         more: Option<(u64, T)>,
@@ -186,7 +187,7 @@ impl<T: SlotTag> Held<T> {
         let hashed = members.hashed(spec.params.seed).map(|(hash, tag, _)| (hash, tag));
         slots.extend(hashed.chain(more).map(|(hash, tag)| (layout.slot_of(hash).index as u32, tag)));
         slots.sort_unstable_by_key(|&(position, _)| position);
-        // Of members that share a slot the youngest counts.
+        // A slot shared by several members gets the youngest of their tags.
         slots.dedup_by(|(again, tag), (position, before)| {
             let is_same = again == position;
             if is_same {
@@ -199,7 +200,7 @@ impl<T: SlotTag> Held<T> {
         Bitmap::from_ascending(layout, slots.iter().copied(), ages)
     }
 
-    /// Marked slots; 0 while exact.
+    /// The number of marked slots; 0 while exact.
     pub(super) fn set_bits(&self) -> u64 {
         self.bitmap().map_or(0, Bitmap::set_bits)
     }
@@ -215,7 +216,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// Bytes of all heap allocations; when sparse, the most that they may be.
+    /// Bytes of all heap allocations; for a sparse set an upper bound.
     pub(super) fn num_bytes(&self) -> u64 {
         match self {
             Held::Exact(members) => members.heap_bytes(),
@@ -223,7 +224,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// Hands the buffer of members or cells over and takes it back, wherever it lies then.
+    /// Passes the buffer of members or cells to `mover`, and keeps the buffer that it returns.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         match self {
             Held::Exact(members) => members.relocate(mover),
@@ -231,7 +232,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// A copy.
+    /// Returns a copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -29,26 +29,27 @@ use std::ops::Range;
 use crate::bits;
 use crate::error::{Error, Parameter};
 
-/// log2 of the smallest share of the hash space that slots distinguish: that of the last slots. It keeps the error
-/// level to 10^10 members.
+/// log2 of the smallest share of the hash space that a slot has: the share of the slots in the last two segments. With
+/// 34 the error stays level up to 10^10 members.
 const FINEST_BITS: u32 = 34;
-/// The fewest tail bits: a segment is whole words, and the error levels out at 4.1 %.
+/// The fewest tail bits. A segment of 2^8 slots is whole words, and its error levels out at 4.1 %.
 pub const MIN_TAIL_BITS: u32 = 8;
-/// The most tail bits of a layout within `MAX_BITS`: an error that levels out at 0.09 %.
+/// The most tail bits of a layout within `MAX_BITS`. Its error levels out at 0.09 %.
 pub const MAX_TAIL_BITS: u32 = 19;
-/// The smallest precision: one bit more than the smallest segment.
+/// The smallest precision: one more than the fewest tail bits.
 pub const MIN_PRECISION: u32 = MIN_TAIL_BITS + 1;
 /// The largest precision of a layout within `MAX_BITS`.
 pub const MAX_PRECISION: u32 = 22;
-/// The most slots: 1 MiB of bits, and 8 MiB of cells with a window. It is what 0.1 % takes up to 10^10 members.
+/// The most slots: 1 MiB of bits, or 8 MiB of cells with a window. An error rate of 0.1 % up to 10^10 members needs
+/// them all.
 pub(crate) const MAX_BITS: u64 = 1 << 23;
-/// Segments at the smallest precision, main among them; higher precisions have fewer.
+/// The number of segments at the smallest precision, including the main one; higher precisions have fewer.
 pub const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_PRECISION + 2) as usize;
 
-/// The shape of a bitmap. Segment 0 is main; the tail follows.
+/// The shape of a tapered bitmap: its precision and tail bits. Segment 0 is the main segment; the tail segments follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    // As small as they are, since every counter has one.
+    // Bytes, because every counter has a layout.
     precision: u8,
     tail_bits: u8,
 }
@@ -67,7 +68,7 @@ impl Layout {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] outside [`MIN_PRECISION`]`..=`[`MAX_PRECISION`] or
-    /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], when `c` is not below `p`, and beyond `MAX_BITS`.
+    /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], when `c` is not below `p`, and when the bitmap would exceed `MAX_BITS`.
     pub fn new(precision: u32, tail_bits: u32) -> Result<Self, Error> {
         if !(MIN_PRECISION..=MAX_PRECISION).contains(&precision) {
             return Err(Error::out_of_range(Parameter::Precision, "between 9 and 22", precision));
@@ -101,7 +102,7 @@ impl Layout {
     /// The finest layout to which bitmaps of both layouts fold.
     #[must_use]
     pub fn common(self, other: Layout) -> Layout {
-        // Still fewer tail bits than precision: those of the one with the smaller precision were.
+        // The tail bits stay below the precision: the layout with the smaller precision already has fewer tail bits.
         Layout { precision: self.precision.min(other.precision), tail_bits: self.tail_bits.min(other.tail_bits) }
     }
 
@@ -110,55 +111,55 @@ impl Layout {
         self.common(to) == to
     }
 
-    /// Leading ones of the first tail segment.
+    /// The number of leading ones of the hashes in the first tail segment.
     #[inline]
     fn first_tail(self) -> u32 {
         self.precision() - self.tail_bits()
     }
 
-    /// Leading ones of the last tail segment, and of all hashes that have more.
+    /// The number of leading ones at which the last tail segment begins; hashes with more leading ones are in it too.
     #[inline]
     fn last_tail(self) -> u32 {
         FINEST_BITS - self.tail_bits()
     }
 
-    /// Slots of a tail segment.
+    /// The number of slots in a tail segment.
     #[inline]
     fn tail_slots(self) -> u64 {
         1 << self.tail_bits
     }
 
-    /// Number of segments: main and the tail.
+    /// The number of segments: the main one and the tail segments.
     #[inline]
     pub fn num_segments(self) -> usize {
         (self.last_tail() - self.first_tail() + 2) as usize
     }
 
-    /// Slots of main.
+    /// The number of slots in the main segment.
     #[inline]
     pub fn main_slots(self) -> u64 {
         (1 << self.precision) - self.tail_slots()
     }
 
-    /// Slots of `segment`.
+    /// The number of slots in `segment`.
     #[inline]
     pub fn slots(self, segment: usize) -> u64 {
         if segment == 0 { self.main_slots() } else { self.tail_slots() }
     }
 
-    /// Slots of all segments: the bits of the bitmap. A multiple of 256.
+    /// The number of slots in all segments, which is the number of bits in the bitmap. A multiple of 256.
     #[inline]
     pub fn num_bits(self) -> u64 {
         self.main_slots() + (self.num_segments() as u64 - 1) * self.tail_slots()
     }
 
-    /// Words of the bitmap.
+    /// The number of 64-bit words in the bitmap.
     #[inline]
     pub fn num_words(self) -> usize {
         words(self.num_bits())
     }
 
-    /// Words of main.
+    /// The number of 64-bit words in the main segment.
     #[inline]
     pub fn main_words(self) -> usize {
         words(self.main_slots())
@@ -170,10 +171,10 @@ impl Layout {
         self.num_bits() / 8
     }
 
-    /// The share of the hash space of each slot of `segment`; a power of two, so exact.
+    /// The share of the hash space that each slot of `segment` has; a power of two, so exact.
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
-        // The last segment has no room for another halving: it takes all that is left.
+        // The last segment has the same share as the one before it: it takes all hashes that remain.
         let halvings = (self.precision() + segment as u32).min(FINEST_BITS);
         // 2^-halvings, by its exponent.
         f64::from_bits(u64::from(f64::MAX_EXP as u32 - 1 - halvings) << (f64::MANTISSA_DIGITS - 1))
@@ -187,7 +188,7 @@ impl Layout {
             return Slot { index: hash >> (u64::BITS - self.precision()), segment: 0 };
         }
         let tail = ones.min(self.last_tail()) - self.first_tail();
-        // Past the ones and the 0 that ends them; in the last segment no 0 is looked for.
+        // Skips the ones and the 0 that ends them. In the last segment no such 0 is skipped.
         let skipped = (ones + 1).min(self.last_tail());
         let within = (hash >> (u64::BITS - self.tail_bits() - skipped)) & (self.tail_slots() - 1);
         Slot { index: self.tail_start(tail) + within, segment: tail as usize + 1 }
@@ -202,7 +203,7 @@ impl Layout {
         }
     }
 
-    /// First slot of the tail segment numbered `tail` from 0.
+    /// The first slot of the tail segment with number `tail`, counted from 0.
     #[inline]
     fn tail_start(self, tail: u32) -> u64 {
         self.main_slots() + (u64::from(tail) << self.tail_bits)
@@ -219,13 +220,14 @@ impl Layout {
         !(u64::MAX >> ones) | within << (u64::BITS - self.tail_bits() - skipped)
     }
 
-    /// The index, in a layout that this one [folds to](Self::folds_to), of the slot at `index`. Slots keep their order.
+    /// Maps the slot at `index` to its index in the layout `to`, to which this layout [folds](Self::folds_to). The
+    /// order of slots is kept.
     pub fn fold(self, index: u64, to: Layout) -> u64 {
         debug_assert!(self.folds_to(to));
         to.slot_of(self.first_hash(index)).index
     }
 
-    /// The slot at which the hashes with `ones` leading ones begin.
+    /// The first slot of the hashes that have exactly `ones` leading ones.
     fn octave_start(self, ones: u32) -> u64 {
         if ones < self.first_tail() {
             (1 << self.precision) - (1 << (self.precision() - ones))
@@ -239,12 +241,12 @@ impl Layout {
     /// ORs the bitmap `src` of this layout into the bitmap `dst` of a layout that it [folds to](Self::folds_to).
     ///
     /// # Panics
-    /// When a slice has not the words of its layout, or the layout does not fold.
+    /// When the length of a slice is not the number of words in its layout, or this layout does not fold to `to`.
     pub fn or_folded(self, src: &[u64], to: Layout, dst: &mut [u64]) {
         assert!(self.folds_to(to) && src.len() == self.num_words() && dst.len() == to.num_words());
-        // Between these numbers of leading ones slots have one length in each layout: the main slots of both, then
-        // octave by octave, then the slots of the last segment of `to`. All of them are whole words, of 256 slots or
-        // more in `to`, and of a power of two times that here.
+        // Splits the hash space where slots have one length in each layout: the main slots of both, then octave by
+        // octave, then the last segment of `to`. Each part is whole words: in `to` 256 slots or more, and in this
+        // layout a power of two times that number.
         let main_in_both = self.first_tail().min(to.first_tail());
         let mut or = |from: u64, end: u64, to_from: u64, to_end: u64| {
             let shift = ((end - from) / (to_end - to_from)).trailing_zeros();
@@ -258,7 +260,8 @@ impl Layout {
         or(self.octave_start(to.last_tail()), self.num_bits(), to.octave_start(to.last_tail()), to.num_bits());
     }
 
-    /// The words of `range` by segment, each with its part of the range. Words do not span segments.
+    /// Splits `range`, a range of words, by segment. Each item is a segment and its part of the range. No word spans
+    /// two segments.
     fn segments_of(self, range: Range<usize>) -> impl Iterator<Item = (usize, Range<usize>)> {
         let mut start = range.start;
         std::iter::from_fn(move || {
@@ -271,32 +274,32 @@ impl Layout {
     }
 }
 
-/// Words that `slots` slots fill.
+/// The number of words that `slots` slots fill.
 fn words(slots: u64) -> usize {
     (slots / u64::from(u64::BITS)) as usize
 }
 
-/// The number of set slots in each segment. Kept up to date as bits are set, so that counting never scans.
+/// The number of set slots in each segment. It is updated as bits are set, so that counting never scans the bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SegmentCounts {
-    /// A bitmap has fewer than 2^32 slots.
+    /// `u32` is enough: a bitmap has fewer than 2^32 slots.
     set: [u32; MAX_SEGMENTS],
 }
 
 impl SegmentCounts {
-    /// The counts of a whole bitmap.
+    /// Counts the set bits of a whole bitmap.
     pub fn of_words(words: &[u64], layout: Layout) -> Self {
         let mut counts = SegmentCounts::default();
         counts.add_words(layout, 0, words);
         counts
     }
 
-    /// Counts the main words of the union of two bitmaps.
+    /// Adds the set bits of the main segment in the union of two bitmaps.
     pub fn add_main_of_both(&mut self, one: &[u64], other: &[u64]) {
         self.add(0, bits::count_either(one, other));
     }
 
-    /// Adds the set bits of some words of a bitmap, of which `start` is the first.
+    /// Adds the set bits of `words`, a part of a bitmap that begins at its word `start`.
     pub fn add_words(&mut self, layout: Layout, start: usize, words: &[u64]) {
         for (segment, range) in layout.segments_of(start..start + words.len()) {
             self.add(segment, bits::count_ones(&words[range.start - start..range.end - start]));
@@ -320,7 +323,7 @@ impl SegmentCounts {
         self.set.iter_mut().zip(others.set).for_each(|(sum, count)| *sum += count);
     }
 
-    /// Set slots of `segment`.
+    /// The number of set slots in `segment`.
     #[inline]
     pub fn get(&self, segment: usize) -> u64 {
         u64::from(self.set[segment])
@@ -338,7 +341,7 @@ mod tests {
     use crate::hash::hash64;
     use proptest::prelude::*;
 
-    /// Precisions of the pinned slots, with 10 tail bits each.
+    /// The precisions in the tables of pinned slots. All of them have 10 tail bits.
     const PRECISIONS: [u32; 3] = [11, 14, 20];
 
     fn layout(precision: u32, tail_bits: u32) -> Layout {
@@ -356,7 +359,7 @@ mod tests {
             .prop_filter_map("a layout", |(p, c)| Layout::new(p, c.min(p - 1)).ok())
     }
 
-    /// A hash with any number of leading ones: many are rare in random hashes, so they are set here.
+    /// Any hash, with up to 39 leading ones. Random hashes rarely have many, so they are set here.
     fn any_hash() -> impl Strategy<Value = u64> {
         (any::<u64>(), 0u32..40).prop_map(|(hash, ones)| hash | !(u64::MAX >> ones))
     }
@@ -393,7 +396,7 @@ mod tests {
 
     #[test]
     fn slots_of_hashes_are_pinned() {
-        // From a program of its own, written bit by bit from the description above.
+        // The expected slots are from a separate program, written bit by bit from the description above.
         let cases: [(u64, [u64; 3]); 10] = [
             (0, [0, 0, 0]),
             (1 << 63, [1024, 8192, 524_288]),
@@ -413,7 +416,7 @@ mod tests {
 
     #[test]
     fn slots_of_items_are_pinned() {
-        // From the same program, with the reference XXH3.
+        // The expected slots are from the same program, with the reference XXH3.
         let long = [b'a'; 300];
         let cases: [(u64, &[u8], [u64; 3]); 8] = [
             (0, b"", [360, 2881, 184_424]),
@@ -432,7 +435,7 @@ mod tests {
 
     #[test]
     fn slots_of_any_tail_bits_are_pinned() {
-        // From a program of its own, bit by bit from the description above, on text of binary digits.
+        // The expected slots are from a separate program that follows the description above on text of binary digits.
         let layouts = [(9, 8), (14, 9), (12, 11), (14, 13), (20, 19)];
         let cases: [(u64, [u64; 5]); 9] = [
             (0x0, [0, 0, 0, 0, 0]),
@@ -509,7 +512,7 @@ mod tests {
     }
 
     proptest! {
-        // Of up to 2 MiB each.
+        // Fewer cases, because each has bitmaps of up to 2 MiB.
         #![proptest_config(ProptestConfig::with_cases(48))]
 
         #[test]
@@ -524,7 +527,7 @@ mod tests {
             let mut small = vec![0u64; to.num_words()];
             let mut folded = small.clone();
             for item in 0..items {
-                // Half of them are put where the tail is.
+                // Half of the hashes get leading ones, so that they fall in the tail.
                 let hash = hash64(&item.to_le_bytes(), seed) | if item % 2 == 0 { 0 } else { !(u64::MAX >> (item % 38)) };
                 bits::set(&mut large, from.slot_of(hash).index as usize);
                 bits::set(&mut small, to.slot_of(hash).index as usize);
@@ -535,7 +538,7 @@ mod tests {
             bits::ones(&small).for_each(|index| one_by_one.increment(to.segment_of(index as u64)));
             prop_assert_eq!(SegmentCounts::of_words(&folded, to), one_by_one);
             prop_assert_eq!(one_by_one.total(), bits::count_ones(&small));
-            // In blocks that end anywhere.
+            // Counting by blocks that end anywhere gives the same.
             let mut by_block = SegmentCounts::default();
             folded.chunks(37).enumerate().for_each(|(i, words)| by_block.add_words(to, 37 * i, words));
             prop_assert_eq!(by_block, one_by_one);

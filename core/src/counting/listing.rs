@@ -22,7 +22,7 @@ impl<'a> Iter<'a> {
         Self::plain(Records::new(&[]))
     }
 
-    /// Members of at most this age; without an age there are none.
+    /// Iterates over the members of at most the age `most_age`, in slices; over none if it is `None`.
     pub(super) fn windowed(members: Records<'a, u8>, ages: Ages, most_age: Option<u8>) -> Self {
         Iter(Listed::Windowed(members, ages, most_age))
     }

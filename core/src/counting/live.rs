@@ -11,13 +11,13 @@ use crate::size_limit::SizeLimit;
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 impl Counter {
-    /// The counter at a time, to be changed.
+    /// The counter at `time`, to be changed.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
     }
 
-    /// Makes the move that is due, and returns it.
+    /// Makes the move of the window that is due at `time`, and returns it.
     #[inline(never)]
     fn make_due(&mut self, time: Time) -> Move {
         let due = self.window().map_or(Move::Stay, |window| window.due(self.reached(), time));
@@ -25,7 +25,7 @@ impl Counter {
         due
     }
 
-    /// Makes this move.
+    /// Makes the move `due`.
     pub(super) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => {}
@@ -72,7 +72,7 @@ impl Windowed for Counter {
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(window) = self.window() else { return Ok(Merging::default()) };
-        // Other windows are for the merge to reject: their slices mean other times.
+        // Other windows number their slices differently; the merge will reject them.
         let numbering =
             |counter: &Counter| counter.window().map(|window| (window.clock_source(), window.slice_seconds()));
         let same = others.iter().filter(|other| numbering(other) == numbering(self));
@@ -82,7 +82,7 @@ impl Windowed for Counter {
 
     #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // Whoever is seen is seen later than before.
+        // An addition at a given time always makes the due move first: its item is seen later than everything before.
         if live.time != Time::Reached {
             live.outcome.join(Outcome { before: live.value.make_due(live.time), ..Outcome::default() });
         }
@@ -118,8 +118,8 @@ impl Windowed for Counter {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let due = live.due();
-        // A move back must not wait for room below the limit: otherwise a clock that had jumped and came back would
-        // block admission.
+        // A move back is made even if the limit leaves no room for items. Otherwise a clock that jumped ahead and came
+        // back would block admission.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;
         let copy = live.value.admit_looked_up(&looked_up, terms.dry_run, due, limit)?;

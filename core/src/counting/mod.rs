@@ -2,23 +2,24 @@
 //! error.
 //!
 //! # What it guarantees
-//! - Up to its exact limit (and 16 KiB of members, or as many bytes as asked for) a counter counts exactly and lists its members.
-//! - Beyond, up to its capacity, the standard error of the estimate is at most 1.025 of its error rate. Past its capacity it
-//!   never saturates: up to 10^10 members the standard error is at most 2.1 times the error rate, or 2.1 %.
+//! - A counter counts exactly and lists its members up to its exact limit, and up to 16 KiB of members by default.
+//! - Beyond the exact limit, up to its capacity, the standard error is at most 1.025 times its error rate. Past its
+//!   capacity a counter never saturates: up to 10^10 members the standard error is at most 2.1 times the error rate, or
+//!   2.1 %.
 //! - An estimating counter's bits are a function of the set of its members and of its layout and
 //!   seed alone: order, repetition, and whether they came by adding or by merging do not matter.
-//! - Every reported standard error is that of the rounded count: of the estimate's variance and a twelfth more, and half
-//!   a member at least.
-//! - Counters of one seed merge whatever their capacities, at the finest layout that all their bits fold to.
+//! - Every reported standard error is the error of the rounded count: the variance of the estimate plus a twelfth for
+//!   rounding. It is at least half a member.
+//! - Counters with the same seed merge, whatever their capacities, in the finest layout to which all their bits fold.
 //! - No parameters lead to a bitmap of more than 1 MiB.
 //!
-//! # What it does not
+//! # Limits
 //! Members cannot be removed. Whoever knows the seed can choose members that share a slot; a counter
 //! is no defence against those who pick its members in order to be miscounted.
 //!
 //! # Cost
-//! Adding is a hash and a bit; counting is O(1), from the number of set bits of each segment, and the
-//! answer is kept until a bit changes. A union reads every bitmap once.
+//! Adding an item computes a hash and sets a bit. Counting is O(1): it needs only the number of set bits in each
+//! segment, and the estimate is kept until a bit changes. A union reads every bitmap once.
 //!
 //! # Papers
 //! K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic counting algorithm for

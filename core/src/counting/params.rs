@@ -1,4 +1,4 @@
-//! The parameters of a counter, and the parameters derived from them. Counters that are made alike hold it together.
+//! The parameters of a counter, and the layout derived from them. Counters with the same parameters share one copy.
 
 use std::fmt;
 
@@ -8,8 +8,8 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// The representation in which a counter holds its set at present. It only ever moves on, but back to exact when a
-/// window has nothing left.
+/// The representation in which a counter stores its set. It only moves from exact to sparse to dense; a windowed
+/// counter becomes exact again when all its members have expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
     /// The members themselves.
@@ -41,7 +41,7 @@ impl fmt::Display for Representation {
     }
 }
 
-/// The number of members that a counter may keep, and the bytes that they may have together.
+/// The limits of an exact counter: the number of members, and their bytes together.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) members: u32,
@@ -63,15 +63,15 @@ pub struct Params {
     pub capacity: u64,
     /// The relative standard error up to `capacity`; `0.001..=0.25`.
     pub error_rate: f64,
-    /// Members up to which the count is exact and they can be listed; `0..=65536`, 0 for never.
+    /// The number of members up to which the counter is exact and lists them; `0..=65536`, 0 for never.
     pub exact_limit: u32,
-    /// Bytes that the listed members may have together; `1..=2^20`. With more it estimates.
+    /// The bytes that all listed members may take together; `1..=2^20`. A counter with more bytes of members estimates.
     pub exact_bytes: u32,
-    /// Seed of the hash. Only counters of one seed can be merged.
+    /// The seed of the hash. Only counters with the same seed can be merged.
     pub seed: u64,
 }
 
-/// The parameters of counters that a server makes for an item that is added without a reservation.
+/// The parameters of a counter that the server creates when an item is added to a key without a reservation.
 impl Default for Params {
     fn default() -> Self {
         let exact_bytes = Self::DEFAULT_EXACT_BYTES;
@@ -90,7 +90,7 @@ impl Params {
     pub const MAX_EXACT_LIMIT: u32 = 65_536;
     /// The default limit of exact bytes, which suits most members: 250 members of 65 bytes.
     pub const DEFAULT_EXACT_BYTES: u32 = 16 << 10;
-    /// Largest exact bytes.
+    /// Largest limit of exact bytes.
     pub const MAX_EXACT_BYTES: u32 = 1 << 20;
 
     /// Checks every parameter against its range.
@@ -104,7 +104,7 @@ impl Params {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] naming the first that is outside.
+    /// [`Error::OutOfRange`] naming the first parameter that is outside its range.
     pub fn validate(&self) -> Result<(), Error> {
         if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
             return Err(Error::out_of_range(Parameter::Capacity, "between 1 and 10000000000", self.capacity));
@@ -135,7 +135,7 @@ impl Params {
     /// The layout of the bitmap that a counter with these parameters gets by default.
     ///
     /// # Errors
-    /// Those of [`Self::validate`].
+    /// The errors of [`Self::validate`].
     pub(crate) fn layout(&self) -> Result<Layout, Error> {
         self.validate()?;
         sizing::layout(self.error_rate, self.capacity)
@@ -146,16 +146,16 @@ impl Params {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) params: Params,
-    /// The layout derived from `params` when the counter was made, or a layout to which that folds. Kept, never
-    /// computed again.
+    /// The layout derived from `params` when the counter was made, or, after a merge, a layout to which that one folds.
+    /// It is kept and never computed again.
     pub(super) layout: Layout,
 }
 
-/// The derived parameters of all live counters.
+/// The distinct specs of all live counters.
 static SPECS: Pool<Spec> = Pool::new();
 
 impl Spec {
-    /// These derived parameters, shared with the other counters that have them.
+    /// This spec, shared with the other counters that have the same one.
     pub(super) fn shared(self) -> Shared<Spec> {
         self.shared_in(&SPECS)
     }
@@ -186,7 +186,7 @@ mod tests {
     fn counters_made_alike_share_a_spec() {
         let params = Params { capacity: 77_777, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
         let layout = params.layout().unwrap();
-        // That of all counters may be full of what other tests made.
+        // A pool of its own, since the global one may be full of the specs of other tests.
         let pool = Pool::new();
         let shared = |params, layout| Spec { params, layout }.shared_in(&pool);
         let ours = shared(params, layout);

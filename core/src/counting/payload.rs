@@ -1,5 +1,5 @@
-//! A counter's set as bytes. Versions, parameters and checksums around it are not known here; [`form`](super::form)
-//! reads payloads.
+//! The payload of a counter: its set as bytes, without version, parameters and checksums. [`form`](super::form) reads
+//! payloads.
 //!
 //! | representation | bytes |
 //! |---|---|
@@ -21,22 +21,22 @@ use crate::counting::held::cells::Cells;
 use crate::counting::held::positions::{POSITION_BYTES, Positions};
 use crate::counting::layout::Layout;
 
-/// Positions of a part. Changing it changes where dumps are cut.
+/// The number of positions in a part. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
 
 /// Bytes of a part of positions without tags: the most that one read encodes.
 pub(crate) const PART_BYTES: usize = POSITIONS_PER_PART as usize * POSITION_BYTES;
 
-/// A stretch of a counter's payload.
+/// A part of a counter's payload: bytes in memory, or positions that are encoded when they are read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum PayloadPart<'a> {
-    /// Bytes as they are in memory.
+    /// Bytes, as they are in memory.
     Bytes(&'a [u8]),
-    /// The words of these positions, which are made when they are read.
+    /// The words of a dense bitmap, built from these positions when they are read.
     Words(&'a Positions, Layout),
-    /// Positions, which are encoded when they are read: this number of them after `rank` others.
+    /// Positions, encoded when they are read. The numbers are the rank of the first one, and how many there are.
     Plain(&'a Positions, u64, u64),
-    /// Positions with their tags, which are encoded when they are read.
+    /// Positions with their tags, encoded when they are read. The numbers are as in [`PayloadPart::Plain`].
     Tagged(&'a Positions<u8>, u64, u64),
 }
 
@@ -51,24 +51,24 @@ impl<'a> PayloadPart<'a> {
         }
     }
 
-    /// The bytes from `start` on, up to `end`.
+    /// The bytes of the part from `start` on, up to `end`.
     ///
     /// # Panics
-    /// When `start` is after `end` or `end` beyond the part.
+    /// When `start` is after `end`, or `end` is beyond the part.
     pub(crate) fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
         if let PayloadPart::Bytes(bytes) = self {
             return Cow::Borrowed(&bytes[start as usize..end as usize]);
         }
-        // At most a part: no client decides how much is allocated here.
+        // At most the bytes of one part, so no client decides how much is allocated here.
         let mut bytes = Vec::with_capacity(self.num_bytes() as usize);
         self.append_to(&mut bytes, start, end);
         Cow::Owned(bytes)
     }
 
-    /// As [`Self::read`], but appends them to `bytes`, which is not allocated anew if it has room for the whole part.
+    /// Appends to `bytes` what [`Self::read`] returns. `bytes` is not reallocated if it has room for the whole part.
     ///
     /// # Panics
-    /// As [`Self::read`].
+    /// In the cases of [`Self::read`].
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
         let before = bytes.len();
         match *self {
@@ -81,7 +81,7 @@ impl<'a> PayloadPart<'a> {
             PayloadPart::Plain(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
             PayloadPart::Tagged(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
         }
-        // Encoded whole, and cut.
+        // The part was encoded whole, and is cut here.
         bytes.truncate(before + end as usize);
         bytes.drain(before..before + start as usize);
     }
@@ -107,7 +107,7 @@ fn part<'a, T: SlotTag>(
 }
 
 impl Counter {
-    /// Part number `index` of the set as bytes; `None` after the last. All of them are stored one after the other.
+    /// Part number `index` of the set as bytes; `None` after the last. The parts are stored one after the other.
     pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.contents() {
             Contents::Plain(held) => match held.bitmap().and_then(Bitmap::stored_as_words) {
@@ -118,7 +118,7 @@ impl Counter {
         }
     }
 
-    /// The records of an exact counter: each member, with its tag where there is a window. `None` once it estimates.
+    /// The members of an exact counter, with their tags if it has a window. `None` once the counter estimates.
     pub(crate) fn records(&self) -> Option<Vec<(&[u8], Option<u8>)>> {
         Some(match self.contents() {
             Contents::Plain(held) => held.members()?.iter().map(|((), member)| (member, None)).collect(),
@@ -157,7 +157,7 @@ pub(crate) mod tests {
         many
     }
 
-    /// A sparse windowed counter with `len` positions, every 29th, with tags in turn.
+    /// A sparse windowed counter with `len` positions, every 29th, and tags in turn.
     fn dated(len: u32) -> Counter {
         let records = (0..len).flat_map(|number| {
             let [a, b, c, d] = (29 * number).to_le_bytes();
@@ -175,7 +175,7 @@ pub(crate) mod tests {
     #[test]
     fn payloads_are_pinned() {
         assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06user:1\x06user:2");
-        // Slots 3797 and 6760, by the program that the layout's tests speak of.
+        // Slots 3797 and 6760, as computed by the separate program that the tests of the layout mention.
         assert_eq!(encode(&counter(params(SIZES[2], 0), [2, 1])), [0xd5, 0x0e, 0, 0, 0x68, 0x1a, 0, 0]);
     }
 

@@ -1,7 +1,7 @@
-//! Questions over several counters.
+//! Unions, intersections and differences of several counters.
 //!
-//! They are asked about [views](crate::counting::View) of counters with and without windows, in any mix: what a windowed
-//! counter saw in a span is, bit for bit, a counter without a window.
+//! All functions here take [views](crate::counting::View) of counters with and without windows, in any mix. The part of
+//! a windowed counter that is in view is, bit for bit, a counter without a window.
 
 use crate::counting::counter::Counter;
 use crate::error::{Error, Parameter};
@@ -11,7 +11,7 @@ pub(super) mod lists;
 mod merge_windows;
 pub(super) mod union;
 
-/// Checks that all counters hash alike.
+/// Checks that all counters have the same seed.
 fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Result<(), Error> {
     let seeds = counters.map(|counter| counter.params().seed);
     match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {

@@ -1,13 +1,13 @@
-//! The layout that a new counter gets. Pure functions, and remembered answers.
+//! The sizing of bitmaps: the layout that a new counter gets. Pure functions, with a cache of recent answers.
 //!
-//! It is the pair of precision and tail bits of the fewest bytes, of equal ones the one with more tail bits, whose
-//! standard error is at most 1.025 of the error rate up to the capacity, and at most [`levels_out_at`] up to 10^10
-//! members. More tail bits flatten the error for ever, so bytes stop growing with the capacity: at most 1 MiB. Then
-//! more precision, where that costs at most [`MOST_FOR_PRECISION`].
+//! The layout is the smallest one that keeps two bounds. Its standard error is at most 1.025 of the error rate up to
+//! the capacity, and at most [`levels_out_at`] up to 10^10 members. Among layouts of equal bytes the one with more tail
+//! bits is taken: more tail bits flatten the error for ever, so bytes stop growing with the capacity, at 1 MiB at most.
+//! Then the precision is raised as far as that costs at most [`MOST_FOR_PRECISION`].
 //!
-//! The error does not simply grow with the members (it ripples where it levels out), so it is looked at on a grid of steps
-//! of 5 %, and at the capacity itself. The pair is stored with a counter and sent where one is created: nothing stored
-//! depends on what follows here.
+//! The error does not simply grow with the number of members: it ripples where it levels out. So it is computed on a
+//! grid of steps of 5 %, and at the capacity itself. The chosen precision and tail bits are stored with each counter
+//! and sent when one is created, so nothing stored depends on the formulas here.
 
 use std::cell::Cell;
 
@@ -15,28 +15,28 @@ use crate::counting::estimate::standard_error;
 use crate::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS};
 use crate::error::{Error, Parameter};
 
-/// The fewest members on the grid: one more than counters count exactly by default.
+/// The fewest members on the grid: one more than the default exact limit.
 const GRID_START: f64 = 251.0;
 /// The ratio of neighbouring numbers of members on the grid.
 const GRID_STEP: f64 = 1.05;
 /// The most members for which an error is stated.
 const GRID_END: f64 = 1e10;
 
-/// The standard error that a counter may have up to its capacity, as a multiple of its error rate. Layouts are whole powers
-/// of 2: without these 2.5 % some counters take twice the bytes for two thirds of the error.
+/// The standard error that a counter may have up to its capacity, as a multiple of its error rate. Sizes go in powers
+/// of 2: without these 2.5 % some counters would take twice the bytes for two thirds of the error.
 const MOST_OF_RATE: f64 = 1.025;
 
-/// Bytes that a counter may have for more precision, as a multiple of the fewest. Counters of different capacities then
-/// lose less by a merge: of a default one and one for a million members, 0.96 % at 50,000 members and not 1.79 %.
-/// Allocators mostly round up by as much anyway.
+/// The bytes that a counter may take for more precision, as a multiple of the fewest. With more precision, counters of
+/// different capacities lose less by a merge: a default one merged with one for a million members has an error of 0.96
+/// % at 50,000 members, not 1.79 %. Allocators usually round up by as much anyway.
 const MOST_FOR_PRECISION: f64 = 17.0 / 16.0;
 
-/// The largest error of a counter for `error_rate` past its capacity, up to 10^10 members.
+/// The largest standard error past its capacity, up to 10^10 members, of a counter for `error_rate`.
 pub fn levels_out_at(error_rate: f64) -> f64 {
     (2.1 * error_rate).max(0.021)
 }
 
-/// Numbers of members on the grid.
+/// The number of points on the grid.
 const GRID_LEN: usize = 359;
 const GRID: [f64; GRID_LEN] = {
     let mut grid = [GRID_START; GRID_LEN];
@@ -49,11 +49,11 @@ const GRID: [f64; GRID_LEN] = {
     grid
 };
 
-/// The layout of a counter that keeps `error_rate` up to `capacity` members. Answers are kept for the parameters
-/// asked for lately: most counters are made with the defaults, and working it out takes some 200 microseconds.
+/// The layout of a counter that keeps `error_rate` up to `capacity` members. Recent answers are cached: most counters
+/// have the default parameters, and computing a layout takes some 200 microseconds.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] when no layout of 1 MiB or less will do: never, for an error rate of 0.001 or more.
+/// [`Error::OutOfRange`] when no layout of at most 1 MiB keeps the error; never for an error rate of 0.001 or more.
 pub fn layout(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
     const KEPT_BITS: u32 = 3;
     type Kept = Cell<Option<(f64, u64, Layout)>>;
@@ -83,22 +83,22 @@ fn computed(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
     let fewest = fitting.ok_or_else(|| Error::out_of_range(Parameter::ErrorRate, expected, error_rate))?;
     let finer = (fewest.precision()..=MAX_PRECISION).map_while(|p| Layout::new(p, fewest.tail_bits()).ok());
     let most = fewest.num_bytes() as f64 * MOST_FOR_PRECISION;
-    // Folded, a finer bitmap is this one: its error is nowhere larger.
+    // A finer bitmap folds to this one, so its error is nowhere larger.
     Ok(finer.take_while(|layout| layout.num_bytes() as f64 <= most).last().unwrap_or(fewest))
 }
 
-/// Whether the standard error stays within `error_rate` up to `capacity`, and levels out where it should.
+/// Whether a counter with this layout keeps `error_rate` up to `capacity`, and [`levels_out_at`] beyond.
 fn keeps_to(layout: Layout, error_rate: f64, capacity: u64) -> bool {
     let capacity = capacity as f64;
     let keeps = |n: f64| {
         let most = if n <= capacity { MOST_OF_RATE * error_rate } else { levels_out_at(error_rate) };
         standard_error(layout, n) <= most
     };
-    // Where most layouts fail, first.
+    // The points at which most layouts fail come first.
     keeps(capacity) && keeps(GRID_END) && GRID.into_iter().rev().all(keeps)
 }
 
-/// The largest standard error of a counter with this layout up to `capacity` members: on the grid, and at `capacity`.
+/// The largest standard error of a counter with this layout up to `capacity` members, on the grid and at `capacity`.
 pub fn largest_error(layout: Layout, capacity: u64) -> f64 {
     let capacity = capacity as f64;
     let up_to = GRID.into_iter().take_while(|&n| n < capacity).chain([capacity]);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn sizes_are_pinned() {
-        // From a program of its own.
+        // The expected sizes are from a separate program.
         for (error_rate, sizes) in TABLE {
             assert_eq!(CAPACITIES.map(|capacity| size(error_rate, capacity)), sizes, "{error_rate}");
         }
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(size(0.25, 1), (896, 10, 8));
         assert_eq!(size(0.25, 10_000_000_000), (896, 10, 8));
         assert_eq!(size(0.001, 1), (67_456, 19, 10));
-        // No capacity needs more than that.
+        // No capacity needs more bytes than 10^10 members do.
         let most =
             (0..=332u32).map(|step| size(0.001, (libm::exp2(f64::from(step) / 10.0) as u64).min(10_000_000_000)));
         assert_eq!(most.max(), Some((1 << 20, 20, 19)));
@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn errors_are_kept_to_between_the_steps_of_the_grid() {
-        // Ripples are wider than a step: ten steps in one find nothing above but what rounding of the last digits is.
+        // Ripples are wider than a step: ten points per step find no larger error, except for rounding of the last
+        // digits.
         for (error_rate, sizes) in TABLE {
             for (capacity, (_, precision, tail_bits)) in CAPACITIES.into_iter().zip(sizes) {
                 let layout = Layout::new(precision, tail_bits).unwrap();
@@ -170,7 +171,8 @@ mod tests {
     fn smaller_layouts_do_not_keep_to_the_error() {
         for (error_rate, sizes) in TABLE {
             for (capacity, (bytes, precision, tail_bits)) in CAPACITIES.into_iter().zip(sizes) {
-                // The fewest bytes of these tail bits that keep to it are at most a sixteenth fewer.
+                // The layout of fewest bytes with these tail bits that keeps the error has at most a sixteenth fewer
+                // bytes.
                 let of_tail = (MIN_PRECISION..=precision).filter_map(|p| Layout::new(p, tail_bits).ok());
                 let fewest =
                     of_tail.filter(|layout| keeps_to(*layout, error_rate, capacity)).map(|layout| layout.num_bytes());
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn of_equal_bytes_more_tail_bits_are_taken() {
-        // Error rate and capacity for which two layouts of the fewest bytes do, as found by a program of its own.
+        // Each case has an error rate and a capacity for which two layouts share the fewest bytes, as a separate
+        // program found.
         for (error_rate, capacity, bytes, pairs) in
             [(0.019_18, 41_500, 3_328, [(14, 9), (12, 10)]), (0.002_44, 6_000_000, 188_416, [(20, 15), (19, 16)])]
         {
@@ -214,7 +217,7 @@ mod tests {
         assert!((largest_error(layout, capacity) / most - 1.0).abs() < 1e-12);
         let [below, above] = [0.040_571, 0.040_573].map(|error| error / MOST_OF_RATE);
         assert!(!keeps_to(layout, below, capacity) && keeps_to(layout, above, capacity));
-        // Below the grid there is the capacity alone.
+        // Below the grid only the capacity itself is a point.
         assert_eq!(largest_error(layout, 100), standard_error(layout, 100.0));
         assert!(!keeps_to(Layout::new(11, 10).unwrap(), 0.005, 250));
     }
@@ -227,7 +230,7 @@ mod tests {
         assert_eq!((common.precision(), common.tail_bits()), (12, 8));
         assert_eq!(format!("{:.3}", largest_error(common, 50_000)), "0.040");
         assert!(largest_error(one, 50_000) <= 0.02 && largest_error(other, 1_000_000) <= 0.0205);
-        // One of the defaults loses nothing by one for a million members.
+        // A counter with the default capacity loses nothing by a merge with one for a million members.
         let [one, other] = [50_000, 1_000_000].map(|capacity| layout(0.01, capacity).unwrap());
         assert_eq!(one.common(other), one);
     }

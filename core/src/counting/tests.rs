@@ -1,4 +1,4 @@
-//! Windowed counters against a model.
+//! Tests of windowed counters against a model.
 
 use crate::counting::Representation;
 use crate::counting::counter::tests::{check_asked, words};
@@ -28,11 +28,11 @@ mod spans;
 
 const NOON: u64 = 1_000_000;
 
-/// Numbers of slices with tags of half a byte and of a whole one, at the ends of both ranges.
+/// Numbers of slices whose tags take half a byte or a whole byte, at the ends of both ranges.
 const SLICES: [u32; 6] = [1, 4, 14, 15, 60, 254];
 
 fn params(exact_limit: u32, capacity: u64) -> Params {
-    // Layouts of their own.
+    // Each capacity leads to a layout of its own.
     let error_rate = if capacity == 1_000_000 { 0.02 } else { 0.05 };
     Params { capacity, error_rate, exact_limit, exact_bytes: 500, seed: 7 }
 }
@@ -41,7 +41,7 @@ fn window(slices: u32, clock_source: ClockSource) -> Window {
     Window::new(u64::from(slices) * 10, slices, MOST_SLICES, clock_source).unwrap()
 }
 
-/// A model of a counter: the slice in which each item was last seen. Nothing is ever dropped here but what is dead.
+/// A model of a counter: the slice in which each item was last seen. Only expired items are ever dropped.
 #[derive(Clone)]
 struct Model {
     window: Window,
@@ -82,7 +82,7 @@ impl Model {
     }
 }
 
-/// A counter with a model, asked about both.
+/// A counter and its model, which are asked the same questions.
 struct Pair {
     counter: Counter,
     model: Model,
@@ -110,7 +110,7 @@ impl Pair {
         }
     }
 
-    /// Checks that all spans that end at a time equal a counter that saw only the members in them.
+    /// Checks each span that ends at `now`: the counter must equal a counter that saw only the members in that span.
     fn check(&self, now: u64) {
         let Pair { counter, model } = self;
         assert_eq!(
@@ -173,7 +173,7 @@ fn number(member: &[u8]) -> u32 {
     u32::from_le_bytes(member.try_into().unwrap())
 }
 
-/// Everything that is stored of a counter.
+/// All stored properties of a counter, and its payload.
 fn stored(counter: &Counter) -> (Params, Layout, Representation, TagRing, Vec<u8>) {
     (*counter.params(), counter.layout(), counter.representation(), *counter.ring().unwrap(), encode(counter))
 }
@@ -194,7 +194,7 @@ impl Mover for Copier {
 enum Step {
     /// Adds items to one of the two counters.
     Add(bool, Vec<u32>),
-    /// Seconds pass.
+    /// The given time passes.
     Pass(u64),
     /// The clock goes back.
     Back(u64),
@@ -261,7 +261,7 @@ proptest! {
                 pair.check(now);
             }
         }
-        // What is asked about both goes by the present slice of each.
+        // Questions about both counters use the present slice of each.
         let [one, other] = &pairs;
         let views = [&one.counter, &other.counter].map(|counter| counter.at(Time::At(now)));
         let both = views.map(|view| view.plain().unwrap());
@@ -269,11 +269,12 @@ proptest! {
         prop_assert_eq!(union_card(&views), union_card(&standing(&both)));
         prop_assert_eq!(diff_card(&views), diff_card(&standing(&both)));
         prop_assert_eq!(inter_card(&views), inter_card(&standing(&both)));
-        // And so where one has a window and the other has none.
+        // The same holds if only one of the counters has a window.
         let mixed = [views[0], both[1].at(Time::Reached)];
         prop_assert_eq!(union_card(&mixed), union_card(&views));
         let sets = [one, other].map(|pair| pair.model.since(pair.counter.oldest_live(Time::At(now))));
-        // Each is asked about as a counter without a window that has seen only what is live.
+        // Questions about a windowed counter are questions about a counter without a window that saw only the live
+        // members.
         let plain = [0, 1].map(|n: usize| {
             let exact_limit = if both[n].is_exact() { exact_limit.max(60) } else { 0 };
             let params = Params { exact_limit, ..*both[n].params() };
@@ -293,7 +294,7 @@ proptest! {
         }
     }
 
-    /// A batch has the outcome of its items one by one.
+    /// A batch has the same outcome as its items one by one.
     #[test]
     fn a_batch_is_its_items(items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8), slices in 0..SLICES.len()) {
         let window = window(SLICES[slices], ClockSource::Manual);
@@ -319,7 +320,7 @@ proptest! {
         }
     }
 
-    /// A clock that jumped ahead for one write and came back costs nothing that was known.
+    /// A clock that jumped ahead for one write and came back expires no known member.
     #[test]
     fn a_jump_of_the_clock_expires_only_what_it_says(before in vec(0u32..60, 1..20), ahead in 1u64..40) {
         let window = window(60, ClockSource::System);
@@ -328,7 +329,7 @@ proptest! {
         pair.add(99, NOON + 10 * ahead);
         pair.add(100, NOON);
         let slice = window.slice_of(NOON);
-        // A slice ahead is no jump.
+        // A clock that is one slice ahead has not jumped.
         prop_assert_eq!(pair.counter.reached(), if ahead == 1 { slice + 1 } else { slice });
         pair.check(NOON);
         let expected = before.iter().copied().chain([99, 100]).collect::<BTreeSet<_>>();
@@ -349,7 +350,7 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
     }
 }
 
-/// A kept estimate is dropped with each member that changes it.
+/// A cached estimate is dropped whenever a member changes it.
 #[test]
 fn adding_reports_what_was_not_known() {
     for exact_limit in [10, 0] {
@@ -359,7 +360,7 @@ fn adding_reports_what_was_not_known() {
             counter.advance(slice);
             counter.add(item, &Unlimited).unwrap()
         };
-        // Seen again, in the same slice or in a later one, it is not new until it expired.
+        // An item seen again, in the same slice or in a later one, is not new until it has expired.
         let reported =
             [("ann", 0), ("ann", 0), ("ben", 1), ("ann", 2), ("ben", 6), ("ann", 20)].map(|(i, s)| add(i, s));
         assert_eq!(reported, [true, false, true, false, true, true], "{exact_limit}");
@@ -412,11 +413,11 @@ fn windows_mix_in_questions_and_not_in_merges() {
     let mut ours = of(120, 12, ClockSource::System);
     for other in [plain, of(120, 6, ClockSource::System), of(119, 7, ClockSource::System)] {
         let rejected = |error: Error| matches!(error, Error::Incompatible { parameter: Parameter::Window, .. });
-        // Asked about together they mix.
+        // Counters with different windows can be asked about together.
         assert_eq!((count_union(&[&ours, &other]), ours.members_beyond(&[&other])), (Ok(0), Ok(vec![])));
         assert!(rejected(ours.merge(&[&other], &Unlimited).unwrap_err()));
     }
-    // Slices of one length are enough, but not what numbers them.
+    // Slices must have the same length and the same clock source; the number of slices may differ.
     let longer = of(240, 24, ClockSource::System);
     assert_eq!(ours.merge(&[&longer], &Unlimited), Ok(false));
     let mut by_hand = of(120, 12, ClockSource::Manual);
@@ -447,7 +448,7 @@ fn what_does_not_fit_changes_nothing() {
     }
 }
 
-/// An operand without live members neither makes a counter an estimate nor folds it.
+/// A merged counter without live members neither makes an exact counter an estimate nor folds its bitmap.
 #[test]
 fn what_is_dead_does_not_drag_down() {
     let coarse_params = params(10, 100);
@@ -458,7 +459,7 @@ fn what_is_dead_does_not_drag_down() {
         counter
     };
     let mut coarse = of(coarse_params, 0);
-    // Newer than its members.
+    // The newest slice of the counter is now after the slices of its members.
     coarse.advance(3);
     for newest in [4, 5, 100] {
         let mut exact = Counter::new(fine_params).unwrap().with_window(window(4, ClockSource::System), newest).unwrap();
@@ -471,7 +472,7 @@ fn what_is_dead_does_not_drag_down() {
     }
 }
 
-/// Slices near the largest number work like any others.
+/// Slices near the largest number work like all others.
 #[test]
 fn the_last_slices_are_slices_too() {
     let last = u64::MAX;

@@ -1,4 +1,4 @@
-//! A counter as it is read: at a time, or limited to the last seconds.
+//! Reading a counter: everything live at a time, or only the members seen in the last seconds.
 //!
 //! Reading changes nothing, and skips what has expired.
 
@@ -16,8 +16,8 @@ use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
 
-/// The part of a counter that is read: all that is live at a time, or what was seen in the last seconds. It costs
-/// nothing to make.
+/// The part of a counter that is read: all that is live at a time, or the members seen in the last seconds. Making a
+/// view costs nothing.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, diff_card};
@@ -37,7 +37,7 @@ use crate::window::{Time, Window};
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     counter: &'a Counter,
-    /// The largest age in slices of anything in view; nothing is in view without a number.
+    /// The largest age, in slices, of the members in view; `None` if no member can be in view.
     most_age: Option<u8>,
 }
 
@@ -47,10 +47,10 @@ impl Counter {
         self.view(|window| window.oldest_live(window.present(self.reached(), time)))
     }
 
-    /// A view of what was seen in the last `seconds`, and up to a slice more.
+    /// A view of the members seen in the last `seconds`, plus up to one slice.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for seconds that are 0 or more than its window, [`Error::Incompatible`] without a window.
+    /// [`Error::OutOfRange`] when `seconds` is 0 or exceeds the window; [`Error::Incompatible`] without a window.
     pub fn since(&self, seconds: u64, time: Time) -> Result<View<'_>, Error> {
         let Some(window) = self.window() else {
             return Err(Error::incompatible(Parameter::Window, "a window of time", "none"));
@@ -66,7 +66,7 @@ impl Counter {
     }
 
     /// The history of the counter, from the present slice back. Each row has the Unix time at which a slice begins, and
-    /// the number of distinct members seen since.
+    /// the number of distinct members seen since that time.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -87,21 +87,21 @@ impl Counter {
 }
 
 impl<'a> View<'a> {
-    /// Number of distinct members, rounded.
+    /// The number of distinct members in view, rounded.
     pub fn count(&self) -> u64 {
         match self.counter.windowed() {
-            // The estimate of all is kept, and its error not needed.
+            // For the whole window the estimate is cached, and its standard error is not needed here.
             Some(set) if self.most_age != Some(set.ring().most_age()) => set.estimated(self.most_age).count(),
             _ => self.counter.count(),
         }
     }
 
-    /// The estimate, with the standard error of the count.
+    /// The estimate for the members in view, with the standard error of the count.
     pub fn estimated(&self) -> Estimated {
         self.counter.windowed().map_or_else(|| self.counter.estimated(), |set| set.estimated(self.most_age))
     }
 
-    /// Is the counter exact?
+    /// Whether the counter is exact.
     pub fn is_exact(&self) -> bool {
         self.counter.is_exact()
     }
@@ -109,7 +109,7 @@ impl<'a> View<'a> {
     /// The members, in the order in which they were added.
     ///
     /// # Errors
-    /// [`Error::NotExact`] once it estimates and has anything in view.
+    /// [`Error::NotExact`] when the counter estimates and anything is in view.
     pub fn members(&self) -> Result<impl Iterator<Item = &'a [u8]> + Clone + use<'a>, Error> {
         match self.counter.contents() {
             Contents::Plain(Held::Exact(members)) => Ok(listing::Iter::plain(members.iter())),
@@ -122,19 +122,20 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Is `item` a member? One whose estimate has nothing in view has none.
+    /// Whether `item` is a member. Always false for an estimating counter that has nothing in view.
     ///
     /// # Errors
-    /// Those of [`Self::members`].
+    /// The errors of [`Self::members`].
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         let item = item.as_ref();
         Ok(self.age_of(item, hash64(item, self.counter.params().seed))?.is_some())
     }
 
-    /// The age in slices of the member with this hash. Without a window all were seen in the newest.
+    /// The age, in slices, of the member `item` with this hash; `None` if it is no member. Without a window the age is
+    /// 0.
     ///
     /// # Errors
-    /// Those of [`Self::members`].
+    /// The errors of [`Self::members`].
     #[inline]
     pub(super) fn age_of(&self, item: &[u8], hash: u64) -> Result<Option<u8>, Error> {
         match self.counter.contents() {
@@ -145,13 +146,13 @@ impl<'a> View<'a> {
                     let age = members.tag_of(item, hash).map(|tag| set.ring().ages().age(tag));
                     Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
                 }
-                // That takes a pass over all slots.
+                // Finding out whether anything is in view takes a pass over all slots.
                 Held::Estimating(_) => self.members().map(|_| None),
             },
         }
     }
 
-    /// A counter of what is in view: the counter itself where that is all, else one without a window.
+    /// A counter of the members in view: the counter itself if all of it is in view, else one without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -162,7 +163,7 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A counter of what is in view, without a window.
+    /// A counter of the members in view, always without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -196,13 +197,13 @@ impl<'a> View<'a> {
         Ok(Cow::Owned(Counter::of_slots(params, bitmap)))
     }
 
-    /// The counter that is read.
+    /// The whole counter, whatever part of it is in view.
     pub(super) fn whole(&self) -> &'a Counter {
         self.counter
     }
 }
 
-/// Calls `ask` with counters of what is in view, without windows.
+/// Passes counters of the members in view, without windows, to `ask`, and returns the result.
 pub(super) fn with_plain<T>(views: &[View<'_>], ask: impl FnOnce(&[&Counter]) -> Result<T, Error>) -> Result<T, Error> {
     let mut counters = try_with_capacity(views.len())?;
     for view in views {
@@ -221,7 +222,7 @@ pub(super) use standing::standing;
 mod standing {
     use super::*;
 
-    /// Views as of the newest slices of counters.
+    /// Views of all that is live at the newest slices of counters.
     pub(in crate::counting) fn standing<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
         counters.iter().map(|counter| counter.at(Time::Reached)).collect()
     }
@@ -235,12 +236,12 @@ mod standing {
             self.window().map_or(0, |window| window.since(seconds, self.reached(), time))
         }
 
-        /// A view of what was seen in a slice or later.
+        /// A view of the members seen in `slice` or later.
         pub(in crate::counting) fn view_of_slice(&self, slice: i128) -> View<'_> {
             self.view(|_| slice)
         }
 
-        /// A view like [`Counter::since`], of any number of seconds.
+        /// The estimate of [`Counter::since`], for any number of seconds.
         pub(in crate::counting) fn count_since(&self, seconds: u64, time: Time) -> Result<Estimated, Error> {
             Ok(self.view_of_slice(self.slice_since(seconds, time)).estimated())
         }

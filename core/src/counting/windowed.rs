@@ -1,4 +1,4 @@
-//! Windowed counters: members count by when they were last seen. No clock is asked here: the time is passed in.
+//! Windowed counters: each member counts by when it was last seen. The time is passed in; no clock is read here.
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::held::Held;
@@ -13,18 +13,18 @@ impl Counter {
     /// The most slices that a window may have.
     pub const MAX_SLICES: u32 = MOST_SLICES;
 
-    /// An empty counter with the same parameters and a window that begins in a slice, mostly that of
+    /// An empty counter with the same parameters and with `window`, which begins in `slice`, usually
     /// [`Window::first_slice`].
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or more slots than one that follows from a
-    /// capacity and an error rate; [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or for more slots than any capacity and error
+    /// rate lead to; [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
         ring::check(&window)?;
         Self::with_ring(*self.params(), self.layout(), TagRing::new(window, slice))
     }
 
-    /// An empty windowed counter.
+    /// An empty windowed counter with this layout and ring.
     pub(super) fn with_ring(params: Params, layout: Layout, ring: TagRing) -> Result<Self, Error> {
         params.validate()?;
         let set = WindowedSet::new(ring, Held::none(&Spec { params, layout }));
@@ -45,7 +45,7 @@ impl Counter {
         self.ring().map_or(0, TagRing::newest)
     }
 
-    /// The present slice at a time.
+    /// The slice that is present at `time`; 0 without a window.
     pub(super) fn present_slice(&self, time: Time) -> u64 {
         self.window().map_or(0, |window| window.present(self.reached(), time))
     }

@@ -1,11 +1,11 @@
 //! The set of a windowed counter, with the slice in which each member was last seen.
 //!
 //! A plain linear counter has a bit for each slot: marked or not. Here a slot has the slice in which it was last
-//! marked. The slots marked in a slice or later are, bit for bit, the bitmap of a counter that saw only that span. So
-//! every span that ends now has a count, by the same estimator.
+//! marked. The slots marked since a slice are, bit for bit, the bitmap of a counter that saw only that span. So the
+//! same estimator counts every span that ends now.
 //!
-//! Nothing here is older than the window at the newest slice that was reached: what dies when that moves on is dropped
-//! then.
+//! The set holds nothing older than the window. When a new slice is reached, everything that expires is dropped at
+//! once.
 
 use std::alloc;
 
@@ -20,7 +20,7 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Mark, Window};
 
-/// The set of a windowed counter.
+/// The set of a windowed counter, with its window.
 #[derive(Debug)]
 pub(super) struct WindowedSet {
     ring: TagRing,
@@ -74,7 +74,7 @@ impl WindowedSet {
             }
         });
         if is_empty {
-            // It is exact again where it may be.
+            // An empty set is exact again, unless the counter is never exact.
             self.held = Held::none(spec);
         }
         true
@@ -88,7 +88,7 @@ impl WindowedSet {
         is_earlier
     }
 
-    /// Takes a rebase back: `ring` is what it was before.
+    /// Undoes a rebase: `ring` is the state before the rebase.
     pub(super) fn undo_rebase(&mut self, ring: TagRing) {
         self.ring = ring;
     }
@@ -98,15 +98,14 @@ impl WindowedSet {
         self.ring.window = window;
     }
 
-    /// The number of members seen at most `most_age` slices before the newest, with its standard error; 0 without an
-    /// age.
+    /// The number of members seen at most `most_age` slices before the newest, with its standard error; 0 for `None`.
     pub(super) fn estimated(&self, most_age: Option<u8>) -> Estimated {
         let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return Estimated::exact(0) };
         match &self.held {
             Held::Exact(members) => {
                 Estimated::exact(members.iter().filter(|&(tag, _)| ages.age(tag) <= most_age).count())
             }
-            // Nothing is older than the window.
+            // The whole window is asked for, and nothing is older, so the cached estimate holds.
             Held::Estimating(bitmap) if most_age == self.ring.most_age() => {
                 Estimated::of(bitmap.layout(), bitmap.estimate())
             }
@@ -130,7 +129,7 @@ impl WindowedSet {
         }
     }
 
-    /// Was anything seen at most `most_age` slices before the newest? Nothing was without a number.
+    /// Whether anything was seen at most `most_age` slices before the newest; false for `None`.
     pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
         let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return false };
         match &self.held {
@@ -142,7 +141,7 @@ impl WindowedSet {
         }
     }
 
-    /// Estimates for each age: of the members seen in the newest slice, in that and the one before, and so on.
+    /// Estimates for each age: the members seen in the newest slice, in the two newest slices, and so on.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -153,7 +152,7 @@ impl WindowedSet {
         of_age.resize(most_age + 1, SegmentCounts::default());
         let mut count = |segment, tag, count| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, count);
         match &self.held {
-            // All in one segment.
+            // All exact members count as one segment.
             Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
             Held::Estimating(bitmap) => match bitmap.slots() {
                 Slots::Sparse(positions) => positions
@@ -176,10 +175,11 @@ impl WindowedSet {
         Ok(history)
     }
 
-    /// The same set as slots of a layout to which its own folds: of slots that fall together the youngest stays.
+    /// The same set as slots of the layout `to`, to which its own layout folds. A slot with several tags keeps the
+    /// youngest.
     ///
     /// # Errors
-    /// Those of `limit`, [`Error::OutOfMemory`].
+    /// The errors of `limit`, and [`Error::OutOfMemory`].
     pub(super) fn as_slots(
         &self,
         spec: &Spec,
@@ -196,11 +196,11 @@ impl WindowedSet {
         Ok(slots)
     }
 
-    /// Adds what another set has seen, each member in its slice; the other's newest slice is `behind` slices older.
-    /// Slots go where there are slots. True when that changed anything.
+    /// Adds the members of `other`, whose newest slice is `behind` slices older, each in the slice in which it was
+    /// seen. Returns whether the set changed. If `other` has slots, the set must have slots too.
     ///
     /// # Errors
-    /// Those of `limit`, [`Error::OutOfMemory`]; some may be added then.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added.
     pub(super) fn merge(
         &mut self,
         other: &WindowedSet,
@@ -257,19 +257,19 @@ impl WindowedSet {
         result.map(|()| changed)
     }
 
-    /// Our tag for a tag of another set; none if it has expired.
+    /// Converts a tag of `other` to a tag of this set; `None` if its slice has expired here.
     fn tag_of(&self, other: &WindowedSet, tag: u8, behind: u64) -> Option<u8> {
         let (ages, age) = (self.ring.ages(), behind.saturating_add(other.ring.ages().age(tag).into()));
         (age <= ages.most_age.into()).then(|| ages.tag(age as u8))
     }
 
-    /// Calls `visit` with the layout of each heap allocation, including its own.
+    /// Calls `visit` with the layout of each heap allocation, including the box of this struct.
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         visit(alloc::Layout::new::<WindowedSet>());
         self.held.heap_layouts(visit);
     }
 
-    /// Moves the buffer of members or cells to where `mover` puts it.
+    /// Passes the buffer of members or cells to `mover` and keeps the buffer that it returns.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         self.held.relocate(mover);
     }

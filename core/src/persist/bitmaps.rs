@@ -11,7 +11,7 @@ use crate::bloom::chain::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
 
-/// The steps of loading in which the kinds of filters differ.
+/// The steps of loading in which the types of filters differ.
 pub trait Loads: fmt::Debug + Sized {
     /// The type of the sub-filters.
     type SubFilter: SubFilter;
@@ -19,13 +19,13 @@ pub trait Loads: fmt::Debug + Sized {
     /// The fields of a header that concern the whole filter.
     type Claims: fmt::Debug + Send;
 
-    /// Reads a header, and allocates all sub-filters, zeroed. The payload is inline in the header, all of it or none.
+    /// Reads a header and allocates all sub-filters, zeroed. Also returns the payload if it is inline in the header.
     ///
     /// # Errors
-    /// Those of [`Loading::begin`].
+    /// The errors of [`Loading::begin`].
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error>;
 
-    /// The format of the chunks.
+    /// The format of the chunks of a filter with these claims.
     fn format_of(claims: &Self::Claims) -> ChunkFormat;
 
     /// A copy of the claims.
@@ -34,10 +34,10 @@ pub trait Loads: fmt::Debug + Sized {
     /// [`Error::OutOfMemory`].
     fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error>;
 
-    /// The filter with these sub-filters.
+    /// Builds the filter from its claims and its loaded sub-filters.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when they make none.
+    /// [`Error::Corrupt`] when the sub-filters do not make a valid filter.
     fn complete(claims: &Self::Claims, sub_filters: Vec<Self::SubFilter>) -> Result<Self, Error>;
 }
 
@@ -45,13 +45,13 @@ pub trait Loads: fmt::Debug + Sized {
 pub struct Begun<'a, F: Loads> {
     /// The fields that concern the whole filter.
     pub(super) claims: F::Claims,
-    /// The sub-filters, all zeros.
+    /// The sub-filters, zeroed.
     pub(super) sub_filters: Vec<F::SubFilter>,
     /// The payload, if it is inline in the header.
     pub(super) inline: Option<Cow<'a, [u8]>>,
 }
 
-/// A partially loaded filter.
+/// A partially loaded filter of either layout.
 #[derive(Debug)]
 pub struct LoadingBitmaps<F: Loads> {
     claims: F::Claims,
@@ -59,7 +59,7 @@ pub struct LoadingBitmaps<F: Loads> {
 }
 
 impl<F: Loads> LoadingBitmaps<F> {
-    /// The filter with the bits that have been loaded.
+    /// Takes the filter out, with the bits that have been loaded.
     fn take(&mut self) -> Result<F, Error> {
         F::complete(&self.claims, std::mem::take(&mut self.partial.sub_filters))
     }
@@ -135,7 +135,7 @@ where
     }
 }
 
-/// A sub-filter that is loaded by its bytes.
+/// A sub-filter whose bits are loaded as bytes.
 trait PartialBits {
     fn as_bytes(&self) -> &[u8];
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error>;
@@ -160,14 +160,14 @@ struct PartialBitmaps<S> {
     sub_filters: Vec<S>,
     header: Vec<u8>,
     complete: usize,
-    /// Bytes of the first `complete` sub-filters.
+    /// Bytes of the first `complete` sub-filters together.
     complete_bytes: u64,
     received_bytes: u64,
     total_bytes: u64,
 }
 
 impl<S: PartialBits> PartialBitmaps<S> {
-    /// None of the sub-filters has a bit set.
+    /// Begins loading into `sub_filters`, in which no bit is set.
     fn new(header: &[u8], sub_filters: Vec<S>) -> Result<Self, Error> {
         let header = try_to_vec(header)?;
         let total_bytes = sub_filters.iter().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum();
@@ -175,7 +175,7 @@ impl<S: PartialBits> PartialBitmaps<S> {
         Ok(PartialBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
     }
 
-    /// All sub-filters with all their bytes, from an inline payload.
+    /// Sub-filters that are complete at once, from an inline payload.
     fn complete(sub_filters: Vec<S>, payload: &[u8]) -> Result<Self, Error> {
         let mut partial = Self::new(b"", sub_filters)?;
         partial.push(payload)?;
@@ -184,7 +184,7 @@ impl<S: PartialBits> PartialBitmaps<S> {
         Ok(partial)
     }
 
-    /// As [`Loading::next_memory`].
+    /// See [`Loading::next_memory`].
     fn next_memory(&self, len: usize) -> &[u8] {
         let Some(sub_filter) = self.sub_filters.get(self.complete) else { return &[] };
         let rest = &sub_filter.as_bytes()[(self.received_bytes - self.complete_bytes) as usize..];

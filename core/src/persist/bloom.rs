@@ -1,4 +1,4 @@
-//! The stored form of filters of lines.
+//! The stored form of filters in the cache-line layout (`lines`): blocked Bloom filters with blocks of 64 bytes.
 //!
 //! | what | field |
 //! |---|---|
@@ -7,16 +7,16 @@
 //! | number | capacity, items |
 //! | number | expansion, 0 = does not scale |
 //! | number | seed |
-//! | number | sub-filters; then of each: |
+//! | number | number of sub-filters; then for each sub-filter: |
 //! | number, number | lines, items |
-//! | number, number | lines an item, probes a line |
+//! | number, number | lines per item, probes per line |
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
 //!
-//! Numbers and rates are described in `codec.rs`. The payload is the sub-filters' lines end to end, oldest first, 64 bytes
-//! a line. A line is eight words: bit `i` of a line is bit `i % 64` of word `i / 64`. Lines, lines an item and probes a
-//! line follow from rate, capacity and expansion. They are stored so that a reader need not know the sizing formulas, and
-//! compared with the formulas here.
+//! Numbers and rates are described in `codec.rs`. The payload is the lines of all sub-filters end to end, oldest
+//! sub-filter first, 64 bytes a line. A line is eight words: bit `i` of a line is bit `i % 64` of word `i / 64`. The
+//! numbers of lines, of lines per item and of probes per line follow from rate, capacity and expansion. They are stored
+//! so that a reader need not know the sizing formulas; here they are compared with the formulas.
 
 use std::borrow::Cow;
 
@@ -34,31 +34,31 @@ use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
 
-/// The least bytes of a sub-filter in the header.
+/// The least bytes that a sub-filter takes in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// The usual bytes of a sub-filter or a generation in the header.
+/// Bytes that a sub-filter or a generation usually takes in the header: an estimate, to reserve room.
 pub(super) const PART_BYTES: usize = 8;
 
-/// The usual bytes of the other fields.
+/// Bytes that the fields other than the sub-filters usually take: an estimate, to reserve room.
 const OTHER_BYTES: usize = 32;
 
-/// The bits of sub-filters, end to end.
+/// The payload of a filter: the bits of its sub-filters, end to end.
 fn all_bits(sub_filters: &[LineSubFilter]) -> Payload<'_> {
     Payload::of_bitmaps(sub_filters, LineSubFilter::as_bytes)
 }
 
-/// The number of all bits of sub-filters.
+/// The number of bits in all sub-filters together.
 fn num_bits(sub_filters: &[LineSubFilter]) -> u64 {
     sub_filters.iter().map(SubFilter::num_bits).sum()
 }
 
-/// The payload outside the header.
+/// The payload outside the header; empty if it is inline.
 pub(super) fn payload_out_of_line(sub_filters: &[LineSubFilter]) -> Payload<'_> {
     inline::out_of_line(all_bits(sub_filters))
 }
 
-/// Begins a header with the parameters. It has room for so many bytes of others, and for the sub-filters.
+/// Begins a header with the parameters. Room is reserved for `other_bytes` of other fields, and for the sub-filters.
 pub(super) fn begin_header(
     kind: HeaderKind,
     params: &Params,
@@ -75,14 +75,14 @@ pub(super) fn begin_header(
     writer
 }
 
-/// Ends a header with the payload, or with where that is.
+/// Ends a header with the payload, or with the byte that says that it is out of line.
 pub(super) fn finish_header(mut writer: HeaderWriter, sub_filters: &[LineSubFilter]) -> Vec<u8> {
     let set_bits = sub_filters.iter().map(SubFilter::set_bits).sum();
     inline::write(&mut writer, all_bits(sub_filters), Content::Bits(num_bits(sub_filters)), set_bits);
     writer.finish()
 }
 
-/// Writes the sub-filters of a chain: their number, and the fields of each.
+/// Writes the sub-filters of a chain: their number, then the fields of each.
 pub(super) fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSubFilter]) {
     writer.number(sub_filters.len() as u64);
     for sub_filter in sub_filters {
@@ -94,26 +94,27 @@ pub(super) fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSu
     }
 }
 
-/// Sub-filters, all zeros, and the payload if it is inline in the header.
+/// Zeroed sub-filters, and the payload if it is inline in the header.
 pub(super) type Allocated<'a> = (Vec<LineSubFilter>, Option<Cow<'a, [u8]>>);
 
-/// Sub-filters that a header claims. Memory is allocated only after the claims are checked.
+/// The sub-filters that a header claims to have. Memory is allocated only after the claims are checked.
 pub(super) struct Claimed<'l, L> {
     limit: &'l L,
-    /// Parameters, place in the chain and number of items of each sub-filter.
+    /// For each sub-filter its parameters, its place in the chain, and its number of items.
     sub_filters: Vec<(Params, u64, u64)>,
     num_lines: u64,
     held_bytes: u64,
 }
 
 impl<'l, L: SizeLimit> Claimed<'l, L> {
-    /// No sub-filters yet, of a filter that takes `filter_bytes` without them.
+    /// Begins without sub-filters, for a filter that takes `filter_bytes` besides them.
     pub(super) fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
         let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(header.len() as u64));
         Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }
     }
 
-    /// Reads the sub-filters of a chain with these parameters, at most `most`. Returns their number.
+    /// Reads the sub-filters of a chain with these parameters; `most` is the largest number allowed. Returns their
+    /// number.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -127,7 +128,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
         if !(1..=most).contains(&count) {
             return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
         }
-        // The count is trusted only once the header is as long as that many entries need.
+        // The number is trusted only if the header is long enough for that many sub-filters.
         let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
         if remaining < least_bytes {
             return Err(Error::corrupt("header length", format_args!("at least {least_bytes} bytes more"), remaining));
@@ -153,7 +154,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     /// Checks the total size, reads the payload if it is inline, and allocates the sub-filters.
     ///
     /// # Errors
-    /// [`Error::Corrupt`], [`Error::OutOfMemory`], and what the limit says.
+    /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
     pub(super) fn allocate<'a>(self, reader: HeaderReader<'a>) -> Result<Allocated<'a>, Error> {
         self.limit.check(0, self.held_bytes)?;
         let num_bits = self.num_lines.saturating_mul(LINE_BITS.into());
@@ -174,7 +175,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     }
 }
 
-/// Reads the parameters of a filter of lines.
+/// Reads the parameters of a filter in the cache-line layout.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -208,8 +209,8 @@ impl Stored for LineFilter {
     }
 }
 
-/// The format, with a fingerprint of seed, of what else places the bits, and of sizes. Items may be added while a dump is
-/// read, but another sub-filter would no longer fit the header.
+/// The format of the chunks. Its fingerprint covers the seed, the sizes, and `places`, anything else that places the
+/// bits. Items may be added while a dump is read, but a new sub-filter would no longer fit the header.
 pub(super) fn chunk_format(
     params: &Params,
     places: impl IntoIterator<Item = u64>,
@@ -219,7 +220,7 @@ pub(super) fn chunk_format(
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(places.into_iter().chain(lines), params.seed) }
 }
 
-/// A partially loaded filter of lines.
+/// A partially loaded filter in the cache-line layout.
 pub(super) type LoadingFilter = LoadingBitmaps<LineFilter>;
 
 impl Loads for LineFilter {

@@ -2,17 +2,17 @@
 //!
 //! Each chunk has an iterator: 1 + the position in the payload after the chunk. The iterator of the header is 1. A
 //! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone. A small value
-//! has no chunk but its header, which has the payload inline.
+//! has only a header, with the payload inline.
 //!
-//! A windowed value moves on with time, and what is left of it has other positions then. So the iterators of its
-//! `SCANDUMP` carry a stamp of the slice that it has reached:
+//! A windowed value advances with time, and then its remaining payload has other positions. So the iterators of its
+//! `SCANDUMP` carry a stamp of the newest slice that the value has reached:
 //!
 //! | bits | what |
 //! |---|---|
 //! | 0 .. 43 | 1 + the position |
-//! | 43 .. 53 | the stamp; 0 of values that do not move |
+//! | 43 .. 53 | the stamp; 0 for a value that never advances |
 //!
-//! No bit is above these, since some clients hold integers in doubles.
+//! All higher bits are 0, since some clients hold integers in doubles.
 
 use std::borrow::Cow;
 
@@ -22,21 +22,22 @@ use crate::error::{Error, Limit};
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// Largest chunk of a dump and of a rewritten AOF, bytes: what the server's thread copies in about 2 ms. Loading takes
-/// chunks of any size.
+/// The largest chunk of a dump and of a rewritten AOF, in bytes: the server's main thread copies 1 MiB in about 2 ms.
+/// Loading takes chunks of any size.
 pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
-/// Largest chunk of RedisBloom's `SCANDUMP`, bytes. Classic filters are cut alike here, so that their dumps are the
-/// same.
+/// The largest chunk of RedisBloom's `SCANDUMP`, in bytes. `SCANDUMP` cuts classic filters at the same size, so that
+/// the dumps are identical.
 const REDISBLOOM_CHUNK_BYTES: usize = 16 << 20;
 
 /// Bytes of the checksum at the end of a chunk.
 const CHECKSUM_BYTES: usize = 8;
 
-/// Bits of an iterator below its stamp: enough for positions in 8 TiB.
+/// The number of iterator bits below the stamp: enough for positions up to 8 TiB.
 const POSITION_BITS: u32 = 43;
 
-/// The number of stamps, besides 0. What comes round unnoticed, `LOADCHUNK` rejects by the chunk's checksum.
+/// The number of stamps, without 0. If the stamps wrap around to the same one, `LOADCHUNK` still rejects an outdated
+/// chunk, by its checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
 /// The stamp bits of an iterator, for a value with this [stamp](Stored::stamp).
@@ -44,7 +45,7 @@ fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
 
-/// An iterator without the stamp of a window: 1 and the bytes of payload up to here.
+/// An iterator without its stamp: 1 + the position in the payload.
 pub fn unstamped(iterator: u64) -> u64 {
     iterator & ((1 << POSITION_BITS) - 1)
 }
@@ -54,13 +55,13 @@ pub fn is_header(iterator: u64) -> bool {
     unstamped(iterator) == 1
 }
 
-/// The checksum of a piece of payload. It is seeded with the piece's position and the value's fingerprint. So a piece
-/// of another value, of an older state or in the wrong place does not pass.
+/// The checksum of a piece of payload, seeded with the position of the piece and the fingerprint of the value. So a
+/// piece of another value, of an older state, or at a wrong position is rejected.
 pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
     checksum(piece, position.wrapping_add(fingerprint))
 }
 
-/// Largest number of payload bytes in a chunk of at most `max_bytes`.
+/// The largest number of payload bytes in a chunk of at most `max_bytes` bytes.
 fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     match format {
         ChunkFormat::Checked { .. } => max_bytes - CHECKSUM_BYTES,
@@ -68,8 +69,8 @@ fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     }
 }
 
-/// The chunk for a stretch of payload, with its iterator. `room` makes an empty list for the chunk, where one is
-/// needed.
+/// The chunk of a stretch of payload, with the `SCANDUMP` iterator that goes with it. `room` makes the empty `Vec` for
+/// a chunk that cannot be borrowed.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,
@@ -85,12 +86,12 @@ fn chunk_of<'a>(
     Ok((next, Cow::Owned(chunk)))
 }
 
-/// The reply of `SCANDUMP` to `iterator`: the next iterator and a chunk. The first `iterator` is 0. At the end the
-/// reply is 0 and an empty chunk.
+/// The reply of `SCANDUMP` to `iterator`: the next iterator and a chunk. The first call passes the iterator 0. The
+/// reply after the last chunk is 0 and an empty chunk.
 ///
 /// # Errors
-/// [`Error::Stale`] where the value has moved on since the call that returned `iterator`. [`Error::OutOfMemory`].
-/// [`Error::TooLarge`] for a value that moves, of more than 8 TiB.
+/// [`Error::Stale`] when the value has advanced since the call that returned `iterator`; [`Error::OutOfMemory`];
+/// [`Error::TooLarge`] for a windowed value of more than 8 TiB.
 pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8]>), Error> {
     let stamp = stamp_bits(value.stamp());
     if iterator == 0 {
@@ -113,7 +114,7 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
     Ok((next | stamp, chunk))
 }
 
-/// The header, then the payload in chunks of at most [`CHUNK_MAX_BYTES`].
+/// A whole dump: `header`, then `payload` in chunks of at most [`CHUNK_MAX_BYTES`], each with its iterator.
 fn chunks<'a>(
     header: Cow<'a, [u8]>,
     payload: Payload<'a>,
@@ -131,16 +132,16 @@ pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Owned(value.header()), value.payload(), value.chunk_format())
 }
 
-/// The dump of a partially loaded value.
+/// The dump of a partially loaded value: its header, then the part of its payload that has been loaded.
 pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
     chunks(Cow::Borrowed(loading.header()), loading.received(), loading.chunk_format())
 }
 
-/// Appends the chunk that `SCANDUMP` returned together with the iterator `next` (1 + the position after the chunk, and
-/// maybe a stamp).
+/// Appends a chunk to a partially loaded value. `next` is the iterator that `SCANDUMP` returned together with the
+/// chunk: 1 + the position after the chunk, perhaps with a stamp.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when it is not the chunk that comes next, or is damaged; nothing was taken then.
+/// [`Error::Corrupt`] when the chunk is not the next one or is damaged; on error nothing is appended.
 pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let position = loading.received_bytes();
     let (own_next, piece, sum) = match loading.chunk_format() {
@@ -164,10 +165,10 @@ pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Resul
     loading.push(piece)
 }
 
-/// Compares the checksum of a piece.
+/// Checks a piece of payload against its checksum `sum`.
 ///
 /// # Errors
-/// [`Error::Corrupt`].
+/// [`Error::Corrupt`] when the checksum differs.
 pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u64) -> Result<(), Error> {
     let expected = piece_checksum(piece, position, fingerprint);
     if expected != sum {
@@ -180,11 +181,11 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
     Ok(())
 }
 
-/// The value of a dump. Each chunk comes with the iterator that `SCANDUMP` returned with it. In this way an application
-/// takes a filter out of a server and queries it in its own process.
+/// Loads a value from the chunks of its dump, each with the iterator that `SCANDUMP` returned with it. In this way an
+/// application takes a filter out of a server and queries it in its own process.
 ///
-/// Chunks of ours carry checksums. Those of classic filters are RedisBloom's and have none: their order and sizes are
-/// checked, not their bits.
+/// Chunks carry checksums, except the chunks of classic filters, which are RedisBloom's. There the order and the sizes
+/// are checked, but not the bits.
 ///
 /// ```
 /// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -205,7 +206,7 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 /// ```
 ///
 /// # Errors
-/// [`Error::Corrupt`] naming what is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
+/// [`Error::Corrupt`] naming the wrong field; [`Error::TooLarge`] and [`Error::OutOfMemory`].
 pub fn load<T: Value, C: AsRef<[u8]>>(
     chunks: impl IntoIterator<Item = (u64, C)>,
     limit: &impl SizeLimit,
@@ -225,7 +226,7 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
 mod tests {
     use super::*;
 
-    /// A stamp of 0 would mean that the value has none.
+    /// Stamp bits of 0 mean that the value never advances, so no other stamp may have them.
     #[test]
     fn every_stamp_but_0_shows_in_iterators_that_doubles_hold() {
         assert_eq!(stamp_bits(0), 0);

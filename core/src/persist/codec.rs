@@ -1,14 +1,15 @@
-//! A checked reader and a writer of headers. Every read names its field, so that every error does.
+//! A checked reader and a writer of headers. Every read takes the name of its field, which every error reports.
 //!
 //! | bytes | field |
 //! |---|---|
 //! | 1 | high half: the kind of value; low half: the version |
 //! | - | fields, each a byte, a number or a rate |
-//! | 4 | the low half of the XXH3-64 of all before, seeded with 0 |
+//! | 4 | the low half of the XXH3-64 of all bytes before, seeded with 0 |
 //!
-//! A **number** is written in groups of 7 bits, the lowest first, all but the last with the high bit set (LEB128), in as
-//! few bytes as can be. A **rate** is written as a byte `e` from 1 to 9 and a number `m` below 2^28, if it is the double
-//! next to `m / 10^e` for a smallest `e`: 2 bytes for 0.01. Else it is a byte 0 and the 8 bytes of the double.
+//! A **number** is written in as few LEB128 bytes as possible: groups of 7 bits, the lowest first, all except the last
+//! with the high bit set. A **rate** is written as a byte `e` from 1 to 9 and a number `m` below 2^28, if the rate is
+//! the double nearest to `m / 10^e`, with the smallest such `e`: 2 bytes for 0.01. Any other rate is a byte 0 and the 8
+//! bytes of the double.
 
 use crate::error::Error;
 use crate::hash::checksum;
@@ -16,13 +17,13 @@ use crate::hash::checksum;
 /// The oldest version that can still be read.
 const OLDEST_VERSION: u8 = 1;
 
-/// Bytes of the checksum at the end of a header. One of 8 bytes would be as long as all else there is of a small value.
+/// Bytes of the checksum at the end of a header. A checksum of 8 bytes would be as long as the rest of a small value.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Decimal digits after the point that a rate may have in its short form.
+/// The most decimal digits after the point of a rate in its short form.
 const MAX_DIGITS: u8 = 9;
 
-/// The bound of a rate in its short form, times 10^digits.
+/// The exclusive upper bound of `m` in the short form of a rate.
 const MANTISSA_END: u64 = 1 << 28;
 
 /// The kind of value that a header describes.
@@ -32,14 +33,14 @@ pub(super) enum HeaderKind {
     Counter = 0xc,
     /// A windowed counter.
     WindowedCounter = 0xd,
-    /// A windowed filter of lines.
+    /// A windowed filter in the cache-line layout.
     WindowedFilter = 0xe,
-    /// A filter of lines.
+    /// A filter in the cache-line layout.
     Filter = 0xf,
 }
 
 impl HeaderKind {
-    /// The version with which headers of this kind are written. Changing their layout means a new number, of at most
+    /// The version in which headers of this kind are written. Any change of their fields needs a new number, of at most
     /// 15.
     const fn version(self) -> u8 {
         match self {
@@ -50,7 +51,7 @@ impl HeaderKind {
         }
     }
 
-    /// The first byte with which headers of this kind are written.
+    /// The first byte of a header of this kind, as it is written now.
     pub(super) const fn first_byte(self) -> u8 {
         (self as u8) << 4 | self.version()
     }
@@ -66,7 +67,7 @@ fn header_checksum(body: &[u8]) -> u32 {
     checksum(body, 0) as u32
 }
 
-/// The digits and the mantissa of a rate's short form, if it has one.
+/// The digits and the mantissa of a rate's short form; `None` if the rate has no short form.
 fn short_rate(rate: f64) -> Option<(u8, u64)> {
     (1..=MAX_DIGITS).find_map(|digits| {
         let mantissa = libm::round(rate * power_of_ten(digits));
@@ -75,23 +76,23 @@ fn short_rate(rate: f64) -> Option<(u8, u64)> {
     })
 }
 
-/// Exact: 10^9 has fewer than 53 bits.
+/// 10^exponent, exactly: 10^9 has fewer than 53 bits.
 fn power_of_ten(exponent: u8) -> f64 {
     10u64.pow(exponent.into()) as f64
 }
 
-/// Writes a header.
+/// Writes a header, field by field.
 pub(super) struct HeaderWriter(Vec<u8>);
 
 impl HeaderWriter {
-    /// Begins with kind and version, and has room for `len` bytes and a checksum.
+    /// Begins a header with its kind and version, and reserves room for `len` bytes and the checksum.
     pub(super) fn new(kind: HeaderKind, len: usize) -> Self {
         let mut writer = Self::plain(1 + len + CHECKSUM_BYTES);
         writer.u8(kind.first_byte());
         writer
     }
 
-    /// Begins with nothing, for a header without kind and checksum, and has room for `len` bytes.
+    /// Begins a header without kind and checksum, and reserves room for `len` bytes.
     pub(super) fn plain(len: usize) -> Self {
         HeaderWriter(Vec::with_capacity(len))
     }
@@ -136,17 +137,17 @@ impl HeaderWriter {
         }
     }
 
-    /// The bytes written so far, to append more.
+    /// The bytes written so far, for appending.
     pub(super) fn bytes_mut(&mut self) -> &mut Vec<u8> {
         &mut self.0
     }
 
-    /// The finished bytes.
+    /// The header, without a checksum.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
-    /// Ends with the checksum.
+    /// Appends the checksum and returns the header.
     pub(super) fn finish(mut self) -> Vec<u8> {
         let sum = header_checksum(&self.0);
         self.u32(sum);
@@ -154,7 +155,7 @@ impl HeaderWriter {
     }
 }
 
-/// Reads a header.
+/// Reads a header, field by field.
 #[derive(Debug)]
 pub(super) struct HeaderReader<'a> {
     /// The bytes that are still unread.
@@ -163,13 +164,13 @@ pub(super) struct HeaderReader<'a> {
 }
 
 impl<'a> HeaderReader<'a> {
-    /// Checks length, kind, checksum and version of a header, in this order. So a foreign value is reported as foreign,
-    /// not as damaged.
+    /// Checks length, kind, checksum and version of a header, in this order, so that a value of another kind is not
+    /// reported as damaged.
     pub(super) fn new(bytes: &'a [u8], kind: HeaderKind) -> Result<Self, Error> {
         Self::up_to(bytes, kind, kind.version())
     }
 
-    /// Reads headers like [`Self::new`], of versions up to `newest`.
+    /// Begins reading like [`Self::new`], and accepts versions up to `newest`.
     pub(super) fn up_to(bytes: &'a [u8], kind: HeaderKind, newest: u8) -> Result<Self, Error> {
         let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
         let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))
@@ -192,13 +193,13 @@ impl<'a> HeaderReader<'a> {
         Ok(HeaderReader { rest, version })
     }
 
-    /// The version of the header, at most its kind's: later fields are missing from it.
+    /// The version of the header. A header of an older version lacks the fields added later.
     #[cfg_attr(not(test), expect(dead_code, reason = "no kind has a second version"))]
     pub(super) fn version(&self) -> u8 {
         self.version
     }
 
-    /// Reads fields that have neither kind nor checksum.
+    /// Begins reading a header without kind and checksum.
     pub(super) fn plain(bytes: &'a [u8]) -> Self {
         HeaderReader { rest: bytes, version: 0 }
     }
@@ -250,7 +251,7 @@ impl<'a> HeaderReader<'a> {
         u32::try_from(value).map_err(|_| Error::corrupt(field, "less than 2^32", value))
     }
 
-    /// Reads a rate. Whether it is one that a value may have is left to the caller.
+    /// Reads a rate. The caller checks whether the rate is in its range.
     pub(super) fn rate(&mut self, field: &'static str) -> Result<f64, Error> {
         let digits = self.u8(field)?;
         let (rate, written) = match digits {
@@ -278,7 +279,7 @@ impl<'a> HeaderReader<'a> {
     }
 }
 
-/// Turns an error of a parameter's range into an error of a stored field.
+/// Turns an error about a parameter's range into an error about the stored field.
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => {
@@ -288,7 +289,7 @@ pub(super) fn stored_parameter(error: Error) -> Error {
     }
 }
 
-/// Compares a stored field with the value that follows from the others.
+/// Checks that a stored field has the value that follows from the other fields.
 pub(super) fn expect<T: PartialEq + std::fmt::Display>(field: &'static str, expected: T, got: T) -> Result<(), Error> {
     if expected != got { Err(Error::corrupt(field, expected, got)) } else { Ok(()) }
 }

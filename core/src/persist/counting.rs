@@ -9,37 +9,37 @@
 //! | rate | error rate |
 //! | number | capacity, members |
 //! | number | exact limit, members |
-//! | number | exact bytes: what these members may have together |
+//! | number | exact bytes: the most bytes that the listed members may take together |
 //! | number | seed |
-//! | number | lower bound, members: what an estimate is at least; left out while exact |
+//! | number | lower bound of the estimate, members; left out while exact |
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
-//! | number | payload, bytes; left out where it is inline |
+//! | number | payload, bytes; left out if the payload is inline |
 //! | 4 bytes | checksum |
 //!
-//! The seven fields from precision to seed are left out where they are those of [`STANDARD`], which most counters have: they
-//! would be half of one with few members.
+//! The seven fields from precision to seed are left out if they equal [`STANDARD`], as they do for most counters:
+//! otherwise they would be half of the header of a counter with few members.
 //!
-//! A windowed counter has no lower bound there. Its first byte is 0xd1, and before the payload it has
+//! A windowed counter has no lower bound. Its first byte is 0xd1, and before the payload it has
 //!
 //! | what | field |
 //! |---|---|
 //! | number | window, seconds |
 //! | byte | slices of the window |
-//! | byte | what moves it on: 0 the clock, 1 its user; 2 the clock, and its key expires once it is empty |
+//! | byte | clock source: 0 system, 1 manual, 2 system and the key expires once the counter is empty |
 //! | number | the newest slice that it has reached |
-//! | byte | offset: what tags count from |
+//! | byte | offset: the slice number from which tags count |
 //!
-//! Its payload is out of line or inline as it is, never in Golomb-Rice code. Members and positions have the tag of the
-//! slice that they were last seen in, a byte: `1 + (slice - offset) mod 15` in a window of up to 14 slices, `mod 255`
-//! in one of more. Members have it before the length, positions behind. A dense one has a cell of 4 or 8 bits for each
-//! bit, 0 while free, else the tag. Of 4 bits the first of two is the lower half of a byte. All tags are of slices that
-//! are live at the newest.
+//! The payload of a windowed counter is out of line or inline, never in Golomb-Rice code. Each member and each position
+//! has the tag of the slice in which it was last seen, one byte: `1 + (slice - offset) mod 15` in a window of up to 14
+//! slices, `mod 255` in a larger one. The tag is before the length of a member, and after a position. A dense counter
+//! has a cell of 4 or 8 bits for each slot: 0 while free, else the tag. The first of two 4-bit cells is the lower half
+//! of a byte. All tags are of slices that are live at the newest slice.
 //!
 //! Numbers and rates are described in `codec.rs`. The payload of an exact counter is its members, each a length
-//! (LEB128) and that many bytes; of a sparse one the ascending positions of its set bits, four bytes each; of a dense
-//! one the words of its bitmap. Precision and tail bits are what rate and capacity led to when the counter was made, or
-//! less after a merge: they are stored and not computed again. The number of set bits of each segment is counted again
-//! on loading.
+//! (LEB128) and its bytes. The payload of a sparse counter is the ascending positions of its set bits, four bytes each;
+//! the payload of a dense one is the words of its bitmap. Precision and tail bits followed from rate and capacity when
+//! the counter was made, and may have become smaller by a merge: they are stored and not computed again. The number of
+//! set bits in each segment is counted again on loading.
 
 use std::alloc;
 
@@ -57,21 +57,21 @@ use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, try_reserve, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
-/// Set in the byte of the representation where a counter has the standard parameters and layout.
+/// The bit of the representation byte that is set if the counter has the standard parameters and layout.
 const IS_STANDARD: u8 = 4;
 
-/// The parameters that are not stored, with the precision and tail bits that they gave when the format was fixed. What
-/// becomes of the defaults of new counters does not change them.
+/// The parameters that need not be stored, with the precision and tail bits derived from them. They are part of the
+/// format, and do not change with the defaults of new counters.
 const STANDARD: (Params, u32, u32) =
     (Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 }, 14, 10);
 
-/// Bytes of the header without an inline payload, mostly.
+/// Bytes that a header usually takes without an inline payload: an estimate, to reserve room.
 const HEADER_BYTES: usize = 40;
 
 /// The representations, indexed by their stored numbers.
 const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
-/// The clock sources likewise, and whether the window is volatile.
+/// The clock sources, indexed by their stored numbers, each with whether the key expires once the counter is empty.
 const CLOCK_SOURCES: [(ClockSource, bool); 3] =
     [(ClockSource::System, false), (ClockSource::Manual, false), (ClockSource::System, true)];
 
@@ -80,12 +80,12 @@ impl CounterForm {
         if self.window.is_some() { HeaderKind::WindowedCounter } else { HeaderKind::Counter }
     }
 
-    /// Representation, precision and tail bits.
+    /// The stored bytes of representation, precision and tail bits.
     fn shape(&self) -> [u8; 3] {
         [self.representation as u8, self.layout.precision() as u8, self.layout.tail_bits() as u8]
     }
 
-    /// Writes the first fields of a header: everything about a counter except its set.
+    /// Begins a header with all fields of a counter before its payload. Room is reserved for `inline_bytes` of payload.
     fn write(&self, inline_bytes: usize) -> HeaderWriter {
         let mut writer = HeaderWriter::new(self.kind(), HEADER_BYTES + inline_bytes);
         let [representation, precision, tail_bits] = self.shape();
@@ -112,7 +112,7 @@ impl CounterForm {
         writer
     }
 
-    /// Reads and checks the first fields of a header.
+    /// Reads and checks the fields of a header before the payload. Returns them with the reader of the rest.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -139,7 +139,7 @@ impl CounterForm {
         Ok((form, reader))
     }
 
-    /// The content of the payload.
+    /// The content type of the payload, which determines its inline form.
     fn content(&self) -> Content {
         match self.representation {
             Representation::Sparse if self.window.is_none() => Content::Positions(self.layout.num_bits()),
@@ -148,9 +148,9 @@ impl CounterForm {
         }
     }
 
-    /// The format of the chunks. Bits set while a dump is read only add to it, while a changed representation, or
-    /// members inserted among those already read, do not fit. Nor does what was read before an advance fit what is read
-    /// after it.
+    /// The format of the chunks, with a fingerprint of everything that makes older and newer pieces incompatible. Bits
+    /// that are set while a dump is read only add to it. A changed representation, and members inserted among those
+    /// already read, do not fit; nor do pieces read before and after an advance of the window.
     fn chunk_format(&self, payload_bytes: u64) -> ChunkFormat {
         let of_shape = checksum(&self.shape(), payload_bytes);
         let fingerprint = self.window.map_or(of_shape, |(_, newest, offset)| {
@@ -178,7 +178,7 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
         CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0, 1 or 2", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
     let window = window.with_volatile(is_volatile);
-    // Those that were made are as few as the window needs.
+    // Windows are always made with the fewest slices that they need.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)
 }
@@ -219,7 +219,7 @@ impl Stored for Counter {
             visit(&self.header());
             return self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
         };
-        // A set has no order, so neither has its digest.
+        // A set has no order, so its digest must not depend on one.
         records.sort_unstable();
         visit(&CounterForm::of(self).write(0).into_bytes());
         for (member, tag) in records {
@@ -241,9 +241,9 @@ pub struct LoadingCounter {
 
 #[derive(Debug)]
 enum Progress {
-    /// The bytes loaded so far, which are decoded when all are there.
+    /// The payload bytes loaded so far. They are decoded once all have been loaded.
     Partial(Vec<u8>),
-    /// The counter, decoded from all bytes.
+    /// The counter, decoded from the whole payload.
     Done(Box<Counter>),
 }
 
@@ -264,7 +264,7 @@ impl Loading for LoadingCounter {
         let header = if inline.is_some() { Vec::new() } else { try_to_vec(header)? };
         let state = Progress::Partial(try_with_capacity(total_bytes as usize)?);
         let mut loading = LoadingCounter { form, header, total_bytes, state };
-        // An empty payload is complete.
+        // A counter with an empty payload is complete at once.
         loading.push(inline.as_deref().unwrap_or_default())?;
         if inline.is_some() {
             loading.total_bytes = 0;
@@ -294,7 +294,8 @@ impl Loading for LoadingCounter {
     fn received(&self) -> Payload<'_> {
         match &self.state {
             Progress::Partial(bytes) => {
-                // Positions come in parts as those of a counter do, what there is of the next one apart.
+                // Positions are cut into the same parts as in a counter; an incomplete position at the end is a part of
+                // its own.
                 let part_bytes = if let Content::Positions(_) = self.form.content() { PART_BYTES } else { usize::MAX };
                 let cut_bytes = if part_bytes == PART_BYTES { bytes.len() % 4 } else { 0 };
                 let (whole, cut) = bytes.split_at(bytes.len() - cut_bytes);
@@ -325,7 +326,7 @@ impl Loading for LoadingCounter {
         expect("payload length", self.total_bytes, self.received_bytes())?;
         match std::mem::replace(&mut self.state, Progress::Partial(Vec::new())) {
             Progress::Done(counter) => Ok(*counter),
-            // Taken out before.
+            // The counter was taken out by an earlier call.
             Progress::Partial(_) => Err(Error::corrupt("payload", "one value", "a second")),
         }
     }

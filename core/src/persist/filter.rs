@@ -1,4 +1,4 @@
-//! The stored form of filters of every kind, in our formats or in RedisBloom's.
+//! The stored form of Bloom filters: RedisBloom's format for classic filters, this module's own formats for the others.
 
 use std::alloc::Layout;
 
@@ -12,9 +12,9 @@ use crate::bloom::filter::{BloomFilter, EitherChain, either as chain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// Whether `bytes` are a header of RedisBloom's and not one of ours. Ours begin with their kind. RedisBloom's begin
-/// with a count of items, which may look like it. Such bytes are RedisBloom's if their length is that of a RedisBloom
-/// header and our checksum is wrong.
+/// Whether `bytes` are a header of RedisBloom's format, not of this module's own. A header of our own begins with its
+/// kind. RedisBloom's begins with a number of items, which may look like a kind. Such bytes are RedisBloom's if their
+/// length is right for a RedisBloom header and our own checksum is wrong.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
@@ -24,13 +24,13 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     fits && HeaderReader::new(bytes, kind).is_err()
 }
 
-/// Whether a header, the first chunk of a dump, is that of a windowed filter or counter, of any version.
+/// Whether a header, the first chunk of a dump, belongs to a windowed filter or counter, of any version.
 pub fn has_window(header: &[u8]) -> bool {
     let begins = |kind: HeaderKind| header.first().is_some_and(|&first| kind.begins_with(first));
     begins(HeaderKind::WindowedFilter) || begins(HeaderKind::WindowedCounter)
 }
 
-/// The kind of our filters whose headers begin with these bytes.
+/// The kind of filter whose headers begin like `bytes`; `None` if they begin like no header of our own.
 fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
     [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
@@ -61,18 +61,18 @@ impl Stored for BloomFilter {
     }
 }
 
-/// A partially loaded filter of either layout.
+/// A partially loaded filter of any layout, with or without a window.
 #[derive(Debug)]
 pub enum LoadingBloomFilter {
-    /// A filter of lines.
+    /// A filter in the cache-line layout.
     Lines(LoadingFilter),
     /// A filter in RedisBloom's layout.
     Classic(LoadingClassic),
-    /// A windowed filter of lines.
+    /// A windowed filter in the cache-line layout.
     Windowed(LoadingWindowedFilter),
 }
 
-/// Calls a method of the loading filter, whatever its layout.
+/// Calls a method of the partially loaded filter, whatever its layout.
 macro_rules! either {
     ($self:expr, $loading:ident => $call:expr) => {
         match $self {

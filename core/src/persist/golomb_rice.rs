@@ -1,34 +1,35 @@
 //! Golomb-Rice coding of sparse bitmaps: the distances between set bits.
 //!
-//! A gap is the number of zeros before a set bit, from the one before it on. It is written in Golomb-Rice code (Golomb,
-//! "Run-Length Encodings", 1966; Rice and Plaunt, "Adaptive Variable-Length Coding for Efficient Compression of Spacecraft
-//! Television Data", 1971): `gap >> k` ones, a zero, then the low `k` bits of the gap, lowest first. `k` follows from how
-//! many bits there are and how many are set. Bits fill bytes from the lowest up; what is left of the last byte is 0.
+//! A gap is the number of zeros between a set bit and the one before it. It is written in Golomb-Rice code (Golomb,
+//! "Run-Length Encodings", 1966; Rice and Plaunt, "Adaptive Variable-Length Coding for Efficient Compression of
+//! Spacecraft Television Data", 1971): `gap >> k` ones, a zero, then the low `k` bits of the gap, lowest first. `k`
+//! follows from the number of bits and the number of set bits. Bits fill bytes from the lowest up; the rest of the last
+//! byte is 0.
 //!
-//! Worked example: 512 bits, of which 0, 9 and 300 are set, have `k` = 7. The gaps 0, 8 and 290 are written
+//! Worked example: 512 bits, with 0, 9 and 300 set, have `k` = 7. The gaps 0, 8 and 290 are written
 //! `0 0000000`, `0 0001000` and `110 0100010`: bytes 00 10 13 01.
 //!
 //! A code takes at most 2 % more than the entropy of bits that are set at random.
 
 use crate::error::Error;
 
-/// Name of the field in errors.
+/// The name of the field in errors.
 const FIELD: &str = "coded payload";
 
-/// The number of low bits of a distance that are written verbatim. It is the best choice for bits that are set at
-/// random, by their mean gap (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
+/// The number `k` of low bits of a gap that are written verbatim. It is the best choice, given the mean gap, for bits
+/// that are set at random (Kiely, "Selecting the Golomb Parameter in Rice Coding", 2004, equation 8).
 fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
-    // log2 of (mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2), rounded down; 123 / 256 is half of that factor. No bitmap here has
-    // 2^56 bits.
+    // log2 of (mean gap + 1/2) * 2 ln((1 + sqrt 5) / 2), rounded down; 123 / 256 is half of that factor. No bitmap here
+    // has 2^56 bits.
     let ones = num_ones.max(1);
     let halves = num_bits.saturating_sub(num_ones).saturating_mul(2).saturating_add(ones);
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
 }
 
-/// The most bits that are written or read together.
+/// The largest number of bits that are written or read together.
 const WORD_BITS: u32 = u32::BITS;
 
-/// Appends the code of the positions `ones`, ascending, of `num_ones` set bits among `num_bits`, at most 2^32.
+/// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
 pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u64, bytes: &mut Vec<u8>) {
     let low_bits = low_bits(num_ones, num_bits);
     let (mut pending, mut len) = (0u64, 0);
@@ -46,7 +47,7 @@ pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
         let gap = one - next;
         next = one + 1;
         let (mut high, low) = (gap >> low_bits, gap & ((1 << low_bits) - 1));
-        // A zero and the low bits alone always fit.
+        // A zero and the low bits always fit in a word, so only ones are split off.
         while high + 1 + u64::from(low_bits) > WORD_BITS.into() {
             let some = high.min(WORD_BITS.into());
             push((1 << some) - 1, some as u32);
@@ -60,7 +61,7 @@ pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
 /// Calls `visit` with each position that [`encode`] wrote, in ascending order.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when the bytes are not the code of so many positions below `num_bits`, to the last bit.
+/// [`Error::Corrupt`] unless the bytes are exactly the code of `num_ones` positions below `num_bits`.
 pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl FnMut(u64)) -> Result<(), Error> {
     let low_bits = low_bits(num_ones, num_bits).min(WORD_BITS - 1);
     let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
@@ -68,7 +69,7 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
     for _ in 0..num_ones {
         let high = bits.take_ones()?;
         let low = bits.take(low_bits)?;
-        // The first comparison bounds the shift.
+        // Comparing `high` first bounds the shift.
         let one = if high <= num_bits >> low_bits { next + (high << low_bits | low) } else { num_bits };
         if one >= num_bits {
             return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
@@ -82,7 +83,7 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
     Ok(())
 }
 
-/// A reader of bits, lowest first.
+/// Reads bits from bytes, lowest first.
 struct Bits<'a> {
     rest: &'a [u8],
     /// The next `len` bits, at most 63, with zeros above them.
@@ -91,7 +92,7 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// Makes at least 32 bits pending, or all that are left.
+    /// Makes at least 32 bits pending, or all remaining bits if fewer are left.
     #[inline(always)]
     fn fill(&mut self) {
         if self.len >= WORD_BITS {
@@ -119,7 +120,7 @@ impl Bits<'_> {
         Error::corrupt(FIELD, "more bits", "the end")
     }
 
-    /// The number of ones up to the next zero, which is consumed too.
+    /// Counts the ones before the next zero, and consumes them and the zero.
     #[inline(always)]
     fn take_ones(&mut self) -> Result<u64, Error> {
         let mut taken = 0;
@@ -184,7 +185,7 @@ mod tests {
         }
     }
 
-    /// The code bit by bit, as it is defined.
+    /// Encodes bit by bit, as the code is defined.
     fn by_definition(ones: &[u64], num_bits: u64) -> Vec<u8> {
         let (k, mut bits, mut next) = (low_bits(ones.len() as u64, num_bits), Vec::new(), 0);
         for &one in ones {
@@ -204,7 +205,7 @@ mod tests {
                 for before in 0..40u64 {
                     let gap = (high << k) + (1 << k) - 1;
                     let start: Vec<u64> = (0..before).chain([before + gap, before + gap + 1]).collect();
-                    // So many bits that `k` of the gap are low.
+                    // Finds a number of bits for which `k` bits of the gap are low.
                     let fits = |num_bits: &u64| low_bits(start.len() as u64, *num_bits) == k;
                     let sizes = (0..40).map(|size| (before + gap + 2).max(1 << size));
                     let Some(num_bits) = sizes.filter(|size| *size <= 1 << 32).find(fits) else { continue };
@@ -223,7 +224,7 @@ mod tests {
             let gap = ((32 - k) << k) + (1 << k) - 1;
             let ones: Vec<u64> = (1..=70).map(|number| number * (gap + 1) - 1).collect();
             let last = ones[ones.len() - 1];
-            // So many short gaps after them that `k` bits are low.
+            // Appends short gaps until `k` bits of each gap are low.
             let ones: Vec<u64> = ones.into_iter().chain(last + 1..last + 4000).collect();
             let fits = |num_bits: &u64| u64::from(low_bits(ones.len() as u64, *num_bits)) == k;
             let num_bits = (1..100).map(|step| last + 4000 + (step << (k + 8))).find(fits).unwrap();
@@ -245,7 +246,7 @@ mod tests {
         assert_eq!(decoded(&encoded(&all, 100), 100, 100).unwrap(), all);
     }
 
-    /// Bits set with one chance each, from one in four to one in a thousand, take little more than their entropy.
+    /// Bits set independently, from one in four to one in a thousand, take little more than their entropy.
     #[test]
     fn code_is_near_entropy() {
         for one_in in [4u64, 7, 10, 30, 100, 1000] {

@@ -1,14 +1,14 @@
-//! Small payloads, inline in headers: a value of up to 4 KiB is its header.
+//! Small payloads, inline in headers: a value with a payload of up to 4 KiB is stored as its header alone.
 //!
 //! The last field of a header says where the payload is:
 //!
 //! | byte | what follows |
 //! |---|---|
 //! | 0 | the payload is out of line, in chunks or pieces |
-//! | 1 | the payload, as it would be out of line |
-//! | 2 | how many bits are set, a number, and their positions in Golomb-Rice code (`golomb_rice.rs`) |
+//! | 1 | the payload, in the same form as out of line |
+//! | 2 | the number of set bits, and their positions in Golomb-Rice code (`golomb_rice.rs`) |
 //!
-//! Bitmaps of which more than a quarter is set are written as they are: that code would save less than a fifth.
+//! A bitmap with more than a quarter of its bits set is written uncoded: the code would save less than a fifth.
 
 use std::borrow::Cow;
 
@@ -18,58 +18,58 @@ use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::try_with_capacity;
 
-/// Largest payload that is inline in a header, bytes. Free to change, up to [`READ_MAX_BYTES`]: readers take payloads
-/// of any size apart.
+/// The largest payload that is written inline in a header, in bytes. It may be changed, up to [`READ_MAX_BYTES`]:
+/// readers accept out-of-line payloads of any size.
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
-/// Largest payload that is in Golomb-Rice code when it is read, bytes: few bytes may stand for many.
+/// The largest payload that is decoded from Golomb-Rice code, in bytes, because few bytes of code may stand for many.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
-/// Bytes of a position in a payload.
+/// Bytes of a position in the payload of a sparse counter.
 const POSITION_BYTES: u64 = 4;
 
 const OUT_OF_LINE: u8 = 0;
 const AS_IT_IS: u8 = 1;
 const GOLOMB_RICE: u8 = 2;
 
-/// What the bytes of a payload are.
+/// The meaning of a payload's bytes, which determines how they are coded.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Content {
-    /// Neither of the others.
+    /// Bytes that are never coded.
     Bytes,
-    /// So many bits.
+    /// A bitmap of this number of bits.
     Bits(u64),
-    /// The positions of the set ones among so many bits, four bytes each.
+    /// The positions of the set bits in a bitmap of this number of bits, four bytes each.
     Positions(u64),
 }
 
-/// Where a payload was found.
+/// The place in which a payload was found.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
     /// In the header.
     Inline(Cow<'a, [u8]>),
-    /// Not there. More fields may follow.
+    /// Outside the header. The reader is at the fields that may follow.
     OutOfLine(HeaderReader<'a>),
 }
 
-/// Whether a payload of this many bytes is inline in its header.
+/// Whether a payload of `payload_bytes` bytes is inline in its header.
 pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
-/// What of a payload is not in the header: all or nothing.
+/// The part of a payload outside the header: all of it, or nothing if it is inline.
 pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
     if is_inline(payload.len()) { payload.up_to(0) } else { payload }
 }
 
-/// Room for a header: so many bytes, as many for each part, and the inline payload. It may be too little.
+/// An estimate of a header's length in bytes: `other_bytes`, `part_bytes` for each of `parts`, and an inline payload.
 pub(super) fn header_room(other_bytes: usize, part_bytes: usize, parts: usize, payload_bytes: u64) -> usize {
     let inline_bytes = if is_inline(payload_bytes) { payload_bytes as usize } else { 0 };
     other_bytes + part_bytes * parts + inline_bytes
 }
 
-/// Writes the last field of a header. `set_bits` of the content's bits are set. A payload that is not inline may have
-/// further fields.
+/// Writes the last field of a header: the payload, coded or not, or that it is out of line. `set_bits` is the number of
+/// set bits in the content. Further fields may follow for a payload out of line.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Content, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
@@ -99,7 +99,7 @@ fn write_coded(writer: &mut HeaderWriter, set_bits: u64, num_bits: u64, ones: im
     golomb_rice::encode(ones, set_bits, num_bits, writer.bytes_mut());
 }
 
-/// The positions of the set bits of a bitmap of whole words. bitvec's iterator takes twenty times the instructions.
+/// The positions of the set bits in a bitmap of whole words. bitvec's iterator takes twenty times the instructions.
 fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     let mut words = (0..).zip(bitmap.as_chunks().0);
     let (mut start, mut rest) = (0, 0u64);
@@ -114,7 +114,7 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Reads what `write` wrote. A payload of bits has the right length.
+/// Reads the field that `write` wrote. A payload of bits is guaranteed to have the right length.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -151,7 +151,8 @@ pub(super) fn read(mut reader: HeaderReader<'_>, content: Content) -> Result<Fou
     })
 }
 
-/// So many zeros, if a header may stand for as many bytes.
+/// A buffer of `num_bytes` zeros. Fails above [`READ_MAX_BYTES`], because a short header must not make a large
+/// allocation.
 fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
     if num_bytes > READ_MAX_BYTES {
         return Err(Error::corrupt(

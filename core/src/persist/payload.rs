@@ -1,4 +1,4 @@
-//! A value's payload. Only the bytes asked for are encoded or copied.
+//! The payload of a value, as a sequence of parts. Only requested bytes are encoded or copied.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,14 @@ use crate::counting::payload::PayloadPart;
 
 /// The payload of a value: bitmaps, members or positions, end to end.
 pub struct Payload<'a> {
-    /// The part of a number, `None` after the last.
+    /// Returns the part with a given number; `None` after the last part.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// An upper bound of the part's length, in bytes. It cuts the parts short while they arrive.
+    /// The number of bytes after which the payload is cut off. It is smaller than the parts while the payload is being
+    /// loaded.
     end: u64,
 }
 
-/// Bytes of a payload within one part, which are encoded when they are read.
+/// A range of bytes within one part of a payload, which is encoded only when it is read.
 pub(super) struct Stretch<'a> {
     part: PayloadPart<'a>,
     start: u64,
@@ -25,7 +26,7 @@ impl<'a> Stretch<'a> {
         (self.end - self.start) as usize
     }
 
-    /// Bytes of room that [`Self::append_to`] needs.
+    /// The capacity in bytes that [`Self::append_to`] needs.
     pub(super) fn room(&self) -> usize {
         if let PayloadPart::Bytes(_) = self.part { self.len() } else { self.part.num_bytes() as usize }
     }
@@ -40,7 +41,7 @@ impl<'a> Stretch<'a> {
     }
 }
 
-/// A part, and its offset in the payload.
+/// The number of a part, and the part's offset in the payload.
 #[derive(Debug, Clone, Copy, Default)]
 struct Place {
     part: usize,
@@ -48,12 +49,12 @@ struct Place {
 }
 
 impl<'a> Payload<'a> {
-    /// A payload of parts: `parts` gives the part of a number, `None` after the last.
+    /// A payload made of parts: `parts` returns the part with a given number, and `None` after the last.
     pub(crate) fn new(parts: impl Fn(usize) -> Option<PayloadPart<'a>> + 'a) -> Self {
         Payload { parts: Box::new(parts), end: u64::MAX }
     }
 
-    /// A payload of bitmaps: `as_bytes` gives the bytes of one.
+    /// A payload made of bitmaps: `as_bytes` returns the bytes of a bitmap.
     pub(crate) fn of_bitmaps<B>(bitmaps: &'a [B], as_bytes: impl Fn(&'a B) -> &'a [u8] + 'a) -> Self {
         Self::new(move |index| bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(as_bytes(bitmap))))
     }
@@ -74,22 +75,23 @@ impl<'a> Payload<'a> {
         self.piece(0, 1).is_empty()
     }
 
-    /// A piece of up to `max_bytes` from `position` on, within one part. Empty at the end.
+    /// The piece of at most `max_bytes` bytes from `position` on. It ends with its part, and is empty at the end of the
+    /// payload.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
         self.stretch(position, max_bytes).map_or(Cow::default(), |stretch| stretch.read())
     }
 
-    /// All pieces of at most `max_bytes`, with their positions. Each part is looked for once.
+    /// All pieces of at most `max_bytes` bytes, with their positions. Each part is searched for only once.
     pub fn pieces(self, max_bytes: usize) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
         self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
     }
 
-    /// A piece like that of [`Self::piece`], but still unread. `None` at the end.
+    /// The piece that [`Self::piece`] returns, before it is read; `None` at the end of the payload.
     pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         self.stretch_from(&mut Place::default(), position, max_bytes)
     }
 
-    /// Pieces like those of [`Self::pieces`], but still unread.
+    /// The pieces that [`Self::pieces`] returns, before they are read.
     pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;
@@ -101,8 +103,8 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// A stretch like that of [`Self::stretch`], found from `place` on. `place` is the part of `position` or one
-    /// before, and becomes that part.
+    /// Finds the stretch that [`Self::stretch`] returns, searching from `place` on. `place` must be the part of
+    /// `position` or an earlier one, and is set to the part of `position`.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();
@@ -122,7 +124,7 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Bitmaps of 0 to 3 bytes.
+    /// Bitmaps with lengths from 0 to 3 bytes in turn.
     fn bitmaps(count: usize) -> Vec<Vec<u8>> {
         (0..count).map(|index| vec![index as u8; index % 4]).collect()
     }
@@ -166,7 +168,7 @@ mod tests {
             bitmaps.get(index).map(|bitmap| PayloadPart::Bytes(bitmap))
         });
         assert_eq!(payload.pieces(2).count(), 40_000);
-        // A part is asked for at each of its pieces, and where the next begins.
+        // A part is requested once for each of its pieces, and once where the next part begins.
         assert!(asked.get() <= 60_001, "{}", asked.get());
     }
 }

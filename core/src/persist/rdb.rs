@@ -1,14 +1,14 @@
-//! Values in RDB files and `DUMP` payloads, over the primitives that a server offers. [`Sink`] and [`Source`] stand for
-//! them, so writing, reading and forging a value need no server.
+//! Values in RDB files and `DUMP` payloads. [`Sink`] and [`Source`] stand for a server's RDB primitives, so that tests
+//! can write, read and forge values without a server.
 //!
-//! A value of ours is, in this order:
+//! A value in this module's format consists of these primitives, in this order:
 //!
 //! | primitive | what |
 //! |---|---|
-//! | string | the header; nothing follows one that has the payload inline |
-//! | unsigned | bytes of payload that follow: all, or fewer of a partially loaded value |
-//! | unsigned | the checksum of that number: damage to it would make a complete value incomplete |
-//! | unsigned, string | the checksum of a piece of at most [`PIECE_BYTES`], and the piece; as often as there are pieces |
+//! | string | the header; if the payload is inline, nothing follows |
+//! | unsigned | bytes of payload that follow: the whole payload, or less for a partially loaded value |
+//! | unsigned | the checksum of that number, since a damaged number would make a complete value look incomplete |
+//! | unsigned, string | for each piece of at most [`PIECE_BYTES`]: its checksum, and the piece |
 //!
 //! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
 
@@ -20,47 +20,47 @@ use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::SizeLimit;
 
-/// Encoding version of our RDB values: of the primitives and their order. The header has a version of its own.
+/// The encoding version of this module's RDB values: of the primitives and their order. Headers have their own version.
 pub const ENCODING: u32 = 1;
 
-/// Largest piece of payload, bytes. The server compresses and copies whole strings, so this bounds the memory that
-/// saving or loading needs on top of the value.
+/// The largest piece of payload, in bytes. The server compresses and copies whole strings, so this limits the memory
+/// that saving or loading needs in addition to the value.
 pub const PIECE_BYTES: usize = 1 << 20;
 
-/// Where a value is written to.
+/// The destination of a value, written a primitive at a time.
 pub trait Sink {
-    /// An unsigned number.
+    /// Writes an unsigned number.
     fn unsigned(&mut self, value: u64);
 
-    /// A double.
+    /// Writes a double.
     fn double(&mut self, value: f64);
 
-    /// A string.
+    /// Writes a string.
     fn string(&mut self, bytes: &[u8]);
 }
 
-/// Where a value is read from, a primitive at a time. Errors name the field.
+/// The source of a value, read a primitive at a time. Errors name the field.
 pub trait Source {
-    /// An unsigned number.
+    /// Reads an unsigned number.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when there is none.
+    /// [`Error::Corrupt`] when the next primitive is no unsigned number.
     fn unsigned(&mut self, field: &'static str) -> Result<u64, Error>;
 
-    /// A double.
+    /// Reads a double.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when there is none.
+    /// [`Error::Corrupt`] when the next primitive is no double.
     fn double(&mut self, field: &'static str) -> Result<f64, Error>;
 
-    /// A string. It is passed to `read`, so that no copy is needed.
+    /// Reads a string, and passes it to `read`, so that no copy is needed.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when there is none, and what `read` returns.
+    /// [`Error::Corrupt`] when the next primitive is no string, and the errors of `read`.
     fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
 }
 
-/// Writes a value.
+/// Writes a complete value to `sink`.
 pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
     let (header, payload) = (value.header(), value.payload());
     if payload.is_empty() {
@@ -69,14 +69,14 @@ pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
     save_parts(&header, payload, fingerprint_of(value.chunk_format(), &header), sink);
 }
 
-/// Writes a value that is partially loaded.
+/// Writes a partially loaded value to `sink`.
 pub fn save_loading<L: Loading>(loading: &L, sink: &mut impl Sink) {
     let header = loading.header();
     save_parts(header, loading.received(), fingerprint_of(loading.chunk_format(), header), sink);
 }
 
-/// The number that seeds the checksums of pieces. A header of RedisBloom has no checksum of its own, so its hash is
-/// this number.
+/// The number that seeds the checksums of pieces. A header of RedisBloom has no checksum of its own, so its hash serves
+/// as this number.
 fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
     match format {
         ChunkFormat::Checked { fingerprint } => fingerprint,
@@ -89,7 +89,7 @@ fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
     piece_checksum(&payload_bytes.to_le_bytes(), payload_bytes, fingerprint)
 }
 
-/// Writes a header that does not have the payload inline, and what has arrived of that.
+/// Writes a header whose payload is out of line, and the part of the payload that has been loaded.
 fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut impl Sink) {
     let payload_bytes = payload.len();
     sink.string(header);
@@ -102,7 +102,7 @@ fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut 
 }
 
 /// Reads a value that was complete or partially loaded when it was written. `will_fill` is called with memory that is
-/// about to be written from end to end: a server may have the kernel provide it at once.
+/// about to be overwritten completely, so that a server may have the kernel provide its pages at once.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].

@@ -1,21 +1,21 @@
 //! RedisBloom's own formats, to import and export its data.
 //!
 //! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow end to end, in pieces
-//! of at most 16 MiB that never span two sub-filters. Each piece has the iterator 1 + the position after it. The end is
-//! 0 and an empty piece. The header has no magic, version or checksum:
+//! of at most 16 MiB that never span two sub-filters. Each piece has the iterator 1 + the position after it. After the
+//! last piece the reply is 0 and an empty piece. The header has no magic, version or checksum:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
-//! | 0 | 8 | items in all |
+//! | 0 | 8 | number of items in all sub-filters |
 //! | 8 | 4 | number of sub-filters |
 //! | 12 | 4 | options: 1 NOROUND, 2 ENTRIES_IS_BITS, 4 FORCE64, 8 NO_SCALING |
 //! | 16 | 4 | growth |
 //! | 20 | 53 each | sub-filter: bytes (8), bits (8), items (8), error rate (8, f64), bits an item (8, f64), hashes (4), capacity (8), n2 (1) |
 //!
 //! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's own unsigned numbers,
-//! doubles and strings. First come items in all, number of sub-filters, options (from version 2 on) and growth (from 4
-//! on; before, it was 2). Then come, of each sub-filter: capacity, error rate, hashes, bits an item, bits and n2 (from
-//! 1 on), bytes as a string, items.
+//! doubles and strings. First come the number of items in all sub-filters, the number of sub-filters, the options (from
+//! version 2 on) and the growth (from version 4 on; before, it was always 2). Then each sub-filter has: capacity, error
+//! rate, hashes, bits an item, bits and n2 (from version 1 on), bytes as a string, and items.
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are rejected.
 
@@ -45,10 +45,10 @@ const RDB_ENCODING_GROWTH: u32 = 4;
 /// Bytes of the header before its sub-filters.
 const HEADER_BYTES: u64 = 20;
 
-/// Bytes a sub-filter takes in the header.
+/// Bytes that each sub-filter takes in the header.
 const SUB_FILTER_BYTES: u64 = 53;
 
-/// The shape that RedisBloom appends when it fails to make a sub-filter.
+/// The shape of the empty sub-filter that RedisBloom appends when it fails to make one.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
 impl Stored for ClassicFilter {
@@ -88,11 +88,11 @@ impl Stored for ClassicFilter {
     }
 }
 
-/// Overwrites payload as RedisBloom's `LOADCHUNK` does with a chunk after the header, in any order. The bytes up to
-/// position `next - 1` are those of `chunk` then. A chunk lies in one sub-filter.
+/// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any order.
+/// `chunk` replaces the bytes before position `next - 1`, and must lie within one sub-filter.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when no such chunk fits; nothing is changed then.
+/// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
 pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
     let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
     let len = chunk.len() as u64;
@@ -107,7 +107,7 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
     Err(rejected())
 }
 
-/// What a header claims about a filter. Memory is allocated only after the claims are checked.
+/// The filter that a header claims to describe. Memory is allocated only after the claims are checked.
 #[derive(Debug)]
 struct ClassicClaims {
     options: u32,
@@ -116,13 +116,14 @@ struct ClassicClaims {
 }
 
 impl ClassicClaims {
-    /// No sub-filter yet, but room for `count`. It is an error if no filter of these options can have so many.
+    /// Begins without sub-filters, with room for `count`. Fails if no filter with these options can have `count`
+    /// sub-filters.
     fn with_capacity(options: u32, growth: u32, count: u32) -> Result<Self, Error> {
         check_chain(options, growth, u64::from(count))?;
         Ok(ClassicClaims { options, growth, sub_filters: try_with_capacity(count as usize)? })
     }
 
-    /// Adds a sub-filter after the checks that are possible without its bits.
+    /// Adds a sub-filter, after the checks that do not need its bits.
     fn push(&mut self, shape: Shape, num_items: u64) -> Result<(), Error> {
         shape.validate()?;
         shape.validate_items(num_items)?;
@@ -136,7 +137,7 @@ impl ClassicClaims {
         self.sub_filters.iter().fold(0, |sum, (_, num_items)| sum.saturating_add(*num_items))
     }
 
-    /// Checks the total size, then allocates the memory.
+    /// Checks the total size, then allocates the zeroed sub-filters.
     fn allocate(&self, header: &[u8], limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
         let lists = array_bytes::<u8>(header.len() as u64)
             .saturating_add(array_bytes::<ClassicSubFilter>(self.sub_filters.len() as u64));
@@ -181,7 +182,7 @@ impl Loads for ClassicFilter {
     }
 }
 
-/// Length of a header of `num_sub_filters` sub-filters, bytes.
+/// The length of a header with `num_sub_filters` sub-filters, in bytes.
 pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
@@ -193,7 +194,7 @@ fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
     let count = reader.u32("nfilters")?;
     let options = reader.u32("options")?;
     let growth = reader.u32("growth")?;
-    // The count is trusted only once the header is as long as that many entries need.
+    // The number is trusted only if the header has exactly the length for that many sub-filters.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
     let mut claims = ClassicClaims::with_capacity(options, growth_of(options, growth), count)?;
@@ -221,21 +222,21 @@ fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
     Ok(claims)
 }
 
-/// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one where it can
-/// make no other: with a growth of 0, or with a rate that cannot be halved again. From then on it takes every item for
-/// known, and nothing is ever in this sub-filter. It is left out here.
+/// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one when it
+/// cannot make a real one: with a growth of 0, or with a rate that cannot be halved again. From then on it reports
+/// every item as known, and never adds an item to this sub-filter. So the sub-filter is left out here.
 fn ends_without_bits(header: &[u8]) -> bool {
     header.len() as u64 > HEADER_BYTES + SUB_FILTER_BYTES
         && header.iter().rev().take(SUB_FILTER_BYTES as usize).all(|&byte| byte == 0)
 }
 
-/// The growth of a filter whose header says `noted`. RedisBloom stores the lower 32 bits of the growth asked for, which
-/// may be 0 for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
+/// The growth of a filter with `noted` in its header. RedisBloom stores only the lower 32 bits of the requested growth,
+/// which may be 0 for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
 fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
 
-/// Writes the RDB value in RedisBloom's format.
+/// Writes `filter` as an RDB value in RedisBloom's format.
 pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
     sink.unsigned(filter.num_items());
     sink.unsigned(filter.sub_filters().len() as u64);
@@ -254,7 +255,7 @@ pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
     }
 }
 
-/// Reads a filter from an RDB value in RedisBloom's format. `will_fill` is as in [`rdb::load`](super::rdb::load).
+/// Reads a filter from an RDB value in RedisBloom's format. See [`rdb::load`](super::rdb::load) for `will_fill`.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`], before the memory
@@ -284,10 +285,11 @@ pub fn load_rdb(
     let rules = Rules { options, growth };
     let mut sub_filters = try_with_capacity(count as usize)?;
     let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(count);
-    // Whatever count the value claims, a sub-filter is allocated only once its fields have been read.
+    // Each sub-filter is allocated only once its fields have been read, whatever number of sub-filters the value
+    // claims.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
-            // It is left out, as in a header: see `ends_without_bits`.
+            // A sub-filter without bits is left out, as in a header: see `ends_without_bits`.
             expect("sub-filter without bits", count - 1, index)?;
             break;
         };
@@ -328,7 +330,7 @@ fn load_rdb_sub_filter(
     limit.check(held_bytes, array_bytes::<Line>(shape.num_lines()))?;
     let mut sub_filter = None;
     source.string("data", &mut |bytes| {
-        // Memory is allocated only once as many bytes have been read.
+        // Memory is allocated only after the bytes themselves have been read.
         expect("data length", shape.num_bytes, bytes.len() as u64)?;
         let mut filled = ClassicSubFilter::new(rules, is_first, shape, 0, &Unlimited)?;
         if bits::fills_every_page(bytes) {

@@ -7,10 +7,10 @@ use super::payload::Payload;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// Size of the pieces for the digest of a partially loaded value, in bytes. Another size would make another digest.
+/// The size of the pieces in the digest of a partially loaded value, in bytes. Changing it changes the digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
 
-/// The kind of a value. There may be more kinds.
+/// The kind of a stored value. More kinds may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Kind {
@@ -55,7 +55,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The format of the chunks after a header.
+/// The format of the chunks after a header: with or without checksums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChunkFormat {
     /// A piece of payload and its checksum.
@@ -63,7 +63,7 @@ pub enum ChunkFormat {
         /// A number that changes whenever earlier pieces of the payload would no longer fit later ones.
         fingerprint: u64,
     },
-    /// A piece of payload alone: RedisBloom's.
+    /// A piece of payload alone, as in RedisBloom's format.
     Plain,
 }
 
@@ -95,48 +95,49 @@ pub trait Value: Stored {}
 
 impl<T: Stored> Value for T {}
 
-/// A value that can be stored.
+/// A value that can be stored: as a header, a payload, and chunks of a dump.
 pub trait Stored: Sized + Send + 'static {
-    /// The partially loaded value.
+    /// The type of the partially loaded value.
     type Loading: Loading<Value = Self>;
 
     /// The kind of the value in a file.
     const KIND: Kind;
 
-    /// Everything except the payload, and the payload too when it is small. It is less than 64 KiB, so its allocation
-    /// is not checked for failure.
+    /// The header: all fields of the value, and also a small payload. A header is less than 64 KiB, so a failure of its
+    /// allocation is not handled.
     fn header(&self) -> Vec<u8>;
 
-    /// The payload; empty when it is inline in the header.
+    /// The payload outside the header; empty if it is inline in the header.
     fn payload(&self) -> Payload<'_>;
 
     /// The format of the chunks.
     fn chunk_format(&self) -> ChunkFormat;
 
-    /// The newest slice that the value has reached; 0 for a value without slices. A dump by `SCANDUMP` does not go on
-    /// once it is another.
+    /// The newest slice that the value has reached; 0 for a value without slices. A dump by `SCANDUMP` ends with an
+    /// error once the stamp changes.
     fn stamp(&self) -> u64 {
         0
     }
 
-    /// Visits bytes that are equal for two values if and only if the values are equal. They cover all that is stored,
-    /// in an order that does not depend on the order of insertion.
+    /// Visits bytes that are equal for two values if and only if the values are equal. They cover everything that is
+    /// stored, and do not depend on the order of insertion.
     fn digest(&self, visit: &mut dyn FnMut(&[u8])) {
         visit(&self.header());
         self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// Overwrites payload with the piece that `SCANDUMP` returned together with the iterator `next`. RedisBloom does so
-    /// whatever has come before. It is only for chunks that were acknowledged elsewhere.
+    /// Overwrites a part of the payload with the piece that `SCANDUMP` returned together with the iterator `next`.
+    /// RedisBloom does the same, whatever chunks have come before. This method is only for chunks that were accepted
+    /// elsewhere before.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] where no such chunk fits; nothing is changed then.
+    /// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
         Err(Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len())))
     }
 }
 
-/// A partially loaded value: its payload is appended in order.
+/// A partially loaded value, to which the bytes of its payload are appended in order.
 pub trait Loading: Sized + Send + 'static {
     /// The type of the complete value.
     type Value: Stored<Loading = Self>;
@@ -148,19 +149,20 @@ pub trait Loading: Sized + Send + 'static {
     /// before anything was allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header that the loading began with. It is not kept of a value that was complete from the start.
+    /// The header that the loading began with; empty if the value was complete from the start.
     fn header(&self) -> &[u8];
 
     /// The format of the chunks.
     fn chunk_format(&self) -> ChunkFormat;
 
-    /// Payload bytes that have been loaded.
+    /// The number of payload bytes that have been loaded.
     fn received_bytes(&self) -> u64;
 
-    /// Payload bytes in all. 0 when the payload was inline in the header: then the value is complete from the start.
+    /// The number of bytes in the whole payload outside the header. It is 0 if the payload is inline: then the value is
+    /// complete from the start.
     fn total_bytes(&self) -> u64;
 
-    /// The payload so far.
+    /// The part of the payload that has been loaded.
     fn received(&self) -> Payload<'_>;
 
     /// Visits the loaded bytes, like [`Stored::digest`].
@@ -169,32 +171,32 @@ pub trait Loading: Sized + Send + 'static {
         self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// The memory that the next `len` bytes of the payload will be written to, or the first part of it. Empty where
-    /// that is unknown. A caller that pushes many bytes may make it resident first.
+    /// The memory that the next `len` payload bytes will be written to, or the first part of it; empty if unknown. A
+    /// caller that pushes many bytes may make that memory resident first.
     fn next_memory(&self, _len: usize) -> &[u8] {
         &[]
     }
 
-    /// Takes the next bytes of the payload.
+    /// Appends the next bytes of the payload.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when `bytes` are more than are missing, or when they complete a payload that makes no value.
-    /// Nothing was taken then.
+    /// [`Error::Corrupt`] when more `bytes` are passed than are missing, or when they complete a payload that is no
+    /// valid value. On error nothing is appended.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
-    /// Takes the value out once all its payload has been loaded. `self` is of no use afterwards.
+    /// Takes the value out once the whole payload has been loaded. `self` must not be used afterwards.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when bytes are missing; nothing was taken then.
+    /// [`Error::Corrupt`] when bytes are missing; on error nothing is taken out.
     fn finish(&mut self) -> Result<Self::Value, Error>;
 
-    /// Takes the value out with zeros for all missing bytes. `None` unless its chunks are RedisBloom's, where a filter
-    /// is valid from its header on.
+    /// Takes the value out, with zeros for all missing bytes. Returns `None` except for filters in RedisBloom's format,
+    /// which are valid as soon as their header is read.
     fn finish_with_zeros(&mut self) -> Option<Self::Value> {
         None
     }
 
-    /// Visits the layout of every allocation held.
+    /// Visits the layout of every heap allocation that the partially loaded value holds.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
     /// A copy of the partially loaded value.

@@ -4,13 +4,13 @@
 //! |---|---|
 //! | byte | kind and version, 0xe1 |
 //! | rate, number, number, number | error rate, capacity, expansion and seed, as in `bloom.rs` |
-//! | number | seconds of the window; 0 = it goes by the last items |
-//! | number | slices; 0 in one of the last different items |
-//! | byte | 1 if its clock is manual, or 4 if its key expires once it is empty; plus 2 if items are renewed |
+//! | number | seconds of the window; 0 = the window is the last items |
+//! | number | slices; 0 if the window is the last distinct items |
+//! | byte | 1 if its clock is manual, or 4 if its key expires once the filter is empty; plus 2 if items are renewed |
 //! | number | the newest slice |
-//! | number | generations that hold items; then of each, oldest first: |
-//! | number, number | how many slices old, items that were renewed later |
-//! | - | sub-filters as in `bloom.rs`, from their number on |
+//! | number | number of generations that hold items; then for each generation, oldest first: |
+//! | number, number | its age in slices, its items that were renewed later |
+//! | - | its sub-filters as in `bloom.rs`, from their number on |
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | 4 bytes | checksum |
 //!
@@ -34,7 +34,7 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, array_bytes, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
-/// Bytes of the fields but the sub-filters, mostly.
+/// Bytes that the fields other than the sub-filters usually take: an estimate, to reserve room.
 const OTHER_BYTES: usize = 48;
 
 const BY_HAND: u8 = 1;
@@ -83,7 +83,8 @@ impl Stored for WindowedFilter {
     }
 }
 
-/// What places the bits, besides seed and sizes: a dump ends with an error once slices or sub-filters have begun.
+/// The numbers besides seed and sizes that place the bits. A dump ends with an error once a slice or a sub-filter
+/// begins.
 fn places(newest_slice: u64, generations: &[Generation]) -> impl Iterator<Item = u64> {
     once(newest_slice).chain(generations.iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]))
 }
@@ -122,7 +123,7 @@ impl Loads for WindowedFilter {
         let mut left = MAX_SUB_FILTERS as u32;
         for _ in 0..count {
             let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
-            // Those of a filter of the last items do not grow.
+            // With an expansion of 0 a generation has a single sub-filter, which does not grow.
             let most = if params.expansion == 0 { 1 } else { left };
             let len = claimed.read_chain(&mut reader, &of_generation, most)?;
             left -= len;
@@ -131,7 +132,7 @@ impl Loads for WindowedFilter {
         check_generations(&params, &windowing, &generations)?;
         let (sub_filters, inline) = claimed.allocate(reader)?;
         let chunk_format = chunk_format(&params, places(newest_slice, &generations), &sub_filters);
-        // What can be wrong shows before the payload arrives.
+        // Checks before the payload is loaded everything that does not depend on it.
         WindowedFilter::check_parts(&of_generation, &generations, &sub_filters)?;
         let claims = WindowClaims { params, windowing, newest_slice, generations, chunk_format };
         Ok(Begun { claims, sub_filters, inline })
@@ -169,7 +170,7 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<Windowing, Error> {
         _ => Windowing::time(seconds, slices, clock_source, refresh),
     };
     let windowing = windowing.map_err(stored_parameter)?.with_volatile(flags & VOLATILE != 0);
-    // Those that were made are as few as the window needs.
+    // Windows are always made with the fewest slices that they need.
     expect("slices", windowing.slices().unwrap_or(0), slices)?;
     Ok(windowing)
 }

@@ -1,4 +1,4 @@
-//! What a counter is created with: read from options and defaults, and written as words for replicas and the AOF.
+//! The parameters of a new counter: read from options and defaults, and written as words for replicas and the AOF.
 
 use std::thread::LocalKey;
 
@@ -18,25 +18,26 @@ use crate::limits::ServerLimit;
 use crate::server::ffi::{Ctx, OwnedString};
 use crate::types::names::Prefix;
 
-/// What a counter is created with.
+/// The parameters of a new counter and its key.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
-    /// The shape of its bitmap, where that was decided elsewhere.
+    /// The layout of the bitmap, if the options give one; otherwise the layout follows from the capacity and the error
+    /// rate.
     layout: Option<Layout>,
-    /// Its window, and the slice that it begins with.
+    /// The window of the counter, and the slice in which it begins.
     window: Option<(Window, u64)>,
-    /// When the key expires, in milliseconds since 1970.
+    /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
     expiry: Option<i64>,
 }
 
 impl Creation {
-    /// What the configuration says.
+    /// Returns the parameters that the configuration gives.
     pub(in crate::commands) fn defaults() -> Self {
         Creation { params: config::counting_defaults(), layout: None, window: None, expiry: None }
     }
 
-    /// What options and defaults make.
+    /// Returns the parameters from `options`, and from the configuration for options not given.
     pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let defaults = config::counting_defaults();
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -63,7 +64,7 @@ impl Creation {
         Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)?.or(volatile) })
     }
 
-    /// The shape of its bitmap. Where it was decided nowhere else, it follows from the capacity and the error rate.
+    /// Returns the layout of the bitmap. If no layout was given, it follows from the capacity and the error rate.
     fn layout(&self) -> Result<Layout, CommandError> {
         let layout = self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok);
         layout.map_err(command_error_of::<Counter>)
@@ -125,7 +126,7 @@ impl effects::Creating<Counter> for Creation {
     }
 }
 
-/// The error, about the number that was given and not about what 32 bits hold of it.
+/// Returns `error`; an out-of-range error gets the number that the client gave, before it was narrowed to 32 bits.
 fn as_given(error: Error, options: &Options) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => {

@@ -1,4 +1,4 @@
-//! What a filter is created with: read from options and defaults, and written as words for replicas and the AOF.
+//! The parameters of a new filter: read from options and defaults, and written as words for replicas and the AOF.
 
 use std::thread::LocalKey;
 
@@ -21,32 +21,32 @@ use crate::types::family::serves_classic;
 use crate::types::names::Prefix;
 
 const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
-/// Those of a `BF.RESERVE` that must be obeyed.
+/// The options of a `BF.RESERVE` that must be obeyed.
 const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
 const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
-/// The largest error rate of a filter on Redis 8, which lowers larger ones to it.
+/// The largest error rate of a filter on Redis 8, which lowers a larger rate to this one.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
-/// What a filter is created with.
+/// The parameters of a new filter and its key.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
     layout: BitLayout,
     /// The expansion that a classic filter stores although it does not scale.
     noted_growth: Option<u32>,
-    /// Whether the command was acknowledged elsewhere, where the ranges are wider.
+    /// Whether the command must be obeyed: another server has acknowledged it, perhaps with wider ranges.
     is_obeyed: bool,
-    /// How far back it reaches, and the slice that it begins with.
+    /// The window of the filter, of time or of items, and the slice in which it begins.
     windowing: Option<(Windowing, u64)>,
-    /// When the key expires, in milliseconds since 1970.
+    /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
     expiry: Option<i64>,
 }
 
 impl Creation {
-    /// What the configuration says, for `command`, all arguments of the running one. RF.* have lines. If BF.* must be
-    /// obeyed, they mean the classic layout where they name none: RedisBloom sent them, or this module of a classic
-    /// filter.
+    /// Returns the configuration's parameters for the running command. `command` has all its arguments. RF.* create
+    /// filters in the layout `lines`. A BF.* command that must be obeyed and names no layout means the classic one:
+    /// RedisBloom sent the command, or this module sent it for a classic filter.
     pub(in crate::commands) fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
         let layout = match (Prefix::Rf.is_of(command), is_obeyed) {
@@ -58,7 +58,7 @@ impl Creation {
         Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
     }
 
-    /// Lowers the rate as Redis 8 does, where a client creates a classic filter on Redis 8.
+    /// Lowers the error rate as Redis 8 does, if a client creates a classic filter on Redis 8.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
@@ -66,7 +66,7 @@ impl Creation {
         self
     }
 
-    /// The creation from the options, and from the defaults for those not given.
+    /// Returns the parameters from `options`, and from the defaults for options not given.
     pub(in crate::commands) fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let creation = Self::of_any_range(ctx, command, options)?;
         // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
@@ -75,8 +75,8 @@ impl Creation {
         Ok(creation.as_made_here())
     }
 
-    /// As [`Self::of`], for a command that must be obeyed. Parameters beyond our ranges make a classic filter, which
-    /// can have them. If no filter can have them, building it fails.
+    /// As [`Self::of`], for a command that must be obeyed. Parameters outside this module's ranges make a classic
+    /// filter, whose ranges are wider. If the parameters suit no filter, building the filter fails.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         Self::of(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
@@ -110,7 +110,7 @@ impl Creation {
         Creation { params, layout, noted_growth, is_obeyed, windowing: None, expiry }.with_window(ctx, options)
     }
 
-    /// With the window that options ask for, if they do.
+    /// Adds the window that `options` ask for, if any.
     fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let Some(windowing) = windows::of_filter(options)? else { return Ok(self) };
         if options.layout == Some(BitLayout::Classic) {
@@ -119,7 +119,7 @@ impl Creation {
         }
         self.layout = BitLayout::Lines;
         match windowing.window() {
-            // Its generations do not grow: a full one begins the next.
+            // A window of items has generations that do not grow: a full generation begins the next one.
             None => self.params.expansion = 0,
             Some(_) if self.params.expansion == 0 => self.params.expansion = DEFAULT_GROWTH,
             Some(_) => {}
@@ -131,13 +131,13 @@ impl Creation {
         Ok(self)
     }
 
-    /// What a `BF.RESERVE` creates; `creation` makes it from the options.
+    /// Returns the parameters of a `BF.RESERVE`. `creation` computes them from the options.
     pub(in crate::commands) fn of_reservation(
         ctx: Ctx,
         args: Args<'_>,
         creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
     ) -> Result<Creation, CommandError> {
-        // The checks are in RedisBloom's order: a command with several faults gets the error that it gets there.
+        // The checks are in RedisBloom's order: a command with several faults gets the same error as from RedisBloom.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
         let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
@@ -145,7 +145,7 @@ impl Creation {
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
         let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, allowed)? };
         windows::check_reservation(ctx, &options)?;
-        // `BF.INSERT` takes both, as in RedisBloom.
+        // `BF.INSERT` accepts both options, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
             return Err(CommandError::NonScalingExpands);
         }
@@ -194,8 +194,8 @@ impl effects::Creating<BloomFilter> for Creation {
         (Some(self.params.error_rate), self.params.capacity)
     }
 
-    /// For a classic filter they are RedisBloom's own, so that a RedisBloom can replicate from us and read our AOF. It
-    /// has no filters of lines.
+    /// Returns only RedisBloom's own options for a classic filter, so that RedisBloom can replicate from this server
+    /// and read its AOF. RedisBloom has no filters in the layout `lines`.
     fn options(&self, ctx: Ctx) -> Vec<OwnedString> {
         let mut words = Vec::new();
         let is_of_last = self.windowing.is_some_and(|(windowing, _)| windowing.window().is_none());

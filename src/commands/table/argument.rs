@@ -8,14 +8,14 @@ use redis_module::raw;
 pub struct Argument {
     pub name: &'static CStr,
     pub kind: ArgumentKind,
-    /// The word before the value, or instead of one.
+    /// The keyword before the value, or the keyword alone if the argument has no value.
     pub token: Option<&'static CStr>,
     pub optional: bool,
     pub multiple: bool,
     pub choices: &'static [Argument],
 }
 
-/// Its kind, as the server numbers them.
+/// The kind of an argument, with the server's number.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(u32)]
 pub enum ArgumentKind {
@@ -26,7 +26,7 @@ pub enum ArgumentKind {
     UnixTime = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
     Token = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
     OneOf = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-    /// All that is listed, in this order.
+    /// All arguments in `choices`, in this order.
     Block = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
 }
 
@@ -49,7 +49,7 @@ pub(super) const fn several(name: &'static CStr, kind: ArgumentKind) -> Argument
     Argument { multiple: true, ..argument(name, kind) }
 }
 
-/// One word of a choice.
+/// One of several keywords to choose from.
 pub const fn choice(token: &'static CStr, name: &'static CStr) -> Argument {
     Argument { token: Some(token), ..argument(name, ArgumentKind::Token) }
 }
@@ -102,7 +102,7 @@ const MANUAL_OR_VOLATILE: Argument = Argument {
 const SLICES: Argument = option(c"SLICES", c"slices", ArgumentKind::Integer);
 const REFRESH: Argument = flag(c"REFRESH", c"refresh");
 const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", ArgumentKind::Integer) };
-/// Of the last items that were new, or of the last different ones.
+/// The choice after `LAST`: `SLICES` for the last new items, `REFRESH` for the last different items.
 const OF_LAST: Argument = Argument {
     optional: true,
     choices: &[Argument { optional: false, ..SLICES }, choice(c"REFRESH", c"refresh")],
@@ -110,7 +110,7 @@ const OF_LAST: Argument = Argument {
 };
 const LAST: Argument =
     Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", ArgumentKind::Block) };
-/// Of a filter: a time, or the last items.
+/// The window of a filter: a span of time, or the last items.
 pub(super) const FILTER_WINDOW: Argument = Argument {
     optional: true,
     choices: &[
@@ -119,7 +119,8 @@ pub(super) const FILTER_WINDOW: Argument = Argument {
     ],
     ..argument(c"window", ArgumentKind::OneOf)
 };
-/// Where each call carries the options that make the key again.
+/// The window of a filter in `INSERT` and `ADMIT`. `VOLATILE` is allowed, since each call has the options to create an
+/// expired key again.
 pub(super) const FILTER_WINDOW_OF_INSERT: Argument = Argument {
     choices: &[
         Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..argument(c"time", ArgumentKind::Block) },
@@ -127,13 +128,13 @@ pub(super) const FILTER_WINDOW_OF_INSERT: Argument = Argument {
     ],
     ..FILTER_WINDOW
 };
-/// Of a counter.
+/// The window of a counter.
 pub(super) const COUNTER_WINDOW: Argument =
     Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };
-/// Likewise.
+/// The window of a counter in `INSERT` and `ADMIT`, where `VOLATILE` is allowed.
 pub(super) const COUNTER_WINDOW_OF_INSERT: Argument =
     Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES], ..COUNTER_WINDOW };
-/// What a window is moved on to. `REBASE` is for replicas, and not shown.
+/// The target of `ADVANCE`. The word `REBASE` is for replicas, and not shown.
 pub(super) const TO: Argument = Argument {
     choices: &[argument(c"slice", ArgumentKind::Integer), choice(c"CLOCK", c"clock")],
     ..argument(c"to", ArgumentKind::OneOf)

@@ -1,4 +1,4 @@
-//! BF.*, which are RF.* too.
+//! The BF.* commands, as rows of the table. They are registered as RF.* too.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::unstable::info::OF_FILTERS;
@@ -11,7 +11,7 @@ use super::argument::{
 };
 use super::command::{CHANGE_FAST, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
-/// Those that have an RF.* name too.
+/// The commands of Bloom filters. Each has an RF.* name too.
 pub static BLOOM: &[Command] = rows! {
     c"bf.reserve" bloom::reserve, -4 WRITE_FAST Insert [
         KEY, argument(c"error-rate", ArgumentKind::Double), argument(c"capacity", ArgumentKind::Integer),
@@ -69,7 +69,7 @@ pub static BLOOM: &[Command] = rows! {
         c"Describes each sub-filter of a Bloom filter"
 };
 
-/// That of valkey-bloom.
+/// The command of valkey-bloom, which has no RF.* name.
 pub static VALKEY_BLOOM: &[Command] = rows! {
     c"bf.load" valkey_bloom::load, 3 WRITE Insert [KEY, DATA]
         c"O(1)"

@@ -18,9 +18,9 @@ pub struct Command {
     /// In lower case, as the server's own and RedisBloom's: errors of arity and `INFO commandstats` print it.
     pub name: &'static CStr,
     pub entry: EntryPoint,
-    /// As `entry`, for what a primary or the AOF says. Clients are rejected.
+    /// As `entry`, only for commands from a primary or the AOF; rejects clients.
     pub obeying: EntryPoint,
-    /// As the server counts: the name included, negative for "at least".
+    /// The number of arguments, counted with the command's name; negative for "at least".
     pub arity: c_int,
     pub flags: &'static CStr,
     pub keys: Keys,
@@ -29,7 +29,7 @@ pub struct Command {
     pub arguments: &'static [Argument],
 }
 
-/// Which arguments are keys, and what is done to them.
+/// The arguments that are keys, and the access of the command to them.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Keys {
     /// The first argument, read.
@@ -42,25 +42,26 @@ pub enum Keys {
     Advance,
     /// All arguments, read.
     ReadAll,
-    /// As many as the first argument says, behind it, read.
+    /// The keys after the first argument, which is their number; read.
     Numbered,
-    /// The first is added to, the others are read.
+    /// All arguments are keys: the first is added to, the others are read.
     Merge,
 }
 
 impl Command {
-    /// First key, last key and step, as `COMMAND INFO` gives them.
+    /// Returns the positions of the first and the last key, and the step between keys, as in `COMMAND INFO`.
     pub fn key_range(&self) -> (c_int, c_int, c_int) {
         match self.keys {
             Keys::Read | Keys::Insert | Keys::Clear | Keys::Advance => (1, 1, 1),
             Keys::ReadAll | Keys::Merge => (1, -1, 1),
-            // What depends on a number is described by a key specification alone.
+            // Keys whose number is an argument are described by a key specification alone.
             Keys::Numbered => (0, 0, 0),
         }
     }
 }
 
-/// Calls `handler` with what the server passes, if the number of arguments fits `arity`.
+/// Calls `handler` with the server's context and arguments, if the number of arguments fits `arity`. Replies with an
+/// error otherwise.
 ///
 /// # Safety
 /// As [`run_command`].
@@ -80,8 +81,8 @@ pub(super) unsafe fn call(
     unsafe { run_command(ctx, argv, argc, checked, reject) }
 }
 
-/// Reports which arguments are keys, where the server asks a command of [`Keys::Numbered`] for that alone: Redis 7 routes in
-/// a cluster by this, not by key specifications.
+/// Reports the positions of the keys, if the server calls a command of [`Keys::Numbered`] only to ask for them. Returns
+/// whether the server asked. Redis 7 routes commands in a cluster by this report, not by key specifications.
 ///
 /// # Safety
 /// As [`run_command`].
@@ -178,7 +179,7 @@ macro_rules! rows {
 
 pub(super) use {command, rows};
 
-/// Of what takes no memory.
+/// The flags of write commands that take no memory: without `deny-oom` they also run when `maxmemory` is reached.
 pub(super) const CHANGE: &CStr = c"write";
 pub(super) const CHANGE_FAST: &CStr = c"write fast";
 pub(super) const WRITE: &CStr = c"write deny-oom";

@@ -1,11 +1,11 @@
-//! Requests of the allocator to a server's malloc, and the blocks that it makes of the replies.
+//! Tests of the sizes requested from the server's malloc, and of the aligned blocks made from its results.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
 
-/// A lock for tests that set what is detected at loading.
+/// A lock for tests that set the statics which loading detects.
 static FOUND: Mutex<()> = Mutex::new(());
 
 fn layout(size: usize, align: usize) -> Layout {
@@ -138,7 +138,7 @@ unsafe fn use_odd() {
     }
 }
 
-/// The byte at a place of a test's block.
+/// The byte that the tests write at offset `at` of a block.
 fn byte(at: usize) -> u8 {
     (at % 251) as u8
 }

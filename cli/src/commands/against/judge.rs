@@ -1,7 +1,7 @@
-//! Whether chance explains the differences of many counters, given their stated errors.
+//! Judges whether chance alone explains the differences of many counters, given their stated standard errors.
 //!
-//! In standard errors the differences should have a mean of 0 and a mean square of 1. Two bounds, each of which chance
-//! passes once in ten thousand, are asked:
+//! Divided by their standard errors, the differences should have a mean of 0 and a mean square of 1. Two bounds are
+//! checked; chance exceeds each of them once in ten thousand cases:
 //!
 //! - their sum `T`, by Bernstein's inequality: `2 exp(-T^2 / (2 (n + b |T| / 3)))`, where `b` is the largest of
 //!   `1 / error`, the step that one member makes;
@@ -13,33 +13,33 @@ use serde::Serialize;
 use crate::numbers::{decimal, signed};
 use crate::table::table;
 
-/// The chance that a correct counter exceeds a bound.
+/// The chance that correct counters exceed one bound.
 const LEVEL: f64 = 1e-4;
 
-/// The quantile of the normal distribution at that level, one-sided.
+/// The one-sided quantile of the normal distribution for [`LEVEL`].
 const LEVEL_QUANTILE: f64 = 3.719;
 
-/// The share of a normal distribution within 1, 2 and 3 standard errors.
+/// The shares of a normal distribution within 1, 2 and 3 standard deviations.
 const NORMAL_SHARES: [f64; 3] = [0.6827, 0.9545, 0.9973];
 
-/// The quantiles of the differences that are printed.
+/// The levels of the quantiles that are printed.
 const QUANTILES: [f64; 7] = [0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0];
 
-/// The histogram goes from -4 to 4 standard errors in steps of a half; what is beyond is in the outermost bars.
+/// Number of bars of the histogram: half a standard error each, from -4 to 4. Values beyond are in the outermost bars.
 const BARS: usize = 16;
 
-/// Characters of the longest bar.
+/// Length of the longest bar in characters.
 const BAR_WIDTH: usize = 40;
 
-/// The differences of counters that estimate, in standard errors.
+/// Statistics of the differences of all counters that estimate, in standard errors.
 #[derive(Debug, Serialize)]
 pub struct Counters {
     number: usize,
     mean: f64,
-    /// The root of the mean square: 1 if the stated errors are right.
+    /// The root of the mean square of the differences; 1 if the stated errors are right.
     spread: f64,
     quantiles: Vec<f64>,
-    /// Shares within 1, 2 and 3 standard errors.
+    /// The shares of the differences within 1, 2 and 3 standard errors.
     within: [f64; 3],
     histogram: Vec<usize>,
     pub judged: Judged,
@@ -54,7 +54,8 @@ pub enum Judged {
 }
 
 impl Counters {
-    /// The differences in standard errors, each given with its standard error in members; `None` without any.
+    /// Computes the statistics of differences in standard errors, each given with its standard error in members. `None`
+    /// without any differences.
     pub fn of(differences: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
         let (mut errors, members): (Vec<f64>, Vec<f64>) = differences.unzip();
         if errors.is_empty() {
@@ -75,7 +76,7 @@ impl Counters {
         Some(Counters { number: errors.len(), mean: sum / number, spread, quantiles, within, histogram, judged })
     }
 
-    /// The verdict as text.
+    /// The statistics and the verdict as text.
     pub fn text(&self) -> String {
         let mut shares = vec![["within", ">share", ">normal"].map(str::to_owned).to_vec()];
         for (at, (share, normal)) in self.within.iter().zip(NORMAL_SHARES).enumerate() {
@@ -152,7 +153,8 @@ mod tests {
         Counters::of(errors.iter().map(|&errors| (errors, 100.0))).expect("counters")
     }
 
-    /// Differences at the quantiles of a normal distribution, by the sum of twelve uniform numbers.
+    /// Returns `number` pseudo-random differences, normally distributed with mean `shift` and standard deviation
+    /// `spread`. Each is a sum of twelve uniform numbers.
     fn normal(number: usize, spread: f64, shift: f64) -> Vec<f64> {
         let mut state = 1_u64;
         let mut uniform = || {
@@ -168,7 +170,8 @@ mod tests {
         for number in [1, 10, 1000] {
             assert!(judged(&normal(number, 1.0, 0.0)), "{number}");
         }
-        // A mean of 0.2 among 1,000 is 6.3 standard errors of the mean; a spread of 1.15 is 7 of its own.
+        // A mean of 0.2 of 1,000 differences is 6.3 standard errors of the mean. A spread of 1.15 exceeds 1 by 7
+        // standard errors.
         assert!(!judged(&normal(1000, 1.0, 0.2)));
         assert!(!judged(&normal(1000, 1.0, -0.2)));
         assert!(!judged(&normal(1000, 1.15, 0.0)));
@@ -177,7 +180,7 @@ mod tests {
 
     #[test]
     fn a_counter_with_few_collisions_may_be_off_by_one() {
-        // Two collisions where 0.1 are expected: once in two hundred.
+        // The counter is off by two collisions where 0.1 are expected, which happens once in two hundred cases.
         let counters = Counters::of([(-6.0, 0.316)].into_iter()).expect("a counter");
         assert_eq!(counters.judged, Judged::AsChance);
     }

@@ -1,7 +1,7 @@
-//! `compare`: counters and filters against the sets that a service still keeps alongside them.
+//! `compare`: compares counters and filters with the sets that a service still keeps alongside them.
 //!
-//! Every member of a set must be found in its filter. The estimates of counters must lie about the sizes of their sets
-//! as their stated errors say.
+//! Every member of a set must be found in its filter. The estimates of many counters must differ from the sizes of
+//! their sets only as far as their stated standard errors explain.
 
 mod judge;
 mod set;
@@ -22,7 +22,7 @@ use crate::table::{count, table};
 use judge::{Counters, Judged};
 use set::{MAX_MISSES, Set};
 
-/// The standard error of a HyperLogLog of 2^14 registers, relative: 1.04 / 2^7.
+/// The relative standard error of a Redis HyperLogLog, which has 2^14 registers: 1.04 / 2^7.
 const HYPERLOGLOG_ERROR: f64 = 0.008125;
 
 /// Arguments of `compare`.
@@ -54,7 +54,7 @@ pub struct Against {
     url: Url,
 }
 
-/// A key, and the key of its set.
+/// The name of a key, and the name of its set if one was given.
 type Pair = (Vec<u8>, Option<Vec<u8>>);
 
 /// The comparison of one key with its set.
@@ -67,18 +67,18 @@ pub struct Compared {
     pub members: u64,
     /// The count that the key reports.
     pub counted: u64,
-    /// The difference in standard errors, for a counter that estimates.
+    /// The difference between count and set in standard errors; `None` unless the counter estimates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<f64>,
-    /// The standard error of the difference, members.
+    /// The standard error of the difference, in members.
     #[serde(skip)]
     pub standard_error: f64,
-    /// The number of members that a filter does not have.
+    /// Number of members of the set that the filter does not contain.
     pub missing: u64,
     /// The first of the missing members.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<String>,
-    /// Whether the counter differs although it has to be right: it is exact, or its set is empty.
+    /// Whether the counter is wrong for certain: it differs although it is exact, or although its set is empty.
     pub wrong: bool,
 }
 
@@ -123,7 +123,7 @@ impl Against {
         report.verdict()
     }
 
-    /// The keys to compare, each with its set.
+    /// The keys to compare, each with the name of its set.
     fn names(&self, server: &mut Server) -> Result<Vec<Pair>, Failure> {
         if let Some(path) = &self.pairs {
             let pair = |line: Result<Vec<u8>, Failure>| {
@@ -281,7 +281,7 @@ impl Report {
             _ => {
                 let number = self.without_set.len();
                 let text = format!("{number} of {} keys have no set", number + self.compared.len());
-                // Of none compared, nothing is known.
+                // If no key was compared, the command itself failed; otherwise a check failed.
                 let failure = if self.compared.is_empty() { Failure::of(text) } else { Failure::does_not_hold(text) };
                 Err(failure.advise("name the set as it is on the server; --set-url if it is on another"))
             }

@@ -1,4 +1,4 @@
-//! The set that a key is compared with, read in bounded pieces.
+//! The set that a key is compared with, which is read in pieces of bounded size.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,19 @@ use crate::failure::Failure;
 use crate::lines;
 use crate::server::{Server, bytes, integer, shown, text};
 
-/// The most misses of a key that are named.
+/// The largest number of missing members that are named for one key.
 pub const MAX_MISSES: usize = 10;
 
-/// Members that are asked about together.
+/// Number of members in one piece, which are looked up with one command.
 const PIECE: usize = 1000;
 
-/// A set of members.
+/// The members to compare with, from a key on a server or from a file.
 pub enum Set {
     Key {
         name: Vec<u8>,
         kind: Kind,
     },
-    /// A file; the hashes of its lines say how many are distinct.
+    /// The lines of a file. The hashes of the lines give the number of distinct lines.
     File {
         path: PathBuf,
         distinct: HashSet<u128>,
@@ -46,7 +46,7 @@ impl Set {
             Some("set") => Kind::Set,
             Some("zset") => Kind::Sorted,
             Some("hash") => Kind::Hash,
-            // PFCOUNT says if it is no HyperLogLog.
+            // A HyperLogLog has the type `string`. PFCOUNT fails later if the string is none.
             Some("string") => Kind::HyperLogLog,
             other => {
                 return Err(Failure::of(format!("{} is a {}", shown(name), other.unwrap_or_default()))
@@ -56,7 +56,7 @@ impl Set {
         Ok(Some(Set::Key { name: name.to_owned(), kind }))
     }
 
-    /// The lines of a file.
+    /// The set of the lines in a file.
     pub fn of_file(path: &Path) -> Result<Set, Failure> {
         let mut distinct = HashSet::new();
         for line in lines::of(path)? {
@@ -95,7 +95,8 @@ impl Set {
             .ok_or_else(|| Failure::of(format!("{command} {} answered what it never should", shown(name))))
     }
 
-    /// Passes the members to `take` in pieces; a member may come twice. False if they cannot be had.
+    /// Passes the members to `take` in pieces; a member may be passed twice. `false` for a HyperLogLog, which has no
+    /// list of members.
     pub fn each_piece(
         &mut self,
         server: &mut Server,
@@ -114,7 +115,7 @@ impl Set {
                 }
             }
             Set::Key { name, kind: Kind::Set } => (name, "SSCAN", 1),
-            // Scores and values come after each member.
+            // ZSCAN and HSCAN return a score or a value after each member.
             Set::Key { name, kind: Kind::Sorted } => (name, "ZSCAN", 2),
             Set::Key { name, .. } => (name, "HSCAN", 2),
         };

@@ -1,7 +1,7 @@
-//! `copy`: filters and counters from server to server, in an order that loses nothing.
+//! `copy`: copies filters and counters from one server to another, in an order in which no data is lost.
 //!
-//! Nothing is moved before all was looked at: what cannot be moved, and whether the source is written to. A key arrives
-//! under a temporary name, is compared with its source, and only then gets its own.
+//! Before the first key is moved, all keys are examined, and the source is watched for writes. A key is loaded under a
+//! temporary name, compared with its source, and only then renamed to its final name.
 
 mod plan;
 mod report;
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The most items of `--sample` that are looked up.
 const MAX_SAMPLE: usize = 10_000;
 
-/// Items in one command of the sample.
+/// Number of sampled items in one command.
 const SAMPLE_BATCH: usize = 500;
 
 /// Arguments of `copy`.
@@ -86,10 +86,10 @@ pub struct Copy {
     tls: Tls,
 }
 
-/// Keys whose small values are moved together.
+/// Number of keys in one batch. The small values of a batch are moved together.
 const SMALL_BATCH: usize = 100;
 
-/// Why a key is rejected that appeared in the target after the first look.
+/// Why a key is rejected if it appeared in the target after all keys were examined.
 const TAKEN: &str = "the target has such a key by now";
 
 /// The outcome of a key, a note, and the fingerprint of its value if it was moved.
@@ -103,7 +103,7 @@ struct Copying<'a> {
     interrupt: Interrupt,
     pause: Option<Pause>,
     sample: Vec<Vec<u8>>,
-    /// The source's counts before anything was looked at.
+    /// The source's counts of calls before its keys were scanned.
     before: Writes,
     looked: Instant,
     report: Report,
@@ -139,7 +139,7 @@ impl Copy {
                 .map_err(|failure| failure.advise("its writers go on by themselves within 30 seconds")),
             None => Ok(()),
         };
-        // Where it ended before all keys were looked at, nothing is known of them.
+        // The report is empty if the copy ended before all keys were examined.
         let reported = match copying.report.moves.is_empty() {
             true => Ok(()),
             false => output.answer(&copying.report, Report::text),
@@ -151,7 +151,7 @@ impl Copy {
 impl Copying<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         self.report.dry_run = self.arguments.dry_run;
-        // With a pause, what came before it does not matter.
+        // Writes before the pause do not matter, so counting starts again after it has begun.
         self.before = Writes::of(&mut self.source)?;
         self.looked = Instant::now();
         let keys = self.source.scan(self.arguments.pattern.as_deref())?;
@@ -195,14 +195,15 @@ impl Copying<'_> {
         self.second_look(&prints)
     }
 
-    /// Reports the outcome of a key. Its row and what stands for its value, if it was moved.
+    /// Records the outcome of the key at index `at`. Returns `at` and the fingerprint of the moved value; `None` if not
+    /// moved.
     fn reported(&mut self, at: usize, (outcome, note, print): Copied) -> Option<(usize, Fingerprint)> {
         let row = &mut self.report.moves[at];
         (row.outcome, row.note) = (outcome, note);
         print.map(|print| (at, print))
     }
 
-    /// Waits until nobody has written for as long as was asked.
+    /// Waits until the source has had no writes for `--watch` seconds, and fails at the first write.
     fn watch(&mut self) -> Result<(), Failure> {
         let seconds = if self.pause.is_some() || self.arguments.while_written { 0.0 } else { self.arguments.watch };
         let wait = Duration::try_from_secs_f64(seconds)
@@ -215,7 +216,7 @@ impl Copying<'_> {
         self.check_writers()
     }
 
-    /// Fails if a signal asks to stop, and keeps the pause going.
+    /// Fails if a signal asks to stop or the source was written to, and renews the pause when it is due.
     fn look(&mut self) -> Result<(), Failure> {
         self.interrupt.check()?;
         if let Some(pause) = &mut self.pause {
@@ -228,7 +229,7 @@ impl Copying<'_> {
         Ok(())
     }
 
-    /// Fails if somebody wrote to the source, unless that was allowed.
+    /// Fails if clients wrote to the source, unless `--while-written` allows that.
     fn check_writers(&mut self) -> Result<(), Failure> {
         if self.arguments.while_written {
             return Ok(());
@@ -245,15 +246,15 @@ impl Copying<'_> {
         ))
     }
 
-    /// Moves those keys of the batch whose values are small together. Returns the outcome of each key; none if the key
-    /// is not to be moved or has to be moved on its own.
+    /// Moves the small values of a batch together, and returns the outcome of each key. The outcome is `None` for a key
+    /// that is not to be moved, or that has to be moved on its own.
     fn copy_batch(&mut self, steps: &[(Key, u64, Step)]) -> Result<Vec<Option<Copied>>, Failure> {
         self.look()?;
         let mut outcomes: Vec<Option<Copied>> = vec![None; steps.len()];
         let (mut at, mut smalls) = (Vec::new(), Vec::new());
         for (index, (key, bytes, step)) in steps.iter().enumerate() {
             let is_small = *step == Step::Move && *bytes > 0 && *bytes <= SMALL_BYTES;
-            // Samples are asked key by key.
+            // With `--sample` every key is moved on its own, since the items are looked up key by key.
             if let (true, true, Some(temporary)) = (is_small, self.sample.is_empty(), beside(COPIED, &key.name)) {
                 at.push(index);
                 smalls.push(Small { key: &key.name, class: key.class, temporary });
@@ -271,7 +272,7 @@ impl Copying<'_> {
         Ok(outcomes)
     }
 
-    /// Moves one key. A partially loaded value is deleted if it does not become the key.
+    /// Moves one key. The partially loaded value is deleted unless the key was moved.
     fn copy(&mut self, key: &Key, moved: impl FnMut(u64)) -> Result<Copied, Failure> {
         let plain = || [COPIED.as_bytes(), &key.name].concat();
         let temporary = match beside(COPIED, &key.name) {
@@ -281,14 +282,14 @@ impl Copying<'_> {
         };
         let copied = self.copy_as(key, &temporary, moved);
         if !matches!(copied, Ok((Outcome::Moved, ..))) {
-            // Where the target is lost, its time to live ends it.
+            // If the connection to the target is lost, the time to live of the temporary key deletes it later.
             let removed = self.target.ask(&temporary, redis::cmd("UNLINK").arg(&temporary));
             copied.as_ref().map_or(Ok(()), |_| removed.map(drop))?;
         }
         copied
     }
 
-    /// Moves one key, which is loaded under a temporary name.
+    /// Moves one key: loads it as `temporary`, compares it with its source, and renames it.
     fn copy_as(&mut self, key: &Key, temporary: &[u8], mut moved: impl FnMut(u64)) -> Result<Copied, Failure> {
         let (source, target) = (&mut self.source, &mut self.target);
         let (interrupt, pause) = (&self.interrupt, &mut self.pause);
@@ -322,7 +323,7 @@ impl Copying<'_> {
         }
     }
 
-    /// The difference between the source and the loaded value.
+    /// Describes the first difference between the source's value and the loaded one; `None` if they are equal.
     fn difference(
         &mut self,
         key: &Key,
@@ -332,7 +333,7 @@ impl Copying<'_> {
     ) -> Result<Option<String>, Failure> {
         let arrived = fingerprint(&mut self.target, key.class, temporary)?;
         if arrived != Some(print) {
-            // A window may have moved on between the two.
+            // The window may have moved on between the two dumps, so the source is read once more.
             let again = fingerprint(&mut self.source, key.class, &key.name)?;
             if again != arrived {
                 return Ok(Some("what arrived has other bytes".into()));
@@ -358,7 +359,7 @@ impl Copying<'_> {
         Ok(None)
     }
 
-    /// Compares with the source again: every key, if anything could have changed one.
+    /// Compares all moved keys with the source again, unless the counts show that no command changed any key.
     fn second_look(&mut self, prints: &[(usize, Fingerprint)]) -> Result<(), Failure> {
         self.check_writers()?;
         if Writes::of(&mut self.source)? == self.before {
@@ -369,7 +370,7 @@ impl Copying<'_> {
             let row = &mut self.report.moves[at];
             let now = fingerprint(&mut self.source, row.class, &row.name)?;
             if now != Some(print) {
-                // The copy of a window may have moved on as its source did.
+                // The window of the copy may have moved on exactly as its source did.
                 if now.is_some() && fingerprint(&mut self.target, row.class, &row.name)? == now {
                     continue;
                 }
@@ -384,7 +385,7 @@ impl Copying<'_> {
     }
 }
 
-/// The row of a key that has not been moved yet.
+/// The report's row for a key before it is moved.
 fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
     let (outcome, note) = match step {
         Step::Move => (Outcome::Planned, String::new()),

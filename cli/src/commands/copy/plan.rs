@@ -1,38 +1,38 @@
-//! The step for each key, decided before anything is moved.
+//! Decides the step for each key before the first key is moved.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::server::{Answer, Class, Key, SMALL_BYTES, Server};
 use crate::server::{fingerprint, first_chunk, integer, pairs, read_small, text, texts};
 
-/// Keys that are looked up together.
+/// Number of keys that are looked up in one batch.
 const BATCH: usize = 200;
 
 /// The number of sub-filters from which RedisBloom crashes when it loads a filter.
 const REDISBLOOM_MAX_FILTERS: i64 = 1000;
 
-/// What to do with a key.
+/// The step for a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     Move,
-    /// The target has an equal value: nothing to do.
+    /// The target already has an equal value, so the key is skipped.
     Equal,
     Reject(String),
 }
 
-/// All keys, with their bytes and steps.
+/// All keys, each with its bytes in memory and its step.
 #[derive(Debug, Default)]
 pub struct Plan {
     pub steps: Vec<(Key, u64, Step)>,
 }
 
-/// The commands that a server has.
+/// The commands that a server offers.
 #[derive(Debug, Clone, Copy)]
 struct Serves {
     filters: bool,
-    /// Filters of lines, too.
+    /// Whether the server accepts filters in the layout `lines`.
     lines: bool,
-    /// Whether the server's BF.* commands are ours, and not RedisBloom's.
+    /// Whether the server's `BF.*` commands belong to this module, and not to RedisBloom.
     own_filters: bool,
     counters: bool,
 }
@@ -49,12 +49,12 @@ impl Serves {
         Ok(Serves { filters: knows(0), lines: knows(1), counters: knows(2), own_filters: knows(3) })
     }
 
-    /// Whether loading a filter with this many sub-filters would crash the server.
+    /// Whether RedisBloom on the server would crash from loading a filter with this number of sub-filters.
     fn ends_at(self, class: Class, filters: i64) -> bool {
         class == Class::Classic && !self.own_filters && filters >= REDISBLOOM_MAX_FILTERS
     }
 
-    /// Why a server rejects keys of this class, if it does.
+    /// Why the server cannot take keys of this class; `None` if it can.
     fn error(self, class: Class) -> Option<&'static str> {
         match class {
             Class::Classic if !self.filters => Some("the target has no module for filters"),
@@ -69,7 +69,7 @@ impl Serves {
 }
 
 impl Plan {
-    /// Looks at every key on both servers.
+    /// Examines every key on both servers, and decides its step.
     pub fn of(
         source: &mut Server,
         target: &mut Server,
@@ -145,7 +145,7 @@ impl Plan {
     }
 }
 
-/// For each key, whether source and target have equal values. Small ones are read together.
+/// Whether source and target have equal values, for each key. Small values are read in batches.
 fn same_of(
     source: &mut Server,
     target: &mut Server,

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::server::Class;
 use crate::table::{bytes, table};
 
-/// The most rows that are printed one by one; of more keys, only those that did not go as planned.
+/// The largest number of keys that are all listed. Of more keys, only the ones that did not go as planned are listed.
 const MAX_ROWS: usize = 50;
 
 /// The outcome of a key.
@@ -23,9 +23,9 @@ pub enum Outcome {
     Gone,
     /// The key cannot be moved.
     Rejected,
-    /// The key was loaded, and its value differs. The target keeps its old value.
+    /// The loaded value differed from its source. The target keeps its old value.
     Differs,
-    /// The key was moved, and its source changed since.
+    /// The key was moved, but its source changed or was deleted afterwards.
     Behind,
 }
 
@@ -85,7 +85,7 @@ impl Report {
         if shown.is_empty() { summary } else { format!("{}\n{summary}", table(&rows)) }
     }
 
-    /// A failure if a key is missing in the target or differs from its source.
+    /// Fails if a key was rejected, differs from its source, or has changed since it was moved.
     pub fn verdict(&self) -> Result<(), Failure> {
         let wrong = self.number(Outcome::Differs) + self.number(Outcome::Behind);
         if wrong > 0 {

@@ -1,17 +1,18 @@
-//! Samples kept in memory for a week: dense for the last minutes, ever sparser further back.
+//! Samples kept in memory for a week: all samples of the last minutes, and fewer and fewer of older times.
 
 use std::collections::VecDeque;
 
-/// A resolution of the history: the number of samples, and the least number of seconds between two.
+/// One resolution of the history: the least number of seconds between two samples, and the number of samples kept.
 struct Tier {
     step: u64,
     kept: usize,
 }
 
-/// The tiers, the youngest first. With a look every 5 seconds: 10 minutes of them all, an hour, a day, and a week.
+/// The tiers, the finest first. With a look every 5 seconds they keep 10 minutes of all samples, an hour, a day, and a
+/// week.
 ///
-/// Each step is a multiple of the one before it; a tier would wait for longer than its own else. Powers of two are what
-/// a queue takes memory for.
+/// Each step is a multiple of the one before it; otherwise a tier would have to wait longer than its own step. The
+/// numbers of samples are powers of two because a queue allocates memory for powers of two.
 const TIERS: [Tier; 4] = [
     Tier { step: 0, kept: 128 },
     Tier { step: 30, kept: 128 },
@@ -19,14 +20,14 @@ const TIERS: [Tier; 4] = [
     Tier { step: 2520, kept: 256 },
 ];
 
-/// The most samples that a history has.
+/// The largest number of samples in a history.
 #[cfg(test)]
 const MOST: usize = 128 + 128 + 256 + 256;
 
 /// Values seen at one moment. Unknown values are NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample<const N: usize> {
-    /// Unix seconds.
+    /// The time in Unix seconds.
     pub at: u64,
     /// Whether samples are missing before this one.
     pub is_after_gap: bool,
@@ -35,12 +36,12 @@ pub struct Sample<const N: usize> {
 
 /// Samples in order of time, bounded in number.
 ///
-/// A sample for which a tier has no room goes to the next tier, which keeps it if its step has passed since its last
-/// sample, and drops it otherwise. So each curve stays true at the remaining moments.
+/// A sample that a full tier drops moves to the next tier. That tier keeps it if at least one step has passed since its
+/// last sample, and otherwise discards it. So each curve has true values at the moments that remain.
 #[derive(Debug, Clone)]
 pub struct Ring<const N: usize> {
     tiers: [VecDeque<Sample<N>>; TIERS.len()],
-    /// Whether each tier has a gap before its next sample.
+    /// For each tier, whether samples are missing before the next sample that it keeps.
     gaps: [bool; TIERS.len()],
 }
 
@@ -49,7 +50,7 @@ impl<const N: usize> Ring<N> {
         Ring { tiers: std::array::from_fn(|_| VecDeque::new()), gaps: [false; TIERS.len()] }
     }
 
-    /// Adds a sample. A moment before the last one, after the clock was set back, begins anew.
+    /// Adds a sample. A time before the last sample means that the clock was set back, so the history starts again.
     pub fn push(&mut self, at: u64, values: [f64; N]) {
         if self.last().is_some_and(|last| at < last.at) {
             *self = Ring::new();
@@ -70,7 +71,7 @@ impl<const N: usize> Ring<N> {
         }
     }
 
-    /// Nothing is seen from now on until the next sample.
+    /// Records that nothing is known from now until the next sample.
     pub fn interrupt(&mut self) {
         self.gaps[0] |= !self.tiers[0].is_empty();
     }
@@ -86,23 +87,23 @@ impl<const N: usize> Ring<N> {
     }
 }
 
-/// Digits of a trend, and the most seconds that it covers.
+/// Number of digits in a trend, and the longest period in seconds that a trend covers.
 const TREND_DIGITS: u64 = 24;
 const TREND_SECONDS: u64 = 3600;
 
 /// The least number of seconds from which growth is computed.
 const LEAST_SECONDS: u64 = 30;
 
-/// The course of the first value of the samples in the last hour, or since they began.
+/// The course of the first value of the samples over the last hour, or since the first sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
-    /// Digits of base 36, from the least to the largest value.
+    /// The values as digits in base 36: `0` is the least value of the period, and `z` the largest.
     pub digits: String,
     pub growth: f64,
     pub seconds: u64,
 }
 
-/// `None` while too little has been seen.
+/// The trend of the first value in `ring`; `None` while the samples cover too short a period.
 pub fn trend<const N: usize>(ring: &Ring<N>) -> Option<Trend> {
     let to = ring.last()?.at;
     let seen: Vec<(u64, f64)> = ring
@@ -146,12 +147,12 @@ mod tests {
         let kept = times(&ring);
         assert!(kept.is_sorted() && kept.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!(kept.last(), Some(&end));
-        // Every look of the last 10 minutes, and no stretch is thinner than its tier's step allows.
+        // All samples of the last 10 minutes are kept. Older samples are at most one step of their tier apart.
         assert_eq!(ring.since(end - 127 * 5).count(), 128);
         for (age, step, finer) in [(600, 5, 0), (3600, 30, 5), (86_400, 360, 30), (7 * 86_400, 2520, 360)] {
             let stretch: Vec<u64> = ring.since(end - age).map(|sample| sample.at).collect();
             assert!(stretch[0] <= end - age + step, "{age}: {}", end - stretch[0]);
-            // Where two tiers meet, what waits to be handed on is a step of the finer one more.
+            // Where two tiers meet, samples may be further apart by one step of the finer tier.
             assert!(stretch.windows(2).all(|pair| pair[1] - pair[0] <= step + finer), "{age}");
         }
         assert!(ring.since(0).all(|sample| sample.values == [sample.at as f64] && !sample.is_after_gap));
@@ -179,7 +180,8 @@ mod tests {
         for at in 1000..200_000 {
             ring.push(at, [0.0]);
             let gaps: Vec<u64> = ring.since(0).filter(|sample| sample.is_after_gap).map(|sample| sample.at).collect();
-            // While its sample waits to be taken by a thinner tier, the gap is not seen; then it is, once.
+            // A gap does not show while the sample after it waits to move on to the next tier. Afterwards it shows
+            // once.
             assert!(gaps.len() <= 1, "{gaps:?}");
             assert!(gaps.iter().all(|gap| (1000..1000 + 2520).contains(gap)), "{gaps:?}");
         }

@@ -1,14 +1,14 @@
-//! The page that says what each finding means and what to do about it. It is the section of docs/monitoring.md, so that
-//! the dashboard needs no other host for it.
+//! The page that explains each finding and what to do about it. Its text is a section of `docs/monitoring.md`, so the
+//! dashboard needs no other host for it.
 
 use crate::health::Problem;
 
 const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
 
-/// The heading of the section. It ends with the next one.
+/// The heading of the section, which ends at the next heading of its level.
 const HEAD: &str = "## Findings\n";
 
-/// The body of the page. Each finding has its code word as an anchor.
+/// The body of the page as HTML. The heading of each finding has the finding's code word as its anchor.
 pub fn meaning() -> String {
     let section = DOCUMENT.split_once(HEAD).map_or("", |(_, rest)| rest.split("\n## ").next().unwrap_or(rest));
     let blocks = section.trim().split("\n\n").map(|block| match block.strip_prefix("### ") {
@@ -18,7 +18,8 @@ pub fn meaning() -> String {
     format!("<h1>Findings</h1>\n{}", blocks.collect::<String>())
 }
 
-/// Code, links and emphasis of a paragraph. Links lead to other findings; links to other documents become plain words.
+/// Formats code, links and emphasis of a paragraph as HTML. Links to findings stay links; other links become plain
+/// text.
 fn inline(text: &str) -> String {
     let mut html = String::new();
     for (at, part) in text.split('`').enumerate() {

@@ -1,7 +1,8 @@
 //! `dashboard`: a web page of a server's filters and counters, for a team to leave open.
 //!
-//! One thread, [`watcher`], asks the server at each interval and keeps what it saw in [`seen`]; [`routes`] answers pages
-//! from that. So the server has as much to do with a hundred pages as with one. Only reading commands are sent.
+//! One thread, [`watcher`], asks the server at each interval and keeps the results in [`seen`]; [`routes`] answers
+//! pages from there. So the load on the server does not depend on the number of open pages. Only commands that read are
+//! sent.
 
 mod history;
 mod meaning;
@@ -64,7 +65,7 @@ impl Dashboard {
         let seen = Arc::new(Mutex::new(Seen::new(schedule.max_keys)));
         let (questions, asked) = sync_channel(MAX_QUESTIONS);
         let watcher = Watcher::new(nodes, schedule, seen.clone());
-        // It ends with the process: nothing that it does has to be finished.
+        // The thread ends with the process: it has no work that must be completed.
         thread::spawn(move || watcher.run(&asked));
         if !self.bind.ip().is_loopback() {
             report(format_args!(

@@ -1,4 +1,4 @@
-//! The page: one document with its style and script in it, and the policy that lets nothing else run.
+//! The page: one document that contains its style and script, with a policy that allows no other script to run.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use ring::digest::{SHA256, digest};
 const DOCUMENT: &str = include_str!("page/page.html");
 const STYLE: &str = include_str!("page/style.css");
 
-/// The scripts in order: each uses only names of those before it.
+/// The scripts in the order in which they are joined: each uses only names of itself and of earlier ones.
 const SCRIPTS: [&str; 5] = [
     include_str!("page/base.js"),
     include_str!("page/chart.js"),
@@ -27,12 +27,12 @@ pub struct Page {
     pub policy: String,
 }
 
-/// The directives that close every page to other origins.
+/// The directives that forbid every page to use a base URL, to send forms, and to be framed by other pages.
 const CLOSED: &str = "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 impl Page {
-    /// Builds the page and a policy that admits only this style and script, by their hashes, and requests only to its
-    /// own origin. Trusted types without a policy forbid that a script makes markup of text.
+    /// Builds the page, with a policy that allows only its own style and script, by their hashes, and requests only to
+    /// its own origin. The policy requires trusted types and allows none, so that scripts cannot turn text into markup.
     pub fn new() -> Self {
         let script = SCRIPTS.concat();
         let policy = format!(
@@ -46,7 +46,7 @@ impl Page {
 }
 
 impl Page {
-    /// A page without a script, with this body.
+    /// A page with this title and body, without a script.
     pub fn of_text(title: &str, body: &str) -> Self {
         let html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
@@ -70,7 +70,7 @@ fn base64(bytes: &[u8]) -> String {
         for digit in 0..4 {
             let value = (bits >> (18 - 6 * digit)) as usize % 64;
             let shown = if digit <= group.len() { char::from(DIGITS[value]) } else { '=' };
-            // A string takes all that is written.
+            // Writing to a `String` does not fail.
             let _ = write!(text, "{shown}");
         }
     }
@@ -83,7 +83,7 @@ mod tests {
 
     #[test]
     fn hashes_are_in_base_64() {
-        // RFC 4648, section 10, and the hash that policies have for an empty script.
+        // The texts are from RFC 4648, section 10, followed by the hash that policies have for an empty script.
         for (plain, coded) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy")] {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
@@ -96,11 +96,11 @@ mod tests {
         assert!(!html.contains(STYLE_MARK) && !html.contains(SCRIPT_MARK));
         assert_eq!(html.matches("<script").count(), 1);
         assert_eq!(html.matches("<style").count(), 1);
-        // Addresses are names of the XML of pictures.
+        // The only addresses in the page are the names of XML namespaces for pictures.
         let addresses: Vec<&str> =
             html.split("http").skip(1).map(|rest| rest.split(['\'', '"']).next().unwrap_or("")).collect();
         assert_eq!(addresses, ["://www.w3.org/2000/svg"; 2]);
-        // Markup is never made of text, and no handler stands in markup.
+        // No script turns text into markup, and the markup contains no event handlers.
         for forbidden in
             ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", " onclick=", "style=\""]
         {

@@ -1,4 +1,4 @@
-//! The routes of the dashboard: the page, the two addresses that it asks, and the meaning of findings.
+//! The routes of the dashboard: the page, the two addresses that its script requests, and the page about findings.
 
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex};
@@ -19,13 +19,13 @@ use super::page::Page;
 use super::seen::Seen;
 use super::watcher::{Question, Slices, lock};
 
-/// The most questions that wait for the server. Whoever comes then is asked to come again.
+/// The largest number of requests that wait for the server. Further requests are asked to try again.
 pub const MAX_QUESTIONS: usize = 64;
 
-/// Longest time that a page waits for the slices of a counter. The other curves are there at once.
+/// The longest time that a request waits for the slices of a counter. The other curves do not wait for them.
 const PATIENCE: Duration = Duration::from_secs(4);
 
-/// The longest period that a request may ask for, in seconds: as long as the history goes.
+/// The longest period that a request may ask for, in seconds; the history covers no more.
 const MOST_SECONDS: u64 = 7 * 86_400;
 
 /// The state that all requests share.
@@ -37,7 +37,7 @@ struct Shared {
     questions: SyncSender<Question>,
 }
 
-/// The routes.
+/// The router for all requests.
 pub fn routes(seen: Arc<Mutex<Seen>>, questions: SyncSender<Question>) -> Router {
     let meaning = Page::of_text("Rollcall · findings", &meaning());
     Router::new()
@@ -50,7 +50,7 @@ pub fn routes(seen: Arc<Mutex<Seen>>, questions: SyncSender<Question>) -> Router
         .with_state(Shared { page: Arc::new(Page::new()), meaning: Arc::new(meaning), seen, questions })
 }
 
-/// Adds headers: browsers do not cache or guess types, and other sites cannot read.
+/// Adds headers: browsers must not cache the response, guess its type, send a referrer, or hand it to other sites.
 async fn with_headers(mut response: Response) -> Response {
     let headers: [(HeaderName, &str); 4] = [
         (header::CACHE_CONTROL, "no-store"),
@@ -72,7 +72,7 @@ async fn state(State(shared): State<Shared>) -> Response {
     json(lock(&shared.seen).state())
 }
 
-/// Answers `?seconds=` for all keys together, and `&key=` for one.
+/// Answers `?seconds=N` with the history of all keys together, and with `&key=ID` the history of one key.
 async fn series(State(shared): State<Shared>, uri: Uri) -> Response {
     let Some((seconds, key)) = read_query(uri.query().unwrap_or_default()) else {
         return (StatusCode::BAD_REQUEST, "expected seconds=NUMBER, and key=ID or none\n").into_response();
@@ -100,7 +100,7 @@ async fn series(State(shared): State<Shared>, uri: Uri) -> Response {
     as_json(&series)
 }
 
-/// The seconds and the key of a query; `None` if the query is invalid.
+/// The period in seconds and the key's id from a query; `None` if the query is invalid.
 fn read_query(query: &str) -> Option<(u64, Option<&str>)> {
     let (mut seconds, mut key) = (None, None);
     for part in query.split('&') {

@@ -1,4 +1,4 @@
-//! What the dashboard knows: the last look, and the history of all keys together and of each key.
+//! The state of the dashboard: the last look, and the history of all keys together and of each key.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,19 +9,19 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::history::{Ring, Trend, trend};
 
-/// How long a written answer serves other pages, in milliseconds.
+/// Time for which one serialized state answers requests, in milliseconds.
 const WRITTEN_MS: u64 = 1000;
 
 /// How long the history of a key is kept after the key was last seen, in seconds.
 const KEPT_AFTER: u64 = 3600;
 
-/// The history of a key: items, capacity, bytes, rate.
+/// The values in the history of a key: items, capacity, bytes, and the present error rate.
 pub type KeyValues = [f64; 4];
 
 /// The values in the history of all keys: items of filters, members of counters, bytes.
 pub type TotalValues = [f64; 3];
 
-/// The id of a key in addresses: the hash of its name, in 16 digits.
+/// The id of a key in URLs: the hash of its name as 16 hexadecimal digits.
 pub fn id_of(name: &[u8]) -> String {
     format!("{:016x}", xxh3_64(name))
 }
@@ -31,7 +31,7 @@ pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// A key that has been seen.
+/// The place and the history of a key that was seen at least once.
 #[derive(Debug)]
 struct Known {
     place: Place,
@@ -39,30 +39,30 @@ struct Known {
     seen: u64,
 }
 
-/// The node and the name of a key, to ask for more.
+/// The node and the name of a key, needed to ask for its slices.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     pub name: Vec<u8>,
-    /// The name of the node for people.
+    /// The name of the node for display.
     pub node: String,
-    /// Whether the key is a counter with a window, which has a history of its own.
+    /// Whether the key is a windowed counter, which itself reports a history: its slices.
     pub has_slices: bool,
 }
 
-/// Everything that is known.
+/// Everything that the dashboard knows.
 #[derive(Debug)]
 pub struct Seen {
     /// The last look as JSON.
     state: String,
-    /// The state as pages last got it, with its time: pages that ask within a second share it.
+    /// The serialized state and the time at which it was written. Requests within one second share it.
     written: Option<(u64, Bytes)>,
     totals: Ring<3>,
     keys: HashMap<String, Known>,
-    /// The most histories that are kept.
+    /// The largest number of keys for which a history is kept.
     most: usize,
 }
 
-/// Values over time, as pages get them. Unix seconds; null where nothing was seen.
+/// Values over time as pages receive them: times in Unix seconds, and null for values that are unknown.
 #[derive(Debug, Default, Serialize)]
 pub struct Series {
     now: u64,
@@ -75,7 +75,7 @@ pub struct Series {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     members: Vec<Option<f64>>,
     bytes: Vec<Option<f64>>,
-    /// The slices of a counter with a window: the start of each, and its number of members.
+    /// The slices of a windowed counter: the Unix time at which each begins, and its number of members.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<Vec<(i64, i64)>>,
     /// Why `window` is missing.
@@ -84,7 +84,7 @@ pub struct Series {
 }
 
 impl Seen {
-    /// Nothing seen yet. `max_keys` is how many are looked at.
+    /// A state in which nothing has been seen. `max_keys` is the number of keys that are looked at.
     pub fn new(max_keys: usize) -> Self {
         Seen {
             state: "null".to_owned(),
@@ -95,7 +95,7 @@ impl Seen {
         }
     }
 
-    /// The last look, with the present.
+    /// The last look and the present time, as JSON.
     pub fn state(&mut self) -> Bytes {
         let now = now_ms();
         let state = &self.state;
@@ -111,7 +111,7 @@ impl Seen {
         (self.state, self.written) = (state, None);
     }
 
-    /// Adds what was seen of a key at `at`, and returns its recent course.
+    /// Adds the values of a key at the time `at`, and returns the trend of its items.
     pub fn add_key(&mut self, id: &str, place: &Place, at: u64, values: KeyValues) -> Option<Trend> {
         let known = self.keys.entry(id.to_owned()).or_insert_with(|| Known {
             place: place.clone(),
@@ -126,7 +126,7 @@ impl Seen {
         trend(&known.ring)
     }
 
-    /// Adds the sums of a look.
+    /// Adds the sums over all keys at the time `at`.
     pub fn add_totals(&mut self, at: u64, values: TotalValues) {
         self.totals.push(at, values);
     }
@@ -161,13 +161,13 @@ impl Seen {
         self.keys.get(id).map(|known| &known.place)
     }
 
-    /// The sums of the last `seconds`.
+    /// The history of the sums in the last `seconds` seconds.
     pub fn totals(&self, seconds: u64) -> Series {
         let (now, times, [items, members, bytes]) = columns(&self.totals, seconds);
         Series { now, times, items, members, bytes, ..Series::default() }
     }
 
-    /// The history of a key in the last `seconds`. Empty of a key that was never seen.
+    /// The history of a key in the last `seconds` seconds; empty for a key that was never seen.
     pub fn key(&self, id: &str, seconds: u64) -> Series {
         let empty = Ring::new();
         let ring = self.keys.get(id).map_or(&empty, |known| &known.ring);
@@ -178,7 +178,7 @@ impl Seen {
 
 type Columns<const N: usize> = (u64, Vec<u64>, [Vec<Option<f64>>; N]);
 
-/// The samples as columns, with a row of nulls at each gap.
+/// The samples as columns. Where samples are missing, all columns have a null.
 fn columns<const N: usize>(ring: &Ring<N>, seconds: u64) -> Columns<N> {
     let now = now_ms() / 1000;
     let mut times = Vec::new();

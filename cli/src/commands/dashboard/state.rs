@@ -1,4 +1,4 @@
-//! The last look as JSON, as pages get it from `/api/state`.
+//! The last look as JSON, which pages request from `/api/state`.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use crate::watch::{Info, Row};
 pub struct State<'a> {
     /// The version of the tool.
     pub version: &'static str,
-    /// The name of the server for people.
+    /// The name of the server for display.
     pub server: &'a str,
     pub pattern: Option<&'a str>,
     /// Seconds between two looks.
     pub interval: u64,
     pub started: u64,
-    /// The time of the last look that any node answered.
+    /// The time of the last look that at least one node answered; `None` before the first one.
     pub looked: Option<u64>,
     pub took_ms: u64,
     /// Whether no node answers.
@@ -62,16 +62,16 @@ pub struct Node<'a> {
     pub info: &'a Info,
 }
 
-/// A key.
+/// A row of the page's table of keys.
 #[derive(Debug, Serialize)]
 pub struct ShownRow<'a> {
-    /// The id of the key in addresses.
+    /// The id of the key in URLs.
     pub id: String,
     #[serde(flatten)]
     pub row: &'a Row,
-    /// Whether the key is a counter with a window, whose slices are fetched on demand.
+    /// Whether the key is a windowed counter, whose slices are fetched on demand.
     pub has_slices: bool,
-    /// The course of the key's items in the last hour, as digits of base 36.
+    /// The number of items over the last hour, as digits in base 36 from the least to the largest.
     pub trend: Option<String>,
     /// The growth in items, and the number of seconds that it took.
     pub growth: Option<f64>,
@@ -81,20 +81,20 @@ pub struct ShownRow<'a> {
 /// Figures of all keys together.
 #[derive(Debug, Default, Serialize)]
 pub struct Totals {
-    /// Whether the figures are of whole servers, and not sums over the keys that were looked at.
+    /// Whether the figures cover whole servers; otherwise they are sums over the keys that were looked at.
     pub is_whole: bool,
     pub filters: u64,
     pub items: u64,
     pub capacity: u64,
     pub counters: u64,
-    /// Members of the counters that were looked at: servers do not sum them up.
+    /// Number of members of the counters that were looked at. Servers do not report such a sum.
     pub members: u64,
     pub members_of: u64,
     pub bytes: u64,
     pub used_memory: Option<u64>,
-    /// `None` if a node has no limit.
+    /// The sum of `maxmemory` in bytes; `None` if a node has no limit or reports none.
     pub maxmemory: Option<u64>,
-    /// The shortest uptime of a node.
+    /// The shortest uptime of all nodes, in seconds.
     pub uptime_seconds: Option<u64>,
     /// The number of counters in each representation.
     pub modes: Vec<(&'static str, u64)>,
@@ -102,7 +102,7 @@ pub struct Totals {
     pub since: Vec<(&'static str, u64)>,
 }
 
-/// Fields of INFO that count events, with their names for people.
+/// Fields of INFO that count events, each with its label for display.
 const SINCE: [(&str, &str); 8] = [
     ("rollcall_filters_growths", "Filters grown by a sub-filter"),
     ("rollcall_counters_conversions", "Counters promoted"),
@@ -114,7 +114,7 @@ const SINCE: [(&str, &str); 8] = [
     ("rollcall_counters_advances", "Windows of counters moved"),
 ];
 
-/// Fields of INFO that count counters by representation.
+/// Fields of INFO that count counters by representation, each with its label for display.
 const MODES: [(&str, &str); 5] = [
     ("rollcall_counters_exact", "exact"),
     ("rollcall_counters_sparse", "sparse"),
@@ -123,19 +123,19 @@ const MODES: [(&str, &str); 5] = [
     ("rollcall_counters_loading", "half loaded"),
 ];
 
-/// A field of INFO over all nodes; `None` unless all have it.
+/// The sum of a field of INFO over all nodes; `None` unless every node reports the field.
 fn sum(infos: &[&Info], name: &str) -> Option<u64> {
     infos.iter().try_fold(0_u64, |sum, info| Some(sum.saturating_add(info.field(name)?)))
 }
 
-/// A number of rows together.
+/// The sum of `number` over `rows`; rows without the number are skipped.
 fn added<'a>(rows: impl Iterator<Item = &'a &'a Row>, number: fn(&Row) -> Option<i64>) -> u64 {
     let numbers = rows.filter_map(|row| number(row)).filter_map(|number| u64::try_from(number).ok());
     numbers.fold(0, u64::saturating_add)
 }
 
 impl Totals {
-    /// Sums of whole servers from INFO, unless a pattern limits the keys; then sums of the rows.
+    /// The totals of whole servers from INFO. If a pattern limits the keys, they are sums over `rows` instead.
     pub fn new(infos: &[&Info], rows: &[&Row], has_pattern: bool) -> Self {
         let is_counter = |row: &&&Row| row.kind == COUNTER;
         let all = |name: &str| (!has_pattern && !infos.is_empty()).then(|| sum(infos, name)).flatten();
@@ -174,7 +174,7 @@ impl Totals {
     }
 }
 
-/// The kind that a row gives a counter.
+/// The kind that [`Row`] has for a counter.
 pub const COUNTER: &str = "counter";
 
 /// The number of rows with counters in each representation.

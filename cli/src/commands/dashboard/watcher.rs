@@ -1,4 +1,4 @@
-//! The one thread that asks the server, however many pages are open.
+//! The only thread that asks the server, whatever the number of open pages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,28 +13,29 @@ use crate::failure::Failure;
 use crate::server::Server;
 use crate::watch::{Asked, Info, Nodes, Others, Row, Rows, Scope, Turn, history};
 
-/// A look takes at most one part in this many of the time, because it is work for the server.
+/// Divisor that limits load: looks take at most 1 / `SHARE` of the time, because they are work for the server.
 const SHARE: u32 = 10;
 
-/// The slices of a counter with a window: the start and the members of each; or why there are none.
+/// The slices of a windowed counter: the Unix time at which each begins, and its members. `Err` says why none are
+/// known.
 pub type Slices = Result<Vec<(i64, i64)>, String>;
 
-/// A page asks for the slices of a counter.
+/// A page's request for the slices of a counter.
 pub struct Question {
     pub place: Place,
     pub answer: oneshot::Sender<Slices>,
 }
 
-/// The keys to look at, and how often.
+/// The keys to look at, and the time between two looks.
 pub struct Schedule {
-    /// The name of the server for people.
+    /// The name of the server for display.
     pub name: String,
     pub pattern: Option<String>,
     pub max_keys: usize,
     pub interval: Duration,
 }
 
-/// Looks again and again.
+/// Looks at the server at intervals, and publishes the results.
 pub struct Watcher {
     nodes: Nodes,
     schedule: Schedule,
@@ -43,14 +44,14 @@ pub struct Watcher {
     looked: Option<u64>,
     /// The last answer of each node.
     last: BTreeMap<String, (Option<Info>, Rows)>,
-    /// The keys of each node that are not shown, which are judged in turn.
+    /// The keys of each node that are not shown. They are judged in turns.
     others: BTreeMap<String, Others>,
     troubles: BTreeMap<String, Trouble>,
     /// Slices that were fetched since the last look.
     slices: HashMap<Vec<u8>, Slices>,
 }
 
-/// Locks what is known. A thread that panicked left it whole: each change is one assignment.
+/// Locks the state. After a panic it is still consistent, because each change is a single assignment.
 pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -65,7 +66,7 @@ impl Watcher {
         watcher
     }
 
-    /// Looks, and answers questions between two looks, until no page can ask any more.
+    /// Looks at the server at intervals and answers questions in between. Returns when no page can ask any more.
     pub fn run(mut self, questions: &Receiver<Question>) {
         loop {
             let began = Instant::now();
@@ -74,7 +75,7 @@ impl Watcher {
             loop {
                 match questions.recv_timeout(next.saturating_duration_since(Instant::now())) {
                     Ok(Question { place, answer }) => {
-                        // Who asked may have gone.
+                        // Sending fails if the page that asked has gone.
                         let _ = answer.send(self.slices_of(&place));
                     }
                     Err(RecvTimeoutError::Timeout) => break,
@@ -88,7 +89,8 @@ impl Watcher {
         let scope = Scope { pattern: self.schedule.pattern.as_deref(), max_keys: self.schedule.max_keys };
         let (others, none) = (&self.others, Others::default());
         self.nodes.ask(|server| {
-            // A user who may not ask for INFO may ask for keys. If the connection is gone the second question says so.
+            // INFO may fail for lack of permission while the keys can be read. If the connection was lost, the next
+            // question fails too.
             let info = Info::of(server).ok();
             let (rows, turn) = others.get(&server.name()).unwrap_or(&none).look(server, &scope)?;
             Ok((info, rows, turn))
@@ -121,7 +123,7 @@ impl Watcher {
         self.publish(took, now);
     }
 
-    /// Keeps what was seen at `now`, and writes it for pages.
+    /// Adds the results of the look at `now` to the history, and publishes the state for pages.
     fn publish(&self, took: Duration, now: u64) {
         let at = now / 1000;
         let is_down = self.looked != Some(now);

@@ -1,5 +1,5 @@
-//! What is known of the servers, collected by threads that ask them repeatedly. A scraper gets the last answers, and so
-//! cannot load a server by scraping.
+//! Collects the state of all servers, by threads that ask them at intervals. A scrape gets the last answers, so
+//! scraping cannot load a server.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use crate::failure::Failure;
 use crate::server::{Access, Server};
 use crate::watch::{Asked, Info, Nodes, Rows, Scope, rows};
 
-/// A look at the keys of a server takes at most one part in this many of the time.
+/// Divisor that limits load: looking at a server's keys takes at most 1 / `KEYS_SHARE` of the time.
 const KEYS_SHARE: u32 = 10;
 
-/// How much older than three intervals figures may be: older ones are hidden, since their server no longer answers.
+/// Figures that are older than three intervals plus this time are hidden, because their server no longer answers.
 const GRACE: Duration = Duration::from_secs(15);
 
 /// The intervals between looks, and the keys to look at.
@@ -24,16 +24,16 @@ pub struct ClockSource {
     pub interval: u64,
     /// Seconds between two looks at the keys.
     pub keys_interval: u64,
-    /// The pattern of the keys; `None` for none.
+    /// The pattern of the keys to look at; `None` to look at no keys.
     pub pattern: Option<String>,
     pub max_keys: usize,
 }
 
-/// A server or cluster, and what is known of it.
+/// A server or cluster, with its last answers.
 pub struct Target {
     clock_source: ClockSource,
     info: Mutex<Asker>,
-    /// The asker of keys has its own connections: a long look at the keys delays nothing else.
+    /// A separate asker for keys has its own connections, so a long look at the keys delays nothing else.
     keys: Mutex<Asker>,
     infos: Mutex<Option<Look<Info>>>,
     rows: Mutex<Option<Look<Rows>>>,
@@ -42,9 +42,9 @@ pub struct Target {
 /// Asks the nodes, and logs to standard error when a node begins to fail and when it answers again.
 struct Asker {
     nodes: Nodes,
-    /// The name of what is asked for, for the log.
+    /// The noun for the answers in the log, such as `keys`.
     what: &'static str,
-    /// Why each failing node fails, as it was logged.
+    /// The error of each failing node, as last logged.
     failing: BTreeMap<String, String>,
 }
 
@@ -73,12 +73,12 @@ impl Asker {
     }
 }
 
-/// Writes one line to standard error. It may be closed, which is no reason to end.
+/// Writes one line to standard error. Errors are ignored, because standard error may be closed.
 fn log(text: &str) {
     let _ = writeln!(io::stderr().lock(), "rollcall: {}", text.replace('\n', " "));
 }
 
-/// The answers of all nodes.
+/// The answers of all nodes from one look.
 pub struct Look<T> {
     began: Instant,
     pub at: SystemTime,
@@ -92,7 +92,7 @@ impl<T> Look<T> {
 }
 
 impl Target {
-    /// A target for a URL; connects later.
+    /// Prepares a target for a URL, without connecting.
     pub fn new(url: &str, access: &Access, clock_source: ClockSource) -> Result<Self, Failure> {
         let (info, keys) = (Asker::new(url, access, "figures")?, Asker::new(url, access, "keys")?);
         Ok(Target { clock_source, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
@@ -150,7 +150,8 @@ impl Target {
         look.began.elapsed() > Duration::from_secs(3 * self.clock_source.interval) + GRACE
     }
 
-    /// Whether the figures of keys are too old to be shown. A long look is followed by a long wait.
+    /// Whether the figures of keys are too old to be shown. The limit grows with the duration of a look, as the
+    /// interval does.
     pub fn are_keys_stale(&self, look: &Look<Rows>) -> bool {
         let took = look.nodes.iter().map(|node| node.took).max().unwrap_or_default();
         let pause = Duration::from_secs(self.clock_source.keys_interval).max(took * KEYS_SHARE);

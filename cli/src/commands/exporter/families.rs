@@ -1,5 +1,5 @@
-//! Samples, grouped by metric and written in the two formats that Prometheus reads. A metric's samples follow its help
-//! and its type.
+//! Groups samples by metric, and writes them in the two text formats that Prometheus reads. Each metric begins with its
+//! help and its type, followed by its samples.
 
 use std::fmt::Write;
 
@@ -9,12 +9,13 @@ const PREFIX: &str = "rollcall_";
 /// The suffix of the names of a counter's samples.
 const TOTAL: &str = "_total";
 
-/// A form of the text.
+/// A text format for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Prometheus' own, version 0.0.4. Everybody reads it; node_exporter's text files are of it.
+    /// The Prometheus format, version 0.0.4. All scrapers read it, and node_exporter reads its text files in it.
     Plain,
-    /// OpenMetrics 1.0. It has units and an end, and a counter's name is its samples' name without `_total`.
+    /// OpenMetrics 1.0. It has units and an end mark, and the name of a counter is the name of its samples without
+    /// `_total`.
     OpenMetrics,
 }
 
@@ -29,8 +30,8 @@ impl Form {
         }
     }
 
-    /// The format that the `Accept` headers of a request ask for: OpenMetrics if they name it and nothing plain is
-    /// liked better.
+    /// The format that the `Accept` headers of a request ask for. OpenMetrics is used if a header names it and no plain
+    /// format has a higher quality value.
     pub fn accepted<'a>(accepts: impl IntoIterator<Item = &'a str>) -> Form {
         let (mut open, mut plain) = (0.0, 0.0);
         for range in accepts.into_iter().flat_map(|accept| accept.split(',')) {
@@ -64,7 +65,7 @@ pub enum Kind {
     Counter,
 }
 
-/// A metric. Its name lacks the prefix, the unit and the ending of its kind.
+/// A metric. Its `name` lacks the prefix, the unit and the suffix `_total`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
     pub name: &'static str,
@@ -74,7 +75,7 @@ pub struct Metric {
 }
 
 impl Metric {
-    /// The name of the whole, in OpenMetrics.
+    /// The name of the metric in OpenMetrics.
     fn family(&self) -> String {
         let unit = self.unit.map(|unit| format!("_{}", unit.name())).unwrap_or_default();
         format!("{PREFIX}{}{unit}", self.name)
@@ -89,7 +90,7 @@ impl Metric {
     }
 }
 
-/// Units.
+/// The unit of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     Bytes,
@@ -108,10 +109,10 @@ impl Of {
     }
 }
 
-/// Labels as they stand between braces, and a value.
+/// The labels as written between braces, and the value.
 type Sample = (String, f64);
 
-/// Samples of metrics, in the order of a table.
+/// The samples of all metrics, in the order of a table of metrics.
 #[derive(Debug)]
 pub struct Families {
     all: Vec<(&'static Metric, Vec<Sample>)>,
@@ -131,7 +132,8 @@ impl Families {
         }
     }
 
-    /// The metrics as text. Help is written as it is: none has a quote, a backslash or a second line.
+    /// Writes all metrics in the format `form`. Help texts need no escaping: none has a quote, a backslash or a second
+    /// line.
     pub fn text(&self, form: Form) -> String {
         let mut text = String::new();
         for (metric, samples) in self.all.iter().filter(|(_, samples)| !samples.is_empty()) {
@@ -160,7 +162,7 @@ impl Families {
     }
 }
 
-/// The value of a label between quotes.
+/// Escapes the value of a label for use between quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n")
 }

@@ -8,10 +8,10 @@ use super::families::{Families, Form, Metric};
 use super::metrics::{self as m, ALL, FORMS, PLAIN, REASONS};
 use crate::watch::{Info, Row};
 
-/// All samples as text, in the requested format.
+/// The samples of all `targets` as text in the format `form`.
 pub fn text(targets: &[Target], form: Form) -> String {
     let mut families = Families::new(&ALL);
-    // A node that two URLs lead to is shown once: Prometheus takes no sample twice.
+    // A node that two URLs lead to is written once, because Prometheus rejects duplicate samples.
     let (mut shown, mut shown_keys) = (HashSet::new(), HashSet::new());
     for target in targets {
         let infos = target.infos();
@@ -111,7 +111,7 @@ fn add_row(families: &mut Families, server: &str, row: &Row) {
     }
 }
 
-/// Adds the figures that a server reports; one that it does not report is absent, not 0.
+/// Adds the figures that a server reports. A figure that it does not report gets no sample, rather than 0.
 fn add<const N: usize>(
     families: &mut Families,
     metric: &Metric,

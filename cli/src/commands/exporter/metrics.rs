@@ -1,4 +1,4 @@
-//! The metrics: names, units, and what they mean. docs/monitoring.md has them all.
+//! The metrics with their names, units and help. `docs/monitoring.md` documents all of them.
 
 use super::families::{Kind, Metric, Of};
 
@@ -127,11 +127,11 @@ pub const PLAIN: [(&str, Metric); 13] = [
     ("rollcall_frees_waiting_bytes", FREES_BYTES),
 ];
 
-/// Reasons of errors: fields `rollcall_refused_REASON`.
+/// The reasons for rejected commands. INFO counts each in a field `rollcall_refused_REASON`.
 pub const REASONS: [&str; 4] = ["corrupt", "full", "limit", "memory"];
 
-/// Families, as fields and labels name them, and their forms: fields `rollcall_FAMILY_FORM` and
-/// `rollcall_FAMILY_FORM_bytes`.
+/// Families of values with their forms, as INFO and labels name them. INFO counts values in `rollcall_FAMILY_FORM` and
+/// their bytes in `rollcall_FAMILY_FORM_bytes`.
 pub const FORMS: [(&str, &str, &[&str]); 2] = [
     ("filters", "filter", &["lines", "classic", "windowed", "loading"]),
     ("counters", "counter", &["exact", "sparse", "dense", "windowed", "loading"]),

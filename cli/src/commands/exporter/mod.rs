@@ -23,7 +23,7 @@ use crate::server::Access;
 use collect::{ClockSource, Target};
 use families::Form;
 
-/// The page that a browser gets.
+/// The page at `/` for people with a browser.
 const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>rollcall exporter</title>\
     <p>rollcall exporter: figures of filters and counters, for Prometheus: <a href=\"metrics\">metrics</a>\n";
 
@@ -87,13 +87,13 @@ impl Exporter {
     }
 }
 
-/// How long one text serves all requests. Many who ask, or read slowly, share it.
+/// Time for which one text answers all requests, so that numerous or slow requests do not multiply the work.
 const TEXT_TIME: Duration = Duration::from_secs(1);
 
-/// The last text in each format, and its time.
+/// The last text in each format, with the time at which it was written.
 type Written = Arc<[tokio::sync::Mutex<Option<(Instant, Bytes)>>; Form::ALL.len()]>;
 
-/// The text of now, or of a second ago.
+/// The metrics in the format `form`, at most [`TEXT_TIME`] old.
 async fn text(targets: Arc<[Target]>, form: Form, written: &Written) -> Result<Bytes, String> {
     let mut last = written[form as usize].lock().await;
     if let Some((at, text)) = &*last
@@ -101,7 +101,7 @@ async fn text(targets: Arc<[Target]>, form: Form, written: &Written) -> Result<B
     {
         return Ok(text.clone());
     }
-    // The text of many keys takes a while, and others ask meanwhile.
+    // Writing the metrics of many keys takes a while, so it must not block the thread that serves requests.
     let text = tokio::task::spawn_blocking(move || figures::text(&targets, form)).await;
     let text = Bytes::from(text.map_err(|error| error.to_string())?);
     *last = Some((Instant::now(), text.clone()));

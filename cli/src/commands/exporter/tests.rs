@@ -1,4 +1,4 @@
-//! The metrics against the files that use them: the document, the alert rules, the dashboard.
+//! Compares the metrics with the files that use them: the documentation, the alert rules and the dashboard.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
 const ALERTS: &str = include_str!("../../../../packaging/monitoring/alerts.yml");
 const DASHBOARD: &str = include_str!("../../../../packaging/monitoring/grafana.json");
 
-/// The words of a text that are names of our metrics.
+/// All words of a text that are names of this tool's metrics.
 fn named(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
     words.filter(|word| word.starts_with("rollcall_") && *word != "rollcall_core").map(str::to_owned).collect()
@@ -99,7 +99,7 @@ fn samples_of_a_metric_stand_together_and_labels_are_escaped() {
         # TYPE rollcall_key_ttl_seconds gauge\n# UNIT rollcall_key_ttl_seconds seconds\n\
         rollcall_key_ttl_seconds{server=\"a\",key=\"\\\"\\\\\\n\"} 0.5\n# EOF\n";
     assert_eq!(families.text(Form::OpenMetrics), open);
-    // The older form has no units and no end, and describes counters by the name of their samples.
+    // The older format has no units and no end mark, and its description lines carry the sample names of counters.
     let plain = open.replace("# UNIT rollcall_key_ttl_seconds seconds\n", "").replace("# EOF\n", "");
     let plain = plain.replace("P rollcall_refused ", "P rollcall_refused_total ");
     assert_eq!(families.text(Form::Plain), plain.replace("E rollcall_refused ", "E rollcall_refused_total "));
@@ -121,7 +121,7 @@ fn the_form_is_the_one_that_is_asked_for() {
         ("text/html, */*", plain),
         ("application/openmetrics-text", open),
         ("Application/OpenMetrics-Text; Version=1.0.0; charset=utf-8", open),
-        // Prometheus 2.42, 3.5 and 3.5 with the older form first.
+        // The headers are from Prometheus 2.42, from 3.5, and from 3.5 configured to prefer the older format.
         (
             "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
             open,

@@ -5,11 +5,11 @@ use clap::Args;
 use crate::numbers;
 use crate::table::bytes;
 
-/// Bytes of memory that a key takes besides its value on redis-server 7.0: its name of 9 bytes, the dictionary's entry,
-/// the server's objects.
+/// Bytes of memory that a key takes in addition to its value on redis-server 7.0. They are its name of 9 bytes, the
+/// entry of the dictionary, and the server's objects.
 pub(super) const KEY_BYTES: u64 = 88;
 
-/// The largest size of a value where nothing was configured, bytes: `max-key-bytes` of a server without a `maxmemory`.
+/// The default size limit of a value in bytes: `max-key-bytes` of a server without `maxmemory`.
 const MAX_KEY_BYTES: u64 = 512 << 20;
 
 /// Whether a server with default options rejects a value of this size.
@@ -17,7 +17,7 @@ pub(super) fn is_rejected_by_default(size_bytes: u64) -> bool {
     size_bytes > MAX_KEY_BYTES
 }
 
-/// The warning about `what`, for which [`is_rejected_by_default`] holds.
+/// The warning about `what` of this size, which [`is_rejected_by_default`] has to hold for.
 pub(super) fn warning(what: &str, size_bytes: u64) -> String {
     let (size, enough) = (bytes(size_bytes), size_bytes.div_ceil(1 << 30));
     format!(
@@ -47,12 +47,12 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Bytes of all keys. `None` where no 64-bit number has them.
+    /// Bytes of all keys with their values; `None` if the number exceeds 64 bits.
     pub(super) fn bytes_of_keys(&self, size_bytes: u64) -> Option<u64> {
         size_bytes.checked_add(KEY_BYTES)?.checked_mul(self.keys)
     }
 
-    /// Options at the end of a command.
+    /// The options at the end of the planned command.
     pub(super) fn options(&self) -> String {
         let option =
             |name: &str, value: Option<String>| value.map_or(String::new(), |value| format!(" {name} {value}"));

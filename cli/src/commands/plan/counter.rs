@@ -42,7 +42,7 @@ pub struct Counting {
 /// The default number of slices of a counter.
 const DEFAULT_SLICES: u32 = 12;
 
-/// The most members that are added to measure: with this many, every bitmap is dense.
+/// The largest number of members that are added to measure the memory. With this number every bitmap is dense.
 const MOST_ADDED: u64 = 1 << 20;
 
 /// The memory and the error of one counter.
@@ -51,17 +51,17 @@ pub struct Planned {
     items: u64,
     capacity: u64,
     error_rate: f64,
-    /// Bytes in memory with these members, as `LC.INFO key SIZE` reports them.
+    /// Bytes in memory with the planned members, as `LC.INFO key SIZE` reports them.
     size_bytes: u64,
-    /// Bytes of the dump, which an RDB file has as well.
+    /// Bytes of the counter in a dump or an RDB file.
     stored_bytes: u64,
     representation: &'static str,
     bits: u64,
-    /// The relative standard error with these members; 0 while exact.
+    /// The relative standard error with the planned members; 0 while the counter is exact.
     standard_error: f64,
-    /// The number of members of the mean length up to which the counter is exact.
+    /// The largest number of members for which the counter stays exact, if all have the mean length.
     exact_up_to: u64,
-    /// Bytes in memory at that number of members.
+    /// Bytes in memory with `exact_up_to` members.
     exact_bytes: u64,
     keys: u64,
     bytes_of_keys: Option<u64>,
@@ -123,7 +123,8 @@ impl Counting {
         }
         let mut member = vec![0; self.length as usize];
         for number in 0..members.min(MOST_ADDED) {
-            // Few bytes hold few different members. Those of a counter that estimates may have any length.
+            // Short members allow only few distinct values. A counter that estimates stores no members, so 8-byte ones
+            // serve as well.
             let own = (number + 1).to_le_bytes();
             let len = own.len().min(member.len());
             member[..len].copy_from_slice(&own[..len]);

@@ -15,7 +15,7 @@ use crate::numbers::{percent, share};
 use crate::output::Output;
 use crate::table::{bytes, count, table};
 
-/// The slices of a filter of the last different items.
+/// The text in place of a number of slices for a filter of the last distinct items.
 const NO_SLICES: &str = "none with --last --refresh";
 
 /// Arguments of `plan filter`.
@@ -50,19 +50,20 @@ pub struct Planned {
     /// Whether a server with default options rejects the filter.
     rejected_by_default: bool,
     bits_per_item: f64,
-    /// The most bytes that the filter's bits take in an RDB file or a dump, except some 20 bytes per MiB.
+    /// The largest size of the filter's bits in an RDB file or a dump, in bytes, without overhead of some 20 bytes per
+    /// MiB.
     stored_bytes: u64,
     lines: u64,
     lines_per_item: u32,
     bits_per_line: u32,
     /// The false-positive rate once the filter holds all items.
     rate_when_full: f64,
-    /// The memory of the filter after it has grown. Empty where it does not grow.
+    /// The sizes of the filter after each growth; empty if it does not grow.
     growth: Vec<Grown>,
-    /// The memory that RedisBloom takes for the same filter. It has no windowed filters.
+    /// Bytes that RedisBloom takes for the same filter; `None` for windowed filters, which it does not have.
     redisbloom_bytes: Option<u64>,
     keys: u64,
-    /// Bytes of all keys, each with the memory that a key takes besides its value.
+    /// Bytes of all keys, including the memory that each key takes in addition to its value.
     bytes_of_keys: Option<u64>,
     command: String,
 }
@@ -77,7 +78,7 @@ struct Grown {
 }
 
 impl Planned {
-    /// A warning with the first size that a server with default options rejects.
+    /// A warning that names the smallest size that a server with default options rejects.
     fn warning(&self) -> Option<String> {
         let items = count(self.items as i64);
         if self.rejected_by_default {
@@ -120,7 +121,7 @@ impl Filter {
         let params = Params { error_rate: self.error, capacity: items, expansion, seed: 0 };
         params.validate()?;
         let windowing = self.windowing()?;
-        // Of a windowed one, each generation is a filter of this many items and this rate.
+        // Each generation of a windowed filter is a filter with its own number of items and error rate.
         let (of_each, generations) = match &windowing {
             None => (params, 1),
             Some(windowing) => (windowing.of_generation(&params)?, u64::from(windowing.generations(items))),
@@ -220,7 +221,7 @@ impl Filter {
     }
 }
 
-/// The memory of filters with these parameters after they have grown once to three times.
+/// The sizes of a filter with these parameters after its first, second and third growth.
 fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
     let mut grown = Vec::new();
     let (mut items, mut bits) = (0u64, 0u64);
@@ -242,7 +243,7 @@ fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
     Ok(grown)
 }
 
-/// The memory that RedisBloom takes.
+/// Bytes that RedisBloom takes for a filter with these parameters.
 fn redisbloom(params: &Params) -> Result<u64, Error> {
     let (scaling, first_rate) = match params.expansion {
         0 => (NO_SCALING, params.error_rate),
@@ -252,7 +253,7 @@ fn redisbloom(params: &Params) -> Result<u64, Error> {
     Ok(shape.num_bytes.saturating_add(overhead(BitLayout::Classic, params.expansion, 1)?))
 }
 
-/// Bytes of a small filter besides its bits.
+/// Bytes of a filter in addition to the bits of its `sub_filters` sub-filters.
 fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, Error> {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: expansion.min(1), seed: 0 };
     let mut filter = BloomFilter::new(layout, params, &Unlimited)?;
@@ -264,7 +265,7 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
     Ok(filter.size_bytes() - filter.sub_filters().map(|sub_filter| sub_filter.num_bytes).sum::<u64>())
 }
 
-/// Bytes besides the bits of a windowed filter with an item in each of `n` generations.
+/// Bytes of a windowed filter in addition to its bits, if each of `generations` generations has an item.
 fn overhead_of_windowed(generations: u32) -> Result<u64, Error> {
     let slices = generations.saturating_sub(1).max(1);
     let windowing = Windowing::time(slices.into(), slices, ClockSource::Manual, false)?;

@@ -1,5 +1,5 @@
-//! `plan`: the memory and the errors of filters and counters, and the commands that make them. No server is asked: the
-//! sizes are computed as the module works them out.
+//! `plan`: computes the memory and the errors of filters and counters, and the commands that create them. It asks no
+//! server: the sizes are computed by the module's own code.
 
 use clap::Subcommand;
 

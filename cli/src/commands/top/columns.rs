@@ -45,7 +45,7 @@ impl Column {
         Column::Wrong,
     ];
 
-    /// The head of the column.
+    /// The heading of the column.
     pub fn head(self) -> &'static str {
         match self {
             Column::Key => "key",
@@ -112,13 +112,14 @@ impl Column {
     }
 }
 
-/// The finding and its remedy in a line, with the command where there is one.
+/// The server's error and the findings of a row, in one line, each finding with its advice and command.
 fn wrong(row: &Row) -> String {
     let findings = row.findings.iter().map(ToString::to_string);
     row.rejected.iter().cloned().chain(findings).collect::<Vec<_>>().join("; ")
 }
 
-/// The urgency of the worst finding, and the number of findings.
+/// The key to sort rows by urgency: whether the server answered with an error, the worst severity, the number of
+/// findings.
 fn urgency(row: &Row) -> (bool, Option<Severity>, usize) {
     let worst = row.findings.iter().map(|finding| finding.severity).max();
     (row.rejected.is_some(), worst, row.findings.len())
@@ -132,7 +133,7 @@ fn fill(share: f64) -> String {
     }
 }
 
-/// A rate in three figures.
+/// A rate rounded to three significant digits.
 fn round(rate: f64) -> f64 {
     format!("{rate:.2e}").parse().unwrap_or(rate)
 }
@@ -142,15 +143,15 @@ pub fn sort(rows: &mut [Row], column: Column, reverse: bool) {
     rows.sort_by(|a, b| if reverse { column.order(b, a) } else { column.order(a, b) });
 }
 
-/// The table, a line a row after the heads.
+/// The table as text, with a line for the headings and a line for each row.
 pub fn printed(rows: &[Row]) -> String {
     let heads = Column::ALL.map(|column| column.head().to_owned()).to_vec();
     let cells = rows.iter().map(|row| Column::ALL.map(|column| column.cell(row)).to_vec());
     table(&[vec![heads], cells.collect()].concat())
 }
 
-/// The headings and the lines of each row, fitted to `width` columns; findings stand below their row, unshortened.
-/// Where there is no room for all columns, those furthest to the right are left out, but not the one to sort by.
+/// The headings, and the lines of each row, at most `width` characters wide. Findings follow below their row, without
+/// being cut. Columns that do not fit are left out from the right, except the one to sort by.
 pub fn fitted(rows: &[Row], sorted_by: Column, width: usize) -> Vec<Vec<String>> {
     let mut columns: Vec<Column> = Column::ALL.into_iter().filter(|column| *column != Column::Wrong).collect();
     let lines = loop {
@@ -175,7 +176,7 @@ pub fn fitted(rows: &[Row], sorted_by: Column, width: usize) -> Vec<Vec<String>>
     blocks
 }
 
-/// A text in lines of at most `width` characters, broken where a space is. A longer word is broken too.
+/// Breaks a text at spaces into lines of at most `width` characters. Longer words are broken too.
 pub fn wrapped(text: &str, width: usize) -> Vec<String> {
     let width = width.max(1);
     let (mut lines, mut line, mut used) = (Vec::new(), String::new(), 0);
@@ -214,7 +215,7 @@ pub fn summary(rows: &[Row]) -> String {
 mod tests {
     use super::*;
 
-    /// A finding was once cut where the window of 80 columns ended.
+    /// A regression test: a finding used to be cut at the edge of a window of 80 columns.
     #[test]
     fn a_narrow_window_shows_whole_findings_and_whole_columns() {
         let row = Row {

@@ -1,4 +1,4 @@
-//! The table on a terminal, again and again.
+//! Shows the table on a terminal and refreshes it.
 
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::watch::{Asked, Nodes, Row, Scope, rows};
 /// Time between two checks for a signal while waiting for a key press.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The screen, restored on drop.
+/// The terminal in raw mode with a screen of its own. Dropping it restores the terminal.
 struct Screen;
 
 impl Screen {
@@ -37,18 +37,18 @@ impl Drop for Screen {
     }
 }
 
-/// What the user chose to see.
+/// The user's choices: the column to sort by, the number of rows, and the scroll position.
 pub struct View {
     column: Column,
     reverse: bool,
-    /// The most rows.
+    /// The largest number of rows.
     limit: usize,
-    /// Rows above the first that is shown.
+    /// Number of rows scrolled past above the first visible one.
     scrolled: usize,
 }
 
 impl View {
-    /// From the first row on.
+    /// A view that begins at the first row.
     pub fn new(column: Column, reverse: bool, limit: Option<u32>) -> Self {
         View { column, reverse, limit: limit.map_or(usize::MAX, |limit| limit as usize), scrolled: 0 }
     }
@@ -73,8 +73,8 @@ impl View {
     }
 }
 
-/// Shows the table until the user ends it, and asks the servers at each `interval`. One that is lost later on is named
-/// above the table, and asked again.
+/// Shows the table until the user ends it, asking the servers at each `interval`. A server that stops answering is
+/// named above the table, and asked again.
 pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut view: View) -> Result<(), Failure> {
     let interrupt = Interrupt::listen()?;
     let mut seen = look(&mut nodes, pattern);
@@ -97,7 +97,7 @@ pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut vie
                 break;
             }
         }
-        // Keys that were already pressed are handled without waiting.
+        // Further key presses that have arrived are handled without waiting.
         if poll(Duration::ZERO).map_err(cannot)?
             && let Event::Key(key) = read().map_err(cannot)?
             && key.kind != KeyEventKind::Release
@@ -133,7 +133,7 @@ fn look(nodes: &mut Nodes, pattern: Option<&str>) -> Seen {
     seen
 }
 
-/// Draws the table. The rows that there is room for.
+/// Draws the table, and returns the number of rows that fit, which is one page to scroll.
 fn draw(seen: &Seen, view: &mut View) -> io::Result<usize> {
     let (width, height) = size()?;
     let (width, height) = (usize::from(width), usize::from(height));
@@ -159,7 +159,7 @@ fn draw(seen: &Seen, view: &mut View) -> io::Result<usize> {
     queue!(out, cursor::MoveTo(0, 0))?;
     let (mut page, mut used) = (0, 0);
     for (at, block) in table.into_iter().enumerate() {
-        // The first row is shown, as far as there is room.
+        // The first row is always shown, as far as it fits.
         if at > 1 && used + block.len() > most {
             break;
         }

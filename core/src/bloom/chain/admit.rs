@@ -1,4 +1,4 @@
-//! Admission to chains: new items are added while there are fewer than a limit.
+//! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
 use super::chunks::next_chunk;
 use super::{Chain, Expected, SubFilter};
@@ -9,14 +9,14 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// A sub-filter's state before items were added to it.
 enum Undo<S> {
-    /// A copy of the sub-filter, where that is smaller.
+    /// A copy of the sub-filter, where the copy is smaller than the words.
     Whole(S),
-    /// The words that have bits of the items.
+    /// The words that may have bits of the items, each with its index, and the number of items.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
 impl<S: SubFilter> Undo<S> {
-    /// Saves what adding the items with these hashes can change.
+    /// Saves the parts of `sub_filter` that adding the items with these hashes can change.
     fn of(sub_filter: &S, hashes: &[Hash128]) -> Result<Self, Error> {
         let mut len = 0;
         hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |_, _| len += 1));
@@ -57,7 +57,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(look_up.into_answers(&of_new))
     }
 
-    /// Looks up all items.
+    /// Looks up all items, and sorts them into known ones and distinct new ones.
     fn look_up<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<LookUp<Hash128>, Error> {
         let mut look_up = LookUp::of(items.len())?;
         let seed = self.params().seed;
@@ -71,7 +71,7 @@ impl<S: SubFilter> Chain<S> {
         Ok(look_up)
     }
 
-    /// Adds the first `most` of these absent items, or as many as fit.
+    /// Adds the first `most` of the absent items with these hashes, as far as they fit. Returns the outcome of each.
     fn admit_new(
         &mut self,
         hashes: &[Hash128],
@@ -98,8 +98,8 @@ impl<S: SubFilter> Chain<S> {
         Ok(())
     }
 
-    /// Adds items to the sub-filter that was the newest, at `newest`, and to those that follow. Returns the final
-    /// number of sub-filters.
+    /// Adds items to the sub-filters from index `newest` on; this one was the newest before the chain grew. Returns the
+    /// number of sub-filters to keep. `stopped` is the error that ended the growth, if any.
     fn admit_to_newest(
         &mut self,
         newest: usize,
@@ -112,12 +112,12 @@ impl<S: SubFilter> Chain<S> {
         if stopped.is_none() && terms.dry_run {
             return Ok(newest + 1);
         }
-        // Full sub-filters that cannot be followed may still have room, because their bits decide: only adding the
-        // items shows it.
+        // Where growth was rejected, the items may fit nevertheless: the room is a lower bound, and the bits decide.
+        // Only adding the items shows it.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let one = &self.sub_filters()[newest];
-        // A full one changes no more.
+        // A full sub-filter changes no more, so nothing of it is saved.
         let may_return = (terms.dry_run || !goes_on) && !one.is_full();
         let before = if may_return { Some(Undo::of(one, hashes)?) } else { None };
         let end = self.fill(newest, hashes, most, reported, goes_on);
@@ -135,9 +135,9 @@ impl<S: SubFilter> Chain<S> {
         Ok(newest + 1)
     }
 
-    /// Adds the first `most` of these items, which no sub-filter has, to those from `newest` on, and rejects the rest.
-    /// Some may be known by then, from the others. Returns how many of the sub-filters that follow were begun. An item
-    /// without room is rejected and filling continues, or else filling ends with `None`.
+    /// Adds the first `most` of these absent items to the sub-filters from index `newest` on, and rejects the rest. An
+    /// item is known instead if items added before it have set all of its bits. Returns the number of sub-filters after
+    /// `newest` that were begun. An item without room is rejected if `goes_on`; otherwise filling ends with `None`.
     fn fill(
         &mut self,
         newest: usize,

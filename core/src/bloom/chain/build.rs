@@ -12,10 +12,12 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve};
 
-/// Room below which items are added one after another, after known items have been filtered out. Free to change.
+/// The room, in items, below which items are added one after another, after known items have been filtered out. Free to
+/// change.
 const LEAST_ROOM: u64 = 4096;
 
-/// Hashes per thread from which known items are filtered out where there is less room. Free to change.
+/// The number of hashes per thread from which known items are filtered out at a time, while the room is below
+/// [`LEAST_ROOM`]. Free to change.
 const SORTED_OUT: usize = 1 << 14;
 
 impl<S: SubFilter + Sync> Chain<S> {
@@ -26,7 +28,7 @@ impl<S: SubFilter + Sync> Chain<S> {
     /// As [`Chain::add`]. The items before the rejected one are added.
     ///
     /// # Panics
-    /// If the system does not give it the threads.
+    /// If the system cannot start the threads.
     pub(in crate::bloom) fn add_hashed(
         &mut self,
         blocks: &[&[Hash128]],
@@ -61,7 +63,7 @@ impl<S: SubFilter + Sync> Chain<S> {
     }
 }
 
-/// Takes up to `most` hashes from the front.
+/// Takes up to `most` hashes from the front of `blocks`.
 fn take<'h>(blocks: &mut Vec<&'h [Hash128]>, mut most: usize) -> Vec<&'h [Hash128]> {
     let mut taken = Vec::new();
     for block in blocks.iter_mut() {
@@ -109,7 +111,7 @@ fn try_reserve_more(list: &mut Vec<Hash128>, more: usize) -> Result<(), Error> {
     if list.capacity() - list.len() >= more { Ok(()) } else { try_reserve(list, more.max(list.len())) }
 }
 
-/// The outcome of a thread. Its panic goes on here.
+/// Waits for a thread and returns its result. A panic of the thread continues here.
 pub(in crate::bloom) fn join<T>(running: thread::ScopedJoinHandle<'_, T>) -> T {
     running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

@@ -1,13 +1,14 @@
-//! Hashes in chunks, whose cache misses overlap, and masks of a bit for each hash of a chunk.
+//! Hashes in chunks, so that their cache misses overlap, and masks with one bit for each hash of a chunk.
 
 use std::iter::from_fn;
 
 use crate::hash::{Hash128, fill};
 
-/// Hashes of a chunk: one for each bit of a `u32` mask, and about as many as a core has cache misses in flight.
+/// The number of hashes of a chunk: one for each bit of a `u32` mask, and about the number of cache misses that a core
+/// has in flight.
 pub(in crate::bloom) const CHUNK: usize = 32;
 
-/// The next chunk of hashes and its length; `None` when there are no more.
+/// The next chunk of hashes and its length; `None` at the end of `hashes`.
 pub(in crate::bloom) fn next_chunk(hashes: &mut impl Iterator<Item = Hash128>) -> Option<([Hash128; CHUNK], usize)> {
     let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
     let len = fill(&mut chunk, hashes);

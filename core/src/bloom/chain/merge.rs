@@ -6,21 +6,21 @@ use super::{Chain, SubFilter, chain_rate, taken_bytes};
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// The largest relative error of a chain's rate by rounding.
+/// The largest relative error that rounding causes in the rate of a chain.
 const ROUNDING: f64 = 1e-12;
 
 impl<S: SubFilter> Chain<S> {
-    /// Becomes the union of itself and `others`, with as many sub-filters as the longest chain. Returns whether that
-    /// set a bit or added a sub-filter.
+    /// Turns the chain into the union with `others`. Returns whether that set a bit or added a sub-filter. The union
+    /// has the number of sub-filters of the longest chain.
     ///
-    /// Where one of the merged sub-filters has all bits of the union, its number of items is kept. Else the number is
-    /// estimated from the bits. It is clamped to what is certain: at least the largest number among those merged, at
-    /// most their sum.
+    /// If one of the merged sub-filters has all bits of the union, its number of items is kept. Otherwise the number is
+    /// estimated from the bits, and clamped: at least the largest number among the merged sub-filters, at most their
+    /// sum.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] names what differs. [`Error::RateExceeded`] means that the union would err more often
-    /// than the error rate asked for. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
-    /// then.
+    /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] means that the false-positive
+    /// rate of the union would exceed the rate asked for. Other errors come from `limit` or are [`Error::OutOfMemory`].
+    /// Nothing is changed then.
     pub fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
         others.iter().try_for_each(|other| self.params().check_equal(other.params()))?;
         let mut lists = try_with_capacity(others.len())?;
@@ -46,12 +46,12 @@ fn merged<'a, S: Sync>(
     })
 }
 
-/// The number of items of each sub-filter of the union of lists with equal parameters. `None` when the union would add
-/// neither a bit nor a sub-filter to `ours`.
+/// Returns the number of items of each sub-filter in the union of `ours` and `others`, which have equal parameters.
+/// Returns `None` when the union would add neither a bit nor a sub-filter to `ours`.
 ///
 /// # Errors
-/// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the union would err more
-/// often than was asked for, now or as it grows.
+/// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the false-positive rate of
+/// the union would exceed the rate asked for, now or once the union has grown.
 pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u64>>, Error> {
     // A loaded filter may have sizes that do not follow from its parameters.
     merged(ours, others).try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
@@ -72,8 +72,8 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
         let (rate, nominal) = (first.rate_with(set_bits), first.error_rate());
         let fills_up = index + 1 == len && to_come > 0.0;
-        // A sub-filter within its capacity has its nominal rate at most: by chance it may have more bits set than
-        // expected. The newest comes to its own before the union grows.
+        // A sub-filter within its capacity counts with at most its nominal rate, even if by chance it has more bits set
+        // than expected. The newest reaches its nominal rate before the union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),
@@ -84,7 +84,7 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
     if !changed {
         return Ok(None);
     }
-    // The later sub-filters keep their rates, whatever the present ones hold.
+    // Later sub-filters keep their rates, whatever the present sub-filters hold.
     let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.params().error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });
@@ -92,7 +92,8 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
     Ok(Some(unions))
 }
 
-/// The empty sub-filters by which the longest of `others` exceeds our list. `held` bytes are held already.
+/// Makes the empty sub-filters by which the longest of `others` exceeds `ours`. `held` is the number of bytes that our
+/// value holds already.
 pub(in crate::bloom) fn all_new_like<S: SubFilter>(
     ours: &[S],
     others: &[&[S]],
@@ -108,7 +109,8 @@ pub(in crate::bloom) fn all_new_like<S: SubFilter>(
     Ok(added)
 }
 
-/// Turns `ours`, which is as long as the longest list, into the union with the planned numbers of items.
+/// Turns `ours` into the union with `others`, and sets the planned numbers of items. `ours` must have the length of the
+/// longest list.
 pub(in crate::bloom) fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) {
     for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
         for theirs in others.iter().filter_map(|other| other.get(index)) {

@@ -7,8 +7,8 @@ use crate::size_limit::SizeLimit;
 
 /// The bits of a sub-filter, the number of items that they represent, and the parameters shared with equal sub-filters.
 ///
-/// Invariant: `num_items` is at most the number of bits that an item can set, since each counted item sets at least one.
-/// So the items of all sub-filters that fit in memory can be summed.
+/// Invariant: `num_items` is at most the number of bits that an item can set, since each counted item sets at least
+/// one. So the sum over all sub-filters that fit in memory does not overflow.
 #[derive(Debug, PartialEq)]
 pub struct Store<P> {
     pub(in crate::bloom) bitmap: LineBitmap,
@@ -17,10 +17,10 @@ pub struct Store<P> {
 }
 
 impl<P> Store<P> {
-    /// An empty store. `limit` is asked whether a value of `held_bytes` may grow by it.
+    /// An empty store of `num_lines` lines. `limit` is asked whether a value of `held_bytes` may grow by the store.
     ///
     /// # Errors
-    /// What `limit` says, [`Error::OutOfMemory`].
+    /// An error of `limit`, [`Error::OutOfMemory`].
     pub(in crate::bloom) fn new(
         spec: Shared<P>,
         num_lines: u64,

@@ -1,11 +1,12 @@
-//! The sub-filters of a chain, in the least memory: most chains have one.
+//! The list of the sub-filters of a chain. It saves memory for chains of one sub-filter, the usual case.
 
 use std::alloc::Layout;
 
 use crate::error::Error;
 use crate::size_limit::{try_reserve, try_with_capacity};
 
-/// At least one sub-filter, oldest first. A single one is in place, so that a small filter needs no allocation for it.
+/// A list of at least one sub-filter, oldest first. A single sub-filter is stored in place, so that a small filter
+/// needs no allocation for the list.
 #[derive(Debug, PartialEq)]
 pub(in crate::bloom) enum SubFilters<S> {
     One(S),
@@ -14,7 +15,7 @@ pub(in crate::bloom) enum SubFilters<S> {
 }
 
 impl<S> SubFilters<S> {
-    /// A list of these sub-filters; `None` if there is none.
+    /// A list of the sub-filters `all`; `None` if `all` is empty.
     pub(in crate::bloom) fn from_vec(mut all: Vec<S>) -> Option<Self> {
         if all.len() > 1 {
             return Some(SubFilters::Many(all));
@@ -80,11 +81,11 @@ impl<S> SubFilters<S> {
 
     /// Bytes by which the list grows for one more sub-filter, besides the sub-filter itself.
     pub(super) fn bytes_to_grow(&self) -> u64 {
-        // A single one moves out of the chain, which keeps its place.
+        // A single sub-filter moves to a new list, and its place in the chain remains.
         if let SubFilters::One(_) = self { size_of::<S>() as u64 } else { 0 }
     }
 
-    /// The layout of the list's allocation, if there is one.
+    /// The layout of the allocation of the list; `None` for a single sub-filter, which is stored in place.
     pub(super) fn list_layout(&self) -> Option<Layout> {
         match self {
             SubFilters::One(_) => None,

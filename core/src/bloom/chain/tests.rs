@@ -252,7 +252,7 @@ fn nothing_is_kept_of_what_will_not_be_taken_back() {
     // The chain lacks room for some of the items, and takes the others.
     let reported = chain.admit(bytes(&items), terms, &Unlimited).unwrap();
     assert_eq!((reported, kept(&chain)), ([Admitted, Admitted, Admitted, Rejected, Rejected].to_vec(), 0));
-    // A full one changes no more.
+    // A full sub-filter changes no more.
     for (all, dry_run) in [(false, false), (true, false), (false, true)] {
         let reported = chain.admit(bytes(&items), Terms { all, dry_run, ..terms }, &Unlimited).unwrap();
         assert_eq!((reported, kept(&chain)), ([Known, Known, Known, Rejected, Rejected].to_vec(), 0));

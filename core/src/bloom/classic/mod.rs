@@ -1,4 +1,5 @@
-//! Filters in RedisBloom's layout: for data imported from it, and for filters that will be exported to it.
+//! Filters in RedisBloom's layout: for data imported from RedisBloom, and for filters that will be exported to
+//! RedisBloom.
 //!
 //! The same items in the same order give the same bits, numbers and answers as in RedisBloom, and a filter grows by its
 //! rules. Each bit of an item costs a cache miss, where a filter of lines has one or two for all bits.
@@ -20,28 +21,27 @@ use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
-/// Largest number of sub-filters of a filter from elsewhere. RedisBloom halves the error rate for each, which is
-/// possible 1,074 times, so no filter of its own has more. The header of such a filter stays below 64 KiB. A smaller
-/// number would make stored filters unreadable.
+/// The largest number of sub-filters of a loaded classic filter. RedisBloom halves the error rate for each sub-filter,
+/// which is possible 1,074 times, so no filter made by RedisBloom has more. The header of a filter with this number
+/// stays below 64 KiB. A smaller limit would make stored filters unreadable.
 pub(crate) const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
 /// A Bloom filter that grows, in RedisBloom's layout and by its rules. Invariants: the shapes of its sub-filters are
-/// valid, and its options are known and say 64-bit hashes.
+/// valid, and its options are known and include `FORCE64` (64-bit hashes).
 pub type ClassicFilter = Chain<ClassicSubFilter>;
 
 impl ClassicFilter {
     /// An empty filter with these parameters. The seed of `params` is ignored: RedisBloom has none.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
     pub fn new(params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         let growth = if params.expansion == 0 { DEFAULT_GROWTH } else { params.expansion };
         Self::with_growth(params, growth, limit)
     }
 
-    /// An empty filter like [`ClassicFilter::new`], with a growth factor. `growth` is the
-    /// number that RedisBloom stores, also for filters that do not scale. For a filter that scales it must be the
-    /// expansion.
+    /// An empty filter like [`ClassicFilter::new`], with the growth factor `growth`. RedisBloom stores this number even
+    /// for filters that do not scale. For a filter that scales, `growth` must be the expansion.
     ///
     /// # Errors
     /// As [`ClassicFilter::new`].
@@ -50,8 +50,8 @@ impl ClassicFilter {
         Self::of_any_range(params, growth, limit)
     }
 
-    /// As [`ClassicFilter::with_growth`], for a filter that exists elsewhere. Like those of a loaded filter, its
-    /// parameters may lie outside the ranges for new filters.
+    /// An empty filter like [`ClassicFilter::with_growth`], with the parameters of a filter that exists elsewhere. They
+    /// may lie outside the ranges for new filters.
     ///
     /// # Errors
     /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where no such filter can exist.
@@ -61,15 +61,15 @@ impl ClassicFilter {
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
         let options = NOROUND | FORCE64 | scaling;
         let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
-        // The parameters are derived from the shape, as loading does. Half of a subnormal rate may be rounded, and twice
-        // the half is then another rate.
+        // The parameters are derived from the shape, as in loading. Half of a subnormal rate may be rounded, and twice
+        // the half then differs from the rate asked for.
         Ok(Chain::of(ClassicSubFilter::new(Rules { options, growth }, true, shape, 0, limit)?))
     }
 
     /// A filter from its sub-filters, oldest first: for loading.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for what no filter can have.
+    /// [`Error::Corrupt`] for options, a growth or sub-filters that no filter can have.
     pub fn from_sub_filters(options: u32, growth: u32, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
         check_chain(options, growth, sub_filters.len() as u64)?;
         let rules = Rules { options, growth };

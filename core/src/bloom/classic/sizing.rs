@@ -18,7 +18,7 @@ use crate::error::{Error, Parameter};
 
 /// Sizes are not rounded up to powers of two.
 pub const NOROUND: u32 = 1;
-/// The capacity asked for is the logarithm of the bits.
+/// The capacity asked for is log2 of the number of bits.
 pub(crate) const ENTRIES_IS_BITS: u32 = 2;
 /// Hashes have 64 bits. Filters of releases before 2.0 lack this option and have 32-bit hashes.
 pub const FORCE64: u32 = 4;
@@ -30,8 +30,8 @@ pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCA
 /// The growth that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
 
-/// The error rate of a sub-filter divided by that of the one before. Changing it breaks the equality with RedisBloom's
-/// filters.
+/// The error rate of a sub-filter divided by the error rate of the sub-filter before. Changing it breaks the equality
+/// with RedisBloom's filters.
 pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 
 /// ln 2 and its square, with RedisBloom's digits. At error rates of 2^-k, all digits would give another number of
@@ -40,10 +40,10 @@ pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Largest number of bits an item. The smallest positive error rate takes 1550.
+/// Largest number of bits per item. The smallest positive error rate takes 1550.
 const MAX_BITS_PER_ITEM: f64 = 1600.0;
 
-/// Largest size of a sub-filter, bytes. Sums of a few positions then fit 64 bits.
+/// Largest size of a sub-filter, in bytes. At this limit, sums of a few positions fit 64 bits.
 const MAX_BYTES: u64 = 1 << 57;
 
 /// Largest `n2` that stays within [`MAX_BYTES`].
@@ -56,9 +56,9 @@ pub struct Shape {
     pub capacity: u64,
     /// The false-positive rate that the sub-filter may have when full.
     pub error_rate: f64,
-    /// Bits an item (`bpe`).
+    /// Bits per item (RedisBloom's `bpe`).
     pub bits_per_item: f64,
-    /// Bits an item sets; some may coincide.
+    /// The number of bits that an item sets; some may coincide.
     pub hashes: u32,
     /// Bytes of the bitmap.
     pub num_bytes: u64,
@@ -70,7 +70,7 @@ impl Shape {
     /// The shape that RedisBloom gives a sub-filter.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when there is none.
+    /// [`Error::OutOfRange`] when no such shape exists.
     pub fn new(error_rate: f64, capacity: u64, options: u32) -> Result<Self, Error> {
         check_error_rate(error_rate)?;
         let too_large =
@@ -106,7 +106,7 @@ impl Shape {
     /// The shape of the sub-filter that follows this one.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when there is none.
+    /// [`Error::OutOfRange`] when no such shape exists.
     pub fn next(&self, growth: u32, options: u32) -> Result<Self, Error> {
         let capacity = self.capacity.checked_mul(u64::from(growth)).ok_or_else(|| {
             let got = format!("{} * {growth}", self.capacity);
@@ -120,12 +120,12 @@ impl Shape {
         self.num_bytes * 8
     }
 
-    /// Lines that hold the bitmap.
+    /// The number of lines that hold the bitmap.
     pub fn num_lines(&self) -> u64 {
         self.num_bytes.div_ceil(LINE_BYTES)
     }
 
-    /// The modulus of positions: the number of bits that an item can set.
+    /// The number of bits that items can set: positions are taken modulo this number.
     pub fn num_positions(&self) -> u64 {
         if self.n2 > 0 { 1 << self.n2 } else { self.num_bits() }
     }
@@ -138,8 +138,8 @@ impl Shape {
         check_items(num_items, self.num_positions())
     }
 
-    /// Checks that a stored or received shape is consistent. One from another release may differ from what
-    /// [`Shape::new`] gives, so only what the answers depend on is checked.
+    /// Checks that a stored or received shape is consistent. A shape from another release may differ from the result of
+    /// [`Shape::new`], so only the fields that decide the answers are checked.
     ///
     /// # Errors
     /// [`Error::Corrupt`] names the field.
@@ -179,7 +179,7 @@ fn hashes(bits_per_item: f64) -> f64 {
 /// Checks the options of a filter from elsewhere.
 ///
 /// # Errors
-/// [`Error::Corrupt`]; for filters of releases before 2.0 it names them.
+/// [`Error::Corrupt`] for unknown options, and for filters of RedisBloom before 2.0, which the error names.
 pub(crate) fn validate_options(options: u32) -> Result<(), Error> {
     Error::check_field(options & !ALL_OPTIONS == 0, "options", format_args!("at most {ALL_OPTIONS}"), options)?;
     let got = "a filter of RedisBloom 1.x with 32-bit hashes, which cannot be brought in";
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Shapes to which RedisBloom 2.8.2 grew filters whose options none of its commands sets.
+    /// Shapes to which RedisBloom 2.8.2 grew filters with options that none of its commands sets.
     #[test]
     fn powers_of_two_are_those_of_redisbloom() {
         let grown = |options, capacity| {
@@ -255,7 +255,7 @@ mod tests {
                 Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
             ));
         }
-        // Next to 1 an item takes next to no bit, so rounding up to a power of two makes room for 10^19 more.
+        // At a rate next to 1 an item takes next to no bit, so rounding up to a power of two makes room for 10^19 more.
         assert!(matches!(
             Shape::new(1.0 - f64::EPSILON / 2.0, u64::MAX, 0),
             Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })

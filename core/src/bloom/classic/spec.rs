@@ -27,8 +27,8 @@ pub struct ClassicSpec {
     pub(in crate::bloom) modulus: Modulus,
 }
 
-/// The derived parameters of first sub-filters, and those of later ones. They have separate pools since one long chain
-/// fills a pool.
+/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. They are separate since one
+/// long chain fills a pool.
 static SPECS: [Pool<ClassicSpec>; 2] = [Pool::new(), Pool::new()];
 
 impl ClassicSpec {
@@ -67,7 +67,8 @@ fn params_of(Rules { options, growth }: Rules, first: &Shape) -> Params {
     Params { error_rate, capacity: first.capacity, expansion: if does_not_scale { 0 } else { growth }, seed: 0 }
 }
 
-/// Reduces numbers modulo the positions of a sub-filter by multiplication: a division takes several times as long.
+/// Reduces numbers modulo the number of positions of a sub-filter, by multiplication: a division takes several times as
+/// long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::bloom) struct Modulus {
     positions: u64,
@@ -82,7 +83,7 @@ impl Modulus {
         Modulus { positions, reciprocal: u64::MAX / positions }
     }
 
-    /// `x` modulo the positions.
+    /// `x` modulo the number of positions.
     #[inline(always)]
     fn of(self, x: u64) -> u64 {
         // Before rounding, the quotient is less than 1 below `x / positions`. So it is right or 1 too small.
@@ -91,7 +92,7 @@ impl Modulus {
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// The positions of an item's bits with the numbers `which`.
+    /// The positions of those bits of an item that have the numbers `which`.
     #[inline(always)]
     pub(super) fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)

@@ -25,16 +25,16 @@ const CHAIN_BYTES: u64 = 32;
 /// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
 pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
 
-/// Bits of an item that a look-up tests first. In a full filter each is set with chance 1/2, so one absent item in four
-/// needs more. Free to change: nothing stored depends on it.
+/// The number of an item's bits that a look-up tests first. In a full filter each bit is set with chance 1/2, so one
+/// absent item in four needs more tests. Free to change: nothing stored depends on it.
 const FIRST_PROBES: u32 = 2;
 
-/// Sub-filters that are queried for one item together, so that their cache misses overlap. Shorter chains are asked one
-/// by one. Free to change: nothing stored depends on it.
+/// The number of sub-filters that are queried together for one item, so that their cache misses overlap. Shorter chains
+/// query their sub-filters one by one. Free to change: nothing stored depends on it.
 const AT_ONCE: usize = 16;
 
-/// Largest number of bits that are prefetched before they are set. That is half the lines of a first-level cache, so
-/// none is evicted before its use. Free to change: nothing stored depends on it.
+/// Largest number of bits that are prefetched before they are set. Their lines fill half a first-level cache, so none
+/// is evicted before its use. Free to change: nothing stored depends on it.
 const ASKED_AHEAD: u32 = 256;
 
 /// A filter of a fixed size in RedisBloom's layout.
@@ -47,7 +47,7 @@ impl ClassicSubFilter {
     /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the new sub-filter.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] for an inconsistent shape, what `limit` says, [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] for an inconsistent shape, an error of `limit`, [`Error::OutOfMemory`].
     pub fn new(
         rules: Rules,
         is_first: bool,
@@ -69,7 +69,7 @@ impl ClassicSubFilter {
         self.0.spec.rules
     }
 
-    /// Overwrites the bytes of the bitmap from `offset` on. Items whose bits that clears are lost.
+    /// Overwrites the bitmap with `bytes` from byte `offset` on. Items with a bit that is cleared are lost.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
@@ -128,7 +128,7 @@ impl ClassicSubFilter {
         marked(found).any(|i| group[i].has_rest(hash))
     }
 
-    /// The mask of those pending hashes whose bits with the numbers `probes` are all set.
+    /// Returns the mask of the pending hashes whose bits with the numbers `probes` are all set.
     #[inline(always)]
     fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
         let (words, mut having) = (self.words(), 0);
@@ -195,7 +195,8 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn next(&self, newest: &Self, _index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
-        // Those that are stored. A merge may have brought sub-filters of equal shapes under other rules.
+        // The first sub-filter has the rules that are stored. A merge may have brought sub-filters of equal shapes
+        // under other rules.
         let rules = self.rules();
         if rules.options & NO_SCALING != 0 {
             return Err(Error::Full { capacity: newest.capacity() });
@@ -317,24 +318,26 @@ impl SubFilter for ClassicSubFilter {
         Ok(())
     }
 
-    /// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical
-    /// Retrieval", 2007, section 2. With every bit set the likelihood has no maximum: the answer is then the estimate
-    /// for one free bit.
+    /// The number of items at which `set_bits` set bits are most likely. See Swamidass and Baldi, "Mathematical
+    /// Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2. With every bit
+    /// set the likelihood has no maximum: the answer is then the estimate for one free bit.
     fn estimate_items(&self, set_bits: u64) -> f64 {
         let all = self.0.spec.shape.num_positions() as f64;
         let free = (all - set_bits as f64).max(1.0);
         (-all / f64::from(self.0.spec.shape.hashes) * libm::log(free / all)).max(0.0)
     }
 
-    /// Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors", 1970, with independent positions.
+    /// The share of set bits to the power of the number of hashes, as for independent positions. See Bloom, "Space/Time
+    /// Trade-offs in Hash Coding with Allowable Errors", 1970.
     fn rate_with(&self, set_bits: u64) -> f64 {
         let fill = set_bits as f64 / self.0.spec.shape.num_positions() as f64;
         libm::pow(fill.min(1.0), f64::from(self.0.spec.shape.hashes))
     }
 
     fn rate_to_come(&self, _len: usize) -> f64 {
-        // RedisBloom's shares of the rate leave no room at all: a union that is held to the rate that it comes to could
-        // have no item more than its sub-filters are made for. It is held to the rate that it has.
+        // RedisBloom's shares of the error rate leave no slack. A union that had to reserve a rate for later
+        // sub-filters could hold no item beyond the capacities of its sub-filters. So a union is held to its present
+        // rate alone.
         0.0
     }
 }
@@ -375,7 +378,7 @@ mod tests {
         assert!(single == large);
     }
 
-    /// A look-up of an absent item must not load all bits, and one of a present item must not wait for each.
+    /// A look-up of an absent item must not load all bits, and a look-up of a present item must not wait for each bit.
     #[test]
     fn bits_are_looked_at_in_rounds_that_grow() {
         for hashes in [0, 1, 2, 3, 7, 20, 1000, u32::MAX] {
@@ -407,7 +410,7 @@ mod tests {
     fn sub_filters_are_equal_in_every_bit_and_number() {
         let same = |other: &ClassicSubFilter| filter(0.01, 100) == *other;
         assert!(same(&filter(0.01, 100)));
-        // As many bytes, none of them set, but other rules.
+        // The same number of bytes, with no bit set, but another shape.
         let other = filter(0.01, 99);
         assert!(!same(&other) && other.as_bytes() == filter(0.01, 100).as_bytes());
         let mut other = filter(0.01, 100);

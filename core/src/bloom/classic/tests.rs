@@ -115,8 +115,8 @@ fn stored_sub_filters_are_checked() {
     assert_eq!(many[0].num_items(), most);
 }
 
-/// A header may claim as many items as there are bits, although none is set. Items that such a sub-filter takes are not
-/// counted. So the sum over a chain fits 64 bits, and a saved filter can be loaded.
+/// A header may claim one item for each bit of the bitmap, although no bit is set. Items that such a sub-filter takes
+/// are not counted. So the sum over a chain fits 64 bits, and a saved filter can be loaded.
 #[test]
 fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     let claiming = |name: &str| {

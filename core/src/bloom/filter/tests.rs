@@ -63,7 +63,7 @@ fn an_item_sets_as_many_bits_as_are_reported() {
                 filter.add(item.to_le_bytes(), &Unlimited).unwrap();
                 filter.sub_filters().next().unwrap()
             };
-            // Some may coincide, but not of every item.
+            // Some bits of an item may coincide, but not of every item.
             assert_eq!(
                 (0..40).map(|item| one(item).set_bits).max(),
                 Some(one(0).hashes.into()),
@@ -140,7 +140,7 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
         let reversed = chain(layout, 0.05, (0..700).rev());
         let Err(Error::RateExceeded { would_be, asked }) = union(&ours, &[&reversed]) else { panic!("{layout}") };
         assert_eq!(asked, 0.05);
-        // The rate in the error is that of a filter with the bits of both.
+        // The rate in the error is the rate of a filter with the bits of both chains.
         let absent = (0..200_000u32).map(|item| (item + 10_000).to_le_bytes());
         let bits_of = |filter: &BloomFilter, index: usize| either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes().to_vec());
         let mut forced = ours.try_clone().unwrap();
@@ -237,7 +237,7 @@ fn unions_keep_their_rate_as_they_grow() {
         (2_000_000..2_100_000u32).for_each(|item| {
             both.add(item.to_le_bytes(), &Unlimited).unwrap();
         });
-        // By its bits one filter of 2,000 items is some percent off.
+        // The rate that follows from the bits of one filter of 2,000 items is some percent off.
         assert!(both.false_positive_rate() < 1.02 * error_rate, "{}", both.false_positive_rate());
     }
 }
@@ -268,7 +268,7 @@ fn a_union_that_has_to_grow_asks_for_its_memory_first() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let (mut short, long) = (chain(layout, 0.01, 0..90), chain(layout, 0.01, 0..800));
         let before = short.try_clone().unwrap();
-        // Of the bitmaps.
+        // The bytes of the bitmaps.
         let held = |filter: &BloomFilter| {
             let mut bytes = 0;
             filter.heap_layouts(&mut |layout| bytes += if layout.align() == 64 { layout.size() as u64 } else { 0 });
@@ -352,7 +352,7 @@ proptest! {
 /// Chains up to the largest number of sub-filters, by single calls and by lists.
 #[test]
 fn the_longest_chains_are_one_by_one() {
-    // Each hundredth is known already.
+    // One item in a hundred is known already.
     let items: Vec<u16> = (0..1500).map(|i| i * 7 % 1485).collect();
     for layout in [BitLayout::Lines, BitLayout::Classic] {
         let params = Params { error_rate: 0.2, capacity: 1, expansion: 1, seed: 0 };

@@ -1,8 +1,8 @@
 //! Inserting many hashes on several threads.
 //!
-//! Each thread owns a range of lines. It goes over all hashes in order, and sets the bits that lie in its lines. So each
-//! line gets its bits in the order of the hashes, and which bits were free does not depend on the number of threads. An
-//! item is new if it found a free bit in any of its lines.
+//! Each thread owns a range of lines. It goes over all hashes in order, and sets the bits that lie in its lines. So
+//! each line gets its bits in the order of the hashes, and the number of threads does not decide which bits were free.
+//! An item is new if it found a free bit in any of its lines.
 
 use std::thread;
 
@@ -22,7 +22,7 @@ pub(super) struct Changed {
     pub(super) items: u64,
 }
 
-/// Sets the bits of all hashes.
+/// Sets the bits of all hashes in `blocks`, on `threads` threads. Returns the numbers of changes.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`]; nothing is changed then.
@@ -57,8 +57,8 @@ pub(super) fn insert_blocks(
 }
 
 impl Part<'_> {
-    /// Sets those bits of all hashes that fall into its lines, and marks in `new` each hash that set a free bit.
-    /// Returns the number of newly set bits.
+    /// Sets those bits of all hashes that fall into the lines of this part, and marks in `new` each hash that set a
+    /// free bit. Returns the number of newly set bits.
     fn insert(&mut self, shape: ItemShape, blocks: &[&[Hash128]], new: &mut [u64]) -> u64 {
         let (mut start, mut bits) = (0, 0);
         for block in blocks {

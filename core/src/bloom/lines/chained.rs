@@ -1,4 +1,4 @@
-//! Sub-filters of lines in a chain.
+//! Implements [`SubFilter`] for the cache-line layout.
 
 use super::super::bitmap::LINE_BITS;
 use super::super::chain::chunks::marked;
@@ -60,7 +60,7 @@ impl SubFilter for LineSubFilter {
 
     /// Bytes of the chain, without the shared parameters.
     fn size_bytes(sub_filters: &[Self]) -> u64 {
-        // A single one is in the chain.
+        // A single sub-filter is stored in the chain itself.
         let list = if sub_filters.len() == 1 { 0 } else { size_of_val(sub_filters) };
         let bitmaps: u64 = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum();
         (size_of::<Chain<Self>>() + list) as u64 + bitmaps
@@ -86,7 +86,7 @@ impl SubFilter for LineSubFilter {
     }
 
     fn holds(&self, num_items: u64, set_bits: u64) -> bool {
-        // The item that fills it may set more bits than are missing.
+        // The item that fills the sub-filter may set more bits than are missing.
         let spec = &*self.0.spec;
         num_items <= spec.capacity && set_bits < spec.full_bits.saturating_add(spec.hashes().into())
     }

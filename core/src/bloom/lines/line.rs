@@ -39,7 +39,8 @@ pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The places in the line that `x` selects: nine bits each, the first lowest, at most seven.
+/// The places of an item's bits in the line that `x` selects: at most seven places of nine bits each, the first in the
+/// lowest bits.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
@@ -96,8 +97,8 @@ impl Line {
     }
 }
 
-/// The same functions with a whole line in one register, in half the time. Compilers do not find these instructions by
-/// themselves.
+/// The functions above with a whole line in one AVX-512 register, which takes half the time. Compilers do not find
+/// these instructions by themselves.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::bloom) mod avx512 {
     use super::Line;
@@ -140,7 +141,7 @@ pub(in crate::bloom) mod avx512 {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
         // The line with only the bit at place `j`. `(place & 511) ^ start` is the number of the bit in the word that
-        // has it. In the other words it is 64 or more, and the shift gives 0.
+        // has it. In the other words this number is 64 or more, and the shift gives 0.
         let only = |j: u32| {
             let place = _mm512_srlv_epi64(places, _mm512_set1_epi64(i64::from(9 * j)));
             let bit = _mm512_ternarylogic_epi64::<XOR_AND>(starts, place, _mm512_set1_epi64(511));
@@ -203,7 +204,8 @@ mod tests {
         bits
     }
 
-    /// The portable functions, those for this processor and a set agree, in lines from empty to two thirds full.
+    /// The portable functions and the functions for this processor agree with a set of bits, in lines from empty to two
+    /// thirds full.
     #[test]
     fn lines_are_looked_at_and_filled_alike() {
         for probes in 1..=7 {

@@ -2,12 +2,12 @@
 //!
 //! The number of items that picked one line is binomial, and for all but the smallest filters a Poisson variable. Its
 //! distribution, not just its mean, decides the error rate (Putze, Sanders and Singler, "Cache-, Hash- and
-//! Space-Efficient Bloom Filters", 2007, section 3). So the loads here come from the mixture over it.
+//! Space-Efficient Bloom Filters", 2007, section 3). So the loads here come from the mixture over this distribution.
 //!
 //! The load of a line at a rate is *defined* as the result of a bisection, to the last place. It is part of the stored
 //! format. **A change of any result of [`FullestLine::exact`] makes stored filters unreadable.** A bisection takes as
 //! long as adding a hundred items, and the number of lines, a whole number, rarely depends on the last places. So
-//! Newton's method gives bounds that certainly enclose the result. They are narrowed only as far as necessary.
+//! Newton's method gives bounds that certainly enclose the result. The bounds are narrowed only as far as necessary.
 
 use std::sync::LazyLock;
 
@@ -17,7 +17,8 @@ use super::super::bitmap::LINE_BITS;
 /// stored format.
 pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 
-/// The number of probes with which a line takes the most items at an error rate, and that number of items.
+/// The number of probes with which a line takes the most items at an error rate, and bounds of the mean number of these
+/// items.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct FullestLine {
     line_rate: f64,
@@ -31,7 +32,8 @@ pub(super) struct FullestLine {
 }
 
 impl FullestLine {
-    /// Bounds for lines with an error rate of at most `line_rate`. The bounds are at most a tenth off.
+    /// Returns the best number of probes, and bounds of the load, for lines with an error rate of at most `line_rate`.
+    /// The bounds are at most a tenth off.
     pub(super) fn new(line_rate: f64) -> Self {
         Self::guess(line_rate).unwrap_or_else(|| Self::exact(line_rate))
     }
@@ -54,9 +56,9 @@ impl FullestLine {
         *self = narrower.unwrap_or_else(|| Self::exact(self.line_rate));
     }
 
-    /// The result to the last place, by bisection.
+    /// Computes the result to the last place, by bisection.
     fn exact(line_rate: f64) -> Self {
-        // The best number is near log2(1/rate). Starting there, few of the others need a bisection.
+        // The best number of probes is near log2(1/rate). Starting there, few other numbers need a bisection.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
         let mut best = (guess, largest_load(LineRate::of(guess), line_rate));
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
@@ -70,8 +72,8 @@ impl FullestLine {
         FullestLine { line_rate, probes: best.0, load: best.1, step: 0.0, around: 0.0 }
     }
 
-    /// A first guess, as if every line held the same number of items. `None` where that is too far off to start from,
-    /// as for rates next to 1. Also `None` where rounding may decide which number of probes is best.
+    /// A first guess, as if every line held the same number of items. `None` where the guess is too far off to start
+    /// from, as for rates next to 1. Also `None` where rounding may decide which number of probes is best.
     fn guess(line_rate: f64) -> Option<Self> {
         if MORE_PROBES_BELOW.iter().any(|limit| (line_rate - limit).abs() <= UNDECIDED * limit) {
             return None;
@@ -82,7 +84,8 @@ impl FullestLine {
         Self::near(line_rate, probes, load)
     }
 
-    /// The bounds around a load.
+    /// Computes the bounds of the result from a nearby load, by a step of Newton's method. `None` where the load is too
+    /// far from the result.
     fn near(line_rate: f64, probes: u32, load: f64) -> Option<Self> {
         let (at_load, slope) = LineRate::of(probes).with_slope(load);
         let step = (at_load - line_rate) / slope;
@@ -92,11 +95,12 @@ impl FullestLine {
     }
 }
 
-/// Rates below which 2, 3 and so on up to [`MAX_PROBES_PER_LINE`] probes do better than one less.
+/// The rates below which a line takes more items with 2, 3 and so on up to [`MAX_PROBES_PER_LINE`] probes than with one
+/// probe less.
 const MORE_PROBES_BELOW: [f64; MAX_PROBES_PER_LINE as usize - 1] =
     [0.381410372724, 0.183452989911, 0.089005353625, 0.042840634685, 0.020309728543, 0.009435787627];
 
-/// Relative distance from those rates within which rounding may decide.
+/// The relative distance from the rates in [`MORE_PROBES_BELOW`] within which rounding may decide the number of probes.
 const UNDECIDED: f64 = 1e-6;
 
 /// A hundred times the absolute error of [`LineRate::at`]. Rates that differ by more than this differ whatever the
@@ -136,18 +140,20 @@ pub(super) struct LineRate {
     misses: [f64; NUM_TERMS],
 }
 
-/// For each number of probes from 0 on.
+/// The error rate of a line for each number of probes, from 0 on.
 static LINE_RATES: LazyLock<[LineRate; NUM_TERMS]> = LazyLock::new(|| std::array::from_fn(LineRate::new));
 
 impl LineRate {
-    /// For a number of probes of at most [`MAX_PROBES_PER_LINE`].
+    /// The error rate of a line for `probes` probes, at most [`MAX_PROBES_PER_LINE`].
     pub(super) fn of(probes: u32) -> &'static LineRate {
         &LINE_RATES[probes.min(MAX_PROBES_PER_LINE) as usize]
     }
 
-    /// An absent item is found if none of its `d` distinct bits is free. By inclusion and exclusion, the chance of that
-    /// is the alternating sum over the `j`-subsets of the chance that all `j` are free. A Poisson number of items of
-    /// mean `load` leaves `j` given bits free with chance `exp(-load * misses[j])`.
+    /// Computes the weights and the misses for `probes` probes.
+    ///
+    /// An absent item is found if none of its `d` distinct bits is free. By inclusion and exclusion, the chance to find
+    /// an absent item is the alternating sum over the `j`-subsets of the chance that all `j` are free. A Poisson number
+    /// of items of mean `load` leaves `j` given bits free with chance `exp(-load * misses[j])`.
     fn new(probes: usize) -> Self {
         let bits = f64::from(LINE_BITS);
         // distinct[d]: chance that the probes so far fell on d different bits.
@@ -197,7 +203,7 @@ mod tests {
     use super::*;
     use crate::bloom::params::Params;
 
-    /// For rates of chains and for rates of every magnitude.
+    /// The bounds enclose the result of the bisection, for rates of chains and for rates of every magnitude.
     #[test]
     fn bounds_hold_what_bisections_end_at() {
         let chains = [0.5, 0.1, 0.01, 1e-4].into_iter().flat_map(|error_rate| {
@@ -244,8 +250,8 @@ mod tests {
         }
     }
 
-    /// The bounds around any load nearby hold the result, down to distances that rounding decides. They are about as
-    /// narrow as the distance allows.
+    /// Bounds that are computed from a load near the result enclose the result, even at distances within rounding. They
+    /// are about as narrow as the distance allows.
     #[test]
     fn bounds_are_as_wide_as_they_have_to_be() {
         for line_rate in [0.3, 0.1, 0.06, 0.03, 0.015, 0.005] {
@@ -253,7 +259,7 @@ mod tests {
             let rate = LineRate::of(exact.probes);
             let slope = (rate.at(1.001 * exact.load) - rate.at(0.999 * exact.load)) / (0.002 * exact.load);
             for k in 0..=80 {
-                // Differences of the rate from a thousandth of what rounding may be to a thousandth of the rate.
+                // At this distance from the result, the rate differs by 1e-16 to 1e-6.
                 let distance = libm::pow(10.0, -15.0 + f64::from(k) * 0.125) * 0.1 / slope;
                 for load in [exact.load - distance, exact.load + distance] {
                     let Some(near) = FullestLine::near(line_rate, exact.probes, load) else {

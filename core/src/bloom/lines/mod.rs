@@ -1,5 +1,5 @@
-//! Cache-line blocked Bloom filters (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007).
-//! A block is a line of 512 bits. An item has all its bits in one line, or in a few at low error rates.
+//! Cache-line blocked Bloom filters (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
+//! 2007). A block is a cache line of 512 bits. An item has all its bits in one line, or in a few at low error rates.
 
 mod build;
 mod chained;
@@ -17,15 +17,15 @@ use super::params::Params;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// A cache-line blocked Bloom filter that grows. Invariant: sub-filter `i` is made by the spec of the parameters and
-/// `i`.
+/// A cache-line blocked Bloom filter that grows. Invariant: the sizes of sub-filter `i` are derived from the parameters
+/// of the filter and `i`.
 pub type LineFilter = Chain<LineSubFilter>;
 
 impl LineFilter {
     /// An empty filter with these parameters.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, what `limit` says, [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
     pub fn new(params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         params.validate()?;
         Ok(Chain::of(LineSubFilter::of_chain(&params, 0, 0, limit)?))

@@ -10,8 +10,9 @@ use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
-/// The number of lines per item and of bits in each. With [`Fixed`] the compiler knows both and unrolls the loops,
-/// which saves 8 to 20 ns an item. [`ItemShape`] itself serves those that only error rates below 1e-13 need.
+/// The number of lines per item, and the number of bits in each line. With [`Fixed`] the compiler knows both and
+/// unrolls the loops, which saves 8 to 20 ns an item. [`ItemShape`] itself serves the other shapes, which only error
+/// rates below 1e-13 need.
 pub(in crate::bloom) trait LineShape: Copy {
     fn lines_per_item(self) -> u32;
     fn probes_per_line(self) -> u32;
@@ -51,7 +52,7 @@ trait Job {
     fn run(self, shape: impl LineShape) -> Self::Output;
 }
 
-/// Runs `job` with the implementation for `shape`. This is the only place where one is chosen.
+/// Runs `job` with the implementation for `shape`. This is the only place where an implementation is chosen.
 #[inline(always)]
 fn run<J: Job>(shape: ItemShape, job: J) -> J::Output {
     macro_rules! shapes {
@@ -83,7 +84,7 @@ pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128
     run(shape, One(Seek { lines, has, first: 0 }, hash))
 }
 
-/// Whether all bits of this hash are set in its lines but the first.
+/// Whether all bits of this hash are set in its lines except the first.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn contains_rest(shape: ItemShape, lines: &[Line], hash: Hash128) -> bool {
     let has = match_target! {
@@ -103,7 +104,7 @@ pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash1
     run(shape, One(Fill { lines, fill }, hash))
 }
 
-/// [`contains`] for each of many hashes.
+/// Calls `found` with the answer of [`contains`] for each hash, in order.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn contains_all(
     shape: ItemShape,
@@ -118,7 +119,7 @@ pub(in crate::bloom) fn contains_all(
     run(shape, All(Seek { lines, has, first: 0 }, hashes, found))
 }
 
-/// [`insert`] for each of many hashes.
+/// Inserts the hashes in order, and calls `free` with the result of [`insert`] for each.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn insert_all(
     shape: ItemShape,
@@ -133,8 +134,8 @@ pub(in crate::bloom) fn insert_all(
     run(shape, All(Fill { lines, fill }, hashes, free))
 }
 
-/// Sets those bits of the hashes that fall into the lines of a part, and returns how many were free. The first hash has
-/// bit `start` of `new`, which is set for each hash that found a free bit.
+/// Sets those bits of the hashes that fall into the lines of a part, and returns how many were free. `new` has a bit
+/// for each hash, from bit `start` on; the bits of hashes that found a free bit are set.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn insert_part(
     shape: ItemShape,
@@ -162,7 +163,7 @@ trait Probe {
     fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> Self::Answer;
 }
 
-/// Tests whether all bits of an item are set, from its line number `first` on. `has` tests those in one line.
+/// Tests whether all bits of an item are set, from its line number `first` on. `has` tests the bits in one line.
 struct Seek<'a, W> {
     lines: &'a [Line],
     has: W,
@@ -241,14 +242,14 @@ impl<P: Probe> Job for One<P> {
 /// but only of loads within a few hundred instructions. Free to change: nothing stored depends on it.
 pub(in crate::bloom) const CHUNKED_FROM_LINES: usize = 32 << 10;
 
-/// Prefetch distance in bitmaps of fewer lines, items. Their cache misses are short, so one loop that prefetches and
-/// probes is faster than two. Free to change: nothing stored depends on it.
+/// The prefetch distance, in items, in bitmaps of fewer than [`CHUNKED_FROM_LINES`] lines. Their cache misses are
+/// short, so one loop that prefetches and probes is faster than two. Free to change: nothing stored depends on it.
 const AHEAD: usize = 16;
 
 /// A probe for each of many items, and a function that takes each answer.
 struct All<P, H, F>(P, H, F);
 
-/// Look-ups.
+/// Looks up many items, in the order that suits the size of the bitmap.
 impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for All<Seek<'_, W>, H, F> {
     type Output = ();
 
@@ -263,7 +264,7 @@ impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)
     }
 }
 
-/// Insertions.
+/// Inserts many items, in the order that suits the size of the bitmap.
 impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u64)> Job for All<Fill<'_, W>, H, F> {
     type Output = ();
 
@@ -277,7 +278,7 @@ impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u6
 /// The lines of a bitmap that one thread handles.
 pub(super) struct Part<'a> {
     pub(super) lines: &'a mut [Line],
-    /// Number of the first.
+    /// The number of the first line, counted over all parts.
     pub(super) first: usize,
     /// The number of lines of all parts.
     pub(super) num_lines: usize,
@@ -292,7 +293,7 @@ struct FillPart<'a, 'l, W> {
     new: &'a mut [u64],
 }
 
-/// A line of an item.
+/// One line of an item, which [`FillPart`] will visit to set bits.
 #[derive(Clone, Copy, Default)]
 struct Visit {
     /// The line's index in the part.
@@ -303,7 +304,7 @@ struct Visit {
     item: usize,
 }
 
-/// Lines that [`FillPart`] prefetches together. Free to change.
+/// The number of lines that [`FillPart`] prefetches together. Free to change.
 const VISITS: usize = 64;
 
 impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
@@ -330,12 +331,13 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
             for i in 0..shape.lines_per_item() {
                 let x = pick(hash, i);
                 let line = line_index(x, num_lines).wrapping_sub(first);
-                // Written in any case, and kept or not: a branch would be mispredicted half the time.
+                // The visit is always written, and kept only if its line is in the part: a branch would be mispredicted
+                // half the time.
                 coming[num_coming % VISITS] = Visit { line, x, item };
                 num_coming += usize::from(line < lines.len());
                 if num_coming == VISITS {
                     coming.iter().for_each(|visit| prefetch_index(&*lines, visit.line));
-                    // These arrive while the ones before are set.
+                    // These lines arrive while the bits of the lines asked for before are set.
                     free += set(&asked[..num_asked], lines);
                     std::mem::swap(&mut asked, &mut coming);
                     (num_asked, num_coming) = (num_coming, 0);
@@ -385,8 +387,8 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
 const LAG: usize = 8;
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
-    /// The look-up in bitmaps that are too large for the cache. The majority of a chunk predicts the next chunk. Items
-    /// expected to be present have all their lines prefetched. Items expected to be absent have only the first
+    /// Looks up items in a bitmap that is too large for the cache. The majority of a chunk predicts the next chunk.
+    /// Items expected to be present have all their lines prefetched. Items expected to be absent have only the first
     /// prefetched, since few of them have all their bits in it.
     #[inline(always)]
     fn run_first_lines_first(
@@ -401,8 +403,8 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
         loop {
             let len = fill(&mut chunk, &mut hashes);
             let chunk = &chunk[..len];
-            // The mask of the items that have the bits of their first line, or of all lines. The prediction takes
-            // either.
+            // The mask of the items that have the bits of their first line, or of all lines. Either mask serves to
+            // predict the next chunk.
             let mut has = 0u32;
             if mostly_absent {
                 chunk.iter().for_each(|&hash| ask(self.lines, hash, first.clone()));
@@ -432,7 +434,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Prefetches the lines of an item with the numbers `which`.
+/// Prefetches those lines of an item that have the numbers `which`.
 #[inline(always)]
 fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

@@ -1,10 +1,10 @@
 //! Look-ups in a long chain, at the price of little more than one comparison a sub-filter.
 //!
 //! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
-//! the size. So the bits are laid out once as a mask for all sub-filters that have as many, and one line of each sub-filter is compared with it. The
-//! comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch costs more than a
-//! comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that pass are looked up
-//! in full.
+//! the size. So the bits are laid out once as a mask for many sub-filters, and one line of each sub-filter is compared
+//! with the mask. The comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch
+//! costs more than a comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that
+//! pass are looked up in full.
 
 use super::super::bitmap::Line;
 use super::super::chain::chunks::{CHUNK, first_marks, marked};
@@ -19,17 +19,17 @@ use bytemuck::cast;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// Sub-filters that are screened together. The lines of a chunk in five are about as many as a core has cache misses in
-/// flight. Items found in the newest group, which holds most items, are not looked up in the others. Free to change:
-/// nothing stored depends on it.
+/// The number of sub-filters that are screened together. The lines of a chunk in five sub-filters are about the number
+/// of cache misses that a core has in flight. Items found in the newest group, which holds most items, are not looked
+/// up in the others. Free to change: nothing stored depends on it.
 const GROUP: usize = 5;
 
-/// Sub-filters that are screened first where present items are expected: the newest, which hold most of the items. Free
-/// to change: nothing stored depends on it.
+/// The number of sub-filters that are screened first where present items are expected: the newest, which hold most of
+/// the items. Free to change: nothing stored depends on it.
 const NEWEST: usize = 3;
 
-/// The mask of those hashes, at most [`CHUNK`], that may have been inserted in one of the sub-filters. `expected` is a
-/// hint: a wrong one costs time and changes no answer.
+/// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
+/// is a hint: a wrong hint costs time but changes no answer.
 pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match sub_filters {
         [only] => only.look_up_chunk(hashes, first_marks(hashes.len())),
@@ -43,8 +43,8 @@ pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], e
     }
 }
 
-/// As [`look_up_chunk`], for sub-filters that are mostly of one size, as the generations of a window are: an item has the
-/// same lines in each.
+/// Returns the same mask as [`look_up_chunk`], and is faster if all sub-filters have one size, as the generations of a
+/// window usually have: an item then has the same lines in each.
 pub(in crate::bloom) fn look_up_chunk_in_even(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
@@ -53,17 +53,18 @@ pub(in crate::bloom) fn look_up_chunk_in_even(
     let is_even = |pair: &[LineSubFilter]| pair[0].geometry() == pair[1].geometry();
     let Some(first) = sub_filters.first() else { return 0 };
     if !sub_filters.windows(2).all(is_even) {
-        // Not the newest first: the items that are there are in all of them alike.
+        // The newest are not screened first, since present items are in all sub-filters alike.
         return look_up_chunk(sub_filters, hashes, Expected::Absent);
     }
-    // From memory each line counts, and items that are there are found before the oldest are asked. In a cache it is
-    // faster to ask all at once.
+    // In bitmaps too large for the cache each line counts, and present items are found before the oldest sub-filters
+    // are asked. In the cache it is faster to ask all sub-filters at once.
     let expected = if first.is_large() { expected } else { Expected::Absent };
     let screen = |group: &[LineSubFilter], pending, candidates: &mut _| screen_even(group, hashes, pending, candidates);
     look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::has_rest)
 }
 
-/// Asks group after group: `screen` for candidates, and `has` those that have the bits of an item in its first line.
+/// Asks group after group of sub-filters: `screen` finds the candidates, which have the bits of an item in its first
+/// line, and `has` tests the candidates further.
 #[inline(always)]
 fn look_up_groups(
     sub_filters: &[LineSubFilter],
@@ -138,20 +139,20 @@ fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
     })
 }
 
-/// The index of the newest sub-filter in the mask.
+/// The index of the newest sub-filter in the mask; `None` if the mask is empty.
 fn newest(candidates: u32) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// The bits that the hashes of a chunk have in their first lines, where those have so many bits an item.
+/// The bits that each hash of a chunk has in its first line, with `probes` bits per line.
 struct Masks {
     probes: u32,
     bits: [[u64; 8]; CHUNK],
 }
 
 impl Masks {
-    /// Lays the bits of the hashes out by `lay_out`, unless that was done before. It writes in place: a copy would wait for
-    /// narrow stores.
+    /// Lays out the bits of the hashes by `lay_out`, unless they are laid out for this number of probes already. It
+    /// writes in place: a copy would wait for narrow stores.
     #[inline(always)]
     fn make(&mut self, hashes: &[Hash128], probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
         if self.probes != probes {
@@ -161,7 +162,8 @@ impl Masks {
     }
 }
 
-/// Writes for each pending hash the mask of the sub-filters whose first line has its bits.
+/// Writes to `candidates`, for each pending hash, the mask of the sub-filters that have the bits of the hash in its
+/// first line.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut Masks, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
@@ -183,7 +185,7 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut
     }
 }
 
-/// As [`screen`], of sub-filters of one size.
+/// Does the same as [`screen`] for sub-filters of one size.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
     let (probes, num_lines) = (common_probes(group), group.first().map_or(0, |first| first.lines().len()));
@@ -200,7 +202,7 @@ fn screen_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candid
         _ => Line::has,
     };
     let is_whole = pending == first_marks(hashes.len());
-    // Sub-filter by sub-filter: few registers are needed.
+    // The loop goes sub-filter by sub-filter, so that few registers are needed.
     for (which, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
         let mut screen = |i: usize| candidates[i] |= u32::from(has(&lines[index[i]], &bits[i])) << which;
@@ -229,15 +231,15 @@ fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
     }
 }
 
-/// [`lay_out`], whatever bits are set.
+/// Clears `bits`, then does the same as [`lay_out`].
 #[inline(always)]
 fn lay_out_anew(bits: &mut [u64; 8], places: u64, probes: u32) {
     *bits = [0; 8];
     lay_out(bits, places, probes);
 }
 
-/// The smallest number of bits that an item has in a line of these sub-filters. Those with more are compared in full
-/// later.
+/// The smallest number of bits that an item has in a line of these sub-filters. Sub-filters with more bits are compared
+/// in full later.
 #[inline(always)]
 fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))

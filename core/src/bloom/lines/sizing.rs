@@ -1,4 +1,4 @@
-//! Sizing and error formulas: pure functions.
+//! Formulas for the sizes and the error rates of filters in the cache-line layout, as pure functions.
 //!
 //! A filter is an array of lines of 512 bits. Each item picks `b` of the lines and sets `g` bits in each. `load.rs`
 //! computes how many items a line takes.
@@ -19,7 +19,7 @@ use crate::error::{Error, Parameter};
 const RAREST_LINE_ERROR: f64 = 200.0;
 
 /// Factor on the number of lines that the formula gives. With it, a filter at capacity keeps its error rate although it
-/// deviates from the mean of its kind. Part of the stored format.
+/// deviates from the mean of the filters of its shape. Part of the stored format.
 const MARGIN: f64 = 1.005;
 
 /// Share of a chain's error rate that its first sub-filter takes. Part of the stored format.
@@ -28,23 +28,23 @@ const FIRST_SHARE: f64 = 0.9;
 /// Share of a chain's error rate that all its other sub-filters take together. Part of the stored format.
 const LATER_SHARE: f64 = 0.1;
 
-/// Largest rate at which the number of counted items alone keeps the rate. Up to here, at most 0.4 % of the new items
-/// are taken for known ones, which [`MARGIN`] covers. Part of the stored format.
+/// The largest error rate at which a filter is full by the number of counted items alone. Up to this rate, at most
+/// 0.4 % of the new items are taken for known ones, which [`MARGIN`] covers. Part of the stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
-    /// Lines an item has bits in (`b`).
+    /// The number of lines in which an item has bits (`b`).
     pub lines_per_item: u32,
-    /// Bits an item has in each of its lines (`g`), at most 7; two may coincide.
+    /// The number of bits that an item has in each of its lines (`g`), at most 7; two may coincide.
     pub probes_per_line: u32,
-    /// Lines in all (`L`), at least one.
+    /// The number of lines in all (`L`), at least one.
     pub num_lines: u64,
 }
 
 impl Geometry {
-    /// Bits in all. Does not overflow for what [`geometry`] returns.
+    /// The number of bits in all. It does not overflow for a result of [`geometry`].
     ///
     /// ```
     /// # use rollcall_core::bloom::sizing;
@@ -56,7 +56,7 @@ impl Geometry {
         self.num_lines * u64::from(LINE_BITS)
     }
 
-    /// Bytes in all.
+    /// The number of bytes in all.
     ///
     /// ```
     /// # use rollcall_core::bloom::sizing;
@@ -117,16 +117,17 @@ impl RatedShape {
             let bits_per_item = f64::from(LINE_BITS) * lines_per_item / load;
             libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
         };
-        // Every operation of `at` is monotone. So where both bounds give one number, every load between them gives it too.
+        // Every operation of `at` is monotone. So if both bounds give the same number, every load between them gives
+        // this number.
         at(self.narrowed(|low, high| at(low) == at(high)))
     }
 
-    /// The mean number of items on a line that has the rate, to the last place.
+    /// The mean number of items on a line at which the line reaches its error rate, to the last place.
     fn load(&mut self) -> f64 {
         self.narrowed(|_, _| false)
     }
 
-    /// The upper bound of that number, once the bounds are the same or near enough.
+    /// The upper bound of the load, once both bounds are equal or `is_enough` accepts them.
     fn narrowed(&mut self, is_enough: impl Fn(f64, f64) -> bool) -> f64 {
         loop {
             let (low, high) = self.line.loads();
@@ -143,11 +144,12 @@ impl RatedShape {
 ///
 /// A filter does not count new items that it takes for known ones, so at a high rate it holds more than it counts. At a
 /// rate of 0.5 it would hold 1.7 times its capacity once it counts its capacity. It would then err for 0.69 of all
-/// other items. The set bits show what it holds.
+/// other items. The set bits show the number of items that it holds.
 ///
-/// The limit is the expected number of set bits when the filter reaches its rate. That is at its capacity, plus 0.5 %,
-/// plus what rounding up lines adds. By chance a filter has these bits some items earlier or later. The standard
-/// deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5, and `0.3 * sqrt(capacity)` at 0.05.
+/// The limit is the expected number of set bits when the filter reaches its rate. It reaches its rate at its capacity,
+/// plus 0.5 %, plus the items for which rounding up the lines leaves room. By chance a filter has these bits some items
+/// earlier or later. The standard deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5, and
+/// `0.3 * sqrt(capacity)` at 0.05.
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
 pub(super) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
@@ -176,8 +178,8 @@ fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut RatedShape) -> R) -> R {
     })
 }
 
-/// The smallest number of lines an item at which a line errs no more rarely than [`RAREST_LINE_ERROR`] says. At most
-/// 141, for the smallest positive `f64`.
+/// The smallest number of lines per item with which the false-positive rate of a line is at least
+/// 1/[`RAREST_LINE_ERROR`]. At most 141, for the smallest positive `f64`.
 fn lines_per_item(error_rate: f64) -> u32 {
     // -ln(p), since 1/p is infinite for subnormal p. The 1e-9 keeps p = 200^-b itself at b lines.
     let lines = libm::ceil(-libm::log(error_rate) / libm::log(RAREST_LINE_ERROR) - 1e-9);
@@ -237,8 +239,8 @@ fn ln_free_after_pick(geometry: &Geometry) -> f64 {
 
 /// Error rate of sub-filter `index` of a chain. A chain errs if any sub-filter does, so the rates must sum to at most
 /// the chain's, however long it grows (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007,
-/// section 3). Their rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))` sums to 1 as well and
-/// falls far more slowly. A filter that does not scale has the whole rate.
+/// section 3). In the paper the rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))` sums to 1
+/// as well and falls far more slowly. A filter that does not scale has the whole rate.
 pub(super) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
@@ -250,8 +252,8 @@ pub(super) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     }
 }
 
-/// Error rate of sub-filter `index` of a chain and of all that follow it together: `1/(i*(i+1))` from there on sums to
-/// `1/index`.
+/// Error rate of sub-filter `index` of a chain and all later sub-filters together. The shares `1/(i*(i+1))` from
+/// `i = index` on sum to `1/index`.
 pub(super) fn rate_from(params: &Params, index: u64) -> f64 {
     match (params.expansion, index) {
         (_, 0) => params.error_rate,
@@ -280,8 +282,8 @@ pub fn sub_filter_geometry(params: &Params, index: u64) -> Result<Geometry, Erro
     geometry(sub_filter_rate(params, index), capacity)
 }
 
-/// Capacity of sub-filter `index` of a chain, `capacity * expansion^index`; `None` if it does not
-/// fit, or if the filter does not scale and so has no such sub-filter.
+/// Capacity of sub-filter `index` of a chain: `capacity * expansion^index`. `None` if the capacity does not fit, or if
+/// the filter does not scale and so has no such sub-filter.
 ///
 /// ```
 /// use rollcall_core::bloom::{Params, sizing};
@@ -305,9 +307,9 @@ mod tests {
     use super::super::load::MAX_PROBES_PER_LINE;
     use super::*;
 
-    /// Error rate, `b`, `g`, bits an item, and lines for 1, 10^3, 10^8 and 2^40 items, computed with 220-bit
-    /// arithmetic. For 2^40 items at 1e-9 and 1e-300, `f64` is 1 and 3 lines off. Those two are pinned as they come out
-    /// here.
+    /// Each row has an error rate, `b`, `g`, the bits per item, and the numbers of lines for 1, 10^3, 10^8 and 2^40
+    /// items. All were computed with 220-bit arithmetic. For 2^40 items at 1e-9 and 1e-300, `f64` is 1 and 3 lines off.
+    /// These two are pinned as they come out here.
     type Row = (f64, u32, u32, f64, [u64; 4]);
 
     #[rustfmt::skip]
@@ -333,7 +335,8 @@ mod tests {
         (1e-300, 131, 7, 1503.122904805993,  [3, 2951, 295046586, 3244071518304]),
     ];
 
-    /// The same for the first sub-filter of chains of these rates, and lines for 10^8 items.
+    /// Each row has the error rate of a chain, and the shape of its first sub-filter. The shape is `b`, `g`, the bits
+    /// per item, and the number of lines for 10^8 items.
     #[rustfmt::skip]
     const FIRST_SHAPES: [(f64, u32, u32, f64, u64); 10] = [
         (0.1,   1, 3, 5.0777033903788598, 996_698),
@@ -378,8 +381,8 @@ mod tests {
         }
     }
 
-    /// Error rate, and set bits of full filters for 1, 10^3, 10^8 and 2^40 items, computed with 60 decimal digits. In
-    /// the very last, `f64` is 1 off; it is pinned as it comes out here.
+    /// Each row has an error rate, and the set bits of full filters for 1, 10^3, 10^8 and 2^40 items, computed with 60
+    /// decimal digits. For the last number of all, `f64` is 1 off; the number is pinned as it comes out here.
     #[rustfmt::skip]
     const FULL: [(f64, [u64; 4]); 8] = [
         (0.9999, [511, 511, 10_910_652, 119_962_850_515]),
@@ -411,8 +414,8 @@ mod tests {
         }
     }
 
-    /// The mean number of counted items falls behind the number of items. At [`COUNT_SERVES_UP_TO`] the margin still
-    /// covers that.
+    /// A filter counts fewer items than it holds, because it takes some new items for known ones. At an error rate of
+    /// [`COUNT_SERVES_UP_TO`], [`MARGIN`] still covers the items that are not counted.
     #[test]
     fn items_that_do_not_count_are_few_where_the_count_serves() {
         let (capacity, step) = (1_000_000.0, 100.0);
@@ -522,7 +525,7 @@ mod tests {
         assert!(estimate_items(&shape, shape.num_bits()) > 5000.0);
     }
 
-    /// Whatever the number of those before: what one and those after it may err together.
+    /// For any index, the rate from a sub-filter on is the rate of this sub-filter plus the rate from the next one on.
     #[test]
     fn rates_from_a_sub_filter_on_add_up() {
         for error_rate in [0.5, 0.01, 1e-9] {

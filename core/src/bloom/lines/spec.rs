@@ -22,15 +22,15 @@ pub struct LineSpec {
     pub(in crate::bloom) geometry: Geometry,
 }
 
-/// The derived parameters of first sub-filters, and those of later ones. They have separate pools since one long chain
-/// fills a pool.
+/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. They are separate since one
+/// long chain fills a pool.
 static SPECS: [Pool<LineSpec>; 2] = [Pool::new(), Pool::new()];
 
 impl LineSpec {
     /// The derived parameters of sub-filter `index` of a chain.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when there can be no such sub-filter.
+    /// [`Error::OutOfRange`] when no such sub-filter can exist.
     pub(in crate::bloom) fn of(params: &Params, index: u64) -> Result<Shared<LineSpec>, Error> {
         let Params { error_rate, capacity, expansion, seed } = *params;
         let numbers = [error_rate.to_bits(), capacity, u64::from(expansion), seed, index];
@@ -52,7 +52,7 @@ impl LineSpec {
         Ok(LineSpec { params, index, capacity, error_rate, full_bits, geometry })
     }
 
-    /// Bits per item; some may coincide.
+    /// The number of bits that an item sets; some may coincide.
     pub(super) fn hashes(&self) -> u32 {
         self.geometry.lines_per_item * self.geometry.probes_per_line
     }

@@ -1,4 +1,4 @@
-//! A filter of a fixed size, in cache lines.
+//! A cache-line blocked Bloom filter of a fixed size.
 
 use super::super::bitmap::{Line, PREFETCH_FROM_LINES};
 use super::super::chain::Store;
@@ -10,9 +10,9 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
 
-/// A Bloom filter of a fixed size, of lines. It takes hashes and does not know their seed.
+/// A cache-line blocked Bloom filter of a fixed size. It takes hashes instead of items.
 ///
-/// Invariant: the bitmap has the lines of the spec.
+/// Invariant: the bitmap has the number of lines that the spec gives.
 #[derive(Debug, PartialEq)]
 pub struct LineSubFilter(pub(super) Store<LineSpec>);
 
@@ -21,8 +21,8 @@ impl LineSubFilter {
     /// whether a value of `held_bytes` may grow by the new filter.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters that no filter can have, what `limit` says, and [`Error::OutOfMemory`] when
-    /// the allocator rejects.
+    /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, and [`Error::OutOfMemory`]
+    /// when the allocation fails.
     pub fn new(error_rate: f64, capacity: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
         Self::of_chain(&Params { error_rate, capacity, expansion: 0, seed: 0 }, 0, held_bytes, limit)
     }
@@ -45,7 +45,7 @@ impl LineSubFilter {
     /// Bytes of the first sub-filter of a chain with these parameters.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when there can be no such sub-filter.
+    /// [`Error::OutOfRange`] when no such sub-filter can exist.
     pub(in crate::bloom) fn bytes_for(params: &Params) -> Result<u64, Error> {
         Ok(Store::<LineSpec>::bytes_for(LineSpec::of(params, 0)?.geometry.num_lines))
     }
@@ -67,7 +67,7 @@ impl LineSubFilter {
         (self.0.spec.geometry.lines_per_item, self.0.spec.geometry.probes_per_line)
     }
 
-    /// Lines, lines an item and bits a line.
+    /// The numbers of lines, of lines per item and of bits per line.
     #[inline]
     pub fn geometry(&self) -> Geometry {
         self.0.spec.geometry
@@ -78,7 +78,7 @@ impl LineSubFilter {
         self.0.bitmap.lines()
     }
 
-    /// Whether all bits of this hash are set in its lines but the first.
+    /// Whether all bits of this hash are set in its lines except the first.
     #[inline]
     pub(super) fn has_rest(&self, hash: Hash128) -> bool {
         self.0.spec.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)

@@ -30,11 +30,12 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
-/// Capacity, items, set bits and XXH3-64 of the bitmap of a sub-filter.
+/// The capacity, the items, the set bits and the XXH3-64 of the bitmap of a sub-filter.
 type SubFilter = (u64, u64, u64, u64);
 
-/// Parameters, the number of decimal numbers from 0 on that are added, and the resulting sub-filters. They were
-/// computed independently of this code, from the layout and another implementation of XXH3.
+/// Each case has parameters, the number of items that are added (the decimal numbers from 0 on), and the resulting
+/// sub-filters. The sub-filters were computed independently of this code, from the layout and another implementation of
+/// XXH3.
 #[rustfmt::skip]
 const CHAINS: [(Params, u64, &[SubFilter]); 4] = [
     (Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 5 }, 1000, &[
@@ -115,7 +116,7 @@ fn a_filter_of_a_high_rate_is_full_by_its_bits() {
         let rejected = (0u64..).find_map(|item| {
             let (room, set_bits) = (one.room(), one.sub_filters()[0].set_bits());
             assert_eq!(room > 0, set_bits < full);
-            // As many as certainly fit: each may find all of its bits free.
+            // The number of items that certainly fit: each may find all of its bits free.
             let bits_per_item = one.sub_filters()[0].geometry().probes_per_line.into();
             let least = full.saturating_sub(set_bits).div_ceil(bits_per_item);
             assert_eq!(room, least.min(capacity - one.num_items()));

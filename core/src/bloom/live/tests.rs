@@ -56,8 +56,8 @@ fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) ->
     (after, reported)
 }
 
-/// Runs a call and its dry run, and compares both with [`expected`]. Items that others of the call make known are
-/// possible where `may_err`: a dry run, and ALL, see the filter as it was.
+/// Runs a call and its dry run, and compares both with [`expected`]. A dry run sees the filter as it was, so it may
+/// differ for items that other items of the call make known.
 fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
     let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
@@ -77,7 +77,7 @@ fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
     }
     assert_eq!(found, reported);
     assert!(*filter == after, "as one after another");
-    // Only items that the others made known differ.
+    // The dry run differs only if other items of the call made an item known.
     let made_known = |at: usize| !present[at] && reported[at] == Known && is_new(&at);
     let differ = dry.iter().zip(&reported).filter(|(dry, reported)| dry != reported).count();
     let known_by_others = (0..items.len()).filter(|&at| made_known(at)).count();
@@ -101,7 +101,7 @@ fn a_limit_lets_in_as_many_as_there_is_place_for() {
             false => assert_eq!(found, [Known, Admitted, Rejected, Known, Rejected]),
         }
         assert_eq!(filter.num_items(), if all { 2 } else { 3 });
-        // Specs change: the limit is that of the call.
+        // The limit is a parameter of the call, and may change from call to call.
         assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Rejected]));
         assert_eq!(admit(&mut filter, &names([9]), Terms { limit: 4, all, ..SOME }), Ok(vec![Admitted]));
     }
@@ -118,7 +118,7 @@ fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
             false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
         }
     }
-    // By its bits it has room for more than it may be sure of.
+    // The room is a lower bound: by its bits, a filter of a high rate takes more items.
     let mut filter = lines(0.4, 1000, 0);
     let mut next = 0;
     while !filter.sub_filters()[0].is_full() {
@@ -146,7 +146,7 @@ fn what_cannot_grow_fails_and_changes_nothing() {
             assert!(filter == before);
         }
     }
-    // As many as the limit of the call lets in have room.
+    // The items that the limit of the call admits have room.
     let terms = Terms { limit: 1000, ..SOME };
     let found = filter.admit(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap();
     assert!(found.iter().filter(|one| **one == Admitted).count() <= 100);
@@ -183,7 +183,7 @@ proptest! {
     }
 }
 
-/// Adds nearly as many items as fit, then asks for more than fit. A short list is undone by restoring words, a long one
+/// Adds nearly all items that fit, then asks for more than fit. A short list is undone by restoring words, a long list
 /// by a copy.
 fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
     let items = names(0..6000);

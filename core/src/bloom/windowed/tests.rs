@@ -83,7 +83,8 @@ fn what_came_again_is_among_the_last_different_items() {
     let mut filter = BloomFilter::windowed(params, Windowing::last_different(), 0, &Unlimited).unwrap();
     let new = b"abcdabe".map(|item| filter.add([item], &Unlimited).unwrap());
     assert_eq!(new, [true, true, true, true, false, false, true]);
-    // The newest is d a b, and e has begun the next: c has expired, which was the last but three.
+    // The generation d a b is full, and e has begun the newest one. The generation a b c has expired, and only c was
+    // not renewed.
     let found = b"abcdez".map(|item| filter.may_contain([item]));
     assert_eq!((found, filter.num_items()), ([true, true, false, true, true, false], 4));
 }
@@ -258,7 +259,7 @@ proptest! {
         all in prop::collection::vec((0u64..8, prop::collection::vec(0u32..60, 0..20), 0u32..12), 1..4),
     ) {
         let filters: Vec<BloomFilter> = all.iter().map(|(slice, items, odd)| {
-            // A few differ, so that no merge with them is allowed.
+            // A few filters have another capacity, so that no merge with them is allowed.
             let mut filter = filter(slices, refresh, if *odd == 0 { 11 } else { 10 }, slice * LEN);
             add(&mut filter, items, slice * LEN);
             filter
@@ -322,7 +323,7 @@ fn a_clock_that_jumped_expires_nothing_early() {
             && filter.at(Time::At(1_000_060)).may_contain(4u32.to_le_bytes())
     );
     assert!(!filter.at(Time::At(1_000_080)).may_contain(4u32.to_le_bytes()));
-    // As far back as there are no slices.
+    // A rebase may go back to slice 0.
     filter.rebase(0);
     assert!(filter.may_contain(4u32.to_le_bytes()));
 }
@@ -374,7 +375,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     }
     // Generations of 20 and 40 items.
     assert_eq!(filter.sub_filters().len(), 6);
-    // It holds the same specs: so they are shared, also where other tests have left no room in the pool.
+    // The copy holds the same derived parameters, so they are shared even if other tests have filled the pool.
     let copy = filter.try_clone().unwrap();
     let (mut bitmaps, mut bytes) = (0, size_of::<crate::bloom::lines::LineFilter>() as u64);
     filter.heap_layouts(&mut |layout| {
@@ -387,7 +388,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }
 
-/// The reported fill and rate are those of the live sub-filters.
+/// The reported fill and rate are the fill and the rate of the live sub-filters.
 #[test]
 fn fill_and_rate_are_those_of_what_is_live() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
@@ -483,7 +484,7 @@ fn windows_end_at_a_number_of_sub_filters() {
     let (many, mut empty) = (bytes(&(0..1100).collect::<Vec<_>>()), make());
     assert_eq!(empty.admit(many.iter().map(|item| &item[..]), terms, &Unlimited), Err(rejected));
     assert!(empty == make());
-    // A union of slices that have too many together.
+    // A union of slices that have too many sub-filters together.
     let mut newer = make();
     drop(newer.advance(1));
     add(&mut newer, 424);
@@ -569,8 +570,7 @@ fn a_union_that_only_moves_on_changes_it() {
     assert_eq!((ours.merge(&[&newer], &Unlimited), ours.num_items()), (Ok(false), 1));
 }
 
-/// The number of renewed items of a slice in a union is that of the filter with all bits of the slice, else the common
-/// share.
+/// In a union, a slice has the number of renewed items of the filter with all bits of the slice, else the common share.
 #[test]
 fn unions_report_how_many_items_came_again() {
     let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {

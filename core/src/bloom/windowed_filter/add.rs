@@ -12,22 +12,22 @@ use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
 use crate::window::{Mark, Move, Time};
 
-/// What became of a chunk of items.
+/// The outcome of adding a chunk of items.
 struct Marked {
-    /// A bit for each, set for those that were new.
+    /// The mask of the items that were new.
     new: u32,
-    /// Whether the newest generation took any.
+    /// Whether the newest generation took any item.
     has_inserted: bool,
-    /// How many were handled; fewer than all when one was rejected.
+    /// The number of items that were handled; less than all if an item was rejected.
     handled: usize,
 }
 
 impl WindowedFilter {
-    /// Adds an item to the newest slice that it has reached. One that the filter already answered that it may contain is
-    /// known.
+    /// Adds an item to the newest slice that the filter has reached. The item is known if the filter already answered
+    /// that it may contain the item.
     ///
     /// # Errors
-    /// What keeps the newest generation from growing. Nothing is changed then.
+    /// The error that keeps the newest generation from growing. Nothing is changed then.
     pub(in crate::bloom) fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
         let hash = self.hash(item);
         let is_known = if self.windowing.refresh {
@@ -54,7 +54,8 @@ impl WindowedFilter {
         Ok(Mark::Renewed)
     }
 
-    /// As [`Self::add`], at a time: the move that is due comes first, if the item changes anything.
+    /// Adds an item at `time`, as [`Self::add`] does. If the item changes anything, the move that is due is made first.
+    /// Returns whether the item was new, and the outcome.
     pub(in crate::bloom) fn add_at(
         &mut self,
         item: &[u8],
@@ -75,8 +76,8 @@ impl WindowedFilter {
         (added, outcome)
     }
 
-    /// Adds items with the same outcome as [`Self::add_at`] for one after another. `added` is called with whether each is
-    /// new.
+    /// Adds items in order, with the same outcome as a call of [`Self::add_at`] for each. `added` is called for each
+    /// item with whether it was new.
     ///
     /// # Errors
     /// As [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
@@ -124,7 +125,7 @@ impl WindowedFilter {
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (Marked, Result<(), Error>) {
-        // As in a chain, each item is looked up once here, and again only in what has changed since.
+        // As in a chain, each item is looked up once here, and again only in sub-filters that have changed since.
         let all = first_marks(hashes.len());
         let (mut known, mut left) = self.known_and_left(hashes, all);
         let (mut new, mut has_inserted) = (0, false);
@@ -133,8 +134,8 @@ impl WindowedFilter {
             if self.room() == 0 {
                 match self.make_room(limit) {
                     Err(error) => return (Marked { new, has_inserted, handled: first as usize }, Err(error)),
-                    // Items that the dropped generation alone had are new from here on. The one that dropped it was
-                    // judged before.
+                    // From here on, items that only the dropped generation had are new. The item that caused the drop
+                    // was judged before it.
                     Ok(true) => {
                         let later = all & u32::MAX.checked_shl(first + 1).unwrap_or(0);
                         let (known_later, left_later) = self.known_and_left(hashes, later);
@@ -144,7 +145,8 @@ impl WindowedFilter {
                     Ok(false) => {}
                 }
             }
-            // Only as many hashes as fit if all set bits, so the room need not be checked after each.
+            // `fitting` has at most the hashes that fit if all of them set bits, so the room need not be checked after
+            // each hash.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.sub_filters.last_mut() else { break };
@@ -159,7 +161,7 @@ impl WindowedFilter {
         (Marked { new, has_inserted, handled: hashes.len() }, Ok(()))
     }
 
-    /// The masks of those hashes in `which` that are known, and of those that the newest generation is to take.
+    /// Returns two masks of the hashes in `which`: the known ones, and the ones that the newest generation is to take.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
         let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
         let newest =
@@ -167,7 +169,7 @@ impl WindowedFilter {
         (known, which & !(known & newest))
     }
 
-    /// Records that an item which the newest generation has taken is in an older one too.
+    /// Counts an item that the newest generation took as renewed, in the youngest older generation that has the item.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         for generation in self.generations.iter_mut().rev().filter(|one| one.age > 0) {
@@ -180,10 +182,10 @@ impl WindowedFilter {
         }
     }
 
-    /// Makes room for an item. Returns whether that began a generation.
+    /// Makes room for an item. Returns whether a new generation of the last items began.
     ///
     /// # Errors
-    /// What `limit` says, [`Error::OutOfMemory`], [`Error::OutOfRange`]. Nothing is changed then.
+    /// An error of `limit`, [`Error::OutOfMemory`], [`Error::OutOfRange`]. Nothing is changed then.
     fn make_room(&mut self, limit: &impl SizeLimit) -> Result<bool, Error> {
         if self.is_of_last() && !self.newest().is_empty() {
             return self.turn(limit).map(|()| true);
@@ -192,8 +194,8 @@ impl WindowedFilter {
         self.append(once(next)).map(|()| false)
     }
 
-    /// Begins the next generation of a filter of the last items. The memory of the generation that dies by that serves again,
-    /// so a filter that has come round takes no more.
+    /// Begins the next generation of a filter of the last items. If that makes the oldest generation expire, the new
+    /// generation reuses its memory. So a filter with all its generations grows no further.
     fn turn(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let dies = self.dead(1).0 > 0;
         if !dies {

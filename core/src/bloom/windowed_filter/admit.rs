@@ -1,4 +1,4 @@
-//! Letting new items in while there are fewer than a limit.
+//! Admission to windowed filters: new items are added only while the filter holds fewer items than a limit.
 
 use super::super::chain::chunks::next_chunk;
 use super::super::chain::{Expected, SubFilter, taken_bytes};
@@ -12,13 +12,14 @@ use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
 impl WindowedFilter {
-    /// Adds those items that `terms` admit, in order, once the move is made that is due, if they change anything.
+    /// Adds the items that `terms` admit, in order, and returns the outcome of each. If they change anything, the move
+    /// that is due is made first.
     ///
-    /// All memory is allocated before that.
+    /// All memory is allocated before the first change.
     ///
     /// # Errors
-    /// [`Error::NotOfLast`] in a filter of the last items. What keeps the filter from growing, [`Error::OutOfMemory`].
-    /// Nothing is changed then.
+    /// [`Error::NotOfLast`] in a filter of the last items. The error that keeps the filter from growing,
+    /// [`Error::OutOfMemory`]. Nothing is changed then.
     pub(in crate::bloom) fn admit_at<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -32,10 +33,11 @@ impl WindowedFilter {
         }
         let due = self.due(time);
         let slices_later = if let Move::Advance(slice) = due { slice - self.newest_slice } else { 0 };
-        // What counts on room below the limit must not wait for it: a clock that had jumped came back.
+        // A rebase is made even if all items are rejected: the clock had jumped ahead and came back. Without the
+        // rebase, no item would expire and make room below the limit for a long time.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let mut look_up = LookUp::of(items.len())?;
-        // Known items that the newest generation takes too, each with how many new ones come before it.
+        // Known items that the newest generation takes too, each with the number of new items before it.
         let mut renewed = try_with_capacity(if self.windowing.refresh { items.len() } else { 0 })?;
         let newest = if slices_later == 0 { self.newest() } else { &[] };
         let mut hashes = items.map(|item| self.hash(item));
@@ -70,9 +72,9 @@ impl WindowedFilter {
         Ok(look_up.into_answers(&reported))
     }
 
-    /// Adds the first `most` of the new items and all those renewed, in order, to the newest generation and the
-    /// sub-filters `more`, which have room for them, and for which the lists have. Some may be known by then, from the
-    /// others.
+    /// Adds the first `most` of the `new` items and all `renewed` items, in order, to the newest generation. The
+    /// sub-filters `more` are appended to the generation first, so that all items fit; the lists have reserved room for
+    /// them. An item is known instead if items added before it have set all of its bits.
     fn fill(
         &mut self,
         more: Vec<LineSubFilter>,
@@ -89,7 +91,7 @@ impl WindowedFilter {
         let (mut admitted, mut renewed) = (0, renewed.iter().peekable());
         for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
-                // Only what the newest generation took counts.
+                // Only an item that the newest generation took counts as renewed.
                 if self.insert_from(start, &mut at, hash) {
                     self.count_renewed(hash);
                 }
@@ -104,14 +106,14 @@ impl WindowedFilter {
                 Admission::Rejected
             };
         }
-        // Room was made for what others of the items made known.
+        // Sub-filters are left over if other items of the call made some items known.
         let dropped = self.sub_filters.len() - (at + 1);
         self.sub_filters.truncate(at + 1);
         self.generations.last_mut().into_iter().for_each(|newest| newest.len -= dropped as u32);
     }
 
-    /// The sub-filters that `items` may need in the newest generation of a number of slices later, besides those that it
-    /// has.
+    /// Makes the sub-filters that `items` more items may need in the generation that is the newest `slices_later`
+    /// slices later. The sub-filters that this generation already has are not included.
     fn sub_filters_for(
         &self,
         items: u64,
@@ -126,7 +128,7 @@ impl WindowedFilter {
         while room < items {
             let next = self.sub_filter(begun + more.len(), live.len() + more.len(), held, limit)?;
             held = held.saturating_add(taken_bytes(&next));
-            // A new sub-filter takes at least one.
+            // A new sub-filter takes at least one item.
             room = room.saturating_add(next.room().max(1));
             try_reserve(&mut more, 1)?;
             more.push(next);
@@ -134,8 +136,8 @@ impl WindowedFilter {
         Ok(more)
     }
 
-    /// Inserts an item into the sub-filter `at`, or the one after it where that is full. Returns whether it was in none
-    /// from `start` on.
+    /// Inserts an item into the sub-filter at index `at`, or into the next one if that is full. Returns false if the
+    /// sub-filters from `start` to `at` already had the item.
     fn insert_from(&mut self, start: usize, at: &mut usize, hash: Hash128) -> bool {
         if LineSubFilter::look_up(&self.sub_filters[start..=*at], hash) {
             return false;

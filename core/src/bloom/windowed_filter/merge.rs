@@ -1,4 +1,4 @@
-//! Unions of windowed filters: generation by generation, by slice.
+//! Unions of windowed filters: the generations of each slice are united.
 
 use super::super::chain::merge::{all_new_like, plan_union, unite};
 use super::super::chain::{MAX_SUB_FILTERS, SubFilter, num_items, taken_bytes};
@@ -8,29 +8,30 @@ use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{Ahead, Merging, Move, Time};
 
-/// The parts of which a generation of the union is made.
+/// The parts that make up a generation of the union.
 struct Planned<'a> {
     /// The number of our sub-filters.
     ours: usize,
     renewed: u64,
-    /// For each of the others, the number of items that are counted as renewed.
+    /// For each of the other filters with this generation, the number of items that are counted as renewed.
     their_renewed: Vec<u64>,
     their_sub_filters: Vec<&'a [LineSubFilter]>,
-    /// Items of each sub-filter of the union; `None` where nothing changes.
+    /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
     num_items: Option<Vec<u64>>,
-    /// Empty sub-filters for those that we lack.
+    /// Empty sub-filters, by which our generation is shorter than the union.
     added: Vec<LineSubFilter>,
     age: u32,
 }
 
 impl WindowedFilter {
-    /// Becomes the union of itself and `others`, between these rebases. Its newest slice is the newest of all, and
-    /// generations that have expired by then are dropped. Returns whether anything changed, and the dropped data.
+    /// Turns the filter into the union with `others`, between the rebases of `merging`. Its newest slice becomes the
+    /// newest slice of all filters, and generations that have expired by then are dropped. Returns whether anything
+    /// changed, and the dropped data.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] names what differs, [`Error::NotOfLast`], [`Error::RateExceeded`] where a generation would
-    /// err more often than it may. Other errors are what `limit` says and [`Error::OutOfMemory`]. Nothing is changed
-    /// then.
+    /// [`Error::Incompatible`] names the parameter that differs. [`Error::NotOfLast`] is for filters of the last items,
+    /// and [`Error::RateExceeded`] for a generation whose false-positive rate would be too high. Other errors come from
+    /// `limit` or are [`Error::OutOfMemory`]. Nothing is changed then.
     pub fn merge(
         &mut self,
         others: &[&Self],
@@ -84,13 +85,13 @@ impl WindowedFilter {
         Ok((true, expired))
     }
 
-    /// The effect of a merge at a time on the slice numbers; first checks that the merge is allowed.
+    /// Checks that a merge with `others` at `time` is allowed, and returns its effect on the slice numbers.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] where one is more than a slice ahead: this one would expire items early.
+    /// [`Error::OutOfRange`] if one of `others` is more than a slice ahead: this filter would expire items early.
     pub fn merging<'a>(&self, others: impl Iterator<Item = &'a Self>, time: Time) -> Result<Merging, Error> {
         let Some(window) = self.windowing.window() else { return Ok(Merging::default()) };
-        // Other windows are for the merge to reject: their slices mean other times.
+        // Filters with other windows are left out, since their slices mean other times. The merge rejects them.
         let same = others
             .filter(|other| other.windowing.with_volatile(false) == self.windowing.with_volatile(false))
             .map(|other| other.newest_slice);
@@ -129,7 +130,7 @@ impl WindowedFilter {
         Ok(plans)
     }
 
-    /// The generation that has this age once `newest_slice` is the newest.
+    /// The generation, with its sub-filters, that has this age once `newest_slice` is the newest.
     fn aged(&self, age: u32, newest_slice: u64) -> Option<(&Generation, &[LineSubFilter])> {
         let slices_later = newest_slice - self.newest_slice;
         self.by_generation().find(|(one, _)| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age)))
@@ -140,8 +141,8 @@ impl Planned<'_> {
     /// Turns our sub-filters into the union. Returns how many of its items are counted as renewed.
     fn unite(&self, ours: &mut [LineSubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
-        // One that has all bits of the union has its numbers too. Else the union has as large a share as they have
-        // together.
+        // If one of the merged generations has all bits of the union, its number of renewed items is kept. Else the
+        // union gets the share of renewed items that all merged generations have together.
         let theirs = self.their_renewed.iter().zip(&self.their_sub_filters);
         let theirs = theirs.map(|(&renewed, list)| (renewed, num_items(list), set_bits(list)));
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));

@@ -1,4 +1,4 @@
-//! From slice to slice: expired generations are dropped.
+//! Moves of a windowed filter from slice to slice, which drop expired generations.
 
 use super::super::chain::SubFilter;
 use super::super::lines::sub_filter::LineSubFilter;
@@ -8,7 +8,8 @@ use crate::live::Outcome;
 use crate::size_limit::try_with_capacity;
 use crate::window::{ClockSource, Move, Time};
 
-/// The expired part of a filter. Freeing the memory of a large one takes a while: it may be sent to another thread.
+/// The sub-filters of a filter that expired. Freeing the memory of large ones takes a while, so they may be sent to
+/// another thread.
 ///
 /// ```
 /// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -40,19 +41,19 @@ impl WindowedFilter {
         self.windowing.window().map_or(0, |window| window.present(self.newest_slice, time) - self.newest_slice)
     }
 
-    /// Begins all slices up to this one, and drops the generations that expire. A slice that has begun changes nothing,
-    /// and in a filter of the last items none begins by time.
+    /// Begins all slices up to `slice`, and returns the generations that expire. Nothing changes if `slice` has begun
+    /// already, or in a filter of the last items.
     pub fn advance(&mut self, slice: u64) -> Expired {
         let slices_later = slice.saturating_sub(self.newest_slice);
         if slices_later == 0 || self.is_of_last() {
             return Expired::default();
         }
         let (generations, sub_filters) = self.dead(slices_later);
-        // Without memory for the list they are dropped here.
+        // Without memory for the list, the expired sub-filters are dropped here.
         let list = try_with_capacity(sub_filters).ok();
         self.newest_slice = slice;
         self.generations.drain(..generations);
-        // Those live are younger than there may be generations, so this fits.
+        // The ages of live generations stay less than the number of generations that may be live, so the cast fits.
         self.generations.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         let dead = self.sub_filters.drain(..sub_filters);
         list.map_or_else(Expired::default, |mut list| {
@@ -67,7 +68,7 @@ impl WindowedFilter {
         self.windowing.window().map_or(Move::Stay, |window| window.due(self.newest_slice, time))
     }
 
-    /// Makes a move that is due.
+    /// Makes a move that is due, and records it in `outcome`.
     pub(super) fn make(&mut self, due: Move, outcome: &mut Outcome<Expired>) {
         match due {
             Move::Stay => {}
@@ -80,7 +81,8 @@ impl WindowedFilter {
     /// Whether adding an item would change anything after a move that is due.
     pub(super) fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
         match due {
-            // Known items renumber it too. Else one whose clock had jumped would stand still as long as only such come.
+            // A known item makes a rebase too. Otherwise a filter whose clock had jumped ahead would not come back
+            // while only known items arrive.
             Move::Stay | Move::Rebase(_) => true,
             Move::Advance(slice) => {
                 self.windowing.refresh
@@ -89,7 +91,7 @@ impl WindowedFilter {
         }
     }
 
-    /// Renumbers all slices so that the newest has this earlier number. Another changes nothing.
+    /// Renumbers all slices so that the newest has the earlier number `slice`. A later number changes nothing.
     pub fn rebase(&mut self, slice: u64) {
         if !self.is_of_last() {
             self.newest_slice = self.newest_slice.min(slice);

@@ -1,4 +1,4 @@
-//! Laws of a counter in each of its representations.
+//! Tests of a counter in each of its representations.
 
 use super::*;
 use crate::counting::held::words::{Words, zeroed_words};
@@ -6,11 +6,12 @@ use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
 
-/// Parameters that lead to precision and tail bits (11, 8), (13, 10), (14, 10), (15, 11), (12, 11) and (16, 15).
+/// Capacities and error rates of counters with different layouts. Their precision and tail bits are (11, 8), (13, 10),
+/// (14, 10), (15, 11), (12, 11) and (16, 15).
 pub(crate) const SIZES: [(u64, f64); 6] =
     [(1000, 0.02), (1000, 0.01), (50_000, 0.01), (50_000, 0.005), (10_000_000, 0.02), (100_000_000, 0.005)];
 
-/// A counter whose bitmap stays sparse to more than 65,536 members.
+/// The capacity and error rate of a counter whose bitmap stays sparse to more than 65,536 members.
 pub(crate) const LARGEST: (u64, f64) = (1_000_000_000, 0.001);
 
 pub(crate) fn layout(precision: u32, tail_bits: u32) -> Layout {
@@ -21,7 +22,7 @@ pub(crate) fn params(size: (u64, f64), exact_limit: u32) -> Params {
     Params { capacity: size.0, error_rate: size.1, exact_limit, exact_bytes: Params::DEFAULT_EXACT_BYTES, seed: 0 }
 }
 
-/// A counter of the items with these numbers.
+/// A counter with these parameters, of the items with these numbers.
 pub(crate) fn counter(params: Params, numbers: impl IntoIterator<Item = u64>) -> Counter {
     let mut counter = Counter::new(params).unwrap();
     add(&mut counter, numbers);
@@ -34,13 +35,13 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
     }
 }
 
-/// The counter with the same bits in a dense bitmap.
+/// A copy of a counter with the same bits in a dense bitmap.
 pub(crate) fn dense(counter: &Counter) -> Counter {
     let words = Words::counted(counter.layout(), words(counter));
     Counter::of_slots(*counter.params(), Bitmap::dense(counter.layout(), words).with_lower_bound(counter.lower_bound()))
 }
 
-/// The bitmap of a counter in any representation.
+/// The words of the bitmap of a counter in any representation.
 pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
     let mut words = zeroed_words(counter.layout()).unwrap();
     assert!(counter.window().is_none());
@@ -88,7 +89,7 @@ fn a_large_counter_of_few_members_is_small() {
 
 #[test]
 fn a_seeded_run_is_pinned() {
-    // Set bits, estimate and XXH3-64 of the bitmap, from a program of its own.
+    // The expected set bits, estimates and XXH3-64 of the bitmaps are from a separate program.
     let runs = [
         (11, 0, 1000, 840, "976.831421", 0x6141_8437_06a6_1012),
         (14, 0, 1000, 972, "1000.755289", 0x16fa_fb13_7f16_7f94),
@@ -146,7 +147,7 @@ fn a_long_member_ends_exactness() {
 
 #[test]
 fn exactness_ends_with_the_bytes_asked_for() {
-    // Members of 36 bytes, as long as UUIDs are.
+    // Members of 36 bytes, the length of UUIDs.
     let item = |number: u32| format!("{number:036}").into_bytes();
     for (exact_bytes, most) in [(Params::DEFAULT_EXACT_BYTES, 455), (35, 0), (36, 1), (1 << 20, 10_000)] {
         let mut counter = Counter::new(Params { exact_bytes, ..params(SIZES[2], 10_000) }).unwrap();
@@ -173,7 +174,7 @@ fn adding_over_the_limit_changes_nothing() {
             assert_eq!(same.add(item.as_bytes(), &Unlimited).unwrap(), *added);
         }
         assert_eq!((words(&counter), counter.representation()), (words(&same), same.representation()));
-        // A new slot is rejected again, a known item is not.
+        // An item with a new slot is rejected again, a known item is accepted.
         assert!(matches!(counter.add(items[added.len()].as_bytes(), &limit), Err(Error::TooLarge { .. })));
         assert!(added.is_empty() || !counter.add(items[0].as_bytes(), &limit).unwrap());
     }
@@ -191,7 +192,7 @@ impl SizeLimit for Asked {
     }
 }
 
-/// Adds items, and checks that a limit is asked with the current size and the final size each time.
+/// Adds items, and checks each request to the limit: it must have the current size and the final size.
 pub(crate) fn check_asked(counter: &mut Counter, items: impl IntoIterator<Item = u64>) {
     for item in items {
         let (asked, before) = (Asked::default(), counter.num_bytes());
@@ -199,7 +200,7 @@ pub(crate) fn check_asked(counter: &mut Counter, items: impl IntoIterator<Item =
         match asked.0.get() {
             Some((held, all)) => {
                 assert!(held <= before, "{held} held, not {before}, at {item}");
-                // Lists double as they grow.
+                // A `Vec` doubles when it grows.
                 assert!(2 * all >= counter.num_bytes(), "{all} for {} at {item}", counter.num_bytes());
             }
             None => assert_eq!(counter.num_bytes(), before, "nothing was asked for {item}"),
@@ -241,7 +242,7 @@ fn relocation_keeps_the_bits() {
         let (before, copier) = ((counter.count(), words(&counter)), Copier::default());
         assert!(counter.relocate(0, &copier) && !counter.relocate(1, &copier));
         assert_eq!((counter.count(), words(&counter)), before);
-        // All words, or all members at least.
+        // At least all words, or all members, have been moved.
         let moved = copier.0.get() as u64;
         match counter.representation() {
             Representation::Exact => assert!(moved >= counter.payload_bytes(), "{moved} bytes"),
@@ -326,7 +327,7 @@ proptest! {
         let mut in_lists = one_by_one.try_clone().unwrap();
         let mut items: Vec<_> = (0..1200).map(|number| format!("user:{number}").into_bytes()).collect();
         if let Some(at) = long {
-            // One that ends exactness by its length.
+            // An item whose length alone makes the counter an estimate.
             items[at] = vec![b'x'; 16_385];
         }
         for (known, item) in items.iter().enumerate() {

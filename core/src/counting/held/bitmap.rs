@@ -1,7 +1,7 @@
 //! The tapered bitmap of an estimating counter: sparse while few slots are marked, then dense.
 //!
-//! Sparse are the positions of the marked slots, dense a cell for each slot: a bit, or with a window the tag of a slice.
-//! Which of them it is, is not part of the meaning: the same slots are marked.
+//! A sparse bitmap has the positions of the marked slots. A dense one has a cell for each slot: a bit, or with a window
+//! the tag of a slice. The two forms mean the same: only the marked slots count.
 
 use std::alloc;
 use std::borrow::Cow;
@@ -18,9 +18,9 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Mark;
 
-/// A tag that slots may have.
+/// A tag that slots can have, together with the type of the dense form.
 pub(crate) trait SlotTag: Tag {
-    /// A cell for each slot of a layout.
+    /// The dense form: a cell for each slot of a layout.
     type Cells: Cells<Self>;
 }
 
@@ -32,47 +32,47 @@ impl SlotTag for u8 {
     type Cells = TagCells;
 }
 
-/// The most bytes of stored positions. Beyond, all cells are held: they would take less when stored. With tags they are held
-/// from half of that on: they are larger, and lists of thousands take long to insert into. Changing it changes which form is
-/// stored.
+/// The most bytes of positions in the stored form; a bitmap with more is stored dense, which takes fewer bytes. With
+/// tags the limit is half of that: tagged positions are larger, and inserting into lists of thousands takes long.
+/// Changing the limit changes which form is stored.
 pub(in crate::counting) fn most_position_bytes<T: SlotTag>(layout: Layout, ages: T::Ages) -> u64 {
     T::Cells::num_bytes(layout, ages) / (1 + T::BYTES as u64)
 }
 
-/// Are `len` slots of a layout stored as positions?
+/// Whether `len` marked slots of a layout are stored as positions.
 pub(in crate::counting) fn is_sparse<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
     len * (POSITION_BYTES + T::BYTES) as u64 <= most_position_bytes::<T>(layout, ages)
 }
 
-/// Are `len` slots of a layout held as positions? Where they are in one list, some more than are stored so: as long as they
-/// take half of what all words do.
+/// Whether `len` marked slots of a layout are held in memory as positions. In a layout with one list, a plain bitmap is
+/// held so beyond the limit of the stored form, as long as its positions take at most half the bytes of all words.
 pub(in crate::counting) fn has_few<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
     let take_half = || 2 * positions::heap_bytes::<T>(layout, len) <= T::Cells::heap_bytes(layout, ages);
     is_sparse::<T>(layout, len, ages) || T::BYTES == 0 && positions::is_one_list(layout) && take_half()
 }
 
-/// The slots of an estimating counter.
+/// The marked slots of an estimating counter, sparse or dense, with the cached estimate.
 #[derive(Debug)]
 pub(in crate::counting) struct Bitmap<T: SlotTag = ()> {
     slots: Slots<T>,
-    /// The estimate, or none when a slot changed since it was last computed.
+    /// The cached estimate; none if a slot has changed since it was last computed.
     estimate: KeptEstimate,
-    /// The least number of members: one more than the last exact count, the largest of those that were merged. An
-    /// estimate may lie below what was known.
+    /// The least number of members: one more than the last exact count, or the largest lower bound of the merged
+    /// counters. It is kept because an estimate may be lower.
     lower_bound: u32,
     layout: Layout,
 }
 
-/// How the slots are held.
+/// The marked slots, in one of two forms.
 #[derive(Debug)]
 pub(in crate::counting) enum Slots<T: SlotTag> {
-    /// The marked ones.
+    /// The positions of the marked slots.
     Sparse(Positions<T>),
-    /// All of them.
+    /// A cell for each slot.
     Dense(T::Cells),
 }
 
-/// The most heap bytes that a bitmap takes with `len` slots marked, besides its own struct, held as it will be then.
+/// The most heap bytes that a bitmap with `len` marked slots takes, without its struct, in the form that it has then.
 pub(in crate::counting) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> u64 {
     if has_few::<T>(layout, len, ages) {
         positions::heap_bytes::<T>(layout, len)
@@ -89,17 +89,17 @@ impl<T: SlotTag> Bitmap<T> {
         Bitmap { slots, estimate: KeptEstimate::none(), lower_bound: 0, layout }
     }
 
-    /// No slot marked; allocates nothing.
+    /// A bitmap without a marked slot; allocates nothing.
     pub(in crate::counting) fn new(layout: Layout) -> Self {
         Self::with_slots(layout, Slots::Sparse(Positions::none()))
     }
 
-    /// These cells, which are of the layout.
+    /// A dense bitmap of these cells of `layout`.
     pub(in crate::counting) fn dense(layout: Layout, cells: T::Cells) -> Self {
         Self::with_slots(layout, Slots::Dense(cells))
     }
 
-    /// No slot marked, held as `len` will be.
+    /// A bitmap without a marked slot, in the form that is held for `len` marked slots.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -110,7 +110,7 @@ impl<T: SlotTag> Bitmap<T> {
         Ok(Self::dense(layout, T::Cells::new(layout, ages)?))
     }
 
-    /// A bitmap of positions, ascending and all below `layout.num_bits()`.
+    /// A bitmap with these marked positions, which are ascending and below `layout.num_bits()`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -131,52 +131,53 @@ impl<T: SlotTag> Bitmap<T> {
         Ok(bitmap)
     }
 
-    /// Its layout.
+    /// The layout of the bitmap.
     #[inline]
     pub(in crate::counting) fn layout(&self) -> Layout {
         self.layout
     }
 
-    /// The least number of members that it has.
+    /// The least number of members that the counter can have.
     pub(in crate::counting) fn lower_bound(&self) -> u32 {
         self.lower_bound
     }
 
-    /// The same slots of at least `lower_bound` members.
+    /// Sets the lower bound of the number of members, and drops the cached estimate.
     pub(in crate::counting) fn with_lower_bound(self, lower_bound: u32) -> Self {
         Bitmap { lower_bound, estimate: KeptEstimate::none(), ..self }
     }
 
-    /// How the slots are held.
+    /// The marked slots, in the form in which they are held.
     pub(in crate::counting) fn slots(&self) -> &Slots<T> {
         &self.slots
     }
 
-    /// As [`Self::slots`], to change them; whoever marks a free one has to [drop](Self::drop_estimate) the estimate.
+    /// The slots, to change them. After marking a free slot the caller must [drop](Self::drop_estimate) the estimate.
     #[inline]
     pub(in crate::counting) fn slots_mut(&mut self) -> &mut Slots<T> {
         &mut self.slots
     }
 
-    /// Drops the estimate, since slots changed.
+    /// Drops the cached estimate, because slots changed.
     #[inline]
     pub(in crate::counting) fn drop_estimate(&mut self) {
         self.estimate.clear();
     }
 
-    /// The most likely number of members, but the lower bound at least.
+    /// The most likely number of members, at least the lower bound.
     pub(in crate::counting) fn estimate(&self) -> f64 {
         let compute = || Segments::new(self.layout, &self.counts()).estimate();
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
     }
 
-    /// Is it stored as positions? With tags, all that is held so is.
+    /// Whether the bitmap is stored as positions. With tags, every bitmap held as positions is stored so.
     pub(in crate::counting) fn is_stored_sparse(&self) -> bool {
         let is_few = |len| T::BYTES > 0 || is_sparse::<()>(self.layout, len, ());
         matches!(&self.slots, Slots::Sparse(positions) if is_few(positions.len()))
     }
 
-    /// Of all cells that were stored, held as positions where those of as many slots are stored as all cells.
+    /// A bitmap from cells that were stored dense. It is held as positions if a bitmap of its number of marked slots is
+    /// held as positions although it is stored dense.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -194,7 +195,7 @@ impl<T: SlotTag> Bitmap<T> {
         Self::from_ascending(layout, all.iter().copied(), ages)
     }
 
-    /// Marked slots.
+    /// The number of marked slots.
     pub(in crate::counting) fn set_bits(&self) -> u64 {
         match &self.slots {
             Slots::Sparse(positions) => positions.len(),
@@ -202,7 +203,7 @@ impl<T: SlotTag> Bitmap<T> {
         }
     }
 
-    /// Marked slots of each segment.
+    /// The number of marked slots in each segment.
     pub(in crate::counting) fn counts(&self) -> Cow<'_, SegmentCounts> {
         match &self.slots {
             Slots::Sparse(positions) => Cow::Owned(positions.counts(self.layout)),
@@ -210,11 +211,11 @@ impl<T: SlotTag> Bitmap<T> {
         }
     }
 
-    /// Marks a slot with a tag, if that is younger than the one it has. `held_bytes` is what the counter takes without
-    /// the heap bytes of the bitmap.
+    /// Marks a slot with `tag`, if the slot is free or its own tag is older. `held_bytes` is what the counter takes
+    /// without the heap bytes of the bitmap.
     ///
     /// # Errors
-    /// Those of `limit`, [`Error::OutOfMemory`]; nothing was changed then.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the bitmap is unchanged.
     #[inline(always)]
     pub(in crate::counting) fn mark(
         &mut self,
@@ -273,7 +274,7 @@ impl<T: SlotTag> Bitmap<T> {
         }
     }
 
-    /// Calls `visit` with the layout of each heap allocation, its own struct aside.
+    /// Calls `visit` with the layout of each heap allocation, except the struct itself.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         match &self.slots {
             Slots::Sparse(positions) => positions.heap_layouts(visit),
@@ -281,7 +282,7 @@ impl<T: SlotTag> Bitmap<T> {
         }
     }
 
-    /// Bytes of all heap allocations; when sparse, the most that they may be.
+    /// Bytes of all heap allocations; for a sparse bitmap an upper bound.
     #[inline]
     pub(in crate::counting) fn num_bytes(&self) -> u64 {
         match &self.slots {
@@ -290,14 +291,14 @@ impl<T: SlotTag> Bitmap<T> {
         }
     }
 
-    /// Hands the cells over and takes them back, wherever they lie then. Positions are left where they are.
+    /// Passes the buffer of cells to `mover` and keeps the buffer that it returns. Positions are not moved.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         if let Slots::Dense(cells) = &mut self.slots {
             cells.relocate(mover);
         }
     }
 
-    /// A copy.
+    /// Returns a copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -311,7 +312,7 @@ impl<T: SlotTag> Bitmap<T> {
 }
 
 impl Bitmap {
-    /// The positions, where words are stored for them.
+    /// The positions of a bitmap that is held sparse but stored dense; else `None`.
     pub(in crate::counting) fn stored_as_words(&self) -> Option<&Positions> {
         match &self.slots {
             Slots::Sparse(positions) if !self.is_stored_sparse() => Some(positions),
@@ -319,7 +320,7 @@ impl Bitmap {
         }
     }
 
-    /// The words, when dense.
+    /// The words of a dense bitmap; `None` for a sparse one.
     pub(in crate::counting) fn words(&self) -> Option<&[u64]> {
         match &self.slots {
             Slots::Sparse(_) => None,
@@ -327,10 +328,10 @@ impl Bitmap {
         }
     }
 
-    /// ORs it into the bitmap `words` of a layout `to` that its own folds to.
+    /// ORs the bitmap into `words`, a bitmap of the layout `to`, to which the bitmap's own layout folds.
     pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match &self.slots {
-            // An empty one is of any layout.
+            // An empty bitmap needs no layout that folds.
             _ if self.set_bits() == 0 => {}
             Slots::Dense(dense) => self.layout.or_folded(dense.as_words(), to, words),
             Slots::Sparse(_) => self.for_each_folded(to, &mut |index| {
@@ -339,15 +340,17 @@ impl Bitmap {
         }
     }
 
-    /// Calls `visit` with each marked slot as it lies in a bitmap of a layout `to` that its own folds to, ascending. One
-    /// may come more than once.
+    /// Calls `visit` with each marked slot, folded to the layout `to`, in ascending order. A slot may come more than
+    /// once.
     pub(in crate::counting) fn for_each_folded(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
         self.for_each(&mut |index, ()| visit(fold(index)));
     }
 
-    /// ORs into a dense bitmap what `others` do to its words. False, and nothing done, when it is sparse. `lower_bound`
-    /// is that of them all.
+    /// Lets `others` OR bits into the words of a dense bitmap, whose layout it is given. Returns false, with no effect,
+    /// for a sparse bitmap.
+    ///
+    /// `lower_bound` becomes the lower bound of the union.
     pub(in crate::counting) fn or_dense(
         &mut self,
         lower_bound: u32,
@@ -361,7 +364,7 @@ impl Bitmap {
     }
 }
 
-/// The slot of an index.
+/// The slot at `index`, with its segment.
 pub(in crate::counting) fn slot_at(layout: Layout, index: u64) -> Slot {
     Slot { index, segment: layout.segment_of(index) }
 }
@@ -373,13 +376,13 @@ mod tests {
     use crate::counting::held::words::zeroed_words;
     use std::cell::RefCell;
 
-    /// 7936 slots: the words, 992 bytes, are as many as those of 248 stored positions. 454 are held as positions, in at most
-    /// half the bytes that the words take with their counts.
+    /// 7936 slots: the words take 992 bytes, like 248 stored positions. In memory up to 454 positions are held, in at
+    /// most half the bytes of the words with their counts.
     fn small() -> Layout {
         Layout::new(11, 8).unwrap()
     }
 
-    /// Allows everything, and notes what it is asked.
+    /// A limit that allows everything and records what was asked.
     #[derive(Default)]
     struct Asked(RefCell<Vec<(u64, u64)>>);
 
@@ -392,7 +395,8 @@ mod tests {
 
     #[test]
     fn where_sparse_ends_is_pinned() {
-        // Four bytes a position, and as many as all words have; or five with a tag, and half as many as all cells.
+        // A plain position takes four bytes, and the limit is the bytes of all words. A tagged one takes five, and the
+        // limit is half the bytes of all cells.
         let halves = Ages { newest: 1, modulus: 15, most_age: 4 };
         let wholes = Ages { modulus: 255, ..halves };
         for (precision, plain, of_halves, of_wholes) in

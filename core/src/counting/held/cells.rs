@@ -1,7 +1,8 @@
-//! All slots of a windowed counter: a cell each, with the tag of the slice that it was last marked in, 0 while free.
+//! The dense bitmap of a windowed counter. Each slot has a cell: the tag of the slice in which it was last marked, or 0
+//! while free.
 //!
-//! Cells have 4 or 8 bits. Of two in a byte the first is the lower half. What walks them all is compiled for wide
-//! registers too, as in [`bits`].
+//! Cells have 4 or 8 bits. The first of two cells in a byte is the lower half. Loops over all cells are also compiled
+//! for wide registers, as in [`bits`].
 
 use std::alloc::Layout as Memory;
 use std::fmt::Debug;
@@ -16,76 +17,76 @@ use crate::error::Error;
 use crate::heap::Mover;
 use crate::window::Mark;
 
-/// Items that are hashed before the first of them is set: as many reads of memory as a core keeps under way.
+/// The number of items that are hashed before the first of them is set: as many memory reads as a core keeps in flight.
 const BATCH: usize = 32;
 
-/// Words of 64 slots that are looked at together: their cells, 8 KiB at most, stay in the nearest cache.
+/// The number of 64-slot words that are processed together. Their cells, 8 KiB at most, stay in the nearest cache.
 const BLOCK_WORDS: usize = 128;
 
-/// Cells of a word.
+/// The number of cells whose slots make a word of 64 bits.
 const WORD_CELLS: usize = u64::BITS as usize;
 
-/// A cell for each slot of a layout.
+/// The dense form of a bitmap: a cell for each slot of a layout.
 pub(crate) trait Cells<T: Tag>: Debug + Sized {
-    /// Bytes of the cells.
+    /// Bytes of the cells of a layout.
     fn num_bytes(layout: Layout, ages: T::Ages) -> u64;
 
-    /// Bytes of the cells and of what is allocated with them.
+    /// Bytes of the cells and of the counts that are allocated with them.
     fn heap_bytes(layout: Layout, ages: T::Ages) -> u64 {
         Self::num_bytes(layout, ages) + size_of::<SegmentCounts>() as u64
     }
 
-    /// All free.
+    /// Cells of a layout, all free.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn new(layout: Layout, ages: T::Ages) -> Result<Self, Error>;
 
-    /// Cells as they are stored, `num_bytes` of them. The payload may be taken.
+    /// Reads cells as they are stored, `num_bytes` of them. The payload may be taken out of `payload`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when a cell is neither free nor of what is live, [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] when a cell is neither free nor of a live slice, and [`Error::OutOfMemory`].
     fn from_payload(payload: &mut Vec<u8>, layout: Layout, ages: T::Ages) -> Result<Self, Error>;
 
-    /// The cells as they are stored.
+    /// The cells, as they are stored.
     fn as_bytes(&self) -> &[u8];
 
-    /// Marks a cell with a tag, if that is younger than the one it has.
+    /// Marks the cell of `slot` with `tag`, if the cell is free or its own tag is older.
     fn mark(&mut self, slot: Slot, tag: T, ages: T::Ages) -> Mark;
 
-    /// Marks the cells of hashes with the newest tag, in order.
+    /// Marks the cells of `hashes`, in order, with the tag of the newest slice.
     fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: T::Ages, marked: impl FnMut(Mark));
 
-    /// How many cells of each segment are not free.
+    /// The number of cells in each segment that are not free.
     fn counts(&self) -> &SegmentCounts;
 
-    /// Calls `visit` with each cell that is not free and its tag, ascending.
+    /// Calls `visit` with the index and tag of each cell that is not free, in ascending order.
     fn for_each(&self, visit: &mut dyn FnMut(u64, T));
 
-    /// Its allocations: the cells, and the counts.
+    /// The layouts of the heap allocations: the cells and the counts.
     fn heap_layouts(&self) -> [Memory; 2];
 
-    /// Hands the cells over and takes them back, wherever they lie then.
+    /// Passes the buffer of cells to `mover` and keeps the buffer that it returns.
     fn relocate(&mut self, mover: &impl Mover);
 
-    /// A copy.
+    /// Returns a copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
-/// A tag for each slot.
+/// The dense form of a windowed bitmap: a tag for each slot.
 #[derive(Debug)]
 pub(crate) struct TagCells {
     bytes: Box<[u8]>,
-    /// Has a cell 4 bits?
+    /// Whether a cell takes half a byte.
     has_halves: bool,
-    /// How many cells of each segment are not free. In a box, so that bitmaps that are sparse stay small.
+    /// The number of cells in each segment that are not free. Boxed, so that sparse bitmaps stay small.
     counts: Box<SegmentCounts>,
 }
 
-/// [`Cells::mark_all`] a block at a time, whose reads of memory overlap.
+/// [`Cells::mark_all`] in batches of hashes, so that the reads of memory overlap.
 #[inline(always)]
 pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
     cells: &mut C,
@@ -110,7 +111,7 @@ pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
     }
 }
 
-/// Zeroed bytes.
+/// A buffer of `num_bytes` zeros.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -158,12 +159,12 @@ impl Cells<u8> for TagCells {
         if before == tag {
             return Mark::Same;
         }
-        // Nothing is younger than the newest, which is known where this is inlined.
+        // No tag is younger than the newest, and the compiler knows that `tag` is the newest where this is inlined.
         if before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
             return Mark::Same;
         }
         if self.has_halves {
-            // The bits that differ are turned.
+            // XOR with the difference replaces the half of the byte.
             self.bytes[index / 2] ^= (before ^ tag) << (index % 2 * 4);
         } else {
             self.bytes[index] = tag;
@@ -223,12 +224,12 @@ impl TagCells {
         if self.has_halves { self.bytes[index / 2] >> (index % 2 * 4) & 0xf } else { self.bytes[index] }
     }
 
-    /// Bytes of the cells of a word.
+    /// Bytes of the cells of a 64-slot word.
     fn word_bytes(&self) -> usize {
         WORD_CELLS >> u32::from(self.has_halves)
     }
 
-    /// Frees the cells of an age above `most_age` by `ages`.
+    /// Frees the cells whose age, by `ages`, is above `most_age`.
     pub(in crate::counting) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
         let mut counts = SegmentCounts::default();
         let mut words = [0; BLOCK_WORDS];
@@ -246,9 +247,10 @@ impl TagCells {
         *self.counts = counts;
     }
 
-    /// Gives each cell the younger of its own tag and that of another's, whose newest slice is `behind` slices older; what is
-    /// too old is left out. Both have the same layout. None where their cells have different sizes, else whether that changed
-    /// anything.
+    /// Gives each cell the younger of its own tag and the tag of the same cell in `other`, whose newest slice is
+    /// `behind` slices older. Tags of `other` that are too old are ignored. Both have the same layout.
+    ///
+    /// Returns whether any cell changed; `None`, with no effect, if the cells of the two have different sizes.
     pub(in crate::counting) fn merge(
         &mut self,
         layout: Layout,
@@ -276,7 +278,7 @@ impl TagCells {
         Some(changed)
     }
 
-    /// How many slots of each segment were marked at most `most_age` slices ago.
+    /// The number of slots in each segment that were marked at most `most_age` slices ago.
     pub(in crate::counting) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         let mut rest = &*self.bytes;
@@ -288,12 +290,13 @@ impl TagCells {
         counts
     }
 
-    /// Calls `visit` with each segment, each tag in it and how many cells have that; perhaps repeatedly.
+    /// Calls `visit` with a segment, a tag in it, and the number of cells with that tag. The same segment and tag may
+    /// come several times.
     pub(in crate::counting) fn for_each_count(&self, layout: Layout, visit: &mut dyn FnMut(usize, u8, u64)) {
         let mut rest = &*self.bytes;
         for segment in 0..layout.num_segments() {
             let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
-            // Bytes that are alike follow each other often: one count would wait for the other.
+            // Neighbouring bytes are often equal. With a single table each increment would wait for the one before.
             let mut counts = [[0u32; 256]; 4];
             for four in cells.as_chunks::<4>().0 {
                 counts.iter_mut().zip(four).for_each(|(counts, &byte)| counts[usize::from(byte)] += 1);
@@ -309,14 +312,14 @@ impl TagCells {
         }
     }
 
-    /// Was any slot marked at most `most_age` slices ago?
+    /// Whether any slot was marked at most `most_age` slices ago.
     pub(in crate::counting) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
         self.bytes
             .chunks(BLOCK_WORDS * self.word_bytes())
             .any(|block| count(block, self.has_halves, ages, most_age) > 0)
     }
 
-    /// The bitmap of the slots marked at most `most_age` slices ago, into zeroed words.
+    /// Sets, in the zeroed words `bitmap`, the bits of the slots that were marked at most `most_age` slices ago.
     pub(in crate::counting) fn to_words(&self, ages: Ages, most_age: u8, bitmap: &mut [u64]) {
         self.for_each_block(ages, most_age, |start, words| {
             bitmap[start..start + words.len()].copy_from_slice(words);
@@ -331,10 +334,10 @@ impl TagCells {
     }
 }
 
-/// Bytes that are gone through side by side.
+/// The number of bytes that are processed in parallel.
 const LANES: usize = 64;
 
-/// How many cells have an age of at most `most_age`.
+/// The number of cells whose age is at most `most_age`.
 fn count(bytes: &[u8], has_halves: bool, ages: Ages, most_age: u8) -> u64 {
     if has_halves { count_halves(bytes, ages, most_age) } else { count_wholes(bytes, ages, most_age) }
 }
@@ -342,7 +345,7 @@ fn count(bytes: &[u8], has_halves: bool, ages: Ages, most_age: u8) -> u64 {
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_wholes(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
-    // As many as a byte of a lane counts.
+    // At most 255 rows, the largest number that the byte of a lane can count.
     for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX)) {
         let mut lanes = [0u8; LANES];
         for row in rows {
@@ -358,7 +361,7 @@ fn count_wholes(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_halves(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
-    // Two cells a byte.
+    // Half of 255 rows, because a byte has two cells.
     for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX / 2)) {
         let mut lanes = [0u8; LANES];
         for row in rows {
@@ -372,7 +375,7 @@ fn count_halves(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     total
 }
 
-/// Which cells of a block have an age of at most `most_age`.
+/// The bits of the cells in `block` whose age is at most `most_age`, in words.
 fn words_of<'w>(
     block: &[u8],
     has_halves: bool,
@@ -406,7 +409,8 @@ fn free_halves(block: &mut [u8], ages: Ages, most_age: u8) {
     }
 }
 
-/// The younger of two tags, of which the other is of a ring whose newest slice is `behind` slices older.
+/// The younger of two tags, `own` and `other`, as a tag of the first ring. The newest slice of the second ring is
+/// `behind` slices older.
 #[inline(always)]
 fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
     let age = theirs.age(other).saturating_add(behind);
@@ -446,7 +450,7 @@ fn words_of_wholes(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
         }
         *word = (0..).zip(marks.as_chunks::<8>().0).fold(0, |word, (place, eight)| {
             let x = u64::from_le_bytes(*eight);
-            // A bit of each byte to 8 bits side by side: the gaps are halved.
+            // Gathers one bit of each byte into 8 adjacent bits, halving the gaps in each step.
             let x = (x | x >> 7) & 0x0003_0003_0003_0003;
             let x = (x | x >> 14) & 0x0000_000f_0000_000f;
             word | (x | x >> 28) << (8 * place) & 0xff << (8 * place)
@@ -464,7 +468,7 @@ fn words_of_halves(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
         }
         *word = (0..).zip(marks.as_chunks::<8>().0).fold(0, |word, (place, eight)| {
             let x = u64::from_le_bytes(*eight);
-            // Two bits of each byte to 16 bits side by side.
+            // Gathers two bits of each byte into 16 adjacent bits.
             let x = (x | x >> 6) & 0x000f_000f_000f_000f;
             let x = (x | x >> 12) & 0x0000_00ff_0000_00ff;
             word | (x | x >> 24) << (16 * place) & 0xffff << (16 * place)

@@ -1,7 +1,7 @@
-//! The members of a small counter, themselves.
+//! The set of an exact counter: the members themselves.
 //!
-//! All of them lie in one [arena], as they are stored. What finds one there depends on how many they are: up to 255
-//! members of less than 64 KiB [`Packed`], one buffer for all; beyond, a [`Table`].
+//! All members lie in one [arena], in the form in which they are stored. Up to 255 members of less than 64 KiB are held
+//! as [`Packed`], with arena and index in one buffer. Larger sets are held as a [`Table`].
 
 pub(in crate::counting) mod arena;
 mod group;
@@ -21,7 +21,7 @@ use crate::hash::hash64;
 use crate::heap::Mover;
 use crate::window::Mark;
 
-/// Distinct byte strings in the order they came.
+/// Distinct byte strings, each with its tag, in the order they were added.
 #[derive(Debug)]
 pub(in crate::counting) enum Members<T = ()> {
     Packed(Packed<T>),
@@ -29,12 +29,12 @@ pub(in crate::counting) enum Members<T = ()> {
 }
 
 impl<T: Tag> Members<T> {
-    /// No members; allocates nothing.
+    /// A set without members; allocates nothing.
     pub(in crate::counting) fn new() -> Self {
         Members::Packed(Packed::default())
     }
 
-    /// Number of members.
+    /// The number of members.
     #[inline]
     pub(in crate::counting) fn len(&self) -> usize {
         match self {
@@ -43,7 +43,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Bytes of all members together, lengths aside.
+    /// Bytes of all members together, without their lengths and tags.
     #[inline]
     pub(in crate::counting) fn member_bytes(&self) -> u32 {
         match self {
@@ -52,7 +52,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// The arena: each member as its length and its bytes.
+    /// The arena: each member as its tag, its length and its bytes.
     pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
         match self {
             Members::Packed(packed) => packed.arena(),
@@ -60,12 +60,12 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// The tags and members, in the order they came.
+    /// The tags and members, in the order they were added.
     pub(in crate::counting) fn iter(&self) -> Records<'_, T> {
         Records::new(self.as_bytes())
     }
 
-    /// The members with their hashes under `seed`, and tags.
+    /// The members with their hashes under `seed`, and their tags.
     pub(in crate::counting) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, T, &[u8])> {
         self.iter().map(move |(tag, item)| {
             #[cfg(test)]
@@ -74,13 +74,14 @@ impl<T: Tag> Members<T> {
         })
     }
 
-    /// Is `item`, whose hash is `hash`, a member?
+    /// Whether `item`, whose hash is `hash`, is a member.
     #[inline]
     pub(in crate::counting) fn contains(&self, item: &[u8], hash: u64) -> bool {
         self.find(item, hash, |_| ()).is_some()
     }
 
-    /// What `found` makes of where the record of `item` begins: it costs nothing where nobody asks.
+    /// Passes the offset of the record of `item` to `found` and returns its result; `None` if `item` is no member. The
+    /// offset is computed only if `found` uses it.
     #[inline]
     fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         #[cfg(test)]
@@ -91,7 +92,8 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Gives `item`, whose hash is `hash`, a younger tag; none where it is no member.
+    /// Gives the member `item`, whose hash is `hash`, the tag `tag` if that is younger. Returns `None` if `item` is no
+    /// member.
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Mark> {
         if T::BYTES == 0 {
@@ -105,25 +107,25 @@ impl<T: Tag> Members<T> {
         Some(tag.renew_in(arena.get_mut(offset..)?, ages))
     }
 
-    /// Would `item` still fit, in number and in bytes, in so much room?
+    /// Whether `item` still fits in `room`, by number and by bytes.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, item: &[u8], room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
         self.len() < room.members as usize && bytes_left.is_some_and(|left| item.len() <= left as usize)
     }
 
-    /// Inserts `item`, which is no member yet and for which there is room.
+    /// Inserts `item`, which must be no member yet and must fit.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing was changed then.
+    /// [`Error::OutOfMemory`]; on error the set is unchanged.
     pub(in crate::counting) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
         self.insert_if(item, hash, seed, tag, |_| Ok(()))
     }
 
-    /// As [`Self::insert`], if `check` allows the bytes that it takes more at least.
+    /// [`Self::insert`], after `check` has allowed the least number of bytes that the set will grow by.
     ///
     /// # Errors
-    /// Those of [`Self::insert`] and of `check`.
+    /// The errors of [`Self::insert`] and of `check`.
     #[inline]
     pub(in crate::counting) fn insert_if(
         &mut self,
@@ -149,8 +151,8 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Makes room in an empty set for `len` members as long as `item`, as far as one buffer holds them and `check` allows
-    /// its bytes. Returns what to [trim](Self::trim) it with.
+    /// Reserves room in an empty set for `len` members as long as `item`. Returns the reserved length, which is passed
+    /// to [`trim`](Self::trim); `None` if one buffer cannot hold the members or `check` rejects its bytes.
     pub(in crate::counting) fn reserve(
         &mut self,
         item: &[u8],
@@ -163,25 +165,26 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Gives back what is left of a reserved buffer.
+    /// Gives back the unused rest of a reserved buffer.
     pub(in crate::counting) fn trim(&mut self, reserved: usize) {
         if let Members::Packed(packed) = self {
             packed.trim(reserved);
         }
     }
 
-    /// The most heap bytes of members that are read from an arena of so many bytes, but for what lists allocate ahead.
+    /// The most heap bytes that a set read from an arena of `arena_bytes` takes, without the room that vectors allocate
+    /// ahead.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
-        // All but one have a byte besides tag and length.
+        // All members except one have at least one byte, besides their tag and length.
         let members = u64::from(room.members).min(arena_bytes / (T::BYTES as u64 + 2) + 1);
         arena_bytes + packed::index_bytes_for(members).unwrap_or_else(|| Table::<T>::bytes_beside(members))
     }
 
-    /// Reads what [`Self::as_bytes`] gave, hashing under `seed`.
+    /// Reads the bytes of [`Self::as_bytes`], and hashes the members under `seed`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the bytes are not members to the last one as [`Self::insert`] writes them, a member occurs
-    /// twice, they do not fit in `room`, or a tag is not of what is live.
+    /// [`Error::Corrupt`] when the bytes are not members to the last byte, as [`Self::insert`] writes them; when a
+    /// member occurs twice; when the members do not fit in `room`; or when a tag is of no live slice.
     pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
         let mut members = Members::Packed(Packed::with_room(bytes)?);
         let mut rest = Records::<T>::new(bytes);
@@ -200,14 +203,14 @@ impl<T: Tag> Members<T> {
         if !rest.rest().is_empty() {
             return Err(Error::corrupt("members", "a whole last member", format!("{} bytes of it", rest.rest().len())));
         }
-        // Lengths that are longer than they need to be would come out shorter.
+        // A length that was longer than necessary would have been written again in a shorter form.
         if members.as_bytes() != bytes {
             return Err(Error::corrupt("members", "lengths as short as can be", "a longer one"));
         }
         Ok(members)
     }
 
-    /// Keeps the members whose tags `is_kept` says. Allocates nothing.
+    /// Keeps the members for whose tags `is_kept` returns true; allocates nothing.
     pub(in crate::counting) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         if self.iter().all(|(tag, _)| is_kept(tag)) {
             return;
@@ -238,7 +241,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Hands the buffer of all members over and takes it back, wherever it lies then.
+    /// Passes the buffer of all members to `mover` and keeps the buffer that it returns.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         match self {
             Members::Packed(packed) => packed.relocate(mover),
@@ -246,7 +249,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// A copy.
+    /// Returns a copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -259,7 +262,7 @@ impl<T: Tag> Members<T> {
 }
 
 impl Members<u8> {
-    /// The tag of a member.
+    /// The tag of the member `item`, whose hash is `hash`; `None` if it is no member.
     pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
         self.as_bytes().get(self.find(item, hash, |offset| offset)?).copied()
     }
@@ -276,7 +279,7 @@ pub(in crate::counting) mod tests {
     use std::collections::BTreeSet;
 
     thread_local! {
-        /// How many members were hashed or looked for in a set.
+        /// The number of members that were hashed or looked up in a set.
         pub static LOOKED_AT: Cell<u64> = const { Cell::new(0) };
     }
 
@@ -290,7 +293,7 @@ pub(in crate::counting) mod tests {
 
     const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
-    /// Items for either form, of one length, of short ones and of all kinds.
+    /// Items for both forms: all of one length, short ones, and of all kinds.
     fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);
@@ -346,7 +349,8 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn the_most_members_have_offsets() {
-        // Distinct members as short as can be, until no room is left: the number ends it, then the bytes.
+        // Members as short as possible are added until no room is left: first the number of members ends it, then their
+        // bytes.
         for room in [ROOM, Room { members: 70_000, bytes: 100_000 }] {
             let mut members = Members::new();
             for number in 0u32.. {
@@ -372,7 +376,7 @@ pub(in crate::counting) mod tests {
             (3, 100, 103),
             (3, 127, 130),
             (3, 128, 133),
-            // Members of 128 bytes have one byte more, and one of 2^14 has two.
+            // A member of 128 bytes has a length of two bytes, one of 2^14 bytes a length of three.
             (7, 900, 921),
             (8, 900, 922),
             (3, 1000, 1009),
@@ -386,8 +390,8 @@ pub(in crate::counting) mod tests {
     #[test]
     fn what_members_take_is_reported_before_they_are_read() {
         let table = size_of::<Table<()>>() as u64;
-        // The most members of so many bytes, two each but one. Then the bytes of their index: 48 a group, of which
-        // there are 1, 3, 7 or 17, or a table.
+        // Each case has the bytes of an arena, and the bytes of the index for the most members that the arena can hold.
+        // All members except one take two bytes. An index has 1, 3, 7 or 17 groups of 48 bytes, or is a table.
         for (bytes, index) in [
             (0, 0),
             (7, 0),
@@ -404,12 +408,12 @@ pub(in crate::counting) mod tests {
         ] {
             assert_eq!(Members::<()>::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
         }
-        // No more than there is room for.
+        // The number of members is limited by the room, too.
         assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
         assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
     }
 
-    /// Copies, and notes how many bytes.
+    /// A mover that copies the buffer and records its length in bytes.
     #[derive(Default)]
     struct Moved(Cell<Option<usize>>);
 
@@ -444,7 +448,7 @@ pub(in crate::counting) mod tests {
             b"\x80",
             b"\x80\x80",
             b"\x80\x80\x80\x01",
-            // 1, longer than it need be.
+            // The length 1, in more bytes than necessary.
             b"\x81\0a",
             b"\x81\x80\0a",
         ];
@@ -456,7 +460,7 @@ pub(in crate::counting) mod tests {
         assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, ()), Err(Error::Corrupt { .. })));
     }
 
-    /// Of fifteen tags those from 1 to 5 are live.
+    /// Ages with fifteen tags, of which tags 1 to 5 are live.
     const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 
     fn read_tagged(bytes: &[u8]) -> Result<Members<u8>, Error> {
@@ -503,7 +507,7 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn members_that_stay_are_found_in_their_order() {
-        // Of one length and of many, in one buffer and in a table.
+        // Members of one length and of many lengths, in one buffer and in a table.
         let lengths: [fn(u32) -> usize; 3] = [|_| 4, |number| number as usize, |number| 4 + number as usize * 6];
         for (length, is_packed) in lengths.into_iter().zip([true, true, false]) {
             let mut members = Members::new();

@@ -1,15 +1,15 @@
-//! Few slots of a bitmap, by their positions, each with its tag.
+//! The marked slots of a sparse bitmap, as a list of positions, each with its tag.
 //!
-//! There is a list for every 65,536 slots. While it is short it has two bytes a position, sorted. A longer one has a byte
-//! a position, sorted in buckets of 255 slots, behind the number of positions in each bucket:
+//! Each list covers 65,536 slots. A short list has two bytes a position, sorted. A long list has a byte a position,
+//! sorted within buckets of 255 slots, after the number of positions in each bucket:
 //!
 //! ```text
 //! short:  lower 16 bits, tag | lower 16 bits, tag | ...
 //! long:   len of bucket 0 | len of bucket 1 | ... | place in its bucket, tag | place in its bucket, tag | ...
 //! ```
 //!
-//! So a position takes at most two bytes, and its tag, and where there are more than buckets, little more than one. Lists
-//! grow by a sixteenth.
+//! So a position takes at most two bytes and its tag. In a list with many more positions than buckets it takes little
+//! more than one byte and its tag. Lists grow by a sixteenth.
 
 use std::alloc::Layout as Memory;
 use std::marker::PhantomData;
@@ -20,24 +20,24 @@ use crate::error::Error;
 use crate::size_limit::{try_to_vec, try_with_capacity};
 use crate::window::Mark;
 
-/// Bytes of a stored position.
+/// Bytes of a position as it is stored in a payload.
 pub(in crate::counting) const POSITION_BYTES: usize = size_of::<u32>();
-/// Bits of a position that its list keeps.
+/// The number of low bits of a position that its list keeps.
 const LOWER_BITS: u32 = u16::BITS;
-/// Slots of a bucket, of which no more can be marked than a byte counts.
+/// The number of slots in a bucket: at most 255, so that a byte can count the marked ones.
 const BUCKET: usize = u8::MAX as usize;
-/// Entries that a list grows by at least.
+/// The least number of positions by which a full list grows.
 const LEAST_GROWTH: usize = 4;
 
-/// Entries by which a list of `len` grows at most when it is full.
+/// The most positions by which a list of `len` grows when it is full.
 fn growth(len: usize) -> usize {
     (len / 16).max(LEAST_GROWTH)
 }
 
-/// Positions with tags.
+/// A sparse set of positions, each with its tag.
 #[derive(Debug)]
 pub(crate) struct Positions<T: Tag = ()> {
-    /// One for every 65,536 slots, or nothing where there are no positions.
+    /// One list for every 65,536 slots; empty while there are no positions.
     lists: Box<[List<T>]>,
     len: u64,
 }
@@ -45,9 +45,9 @@ pub(crate) struct Positions<T: Tag = ()> {
 /// The positions among 65,536 slots.
 #[derive(Debug)]
 struct List<T> {
-    /// The lengths of the buckets, if it is long, and the records.
+    /// For a long list the lengths of its buckets; then the records, each a position and its tag.
     bytes: Vec<u8>,
-    /// Buckets of a long list; 0 of a short one.
+    /// The number of buckets in a long list; 0 for a short list.
     buckets: u16,
     tags: PhantomData<T>,
 }
@@ -56,18 +56,18 @@ fn num_lists(layout: Layout) -> u64 {
     layout.num_bits().div_ceil(1 << LOWER_BITS)
 }
 
-/// Are the positions of a layout in one list?
+/// Whether one list covers all positions of a layout.
 pub(in crate::counting) fn is_one_list(layout: Layout) -> bool {
     num_lists(layout) == 1
 }
 
-/// Buckets of list number `list` where it is long.
+/// The number of buckets in list number `list` of a layout, once that list is long.
 fn buckets_of(layout: Layout, list: usize) -> usize {
     let slots = layout.num_bits() as usize - (list << LOWER_BITS);
     slots.min(1 << LOWER_BITS).div_ceil(BUCKET)
 }
 
-/// The most heap bytes of `len` positions.
+/// The most heap bytes that `len` positions of a layout take.
 pub(in crate::counting) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
     let lists = if len > 0 { num_lists(layout) } else { 0 };
     let most_entries = len + len / 16 + LEAST_GROWTH as u64 * lists.min(len);
@@ -77,14 +77,15 @@ pub(in crate::counting) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
 }
 
 impl<T: Tag> List<T> {
-    /// Bytes of a record of a short list.
+    /// Bytes of a record in a short list.
     const SHORT: usize = size_of::<u16>() + T::BYTES;
-    /// Bytes of a record of a long list.
+    /// Bytes of a record in a long list.
     const LONG: usize = size_of::<u8>() + T::BYTES;
 
     const NONE: Self = List { bytes: Vec::new(), buckets: 0, tags: PhantomData };
 
-    /// Empty, with room for `len` positions, among which `buckets` are chosen where that is shorter.
+    /// An empty list with room for `len` positions: a long list of `buckets` buckets if that is shorter, else a short
+    /// one.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -110,7 +111,8 @@ impl<T: Tag> List<T> {
         self.records().len() / self.record_bytes()
     }
 
-    /// The rank of a position, by its lower bits; the error says [where](Self::insert) one belongs that is not there.
+    /// Finds the rank of the position with these lower bits. `Err` has the rank at which to [insert](Self::insert) the
+    /// missing position.
     #[inline]
     fn find(&self, lower: u16) -> Result<usize, usize> {
         if self.buckets == 0 {
@@ -118,7 +120,7 @@ impl<T: Tag> List<T> {
             let (mut from, mut end) = (0, self.len());
             while from < end {
                 let middle = (from + end) / 2;
-                // Without a branch: it could not be predicted.
+                // Without a branch, since its direction is unpredictable.
                 let is_below = at(middle) < lower;
                 from = if is_below { middle + 1 } else { from };
                 end = if is_below { end } else { middle };
@@ -135,24 +137,24 @@ impl<T: Tag> List<T> {
         if is_there { Ok(start + below) } else { Err(start + below) }
     }
 
-    /// The lower bits at a rank of a short list.
+    /// The lower bits of the position at `rank` in a short list.
     #[inline]
     fn lower_at(&self, rank: usize) -> u16 {
         let at = rank * Self::SHORT;
         u16::from_le_bytes([self.bytes[at], self.bytes[at + 1]])
     }
 
-    /// The tag at a rank, to change it.
+    /// The bytes of the tag at `rank`, to change them.
     fn tag_bytes(&mut self, rank: usize) -> &mut [u8] {
         let record = self.record_bytes();
         let end = usize::from(self.buckets) + (rank + 1) * record;
         &mut self.bytes[end - T::BYTES..end]
     }
 
-    /// Inserts a position at its rank, in a list that has `buckets` when it is long.
+    /// Inserts a position at `rank`. The list has `buckets` buckets once it is long.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing was changed then.
+    /// [`Error::OutOfMemory`]; on error the list is unchanged.
     fn insert(&mut self, rank: usize, lower: u16, tag: T, buckets: usize) -> Result<(), Error> {
         let len = self.len();
         if self.buckets == 0 && len == buckets {
@@ -173,14 +175,14 @@ impl<T: Tag> List<T> {
         Ok(())
     }
 
-    /// Appends a position, for which there is room.
+    /// Appends a position, which the list has room for.
     fn push(&mut self, lower: u16, tag: T) {
         let at = self.bytes.len();
         self.bytes.resize(at + self.record_bytes(), 0);
         self.write(at, lower, tag);
     }
 
-    /// Writes a record over the bytes from `at` on, and counts it.
+    /// Writes a record over the bytes from `at` on, and counts it in its bucket.
     #[inline]
     fn write(&mut self, at: usize, lower: u16, tag: T) {
         let number = if self.buckets == 0 {
@@ -194,10 +196,10 @@ impl<T: Tag> List<T> {
         self.bytes[at + number..][..T::BYTES].copy_from_slice(tag.as_bytes());
     }
 
-    /// All of them, ascending.
+    /// The positions with their tags, ascending.
     fn iter(&self) -> impl Iterator<Item = (u16, T)> + Clone + '_ {
         let (is_short, mut lens) = (self.buckets == 0, self.bytes[..self.buckets.into()].iter());
-        // Of the bucket that is gone through, and those of it that are left.
+        // The first slot of the next bucket, and the number of positions left in the present bucket.
         let (mut next_start, mut left) = (0, 0);
         self.records().chunks_exact(self.record_bytes()).filter_map(move |record| {
             if is_short {
@@ -214,7 +216,7 @@ impl<T: Tag> List<T> {
         })
     }
 
-    /// Keeps those whose tags `is_kept` says; allocates nothing.
+    /// Keeps the positions for whose tags `is_kept` returns true; allocates nothing.
     fn retain(&mut self, is_kept: impl Fn(T) -> bool) {
         let (buckets, record) = (usize::from(self.buckets), self.record_bytes());
         let (lens, records) = self.bytes.split_at_mut(buckets);
@@ -244,12 +246,12 @@ impl<T: Tag> List<T> {
 }
 
 impl<T: Tag> Positions<T> {
-    /// None. It allocates nothing.
+    /// An empty set of positions; allocates nothing.
     pub(in crate::counting) fn none() -> Self {
         Positions { lists: Box::default(), len: 0 }
     }
 
-    /// None, with lists for those of a layout.
+    /// An empty set with all lists of a layout, each of them empty.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -260,18 +262,18 @@ impl<T: Tag> Positions<T> {
         Ok(Positions { lists: lists.into_boxed_slice(), len: 0 })
     }
 
-    /// How many they are.
+    /// The number of positions.
     #[inline]
     pub(in crate::counting) fn len(&self) -> u64 {
         self.len
     }
 
-    /// All of them with their tags, ascending.
+    /// All positions with their tags, ascending.
     pub(in crate::counting) fn iter(&self) -> impl Iterator<Item = (u32, T)> + Clone + '_ {
         self.iter_from(0)
     }
 
-    /// Those from the one numbered `rank` on.
+    /// The positions with their tags, ascending, without the first `rank` of them.
     fn iter_from(&self, rank: u64) -> impl Iterator<Item = (u32, T)> + Clone + '_ {
         let mut skipped = rank as usize;
         (0u32..).zip(&self.lists).flat_map(move |(upper, list)| {
@@ -281,7 +283,8 @@ impl<T: Tag> Positions<T> {
         })
     }
 
-    /// Marks a position that is there; the error says [where](Self::insert) one belongs that is not.
+    /// Marks a position that is present. `Err` has the rank in its list at which to [insert](Self::insert) a missing
+    /// position.
     #[inline]
     pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Result<Mark, usize> {
         let list = self.lists.get_mut((position >> LOWER_BITS) as usize).ok_or(0usize)?;
@@ -289,10 +292,10 @@ impl<T: Tag> Positions<T> {
         Ok(tag.renew_in(list.tag_bytes(rank), ages))
     }
 
-    /// Inserts a position of a layout that is not there yet, at the place in its list where it belongs.
+    /// Inserts a missing position of a layout, at the rank `at` in its list.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing was changed then.
+    /// [`Error::OutOfMemory`]; on error the positions are unchanged.
     pub(in crate::counting) fn insert(
         &mut self,
         layout: Layout,
@@ -309,7 +312,7 @@ impl<T: Tag> Positions<T> {
         Ok(())
     }
 
-    /// Positions that are ascending, each once, all below `layout.num_bits()`.
+    /// The set of these positions, which are ascending, distinct and below `layout.num_bits()`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -333,14 +336,15 @@ impl<T: Tag> Positions<T> {
         Ok(positions)
     }
 
-    /// Keeps the positions whose tags `is_kept` says.
+    /// Keeps the positions for whose tags `is_kept` returns true.
     pub(in crate::counting) fn retain(&mut self, is_kept: impl Fn(T) -> bool) {
         self.len = 0;
         for list in &mut self.lists {
             let buckets = usize::from(list.buckets);
             list.retain(&is_kept);
             let (len, room) = (list.len(), (list.bytes.capacity() - buckets) / list.record_bytes());
-            // Bytes are reported of lists that are nearly full. Without memory for a smaller one it stays.
+            // Reported sizes assume lists that are nearly full, so a list with much free room is replaced. Without
+            // memory for the smaller list the larger one stays.
             if (room > len + growth(len) || len < buckets || len == 0)
                 && let Ok(mut smaller) = List::with_room(len, if buckets > 0 { buckets } else { len })
             {
@@ -351,7 +355,7 @@ impl<T: Tag> Positions<T> {
         }
     }
 
-    /// How many of each segment there are.
+    /// The number of positions in each segment.
     pub(in crate::counting) fn counts(&self, layout: Layout) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         let (mut end, mut before) = (0, 0);
@@ -364,7 +368,7 @@ impl<T: Tag> Positions<T> {
         counts
     }
 
-    /// How many are below a position.
+    /// The number of positions below `position`.
     fn rank(&self, position: u64) -> u64 {
         let whole = (position >> LOWER_BITS) as usize;
         let (before, rest) = self.lists.split_at(whole.min(self.lists.len()));
@@ -372,7 +376,7 @@ impl<T: Tag> Positions<T> {
         before.iter().map(List::len).sum::<usize>() as u64 + in_list as u64
     }
 
-    /// Appends `len` records from the one numbered `rank` on: each position as u32, little-endian, and its tag.
+    /// Appends `len` records after the first `rank`: each is a position as a little-endian u32, and its tag.
     pub(in crate::counting) fn append_to(&self, bytes: &mut Vec<u8>, rank: u64, len: usize) {
         for (position, tag) in self.iter_from(rank).take(len) {
             bytes.extend_from_slice(&position.to_le_bytes());
@@ -390,7 +394,7 @@ impl<T: Tag> Positions<T> {
         }
     }
 
-    /// A copy.
+    /// Returns a copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -403,11 +407,11 @@ impl<T: Tag> Positions<T> {
     }
 }
 
-/// The positions of a payload, each with its tag, as [`Positions::append_to`] wrote them.
+/// Reads the positions of a payload, each with its tag, as [`Positions::append_to`] wrote them.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it, or a tag is not of what is
-/// live.
+/// [`Error::Corrupt`] when a position is beyond the bitmap or not above the one before it, or a tag is of no live
+/// slice.
 pub(in crate::counting) fn read<T: Tag>(
     payload: &[u8],
     layout: Layout,
@@ -446,7 +450,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeMap;
 
-    /// Of 15 tags those from 1 to 5 are live.
+    /// Ages with 15 tags, of which tags 1 to 5 are live.
     const AGES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 
     fn layout(precision: u32) -> Layout {
@@ -463,7 +467,7 @@ mod tests {
     fn counts_are_those_of_one_by_one() {
         for (precision, tail_bits) in [(9, 8), (11, 10), (12, 11), (14, 8), (20, 19), (22, 10)] {
             let layout = Layout::new(precision, tail_bits).unwrap();
-            // Around the ends of all segments, and anywhere.
+            // Positions around the ends of all segments, and anywhere.
             let starts = (0..=layout.num_segments()).map(|before| (0..before).map(|i| layout.slots(i)).sum::<u64>());
             let ends = starts.flat_map(|start| [start.saturating_sub(2), start.saturating_sub(1), start, start + 5]);
             let anywhere = (0..5000u64).map(|number| layout.slot_of(hash64(&number.to_le_bytes(), 0)).index);
@@ -496,7 +500,7 @@ mod tests {
             assert_eq!(sizes, [(32, 8), (bytes, 1)], "{len}");
             assert!(32 + bytes as u64 <= heap_bytes::<()>(layout, len as u64));
         }
-        // What is read takes a byte each.
+        // Positions that were read take a byte each: their lists have no free room.
         let read = Positions::from_ascending(layout, positions.iter()).unwrap();
         assert_eq!((sizes(&read), read.len()), (vec![(32, 8), (3085, 1)], 3000));
         assert_eq!(sizes(&positions.try_clone().unwrap()), sizes(&read));

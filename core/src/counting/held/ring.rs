@@ -1,23 +1,23 @@
-//! Slices as tags of a byte or half a byte.
+//! Tags: the numbers of a window's live slices, in a byte or half a byte.
 //!
-//! The tag of a slice is `1 + (slice - offset) mod modulus`; 0 is left for what was never seen. All living slices have
-//! different tags, for there are at most `modulus` of them. What counts is the age of a tag: how many slices it is before
-//! the newest one. The offset renumbers all slices at once.
+//! The tag of a slice is `1 + (slice - offset) mod modulus`; 0 stands for never seen. All live slices have different
+//! tags, since a window has at most `modulus` of them. The age of a tag says how many slices its slice is before the
+//! newest one. Changing the offset renumbers all slices at once.
 
 use crate::error::{Error, Parameter};
 use crate::window::Window;
 
-/// The most slices whose tags have half a byte.
+/// The most slices of a window whose tags take half a byte.
 const MOST_SLICES_OF_HALVES: u32 = HALVES - 1;
-/// Tags of half a byte.
+/// The number of tags that half a byte holds, without 0.
 const HALVES: u32 = 15;
-/// Tags of a byte.
+/// The number of tags that a byte holds, without 0.
 const WHOLES: u32 = 255;
 
 /// The most slices that a counter's window may have.
 pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 
-/// Checks that the slices of a window have tags.
+/// Checks that a window has at most [`MOST_SLICES`] slices, so that each has a tag.
 ///
 /// # Errors
 /// [`Error::OutOfRange`].
@@ -28,69 +28,69 @@ pub(in crate::counting) fn check(window: &Window) -> Result<(), Error> {
     Ok(())
 }
 
-/// The tags of a window at some time, as ages.
+/// Converts tags to ages, for a window whose newest slice is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ages {
     /// The tag of the newest slice, 1 to `modulus`.
     pub(in crate::counting) newest: u8,
-    /// How many tags there are.
+    /// The number of different tags.
     pub(in crate::counting) modulus: u8,
-    /// The age of the oldest slice that is live.
+    /// The age of the oldest live slice.
     pub(in crate::counting) most_age: u8,
 }
 
 impl Ages {
-    /// How many slices before the newest one a tag is.
+    /// The age of `tag`: the number of slices from its slice to the newest one.
     #[inline(always)]
     pub(in crate::counting) fn age(self, tag: u8) -> u8 {
         let around = if tag > self.newest { self.modulus } else { 0 };
         self.newest.wrapping_sub(tag).wrapping_add(around)
     }
 
-    /// The tag of an age below the number of tags.
+    /// The tag of `age`, which is below the number of tags.
     #[inline]
     pub(in crate::counting) fn tag(self, age: u8) -> u8 {
         let around = if age >= self.newest { self.modulus } else { 0 };
         self.newest.wrapping_sub(age).wrapping_add(around)
     }
 
-    /// Is it a tag of at most this age?
+    /// Whether `tag` is not 0 and has at most the age `most_age`.
     #[inline(always)]
     pub(in crate::counting) fn is_within(self, tag: u8, most_age: u8) -> bool {
         (tag != 0) & (self.age(tag) <= most_age)
     }
 
-    /// Is it the tag of a living slice?
+    /// Whether `tag` is the tag of a live slice.
     pub(in crate::counting) fn is_live(self, tag: u8) -> bool {
         (1..=self.modulus).contains(&tag) && self.age(tag) <= self.most_age
     }
 
-    /// Have cells half a byte?
+    /// Whether a cell takes half a byte.
     #[inline]
     pub(in crate::counting) fn has_halves(self) -> bool {
         u32::from(self.modulus) == HALVES
     }
 }
 
-/// A window, and how far it has come.
+/// A window, its newest slice, and the numbering of its tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::counting) struct TagRing {
     pub(in crate::counting) window: Window,
     /// The newest slice that was reached.
     newest: u64,
-    /// Below the number of tags.
+    /// The slice number, modulo the number of tags, from which tags count.
     offset: u8,
-    /// As follows from the others: working it out takes a division.
+    /// Follows from the other fields; kept because computing it takes a division.
     ages: Ages,
 }
 
 impl TagRing {
-    /// Beginning with a slice.
+    /// A ring whose newest slice is `newest`, with the offset 0.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
         Self::with_offset(window, newest, 0)
     }
 
-    /// As [`Self::new`], with tags that count from an offset below their number.
+    /// A ring whose newest slice is `newest`, and whose tags count from `offset`, which is below the number of tags.
     pub(in crate::counting) fn with_offset(window: Window, newest: u64, offset: u8) -> Self {
         let mut ring = TagRing { window, newest, offset, ages: Ages { newest: 1, modulus: 1, most_age: 0 } };
         ring.set_newest(newest);
@@ -102,47 +102,47 @@ impl TagRing {
         self.newest
     }
 
-    /// What tags count from.
+    /// The offset from which tags count.
     pub(in crate::counting) fn offset(&self) -> u8 {
         self.offset
     }
 
-    /// Another slice is the newest.
+    /// Makes `slice` the newest slice.
     pub(in crate::counting) fn set_newest(&mut self, slice: u64) {
         let modulus = self.modulus();
         let newest = (slice % u64::from(modulus)) as u32;
         let place = (newest + modulus - u32::from(self.offset)) % modulus;
         self.newest = slice;
-        // At most 254 slices.
+        // Fits a byte: a window has at most 254 slices.
         let most_age = self.window.slices() as u8;
         self.ages = Ages { newest: place as u8 + 1, modulus: modulus as u8, most_age };
     }
 
-    /// How many tags there are.
+    /// The number of different tags.
     #[inline]
     pub(in crate::counting) fn modulus(&self) -> u32 {
         if self.window.slices() <= MOST_SLICES_OF_HALVES { HALVES } else { WHOLES }
     }
 
-    /// Its tags as ages.
+    /// The conversion from tags to ages.
     #[inline]
     pub(in crate::counting) fn ages(&self) -> Ages {
         self.ages
     }
 
-    /// The age of the oldest slice that is live.
+    /// The age of the oldest live slice.
     #[inline]
     pub(in crate::counting) fn most_age(&self) -> u8 {
         self.ages.most_age
     }
 
-    /// The most age of what was seen in `slice` or later; none where nothing can have been.
+    /// The largest age of anything seen in `slice` or later; `None` if `slice` is after the newest slice.
     pub(in crate::counting) fn most_age_since(&self, slice: i128) -> Option<u8> {
         let age = i128::from(self.newest).saturating_sub(slice);
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)
     }
 
-    /// The newest slice gets an earlier number, and all others with it. It changes what slices are called and no tag.
+    /// Gives the newest slice the earlier number `slice`, and shifts all other slices likewise. No tag changes.
     pub(in crate::counting) fn rebase(&mut self, slice: u64) {
         let modulus = u64::from(self.modulus());
         let back = self.newest.saturating_sub(slice) % modulus;
@@ -172,7 +172,7 @@ mod tests {
                 }
                 assert!(!ages.is_live(0) && !ages.is_within(0, ring.most_age()));
                 assert_eq!((ages.has_halves(), u32::from(ages.most_age)), (modulus == 15, slices));
-                // A slice later every tag is one older.
+                // One slice later, every tag is one slice older.
                 let later = TagRing::new(window, newest + 1).ages();
                 assert_eq!(later.age(ages.newest), 1);
                 ring.rebase(newest / 3);
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!([100, 99, 96, 95, 1].map(|slice| of(100, slice)), [0, 1, 4, 4, 4].map(Some));
         assert_eq!((of(100, 101), of(u64::MAX, 1)), (None, Some(4)));
         assert_eq!((of(u64::MAX, i128::MIN), of(0, i128::MAX)), (Some(4), None));
-        // Slices before the epoch are as others.
+        // Slices before the epoch are treated like all others.
         assert_eq!([-4, -3, -2, -1, 0, 1].map(|slice| of(1, slice)), [4, 4, 3, 2, 1, 0].map(Some));
     }
 }

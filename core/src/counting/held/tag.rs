@@ -1,7 +1,7 @@
-//! What a counter keeps of an item besides the item itself: nothing, or the slice in which it was last seen.
+//! The data that a counter keeps with each member or slot: nothing, or the slice in which it was last seen.
 //!
 //! A plain counter is a windowed one whose tags take no byte. The containers of members and of slots are generic over
-//! [`Tag`], so that what does not ask for the time is written once.
+//! [`Tag`], so code that does not depend on time is written once.
 
 use std::fmt::Debug;
 use std::slice;
@@ -10,29 +10,29 @@ use crate::counting::held::ring::Ages;
 use crate::error::Error;
 use crate::window::Mark;
 
-/// What stands beside a member or a slot: `()`, or the tag of a slice, a byte.
+/// The tag of a member or slot: `()` without a window, else one byte that names a slice.
 pub(crate) trait Tag: Copy + Eq + Debug + 'static {
-    /// Bytes of it in a record.
+    /// Bytes that the tag takes in a record.
     const BYTES: usize;
-    /// What tags mean at present.
+    /// The context that gives tags their age: the newest slice of the window.
     type Ages: Copy + Debug;
 
-    /// The tag of what is seen now.
+    /// The tag of the newest slice.
     fn newest(ages: Self::Ages) -> Self;
 
-    /// Its bytes.
+    /// The bytes of the tag, as in a record.
     fn as_bytes(&self) -> &[u8];
 
-    /// Takes it from the front of a record.
+    /// Splits a record into its tag and the rest; `None` if the record is too short.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
-    /// Puts it over the tag that a member or slot had, where it is younger.
+    /// Replaces the tag `before` of a member or slot, if this tag is younger.
     fn renew(self, before: &mut Self, ages: Self::Ages) -> Mark;
 
-    /// As [`Self::renew`], over the tag at the front of a record.
+    /// [`Self::renew`] for the tag at the front of `record`.
     fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Mark;
 
-    /// Checks that it is a tag of what is live.
+    /// Checks that the tag is of a live slice.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

@@ -1,4 +1,4 @@
-//! All slots of a plain counter: a bit each.
+//! The dense bitmap of a plain counter: a bit for each slot.
 
 use std::alloc::Layout as Memory;
 
@@ -9,22 +9,22 @@ use crate::error::Error;
 use crate::heap::Mover;
 use crate::window::Mark;
 
-/// Words of a bitmap that the nearest cache holds.
+/// The number of words that fit the nearest cache (32 KiB).
 const NEAR_WORDS: usize = (32 << 10) / size_of::<u64>();
 
-/// Words of a cache line.
+/// The number of words in a cache line.
 const LINE_WORDS: usize = 8;
 
-/// A bit for each slot.
+/// The dense form of a plain bitmap: a bit for each slot.
 #[derive(Debug)]
 pub(crate) struct Words {
     /// `layout.num_words()` words.
     words: Box<[u64]>,
-    /// How many slots of each segment are set. In a box, so that bitmaps that are sparse stay small.
+    /// The number of set slots in each segment. Boxed, so that sparse bitmaps stay small.
     counts: Box<SegmentCounts>,
 }
 
-/// Words of zeros for a layout.
+/// Zeroed words for a bitmap of a layout.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -34,7 +34,7 @@ pub(in crate::counting) fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Er
 }
 
 impl Words {
-    /// These words, which are counted.
+    /// A dense bitmap of these words, whose set bits are counted.
     pub(in crate::counting) fn counted(layout: Layout, words: Box<[u64]>) -> Self {
         debug_assert_eq!(words.len(), layout.num_words());
         let counts = Box::new(SegmentCounts::of_words(&words, layout));
@@ -45,7 +45,7 @@ impl Words {
         &self.words
     }
 
-    /// Changes the words, which are counted again.
+    /// Changes the words by `change`, and counts the set bits again.
     pub(in crate::counting) fn change(&mut self, layout: Layout, change: impl FnOnce(&mut [u64])) {
         change(&mut self.words);
         *self.counts = SegmentCounts::of_words(&self.words, layout);
@@ -82,7 +82,7 @@ impl Cells<()> for Words {
 
     #[inline(always)]
     fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, (): (), mut marked: impl FnMut(Mark)) {
-        // Where the list has most lines of a small bitmap, all are asked for at once.
+        // When the items may touch most cache lines of a small bitmap, all its lines are prefetched at once.
         let lines = (0..self.words.len()).step_by(LINE_WORDS);
         if self.words.len() > NEAR_WORDS || hashes.size_hint().0 < lines.len() {
             let prefetch = |cells: &Self, slot: Slot| bits::prefetch(&cells.words, slot.index as usize);
@@ -93,7 +93,7 @@ impl Cells<()> for Words {
         for hash in hashes {
             let Slot { index, segment } = layout.slot_of(hash);
             let is_new = bits::set(&mut self.words, index as usize);
-            // Of most layouts most hashes fall in main, whose sum stays in a register.
+            // In most layouts most hashes fall in the main segment, so its sum is kept in a register.
             if segment == 0 {
                 new_in_main += u64::from(is_new);
             } else {

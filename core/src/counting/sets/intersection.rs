@@ -1,12 +1,12 @@
 //! Intersections of counters.
 //!
 //! The intersection of two counters maximises the likelihood of the slots' patterns ([`pair`]). More counters have too
-//! many patterns, so inclusion and exclusion is used: the members that all of some sets have are a sum of the numbers
-//! of members of all unions of these sets, each with its sign ([`unions`]). Each union is estimated from its bits. For
-//! one segment that is the maximum of the likelihood too; several would each weigh otherwise.
+//! many patterns, so inclusion and exclusion is used: the number of common members is the sum, with alternating signs,
+//! of the sizes of all unions of the counters ([`unions`]). Each union is estimated from its bits. With one segment
+//! this maximises the likelihood too; several segments would be weighted differently for each union.
 //!
-//! Both errors are those of the numbers found, which may be none where there are some: what each set may have
-//! [unseen](unseen_variance) is added.
+//! Both standard errors are computed for the numbers found, and these may be 0 although members exist. So the variance
+//! of members that each set may have [unseen](unseen_variance) is added.
 
 use crate::counting::counter::{Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
@@ -28,16 +28,16 @@ mod unions;
 
 use unions::MAX_INTERSECTED;
 
-/// The most bytes that the unions of more than two counters may have together: joining and counting them takes some
+/// The most bytes that the unions of more than two counters may take together. Joining and counting them takes some
 /// milliseconds.
 const MAX_UNIONS_BYTES: u64 = 64 << 20;
 
-/// The number of distinct members that all views share, with its standard error: 0 while one is empty, or all are
+/// The number of distinct members that all views share, with its standard error: 0 if one view is empty, or all are
 /// exact.
 ///
 /// # Errors
-/// [`Error::Incompatible`] when seeds differ, [`Error::OutOfRange`] for more than 8 that hold
-/// estimates, or fewer where their common bitmap takes more than 256 KiB, [`Error::OutOfMemory`].
+/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views, or fewer where
+/// their common bitmap takes more than 256 KiB; [`Error::OutOfMemory`].
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     with_plain(views, of_plain)
 }
@@ -52,11 +52,11 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
     for &counter in counters {
         if counter.is_exact() { exact.push(counter) } else { estimating.push(counter) }
     }
-    // Of exact counters only the common members matter, and these are a counter too.
+    // Only the common members of the exact counters matter. They are put in a counter of their own.
     let common;
     let known = match exact[..] {
         [] => None,
-        // One alone is that counter, and its members are not hashed again.
+        // A single exact counter is used as it is, so its members are not hashed again.
         [only] if !estimating.is_empty() => Some(only),
         ref several => {
             let members = inter(&exact_views(several)?)?;
@@ -74,7 +74,7 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
     }
     let Some(layout) = layout_of_bits(&estimating) else { return Ok(Estimated::exact(0)) };
     check_number(layout, estimating.len())?;
-    // The smallest first.
+    // Sorts the smallest first.
     estimating.sort_by(|one, other| one.estimate().total_cmp(&other.estimate()));
     let unions = unions_of(layout, &estimating)?;
     let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
@@ -84,13 +84,13 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
     };
     let unseen: f64 = (0..estimating.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
     let reported = Estimated::rounded(found.estimate.min(most), found.variance + unseen + UNEVEN);
-    // It is further off by no more than the smallest set has.
+    // The error cannot exceed the size of the smallest set.
     let sizes = estimating.iter().map(|counter| counter.estimated());
     let largest_error = sizes.map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 
-/// Checks that bitmaps with this layout allow this number of sets.
+/// Checks that bitmaps with this layout allow this number of sets in an intersection.
 fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
     let fits = |&number: &usize| layout.num_bytes() << number <= MAX_UNIONS_BYTES;
     let most = (1..=MAX_INTERSECTED).rev().find(fits).unwrap_or(1);
@@ -105,7 +105,7 @@ fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
     Err(Error::out_of_range(Parameter::Counters, expected, sets))
 }
 
-/// An exact counter with these members, which hashes like `like`.
+/// An exact counter with these members and the seed and layout of `like`.
 fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
     let mut counter = Counter::with_layout(Params { exact_limit, exact_bytes, ..*like.params() }, like.layout())?;
@@ -113,7 +113,8 @@ fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     Ok(counter)
 }
 
-/// All unions of these sets: bit `i` of the index says whether set `i` is in. The empty union is first.
+/// The segments of all unions of these sets. Bit `i` of the index says whether set `i` is included; the empty union is
+/// first.
 fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> {
     let counts = counts_of_unions(layout, sets)?;
     let mut unions = try_with_capacity(counts.len())?;
@@ -121,12 +122,12 @@ fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> 
     Ok(unions)
 }
 
-/// The number of common members, from two sets and their union.
+/// The number of common members, from two sets and their union; `None` if the search for it fails.
 fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Common> {
     let pair = Pair::new(one, other, union);
     let (one, other, union) = (one.estimate(), other.estimate(), union.estimate());
     let ([_, _, estimate], variance) = pair.most_likely([union - other, union - one, one + other - union])?;
-    // An estimate below a millionth of a member is taken as none.
+    // An estimate below a millionth of a member counts as 0.
     let estimate = if estimate < 1e-6 { 0.0 } else { estimate.min(one.min(other)) };
     Some(Common { estimate, variance })
 }

@@ -1,4 +1,4 @@
-//! The members of several counters, while all are exact.
+//! Unions, differences and intersections as lists of members, while all counters are exact.
 
 use hashbrown::HashTable;
 
@@ -8,17 +8,17 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::size_limit::try_with_capacity;
 
-/// Distinct members, each with its hash.
+/// A set of distinct members, each with its hash.
 type Distinct<'a> = HashTable<(u64, &'a [u8])>;
 
-/// The distinct members of all views together, in no order.
+/// The distinct members of all views together, in no particular order.
 ///
 /// # Errors
-/// [`Error::NotExact`] where one is an estimate, [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
+/// [`Error::NotExact`] when a view is an estimate, [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
 pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     check_views(views)?;
     let mut all = Distinct::new();
-    // The table grows with the number of distinct members, however often each comes.
+    // The table grows with the number of distinct members, however often each member comes.
     views.iter().try_for_each(|view| add(&mut all, view))?;
     listed(&all)
 }
@@ -26,14 +26,14 @@ pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
 /// The members of the first view that are in none of the others, in the order in which they were added.
 ///
 /// # Errors
-/// Those of [`union`].
+/// The errors of [`union`].
 pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     check_views(views)?;
     let Some((first, others)) = views.split_first() else { return Ok(Vec::new()) };
     let mut left = Distinct::new();
     add(&mut left, first)?;
     for other in others {
-        // Of each no more members are looked at than are left.
+        // If the other view has more members than are left, the members left are looked up in it instead.
         if left.len() as u64 <= other.count() {
             left.retain(|&mut (hash, member)| !has(other, member, hash));
             continue;
@@ -45,15 +45,15 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
         }
     }
     let mut left = listed(&left)?;
-    // They lie in one buffer, one after the other.
+    // All members lie in one buffer, so the order of their addresses is the order in which they were added.
     left.sort_unstable_by_key(|member| member.as_ptr());
     Ok(left)
 }
 
-/// The members that all views have, in the order in which they were added to the smallest one.
+/// The members that all views share, in the order in which they were added to the smallest one.
 ///
 /// # Errors
-/// Those of [`union`].
+/// The errors of [`union`].
 pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     check_views(views)?;
     let Some((at, smallest)) = views.iter().enumerate().min_by_key(|(_, view)| view.count()) else {
@@ -69,7 +69,7 @@ pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     Ok(members)
 }
 
-/// Checks that all views hash alike and are exact.
+/// Checks that all views have the same seed and are exact.
 fn check_views(views: &[View<'_>]) -> Result<(), Error> {
     check_seeds(views.iter().map(View::whole))?;
     views.iter().try_for_each(|view| view.members().map(|_| ()))
@@ -153,7 +153,8 @@ mod tests {
         let own = of(0..1000);
         let few: Vec<_> = (0..300).map(|n| of(5 * n + 500..5 * n + 505)).collect();
         let many: Vec<_> = (0..30).map(|n| of(10 * n + 500..10 * n + 2000)).collect();
-        // Each of its own members is hashed; of each other no more are looked at than it has, or than are left.
+        // Each member of the counter itself is hashed. Of each other counter at most its own members, or the members
+        // left, are looked at.
         for (others, most) in [(few, 1000 + 300 * 5), (many, 1000 + 30 * 1000)] {
             let others: Vec<_> = others.iter().collect();
             LOOKED_AT.set(0);
@@ -165,8 +166,7 @@ mod tests {
             assert_eq!(counted.count(), 500);
             assert!(by_list <= by_count && by_list <= most, "{by_list} against {by_count} and {most}");
         }
-        // The common members: those of the smallest view are hashed once, and looked up in each other view while they
-        // remain.
+        // The members of the smallest view are hashed once, and looked up in each other view while they remain.
         let others = [of(500..2000), of(0..2000), of(600..3000)];
         LOOKED_AT.set(0);
         let within = own.members_within(&others.each_ref()).unwrap();

@@ -1,4 +1,4 @@
-//! Merges of windowed counters: of the slices in which both saw a member, the younger one stays.
+//! Merges of windowed counters: a member keeps the younger of the slices in which the counters saw it.
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::sets::check_seeds;
@@ -9,8 +9,8 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
 impl Counter {
-    /// [`Self::merge`] for counters with windows. The largest slice of all becomes the newest, and what has expired by
-    /// then is dropped.
+    /// Merges counters with windows, like [`Self::merge`]. The largest newest slice of all counters becomes the newest,
+    /// and everything that has expired by then is dropped.
     pub(in crate::counting) fn merge_windows(
         &mut self,
         others: &[&Counter],
@@ -26,7 +26,7 @@ impl Counter {
         let mut merged = self.try_clone()?;
         let mut changed = newest > merged.reached();
         merged.advance(newest);
-        // A counter without live members does not count, nor does its layout.
+        // Counters without live members are ignored, and so are their layouts.
         let most_age = self.ring().map_or(0, |ring| ring.most_age());
         let behind = |counter: &Counter| newest - counter.reached();
         let left = |counter| u8::try_from(behind(counter)).ok().and_then(|behind| most_age.checked_sub(behind));
@@ -64,7 +64,7 @@ impl Counter {
     }
 }
 
-/// Checks that all windows have the same clock source: slices have numbers of different kinds otherwise.
+/// Checks that all windows have the same clock source, since slice numbers mean different times otherwise.
 fn check_clock_sources(counters: &[&Counter]) -> Result<(), Error> {
     let clock_sources = counters.iter().filter_map(|counter| counter.window().map(|window| window.clock_source()));
     let in_words = |clock_source| if clock_source == ClockSource::System { "system clock" } else { "manual clock" };
@@ -74,7 +74,7 @@ fn check_clock_sources(counters: &[&Counter]) -> Result<(), Error> {
     }
 }
 
-/// Checks that all counters have windows with slices of one length, or none has.
+/// Checks that either all counters have windows with slices of one length, or none has a window.
 fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
     let lengths = counters.iter().map(|counter| counter.window().map(Window::slice_seconds));
     let in_words =

@@ -1,8 +1,8 @@
 //! Unions and differences of counters.
 //!
-//! While every counter that has members is exact, so is the answer. Otherwise the counters that have bits are brought
-//! to the finest layout that all of these fold to, where the union is the OR of the bits. Exact members are hashed
-//! into that layout, whatever their counter was made for: they must not drag the others down.
+//! The answer is exact if every counter that has members is exact. Otherwise the counters that have bits are folded to
+//! the finest layout common to them, in which the union is the OR of the bits. Exact members are hashed into that
+//! layout, whatever layout their own counter has, so that an exact counter never coarsens the others.
 
 use crate::bits;
 use crate::counting::counter::{Contents, Counter, Shaped};
@@ -23,12 +23,12 @@ use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Time;
 
-/// Words of a union of dense bitmaps that are computed at a time: 16 KiB, which stay in the nearest cache while bitmap
-/// after bitmap is ORed into them.
+/// The number of words of a union that are computed at a time. They take 16 KiB, which stay in the nearest cache while
+/// bitmap after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
 
-/// The number of distinct members of all views together, with its standard error: 0 while every one that has any is
-/// exact. It is at least what each of them is known to have.
+/// The number of distinct members of all views together, with its standard error: 0 while every view with members is
+/// exact. The number is at least the lower bound of each view.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, inter_card, union_card};
@@ -59,16 +59,16 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 
 /// The number of members of the first view that are in none of the others, with its standard error; 0 without views.
 ///
-/// With B the union of the others, a member that is not in B shows itself when it falls in a slot that B left free;
-/// members of B never do. So the slots that B left free are a bitmap of the difference alone, of less than the whole hash
-/// space, and the estimate and its standard error are those of any bitmap ([`Segments`]). For one segment that is the
-/// same as |A or B| - |B|, each by linear counting; with several it makes better use of them, and is never negative.
+/// Let B be the union of the others. Members of the difference can only be seen in slots that B left free, and members
+/// of B never fall there. So these slots are a bitmap of the difference alone, over a part of the hash space. The
+/// estimate and its standard error are computed as for any bitmap ([`Segments`]). With one segment the estimate equals
+/// |A or B| - |B|, each by linear counting; with several segments it is more accurate, and it is never negative.
 ///
-/// The standard error is that of some more members than showed themselves: where B left few slots free, seeing none does
-/// not prove that there is none.
+/// The standard error includes some members that were not seen: if B left few slots free, seeing no member does not
+/// prove that the difference is empty.
 ///
 /// # Errors
-/// Those of [`union_card`].
+/// The errors of [`union_card`].
 pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     with_plain(views, |counters| {
         check_seeds(counters.iter().copied())?;
@@ -83,21 +83,21 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         let estimate = segments.estimate();
         let error = segments.standard_error(estimate);
         let variance = error * error + unseen_variance(segments.share()) + UNEVEN;
-        // Of members that are known one by one no more can be missing elsewhere.
+        // The difference has at most the members of the first view, whose number is known while it is exact.
         let most = if first.is_exact() { first.estimate() } else { f64::INFINITY };
         let reported = Estimated::rounded(estimate.min(most), variance);
         Ok(Estimated { standard_error: reported.standard_error.min(most), ..reported })
     })
 }
 
-/// The counters that are exact, if the others are empty.
+/// Views of the exact counters, if all other counters are empty.
 pub(in crate::counting) fn exact_views<'a>(counters: &[&'a Counter]) -> Result<Vec<View<'a>>, Error> {
     let mut views = try_with_capacity(counters.len())?;
     views.extend(counters.iter().filter(|counter| counter.is_exact()).map(|counter| counter.at(Time::Reached)));
     Ok(views)
 }
 
-/// The segments of the union of these counters, in a layout to which all their bits fold.
+/// The segments of the union of these counters, in `layout`, to which all their bits fold.
 pub(in crate::counting) fn union_segments(layout: Layout, counters: &[&Counter]) -> Result<Segments, Error> {
     let (counts, _) = layered_counts(layout, counters, None)?;
     Ok(Segments::new(layout, &counts))
@@ -109,16 +109,16 @@ fn largest_lower_bound(counters: &[&Counter]) -> u32 {
 }
 
 impl Counter {
-    /// Becomes the union of itself and `others`; returns whether that changed anything.
+    /// Makes the counter the union of itself and `others`; returns whether that changed anything.
     ///
-    /// The result takes the finest layout that its own and those of the others that have bits fold to. It keeps the
-    /// parameters it has, but where the layout changes: then capacity and error rate are those of the first counter that
-    /// has this layout and bits, or where none is, the smallest capacity and the largest standard error up to there. It
-    /// stays exact while it is, no other has bits, and the union is within its limits.
+    /// The result takes the finest layout to which its own and the layouts of all counters with bits fold. It keeps its
+    /// parameters unless the layout changes. Then it takes capacity and error rate from the first counter with bits in
+    /// the new layout. If no counter has that layout, it takes the smallest capacity, and the largest standard error up
+    /// to there. It stays exact if it is exact, no other counter has bits, and the union is within its limits.
     ///
     /// # Errors
-    /// [`Error::Incompatible`] when seeds differ, those of `limit`, [`Error::OutOfMemory`]; nothing was
-    /// changed then.
+    /// [`Error::Incompatible`] when seeds differ, the errors of `limit`, and [`Error::OutOfMemory`]; on error the
+    /// counter is unchanged.
     pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let all = with_first(self, others)?;
         if all.iter().any(|counter| counter.window().is_some()) {
@@ -157,11 +157,10 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`; only counters that have bits decide its
-    /// precision.
+    /// The union of `first` and `others`, with the parameters of `first`. Only counters with bits determine its layout.
     ///
     /// # Errors
-    /// Those of a merge.
+    /// The errors of a merge.
     pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
         let all = with_first(first, others)?;
         let (params, layout) = match layout_of_bits(&all) {
@@ -169,7 +168,7 @@ impl Counter {
             _ => (*first.params(), first.layout()),
         };
         if first.ring().is_some() && layout == first.layout() {
-            // A copy takes a part of the time of marking its slots one by one.
+            // Copying takes a fraction of the time of marking the slots one by one.
             limit.check(0, first.num_bytes())?;
             let mut union = first.try_clone()?;
             union.merge(others, limit)?;
@@ -188,13 +187,13 @@ impl Counter {
         !self.is_exact() && self.set_bits() > 0
     }
 
-    /// The members of an exact counter without a window.
+    /// The members of an exact counter without a window; `None` for any other counter.
     pub(in crate::counting) fn exact_members(&self) -> Option<&Members> {
         self.plain()?.members()
     }
 
-    /// ORs the slots into a bitmap with a layout to which they fold; members are hashed into it. Windowed counters come
-    /// here without their windows.
+    /// ORs the slots into `words`, a bitmap of the layout `to`, to which they fold. Exact members are hashed into it.
+    /// The counter has no window.
     pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.plain() {
             Some(Held::Estimating(bitmap)) => bitmap.or_into(to, words),
@@ -204,7 +203,7 @@ impl Counter {
         }
     }
 
-    /// Calls `visit` with each of these slots, perhaps more than once.
+    /// Calls `visit` with each slot in the layout `to`, perhaps more than once.
     fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         match self.plain() {
             Some(Held::Estimating(bitmap)) => bitmap.for_each_folded(to, visit),
@@ -220,7 +219,7 @@ impl Counter {
         self.exact_members().map_or(self.set_bits(), |members| members.len() as u64)
     }
 
-    /// The slots in a layout to which they fold, ascending.
+    /// The slots in the layout `to`, to which they fold, in ascending order.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -233,7 +232,7 @@ impl Counter {
         })
     }
 
-    /// The words of the bitmap, if it is dense and has this layout.
+    /// The words of the bitmap; `None` unless it is dense and has this layout.
     pub(in crate::counting) fn words_at(&self, layout: Layout) -> Option<&[u64]> {
         self.plain()?.bitmap().filter(|bitmap| bitmap.layout() == layout)?.words()
     }
@@ -247,21 +246,21 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     Ok(all)
 }
 
-/// The finest layout to which all counters with bits fold; none if none has bits.
+/// The finest layout to which all counters with bits fold; `None` if no counter has bits.
 pub(in crate::counting) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
     let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
     layouts.reduce(Layout::common)
 }
 
-/// `params` with the promise of a union of this layout: capacity and error rate of the first counter with bits of that
-/// layout. Where none is of it, the smallest capacity, and the largest standard error up to there.
+/// `params` with the capacity and error rate that a union of this layout keeps. They come from the first counter with
+/// bits in this layout. If there is none, they are the smallest capacity, and the largest standard error up to there.
 pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
     let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
     let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
         Some(same) => (same.params().capacity, same.params().error_rate),
         None => {
             let capacity = with_bits.by_ref().map(|counter| counter.params().capacity).fold(params.capacity, u64::min);
-            // Layouts that were given by hand may be finer than any rate that can be asked for.
+            // A layout that was chosen by hand may be finer than any allowed error rate leads to.
             let error_rate = largest_error(layout, capacity).clamp(Params::MIN_ERROR_RATE, Params::MAX_ERROR_RATE);
             (capacity, error_rate)
         }
@@ -269,22 +268,22 @@ pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], param
     Params { capacity, error_rate, ..*params }
 }
 
-/// The members of those counters that are exact.
+/// The members of each exact counter.
 fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error> {
     let mut sets = try_with_capacity(counters.len())?;
     sets.extend(counters.iter().filter_map(|counter| counter.exact_members()));
     Ok(sets)
 }
 
-/// A union of members.
+/// The outcome of joining the members of several exact counters.
 enum UnionOfMembers {
-    /// All members, within the limits of an exact counter.
+    /// All members, which are within the limits of an exact counter.
     Within(Members),
-    /// More members than these limits allow: a lower bound of their number.
+    /// The members exceed these limits. This is a lower bound of their number.
     Beyond(u32),
 }
 
-/// All members of the sets, as long as they stay within the limits of an exact counter.
+/// Joins the members of `sets`, as long as they stay within the limits of an exact counter.
 fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) -> Result<UnionOfMembers, Error> {
     let Some((first, rest)) = sets.split_first() else { return Ok(UnionOfMembers::Within(Members::new())) };
     let (seed, room) = (params.seed, params.room());
@@ -306,7 +305,7 @@ fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) 
     Ok(UnionOfMembers::Within(union))
 }
 
-/// The bitmap of the union. It is dense where one of the counters is, or has more slots than the layout holds sparsely.
+/// The bitmap of the union. It is dense if one of the counters is, or has more slots than `layout` holds sparsely.
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
     let is_large = |counter: &&Counter| {
         let is_dense = counter.plain().and_then(Held::bitmap).is_some_and(|bitmap| bitmap.words().is_some());
@@ -333,15 +332,15 @@ fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) 
     }
 }
 
-/// The slots of a union being gathered.
+/// The slots of a union, while they are gathered.
 enum Gathered {
     Words(Box<[u64]>),
-    /// Distinct positions, ascending. There is room for those of all counters.
+    /// Distinct positions, ascending, with room for the positions of all counters.
     Positions(Vec<u32>),
 }
 
 impl Gathered {
-    /// An empty union for the slots of these counters. One position costs about as much as eight words.
+    /// An empty union with room for the slots of these counters. A position is assumed to cost as much as eight words.
     fn none<'a>(layout: Layout, counters: impl Iterator<Item = &'a Counter>) -> Result<Self, Error> {
         let most: usize = counters.map(|counter| counter.most_slots() as usize).sum();
         if 8 * most <= layout.num_words() {
@@ -375,7 +374,7 @@ impl Gathered {
     }
 }
 
-/// The counts of the union of `base`, and of that with `top` on top (the same counts without `top`).
+/// The counts of the union of `base`, and the counts of the union of `base` and `top`. Without `top` both are the same.
 fn layered_counts(
     layout: Layout,
     base: &[&Counter],
@@ -395,14 +394,14 @@ fn layered_counts(
     Ok((base_counts, if top.is_some() { union.counts(layout) } else { base_counts }))
 }
 
-/// [`layered_counts`] of dense bitmaps of one layout, without holding the union.
+/// [`layered_counts`] for dense bitmaps of one layout; never holds the whole union.
 fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (SegmentCounts, SegmentCounts) {
     let mut base_counts = SegmentCounts::default();
     let mut counts = SegmentCounts::default();
     let mut block = [0u64; BLOCK_WORDS];
     let mut start = 0;
     if let ([one, other], None) = (base, top) {
-        // The main bitmap of two, by far the most frequent case, in one pass without a block.
+        // The main segment of two bitmaps, by far the most frequent case, takes one pass without a block.
         start = layout.main_words();
         base_counts.add_main_of_both(&one[..start], &other[..start]);
     }

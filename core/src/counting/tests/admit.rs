@@ -1,4 +1,4 @@
-//! Admission with windows, against the model.
+//! Tests of admission to windowed counters, against the model.
 
 use super::*;
 use crate::admission::Admission::{Admitted, Known, Rejected};
@@ -6,7 +6,7 @@ use crate::admission::{Admission, Terms};
 
 const LIMIT: Terms = Terms { limit: 3, all: false, dry_run: false };
 
-/// The outcome of items, and whether anything changed.
+/// The result of an admission: the outcome of each item, and whether the counter changed.
 fn admitted<'a>(
     counter: &mut Counter,
     items: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -18,7 +18,7 @@ fn admitted<'a>(
 }
 
 impl Pair {
-    /// The expected answers of a call, by a model of the members that are live.
+    /// The expected outcome of each item, and the members that are live, computed by the model.
     fn expected(&self, items: &[u32], terms: Terms, now: u64) -> (Vec<Admission>, BTreeSet<u32>) {
         let mut live = self.model.since(self.counter.oldest_live(Time::At(now)));
         let new: BTreeSet<u32> = items.iter().copied().filter(|item| !live.contains(item)).collect();
@@ -62,7 +62,7 @@ impl Pair {
         }
         let (reported, Outcome { before: moved, changed, .. }) = found.unwrap();
         assert_eq!(reported, expected);
-        // Where it changes anything, it makes the move that is due; a rebase with any item.
+        // An admission that changes anything makes the due move; a due rebase is made by any item.
         let rebases = matches!(due, Move::Rebase(_)) && !terms.dry_run;
         assert_eq!(moved, if changed || rebases { due } else { Move::Stay });
         assert_eq!(changed || rebases, stored(&self.counter) != before);
@@ -104,12 +104,12 @@ proptest! {
 fn whoever_is_dead_makes_room() {
     let mut pair = Pair::new(params(10, 100), window(4, ClockSource::System), NOON);
     pair.admit(&[1, 2, 3, 4], LIMIT, NOON);
-    // Seen again, 1 stays for a window more.
+    // After member 1 is seen again, it stays for another window.
     pair.admit(&[1], LIMIT, NOON + 20);
     pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 45);
     pair.admit(&[4, 5], Terms { all: true, ..LIMIT }, NOON + 50);
     assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([1, 4, 5]));
-    // All that are rejected are not seen again either.
+    // In a call that is rejected as a whole, known items are not renewed either.
     pair.admit(&[1, 6], Terms { all: true, ..LIMIT }, NOON + 60);
     pair.admit(&[4, 5, 6], LIMIT, NOON + 75);
     assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([4, 5, 6]));
@@ -151,17 +151,18 @@ fn adding_moves_only_what_it_changes() {
         assert_eq!(add(&mut counter, &[], newest * 10 + 50), Move::Stay);
         assert_eq!(stored(&counter), stored(&before));
         assert_eq!(add(&mut counter, &["ann"], newest * 10 + 10), Move::Advance(newest + 1));
-        // As members, as few slots, as cells.
+        // The counter holds members, a sparse bitmap or cells.
         (0..more * more).for_each(|member| drop(counter.mark(member.to_le_bytes(), &Unlimited)));
         counter.mark(b"ann", &Unlimited).unwrap();
-        // The clock has jumped: whoever comes brings the window back.
+        // The clock had jumped ahead: the next item takes the window back.
         let mut jumped = counter.try_clone().unwrap();
         assert_eq!(add(&mut jumped, &["ann"], newest * 10 - 50), Move::Rebase(newest - 5));
         assert_eq!(jumped.count(), counter.count());
     }
 }
 
-/// A clock that had jumped came back, and a counter at its limit stood still: its items were all known or rejected.
+/// Without room an admission still takes the window back, after a clock that had jumped ahead has come back. A counter
+/// at its limit once stood still, because all its items were known or rejected.
 #[test]
 fn admission_without_room_brings_a_window_back_to_its_clock() {
     let window = window(4, ClockSource::System);
@@ -173,7 +174,7 @@ fn admission_without_room_brings_a_window_back_to_its_clock() {
     assert_eq!(counter.at(Time::At(NOON + 50)).count(), 0);
 }
 
-/// An admission without a time once took a counter with the system clock back to the first slice.
+/// An admission without a time once set a counter with the system clock back to the first slice.
 #[test]
 fn an_admission_without_a_time_leaves_the_window_where_it_is() {
     let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();
@@ -200,10 +201,10 @@ fn bytes_count_while_their_members_are_live() {
         )
     };
     assert_eq!(admit(&items[..4], NOON), Ok((vec![Admitted; 4], true)));
-    // As many bytes as there may be.
+    // Now the members have the most bytes that are allowed.
     assert_eq!(admit(&items[4..5], NOON + 20), Ok((vec![Admitted], true)));
     let past = Error::PastExact { exact_limit: 20, exact_bytes: 500, members: 6, bytes: 600 };
     assert_eq!(admit(&items[5..], NOON + 20), Err(past));
-    // All but the fifth are dead.
+    // All members except the fifth have expired.
     assert_eq!(admit(&items[..4], NOON + 55), Ok((vec![Admitted; 4], true)));
 }

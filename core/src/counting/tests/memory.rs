@@ -1,4 +1,4 @@
-//! What a windowed counter asks of a limit, and where its memory goes.
+//! Tests of the memory of windowed counters: the bytes requested from a limit, and the allocations.
 
 use std::cell::RefCell;
 
@@ -10,18 +10,18 @@ use crate::counting::layout::SegmentCounts;
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Limit;
 
-/// The number of slices of a window, the bytes of its cells, and the most positions: stored they take five bytes each.
+/// Each window has a number of slices, the bytes of its cells, and the most positions that are stored, five bytes each.
 const WINDOWS: [(u32, u64, u64); 2] = [(4, 3968, 396), (60, 7936, 793)];
 
 const WINDOWED: u64 = Counter::WINDOWED_BYTES;
 
-/// Bytes of the bitmap's struct.
+/// Bytes of the struct of a bitmap.
 const BITMAP: u64 = Bitmap::<u8>::STRUCT_BYTES;
 
-/// Bytes of the counts of all segments.
+/// Bytes of the set-slot counts of all segments.
 const COUNTS: u64 = size_of::<SegmentCounts>() as u64;
 
-/// The most bytes of positions.
+/// The most heap bytes of `len` positions.
 fn sparse(len: u64) -> u64 {
     positions::heap_bytes::<u8>(layout(), len)
 }
@@ -36,7 +36,7 @@ fn counter(exact_limit: u32, slices: u32) -> Counter {
     Counter::with_layout(params, layout()).unwrap().with_window(window(slices, ClockSource::Manual), 0).unwrap()
 }
 
-/// A limit that allows everything, and records requests: the bytes that are held, and the bytes to add.
+/// A limit that allows everything, and records each request: the bytes held, and the bytes to add.
 #[derive(Default)]
 struct Asked(RefCell<Vec<(u64, u64)>>);
 
@@ -84,7 +84,7 @@ fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
             let mut counter = counter(members, slices);
             (0..members).for_each(|item| assert_eq!(asked_for(&mut counter, item).0, Mark::New));
             assert!(counter.is_exact());
-            // Members may share a slot.
+            // Several members may share a slot, so the slots are counted.
             let mut estimating = counter.try_clone().unwrap();
             asked_for(&mut estimating, u32::MAX);
             let slots = estimating.set_bits();
@@ -100,7 +100,7 @@ fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
     }
 }
 
-/// A mover that copies buffers, and records their sizes.
+/// A mover that copies buffers, and records their sizes in bytes.
 #[derive(Default)]
 struct Moved(RefCell<Vec<usize>>);
 
@@ -122,7 +122,7 @@ fn the_large_buffer_is_handed_over() {
             assert!(!counter.relocate(1, &moved));
             let moved = moved.0.into_inner();
             match counter.representation() {
-                // The arena, with what is allocated ahead of the next members.
+                // The buffer of the arena, including the room for later members.
                 Representation::Exact => {
                     let mut sizes = Vec::new();
                     counter.heap_layouts(&mut |layout| sizes.push(layout.size()));
@@ -143,7 +143,8 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
     for (slices, cells, most) in WINDOWS {
         let window = Some((window(slices, ClockSource::Manual), 0, 0));
         let form = |representation| CounterForm { params, layout: layout(), lower_bound: 0, representation, window };
-        // Of a hundred members a tag and a length each, and two bytes more for seven lengths of more than one: 1214.
+        // A hundred members take a tag and a length each, and seven of them two bytes more for longer lengths: 1214
+        // bytes.
         for (representation, bytes, taken) in [
             (Exact, 0, Members::<u8>::bytes_of_read(0, params.room())),
             (Exact, 11, 11),
@@ -183,7 +184,7 @@ fn a_member_is_found_whatever_its_length() {
     let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
     let mut sizes = Vec::new();
     counter.heap_layouts(&mut |layout| sizes.push(layout));
-    // Nothing of members yet.
+    // Without members only the structs are allocated.
     assert!(
         sizes.iter().filter(|layout| **layout == std::alloc::Layout::new::<WindowedSet>()).count() == 1
             && sizes.len() <= 2
@@ -193,7 +194,7 @@ fn a_member_is_found_whatever_its_length() {
         let (asked, held) = (Asked::default(), counter.num_bytes());
         assert_eq!(counter.mark(item, &asked), Ok(Mark::New));
         let asked = asked.0.into_inner();
-        // Lists double as they grow.
+        // A `Vec` doubles when it grows.
         assert!(asked.len() == 1 && asked[0].0 == held && 2 * (held + asked[0].1) >= counter.num_bytes());
         assert_eq!(counter.mark(item, &MaxBytes(0)), Ok(Mark::Same));
     }

@@ -1,5 +1,5 @@
-//! Questions over several counters, each with a window, a clock, a span and a time of its own, or without, against sets
-//! that know when each member was last seen.
+//! Tests of unions, differences and intersections of counters, against sets that know when each member was last seen.
+//! Each counter has a window, a clock, a span and a time of its own, or no window.
 
 use super::*;
 use crate::counting::estimate::Estimated;
@@ -9,7 +9,7 @@ use crate::counting::{diff, inter, union};
 type Card = fn(&[View<'_>]) -> Result<Estimated, Error>;
 type List = for<'a> fn(&[View<'a>]) -> Result<Vec<&'a [u8]>, Error>;
 
-/// A counter, and the slice in which each member was last seen, as the model has it. Without a window all are 0.
+/// A counter and its model: the slice in which each member was last seen, always 0 without a window.
 struct Tracked {
     counter: Counter,
     newest: i128,
@@ -26,7 +26,8 @@ impl Tracked {
         Tracked { counter, newest: newest.into(), seen: BTreeMap::new() }
     }
 
-    /// The length of a slice, and the slice of the clock, if it goes by one.
+    /// The length of a slice, and the present slice of the system clock, if the counter has that; `None` without a
+    /// window.
     fn length_and_clock(&self, now: u64) -> Option<(i128, Option<i128>)> {
         let window = self.counter.window()?;
         let length = i128::from(window.slice_seconds());
@@ -43,7 +44,7 @@ impl Tracked {
         live.finish();
         if let Some((_, Some(clock))) = self.length_and_clock(now) {
             if self.newest > clock + 1 {
-                // The clock had jumped ahead: all is as long ago as it was.
+                // The clock had jumped ahead: every member keeps its age.
                 let back = self.newest - clock;
                 self.seen.values_mut().for_each(|seen| *seen -= back);
                 self.newest = clock;
@@ -60,14 +61,15 @@ impl Tracked {
         }
     }
 
-    /// What is read of the last seconds, or of all, and who was seen then.
+    /// The view of the last `span` seconds, or of everything, and the members that it should have.
     fn asked(&self, span: Option<u64>, now: u64) -> (View<'_>, BTreeSet<u32>) {
         let Some((length, clock)) = self.length_and_clock(now) else {
             return (self.counter.at(Time::At(now)), self.seen.keys().copied().collect());
         };
         let window = self.counter.window().unwrap();
         let present = self.newest.max(clock.unwrap_or(self.newest));
-        // A clock that is a slice behind still reports the moment. Else that is the last second of the slice.
+        // A clock that is at most one slice behind still gives the moment; otherwise the moment is the last second of
+        // the slice.
         let is_trusted = clock.is_some_and(|clock| present <= clock + 1);
         let moment = if is_trusted { now.into() } else { (present + 1) * length - 1 };
         let oldest = present - i128::from(window.slices());
@@ -80,7 +82,7 @@ impl Tracked {
         (view, self.seen.iter().filter(|&(_, &seen)| seen >= from).map(|(&item, _)| item).collect())
     }
 
-    /// A counter without a window of these members alone.
+    /// A counter without a window, of these members alone.
     fn only(&self, members: &BTreeSet<u32>) -> Counter {
         let is_listed = self.counter.is_exact() || self.counter.window().is_none() || members.is_empty();
         let exact_limit = if is_listed { self.counter.params().exact_limit } else { 0 };
@@ -92,7 +94,7 @@ impl Tracked {
     }
 }
 
-/// All questions about these, each of the last seconds and at a time.
+/// Asks all questions about the counters, each with a span and a time, and checks the answers.
 fn check(all: &[Tracked], asked: &[(usize, Option<u64>, u64)]) {
     let (views, sets): (Vec<_>, Vec<_>) =
         asked.iter().map(|&(at, span, now)| all[at % all.len()].asked(span, now)).unzip();
@@ -149,12 +151,13 @@ fn made() -> impl Strategy<Value = (Params, Option<Window>)> {
 enum Step {
     Add(usize, Vec<u32>),
     Pass(u64),
-    /// Time passes up to the second before a slice of a counter begins, that one, or the next.
+    /// Time passes up to the last second before the newest slice of a counter, that slice, or the next one.
     PassToBorder(usize, u64),
     Back(u64),
-    /// A counter that has the manual clock moves on.
+    /// A counter with the manual clock advances.
     Advance(usize, u64),
-    /// Counters with spans, each so many seconds after or before the beginning of its newest slice, or now.
+    /// Questions about counters, each with a span, and with a time in seconds around the beginning of its newest slice,
+    /// or now.
     Ask(Vec<(usize, Option<u64>, bool, i64)>),
 }
 
@@ -179,7 +182,7 @@ proptest! {
     fn they_are_answered_as_of_sets_that_know_when(
         made in vec(made(), 2..5),
         steps in vec(step(), 1..50),
-        // Slices before 1970 have numbers below 0.
+        // Slices before 1970 have negative numbers.
         start in prop_oneof![Just(NOON * 1000), 0u64..200],
     ) {
         let mut now = start;

@@ -1,9 +1,9 @@
-//! What a windowed counter reports of spans, of its members and together with others.
+//! Tests of windowed counters: their counts of spans, their members, and their unions with others.
 
 use super::*;
 use crate::counting::view::View;
 
-/// A counter with this many slices of ten seconds and the system clock that has reached slice 1000.
+/// A counter with this number of slices of ten seconds and the system clock, which has reached slice 1000.
 fn counter(params: Params, slices: u32) -> Counter {
     Counter::new(params).unwrap().with_window(window(slices, ClockSource::System), 1000).unwrap()
 }
@@ -14,7 +14,7 @@ fn add(counter: &mut Counter, items: impl IntoIterator<Item = u32>) {
 
 #[test]
 fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
-    // Sparse, then dense.
+    // The counter is sparse, then dense.
     for (capacity, of_a_slice) in [(1_000_000, 100), (100, 1000u32)] {
         for slices in [4, 60] {
             let params = params(0, capacity);
@@ -37,7 +37,7 @@ fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
                     assert!((whole.standard_error / expected - 1.0).abs() < 1e-12, "{whole:?}, not {expected}");
                 }
             }
-            // Those of the first slices have died.
+            // The members of the first slices have expired.
             let left = counter.at(Time::At((1002 + u64::from(slices)) * 10)).estimated();
             assert_eq!(left, counter.count_since(10, Time::At(now)).unwrap());
         }
@@ -70,7 +70,7 @@ fn an_estimate_reports_no_item_while_any_is_alive() {
                 let item = item.to_le_bytes();
                 assert_eq!(counter.contains(item), Err(rejected.clone()));
                 assert_eq!(counter.view_of_slice(1000).contains(item), Err(rejected.clone()));
-                // None was seen later.
+                // None of these members was seen later.
                 assert_eq!(counter.view_of_slice(1001).contains(item), Ok(false));
             }
             assert_eq!(counter.members_beyond(&[]), Err(rejected.clone()));
@@ -100,7 +100,7 @@ fn lists_of_members_go_by_the_window_of_each() {
     shared.sort_unstable();
     assert_eq!(shared, [&b"ann"[..], b"ben", b"eve"]);
     assert_eq!(ours.members_within(&[&many, &ben]), Ok(vec![&b"ben"[..]]));
-    // Of the other only Ben was seen again before the first slices died.
+    // Of the other counter's members, only Ben was seen again before the first slices expired.
     let mut later = many;
     later.advance(1006);
     assert_eq!(ours.members_within(&[&later]), Ok(vec![&b"ben"[..]]));
@@ -125,7 +125,7 @@ fn a_view_of_all_is_the_counter_itself() {
         (matches!(counter, Cow::Borrowed(_)), counter.count(), view.count())
     };
     assert_eq!(about(counter.at(Time::At(now))), (true, 5, 5));
-    // The slice before the first is dead then, of which there is nothing.
+    // Ten seconds later the slice before the first has expired, and it was empty.
     assert_eq!(about(counter.at(Time::At(now + 10))), (false, 5, 5));
     assert_eq!(about(counter.at(Time::At(now + 40))), (false, 2, 2));
     assert_eq!(about(counter.at(Time::At(now + 50))), (false, 0, 0));
@@ -145,7 +145,7 @@ fn a_view_of_all_is_the_counter_itself() {
     assert_eq!(plain.since(1, Time::At(now)).err(), Some(rejected));
 }
 
-/// A merge keeps what is live by the younger of both, including the oldest slice of the window.
+/// A merge keeps the younger tag of each live slot, including slots of the oldest slice in the window.
 #[test]
 fn a_merge_keeps_the_slots_of_the_window_alone() {
     let of_slots = [(4, 100), (14, 100), (14, 1_000_000), (15, 100), (254, 100), (254, 1_000_000)];
@@ -156,7 +156,7 @@ fn a_merge_keeps_the_slots_of_the_window_alone() {
         let (window, params) =
             (window(slices, ClockSource::System), Params { exact_bytes: 16_384, ..params(exact_limit, capacity) });
         let mut other = Pair::new(params, window, NOON);
-        // One item in each slice of the window and in the one before it.
+        // Adds one item in each slice of the window, and one in the slice before it.
         let end = NOON + 10 * u64::from(slices) + 10;
         (NOON..=end).step_by(10).zip(0u32..).for_each(|(now, item)| other.add(item, now));
         for behind in [0, 1, 2, u64::from(slices) - 1, u64::from(slices)] {
@@ -214,7 +214,7 @@ fn a_merge_has_the_parameters_that_it_keeps() {
     }
 }
 
-/// The kept estimate of all slots is dropped with each new slot, alone or in a batch.
+/// The cached estimate of all slots is dropped with each new slot, added alone or in a batch.
 #[test]
 fn an_estimate_of_all_slots_is_of_all_members() {
     for slices in [4, 60] {
@@ -241,7 +241,7 @@ fn an_estimate_of_all_slots_is_of_all_members() {
 }
 
 proptest! {
-    /// A merge at a time equals its moves around a plain merge, or is an error that leaves everything unchanged.
+    /// A merge at a time equals its moves around a plain merge. On error it leaves everything unchanged.
     #[test]
     fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
         slices in 0..SLICES.len(), exact_limit in prop_oneof![Just(0u32), Just(60)], now in 0u64..8,
@@ -250,7 +250,7 @@ proptest! {
     ) {
         let window = window(SLICES[slices], ClockSource::System);
         let counters: Vec<Counter> = all.iter().map(|(slice, items, odd, is_large)| {
-            // A few have another seed, so that no merge with them is allowed.
+            // Some counters have another seed, so that merging them is an error.
             let params = params(exact_limit, if *is_large { 1_000_000 } else { 100 });
             let params = Params { seed: u64::from(*odd == 0), ..params };
             let mut counter = Counter::new(params).unwrap().with_window(window, *slice).unwrap();
@@ -275,13 +275,13 @@ proptest! {
     }
 }
 
-/// A clock may be set back to less than a window after 1970. What was seen before is of slices without a beginning.
+/// A clock may be set back to less than a window after 1970. Earlier members are then in slices without a beginning.
 #[test]
 fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
     for exact_limit in [10, 0] {
         let window = window(4, ClockSource::System);
         let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 1000).unwrap();
-        // One in each slice of the window.
+        // Adds one member in each slice of the window.
         for slice in 0..5 {
             counter.advance(1000 + slice);
             add(&mut counter, [slice as u32]);
@@ -293,7 +293,7 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
                     counter.history(Time::At(now)).unwrap().iter().map(|(_, reported)| reported.count()).collect();
                 assert_eq!(history, [1, 2, 3, 4, 5]);
                 for seconds in 1..=40 {
-                    // The slices that the span reaches into.
+                    // The number of slices before the newest in which the span begins.
                     let back = (newest as i64) - (now as i64 - seconds as i64).div_euclid(10);
                     let expected = history[(back as usize).min(4)];
                     assert_eq!(
@@ -309,14 +309,14 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
                 }
                 assert_eq!(counter.count(), 5);
             }
-            // The oldest dies with the next slice.
+            // The members of the oldest slice expire with the next slice.
             assert_eq!(counter.at(Time::At(newest * 10 + 10)).count(), 4, "{newest}");
         }
     }
 }
 
-/// Members of slices before 1970 are counted as well as listed. The clock was once set back to before a window after
-/// 1970, so that live slices got negative numbers.
+/// Members of slices before 1970 are counted as well as listed. Live slices get negative numbers when the clock is set
+/// back to less than a window after 1970.
 #[test]
 fn members_of_slices_before_1970_are_members() {
     let mut counter = counter(params(10, 100), 4);

@@ -27,7 +27,7 @@ fn begin(counter: &Counter) -> LoadingCounter {
     LoadingCounter::begin(&header_out_of_line(counter, counter.payload_bytes()), &Unlimited).unwrap()
 }
 
-/// A header that does not have the payload inline, however small it is.
+/// A header whose payload is out of line, however small the payload is.
 fn header_out_of_line(counter: &Counter, payload_bytes: u64) -> Vec<u8> {
     let mut writer = CounterForm::of(counter).write(0);
     writer.u8(0);
@@ -43,7 +43,7 @@ fn same(a: &Counter, b: &Counter) -> bool {
     dump(a).eq(dump(b))
 }
 
-/// Digests compare fields alone, so they are all there.
+/// A digest compares only the fields that `write` writes, so all fields must be among them.
 #[test]
 fn fields_are_what_a_header_begins_with() {
     let counter = sparse();
@@ -59,7 +59,7 @@ fn positions_that_cannot_be_leave_what_came_before() {
     let (last, others) = chunks[1..].split_last().unwrap();
     others.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
     let received_bytes = loading.received_bytes();
-    // The last of its positions is that of the one before: its checksum is right.
+    // The last position of the piece is replaced by the one before it, with a correct checksum.
     let mut bad = last.1[..last.1.len() - 8].to_vec();
     let end = bad.len();
     bad.copy_within(end - 8..end - 4, end - 4);
@@ -82,7 +82,7 @@ fn what_has_arrived_of_positions_goes_on_from_anywhere() {
         assert_eq!((loading.received_bytes(), loading.received().len()), (end as u64, end as u64));
         assert!(all_of(loading.received()) == payload[..end]);
         assert!(matches!(loading.finish(), Err(Error::Corrupt { field: "payload length", .. })));
-        // A copy, a rewritten AOF. RDB files are in tests/format.rs.
+        // The partial load continues in a copy and through a rewritten AOF. `tests/format.rs` covers RDB files.
         let mut rewritten = begin(&counter);
         dump_loading(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
         for mut again in [loading.try_clone().unwrap(), rewritten] {
@@ -124,7 +124,7 @@ fn a_sparse_counter_has_at_most_as_many_bytes_of_positions_as_of_words() {
     assert!(same(&load::<Counter, _>(dump(&largest), &Unlimited).unwrap(), &largest));
 }
 
-/// As a test's own format has it: with a number before all other fields.
+/// Tests a hypothetical version 2 of counters, which has a number before all other fields.
 #[test]
 fn a_second_version_of_counters_is_theirs_alone() {
     let of_counter = sparse().header();
@@ -137,14 +137,14 @@ fn a_second_version_of_counters_is_theirs_alone() {
         newer.extend_from_slice(&sum.to_le_bytes());
         newer
     };
-    // The number, and the byte behind it.
+    // Reads the number, and the byte after it.
     let read = |header: &[u8]| {
         let mut reader = HeaderReader::up_to(header, HeaderKind::Counter, 2)?;
         let number = if reader.version() < 2 { 7 } else { reader.number("a number")? };
         Ok::<_, Error>((number, reader.u8("representation")?))
     };
     assert_eq!((read(&of_counter), read(&of_version_2(&of_counter))), (Ok((7, 1)), Ok((42, 1))));
-    // Who does not know it rejects it, and so does who is given a filter of it.
+    // A reader that does not know version 2 rejects it, and so does the reader of a filter.
     let rejected = Error::corrupt("version", "1 to 1", 2);
     assert_eq!(LoadingCounter::begin(&of_version_2(&of_counter), &Unlimited).err(), Some(rejected.clone()));
     assert_eq!(HeaderReader::new(&of_version_2(&of_filter), HeaderKind::Filter).err(), Some(rejected));
@@ -152,7 +152,7 @@ fn a_second_version_of_counters_is_theirs_alone() {
     assert!(HeaderReader::new(&of_filter, HeaderKind::Filter).is_ok());
 }
 
-/// Those that had to change for such a version.
+/// Checks that the page names every file that had to change for a new stored field.
 #[test]
 fn the_recipe_of_a_stored_field_names_every_file() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

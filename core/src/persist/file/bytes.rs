@@ -1,4 +1,4 @@
-//! A value as the bytes of a file that holds nothing else.
+//! One value as a byte string: a file that holds only this value.
 
 use std::io::Read;
 
@@ -10,11 +10,11 @@ use crate::error;
 use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// Bytes of a one-value file beyond header and payload, for each started MiB: records and checksums.
+/// Bytes of a one-value file besides header and payload, for each started MiB: records and checksums.
 const AROUND_BYTES: usize = 256;
 
-/// The bytes of a [file](super) with one value: what `rollcall build` writes, and what other programs and languages
-/// read.
+/// Converts a value to the bytes of a [file](super) with this value only. `rollcall build` writes such files, and other
+/// programs and languages read them.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`](error::Error::OutOfMemory).
@@ -28,12 +28,12 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     });
     written.map_err(|error| match error {
         FileError::Value(error) => error,
-        // Lists take all that is written to them, and no chunk of a dump is longer than one of a file.
+        // A `Vec` takes everything that is written to it, and no chunk of a dump exceeds the largest chunk of a file.
         other => error::Error::corrupt("file", "what a list takes", other),
     })
 }
 
-/// The value of a [file](super) that has no other. A key and an expiry are passed over.
+/// Loads the value of a [file](super) that has only one. Its key and expiry are ignored.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -45,12 +45,12 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
 /// ```
 ///
 /// # Errors
-/// [`FileError`] says what is wrong with the bytes, or why there is no such value.
+/// [`FileError`] says why the bytes are no file with one such value.
 pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
     read_one(bytes, limit)
 }
 
-/// Loads a value like [`from_bytes`], from any reader, of which no more than a chunk is held at once.
+/// Loads a value like [`from_bytes`], from any reader; holds at most one chunk in memory.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -62,7 +62,7 @@ pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, F
 /// ```
 ///
 /// # Errors
-/// Those of [`from_bytes`], and [`FileError::Io`].
+/// The errors of [`from_bytes`], and [`FileError::Io`].
 pub fn read_one<T: Value>(input: impl Read, limit: &impl SizeLimit) -> Result<T, FileError> {
     let mut reader = Reader::new(input)?;
     if reader.next_value()?.is_none() {

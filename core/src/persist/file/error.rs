@@ -6,7 +6,8 @@ use super::format::VERSION;
 use crate::error;
 use crate::persist::value::Kind;
 
-/// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer). Those of a file say at which byte.
+/// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer). Errors about a file's content give the
+/// offset.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FileError {
@@ -31,11 +32,11 @@ pub enum FileError {
         /// The record that is incomplete.
         within: &'static str,
     },
-    /// The file has a value of another kind than was asked for.
+    /// The value in the file is of another kind than the requested one.
     OtherKind {
-        /// The kind asked for.
+        /// The requested kind.
         expected: Kind,
-        /// The kind that was found.
+        /// The kind in the file.
         got: Kind,
     },
     /// The file does not have exactly one value.
@@ -43,7 +44,7 @@ pub enum FileError {
         /// Whether the file has no value.
         is_empty: bool,
     },
-    /// A key or a chunk is longer than a file may have.
+    /// A key or a chunk is longer than the format allows.
     TooLong {
         /// The name of the part: `key` or `chunk`.
         what: &'static str,
@@ -52,9 +53,10 @@ pub enum FileError {
         /// The largest length, in bytes.
         most: usize,
     },
-    /// A chunk was written or a value ended where none had begun, or a value or the file within another value.
+    /// The writer was called out of order. A chunk was written or a value was ended without a value, or a value or the
+    /// end of the file came within another value.
     OutOfOrder,
-    /// The chunks give no value, or one that is too large.
+    /// The chunks make no valid value, or one that is too large.
     Value(error::Error),
     /// The file cannot be read or written.
     Io(io::Error),

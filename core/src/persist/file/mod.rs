@@ -1,10 +1,10 @@
 //! Files of values: dumps of filters and counters, streamed in and out. The repository's `docs/persistence.md` has the
-//! byte table. The command-line tool writes and reads such files; one of a single value is what
-//! [`to_bytes`] makes.
+//! byte table. The command-line tool writes and reads such files. [`to_bytes`] makes a file with a single value.
 //!
-//! A file has any number of values. Each has an [`Entry`] (kind, and for one from a server its key and expiry) and the
-//! chunks of its dump, as `SCANDUMP` gives them. Every record ends with the checksum of the file so far. So a chunk that
-//! [`Reader`] hands out is intact, and so is all before it; only what follows may still be damaged or missing.
+//! A file has any number of values. Each value has an [`Entry`] (its kind, and for a value from a server its key and
+//! expiry) and the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the checksum of the file so
+//! far. So a chunk that [`Reader`] returns is intact, and so is everything before it; only later parts may be damaged
+//! or missing.
 //!
 //! ```
 //! use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -32,9 +32,9 @@
 //! # }
 //! ```
 //!
-//! [`Writer::chunk`] and [`Reader::next_chunk`] pass single chunks, of values that are never in memory.
-//! [`Reader::skip`] passes over a value, checking it. Whoever writes to a disk wraps it into a
-//! [`BufWriter`](std::io::BufWriter), and has it synced and renamed afterwards.
+//! [`Writer::chunk`] and [`Reader::next_chunk`] pass single chunks, for values that are never in memory as a whole.
+//! [`Reader::skip`] skips a value, and checks it. To write a file on disk, wrap it in a
+//! [`BufWriter`](std::io::BufWriter), and sync and rename it afterwards.
 
 mod bytes;
 mod error;

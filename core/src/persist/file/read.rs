@@ -1,4 +1,4 @@
-//! Reading a file of values. Nothing in it is believed before it was checked.
+//! Reading a file of values. Every part of the file is checked before it is used.
 
 use std::io::{self, Read};
 
@@ -10,10 +10,10 @@ use crate::persist::chunks;
 use crate::persist::value::{Kind, Value};
 use crate::size_limit::SizeLimit;
 
-/// A file being read.
+/// A reader of a file of values.
 pub struct Reader<R> {
     input: R,
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     position: u64,
     sum: Box<Xxh3>,
     num_values: u64,
@@ -30,7 +30,7 @@ struct Open {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the beginning of a file. Many small pieces are read, so that `input` should have a buffer.
+    /// Begins reading a file. Many small pieces are read, so `input` should be buffered.
     ///
     /// ```
     /// use rollcall_core::persist::file::{FileError, Reader};
@@ -53,7 +53,8 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next value; the rest of the previous one is skipped. `None` at the end of the file.
+    /// Reads up to the next value, skipping the rest of the previous one. Returns its entry; `None` at the end of the
+    /// file.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -95,7 +96,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// The next chunk of the value, with its iterator. `None` at its end.
+    /// The next chunk of the present value, with its iterator; `None` at the end of the value.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -137,7 +138,7 @@ impl<R: Read> Reader<R> {
         }
     }
 
-    /// Skips the rest of the value, checking it.
+    /// Skips the rest of the present value, checking it.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -159,7 +160,7 @@ impl<R: Read> Reader<R> {
         Ok(())
     }
 
-    /// Loads the value from its chunks, all of which are still unread.
+    /// Loads the present value. None of its chunks may have been read yet.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -176,8 +177,8 @@ impl<R: Read> Reader<R> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OtherKind`]; [`FileError::Value`] when the chunks make no such value, or one larger than `limit` allows;
-    /// and those of [`Self::next_chunk`].
+    /// [`FileError::OtherKind`] when the value is of another kind; [`FileError::Value`] when the chunks make no value
+    /// of the type `T`, or one larger than `limit` allows; and the errors of [`Self::next_chunk`].
     pub fn load<T: Value>(&mut self, limit: &impl SizeLimit) -> Result<T, FileError> {
         if let Some(Open { kind, .. }) = self.open
             && kind != T::KIND
@@ -209,13 +210,13 @@ impl<R: Read> Reader<R> {
         Ok(Entry { kind, key, expires_at: (expires_at > 0).then_some(expires_at) })
     }
 
-    /// A field of bytes with its length in front.
+    /// Reads a length and that number of bytes, at most `most`.
     fn bytes(&mut self, start: u64, most: usize, what: &'static str) -> Result<Vec<u8>, FileError> {
         let len = u32::from_le_bytes(self.array("a length")?) as usize;
         if len > most {
             return Err(self.damaged(start, format_args!("a {what} of {len} bytes, more than {most}")));
         }
-        // The list grows with what arrives: a length that lies allocates no more than the file has.
+        // The buffer grows with the bytes read, so a forged length allocates no more than the file has.
         let mut bytes = Vec::new();
         self.input.by_ref().take(len as u64).read_to_end(&mut bytes)?;
         self.took(&bytes);

@@ -36,7 +36,7 @@ fn counter(members: u32) -> Counter {
     counter
 }
 
-/// A file of values with and without keys, large and small, and its content.
+/// Values with and without keys, large and small, and the bytes of a file with all of them.
 fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
     let values = vec![
         (Entry::of(Kind::Filter), Value::Filter(filter(BitLayout::Lines, 5000))),
@@ -60,7 +60,7 @@ fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
     (values, writer.finish().unwrap())
 }
 
-/// All values of a file.
+/// Reads all values of a file, with their entries.
 fn read(bytes: &[u8]) -> Result<Vec<(Entry, Value)>, FileError> {
     let limit = MaxBytes(1 << 20);
     let mut reader = Reader::new(bytes)?;
@@ -123,7 +123,7 @@ fn a_chunk_in_another_place_is_rejected() {
     let chunk_at = |bytes: &[u8], chunk: &[u8]| bytes.windows(chunk.len()).position(|window| window == chunk).unwrap();
     let (values, bytes) = sample();
     let dump = dump(&values[0].1);
-    // A chunk record: tag, iterator, length, bytes, checksum.
+    // The fields of a chunk record are: tag, iterator, length, bytes, checksum.
     let start = chunk_at(&bytes, &dump[1].1) - 13;
     let end = start + 13 + dump[1].1.len() + 8;
     let doubled = [&bytes[..end], &bytes[start..]].concat();
@@ -146,7 +146,7 @@ fn one_value_is_a_file_of_it() {
             Err(FileError::Value(crate::error::Error::TooLarge { .. }))
         ));
     }
-    // A key and an expiry are no part of the value.
+    // The key and the expiry of an entry are ignored.
     let counter = counter(3);
     let mut writer = Writer::new(Vec::new()).unwrap();
     let entry = Entry { key: Some(b"key".into()), expires_at: Some(1), ..Entry::of(Kind::Counter) };
@@ -169,7 +169,7 @@ fn room_is_made_for_all_bytes_before_the_first_is_written() {
         let params = Params { capacity: items.max(1), ..PARAMS };
         let filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
         let bytes = to_bytes(&filter).unwrap();
-        // A list that had to grow would have twice the room.
+        // A `Vec` that had to grow would have twice the room.
         let spare = (bytes.capacity() - bytes.len()) as u64;
         assert!(spare <= 256 * (1 + (filter.size_bytes() >> 20)), "{items}: {spare} bytes");
     }
@@ -189,11 +189,11 @@ fn records_out_of_order_are_rejected() {
     assert!(matches!(writer.finish(), Err(FileError::OutOfOrder)));
 }
 
-/// Gives a few bytes at a time, and is interrupted before each.
+/// A reader that returns a few bytes at a time, and is interrupted before each read.
 struct Halting<'a> {
     bytes: &'a [u8],
     calls: usize,
-    /// The error at the end, if the end is one.
+    /// The error that is returned at the end; `None` for a normal end of file.
     fails: Option<io::ErrorKind>,
 }
 
@@ -233,7 +233,7 @@ fn what_comes_in_small_pieces_is_read_and_what_fails_is_reported() {
     assert!(FileError::OutOfOrder.source().is_none());
 }
 
-/// The bytes of a file up to some place, other numbers instead of the rest, and a matching checksum.
+/// Forges a file: the bytes `before`, then `numbers`, then a matching checksum.
 fn forged(before: &[u8], numbers: &[u64]) -> Vec<u8> {
     let mut bytes = before.to_vec();
     numbers.iter().for_each(|number| bytes.extend(number.to_le_bytes()));
@@ -254,7 +254,7 @@ fn numbers_that_do_not_fit_are_rejected_although_the_sum_does() {
         reader.next_value()
     };
     assert_eq!(reported(bytes.clone()).unwrap(), None);
-    // A record's kind, a number, and a sum; and before that a kind, two numbers and a sum.
+    // The last record is a tag, a number and a checksum; the one before it is a tag, two numbers and a checksum.
     let values = bytes.len() - 16;
     let chunks = bytes.len() - 17 - 24;
     assert_eq!(forged(&bytes[..values], &[1]), bytes);

@@ -9,17 +9,17 @@ use super::format::{Entry, MAGIC, MAX_CHUNK_BYTES, MAX_KEY_BYTES, VERSION, tag};
 use crate::persist::chunks;
 use crate::persist::value::Value;
 
-/// A file being written.
+/// A writer of a file of values.
 pub struct Writer<W> {
     out: W,
     sum: Box<Xxh3>,
     num_values: u64,
-    /// Chunks and bytes of the current value.
+    /// The numbers of chunks and of bytes written for the current value; `None` between values.
     open: Option<(u64, u64)>,
 }
 
 impl<W: Write> Writer<W> {
-    /// Begins a file in `out`.
+    /// Begins a file that is written to `out`.
     ///
     /// ```
     /// use rollcall_core::persist::file::Writer;
@@ -38,7 +38,7 @@ impl<W: Write> Writer<W> {
         Ok(writer)
     }
 
-    /// Begins a value.
+    /// Begins a value with its entry.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
@@ -52,7 +52,8 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OutOfOrder`] when the one before has not ended, [`FileError::TooLong`] for its key, [`FileError::Io`].
+    /// [`FileError::OutOfOrder`] within another value, [`FileError::TooLong`] for a key that is too long,
+    /// [`FileError::Io`].
     pub fn begin(&mut self, entry: &Entry) -> Result<(), FileError> {
         if self.open.is_some() {
             return Err(FileError::OutOfOrder);
@@ -84,7 +85,8 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OutOfOrder`] when none was begun, [`FileError::TooLong`] when it is larger than 64 MiB, [`FileError::Io`].
+    /// [`FileError::OutOfOrder`] outside a value, [`FileError::TooLong`] for a chunk larger than 64 MiB,
+    /// [`FileError::Io`].
     pub fn chunk(&mut self, iterator: u64, bytes: &[u8]) -> Result<(), FileError> {
         let (chunks, sum_bytes) = self.open.ok_or(FileError::OutOfOrder)?;
         let len = length(bytes.len(), MAX_CHUNK_BYTES, "chunk")?;
@@ -96,7 +98,7 @@ impl<W: Write> Writer<W> {
         self.put_sum()
     }
 
-    /// Ends the value.
+    /// Ends the current value.
     ///
     /// ```
     /// use rollcall_core::persist::file::{FileError, Writer};
@@ -107,7 +109,7 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OutOfOrder`] when none was begun, [`FileError::Io`].
+    /// [`FileError::OutOfOrder`] outside a value, [`FileError::Io`].
     pub fn end(&mut self) -> Result<(), FileError> {
         let (chunks, bytes) = self.open.take().ok_or(FileError::OutOfOrder)?;
         self.put(&[tag::VALUE_END])?;
@@ -129,7 +131,7 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// Those of [`Self::begin`] and [`Self::chunk`].
+    /// The errors of [`Self::begin`] and [`Self::chunk`].
     pub fn value<C: AsRef<[u8]>>(
         &mut self,
         entry: &Entry,
@@ -142,7 +144,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Writes a value from memory.
+    /// Writes a whole value, dumping it from memory.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -155,7 +157,7 @@ impl<W: Write> Writer<W> {
     /// ```
     ///
     /// # Errors
-    /// [`FileError::OtherKind`] when the entry is of another kind, and those of [`Self::value`].
+    /// [`FileError::OtherKind`] when `value` is not of the kind of `entry`, and the errors of [`Self::value`].
     pub fn store<T: Value>(&mut self, entry: &Entry, value: &T) -> Result<(), FileError> {
         if entry.kind != T::KIND {
             return Err(FileError::OtherKind { expected: entry.kind, got: T::KIND });
@@ -186,7 +188,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out)
     }
 
-    /// Whether a value was begun and has chunks.
+    /// Whether a value has been begun and already has chunks.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
@@ -202,7 +204,7 @@ impl<W: Write> Writer<W> {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
     }
 
-    /// Returns the sink with an unfinished file. [`Reader`](super::Reader) reads it up to where it ends.
+    /// Returns the sink with an unfinished file, which [`Reader`](super::Reader) reads up to its end.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};

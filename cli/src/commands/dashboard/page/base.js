@@ -1,4 +1,4 @@
-// Elements, and figures as people read them. Whatever comes from a server becomes text, never markup.
+// Builds elements, and formats numbers for display. Data from a server only ever becomes text, never markup.
 
 const SVG = 'http://www.w3.org/2000/svg';
 
@@ -17,7 +17,7 @@ function fill(node, props, children) {
 const el = (tag, props, ...children) => fill(document.createElement(tag), props, children);
 const svg = (tag, props, ...children) => fill(document.createElementNS(SVG, tag), props, children);
 
-// Written only where it differs: what is selected or read aloud stays as it is.
+// Writes only if the value differs, so that selected text stays selected and text being read aloud is not interrupted.
 function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
@@ -26,7 +26,7 @@ function setAttribute(node, name, value) {
   if (node.getAttribute(name) !== value) node.setAttribute(name, value);
 }
 
-// Between a number and its unit, which stay on one line.
+// A no-break space: it keeps a number and its unit on one line.
 const SPACE = '\u00a0';
 
 const known = (value) => value !== null && value !== undefined;
@@ -66,10 +66,10 @@ function percent(share) {
   return `${Number(value.toFixed(places))}${SPACE}%`;
 }
 
-// A rate that is there: below one in a million it is as good as none.
+// Formats a false positive rate or an error. All rates below one in a million are shown as less than 0.0001 %.
 const rate = (share) => (share > 0 && share < 1e-6 ? `< 0.0001${SPACE}%` : percent(share));
 
-// The two largest units of a time in seconds.
+// Formats seconds in their two largest units.
 function span(seconds) {
   const s = Math.max(0, Math.round(seconds));
   const parts = [[86400, 'd'], [3600, 'h'], [60, 'min'], [1, 's']];
@@ -90,7 +90,7 @@ const clock = (ms) => {
 };
 const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'];
 
-// A moment beside the present one: with its day unless that is today.
+// Formats a time of day; with the date unless it is today.
 function moment(ms, seconds) {
   const at = new Date(ms);
   const time = seconds ? clock(ms) : clock(ms).slice(0, 5);
@@ -119,7 +119,7 @@ const nameOfRank = (rank) => ['fine', 'notice', 'warning', 'critical'][rank];
 
 const sentence = (text) => (text ? text[0].toUpperCase() + text.slice(1) : '');
 
-// Builds the children of `host` anew, and leaves the keyboard where it was.
+// Replaces the children of `host`, and keeps the keyboard focus at the same position.
 function rebuild(host, children) {
   const controls = () => [...host.querySelectorAll('a, summary, button')];
   const at = controls().indexOf(document.activeElement);
@@ -127,8 +127,8 @@ function rebuild(host, children) {
   if (at >= 0) controls()[Math.min(at, controls().length - 1)]?.focus({ preventScroll: true });
 }
 
-// Copies what an element says. Browsers give pages the clipboard on this machine and over TLS alone; elsewhere what is
-// selected is copied.
+// Copies the text of an element. Browsers offer the clipboard only to pages from this machine or over TLS; on other
+// pages the text is selected and copied the old way.
 async function copy(node, button) {
   try {
     await navigator.clipboard.writeText(node.textContent);
@@ -141,14 +141,14 @@ async function copy(node, button) {
   setTimeout(() => setText(button, 'Copy'), 2000);
 }
 
-// A command to type, and a button that copies it.
+// A command as code, with a button that copies it.
 function command(text) {
   const code = el('code', {}, text);
   const button = el('button', { type: 'button', class: 'copy', on: { click: () => copy(code, button) } }, 'Copy');
   return [code, ' ', button];
 }
 
-// What is wrong, with the key unless it is about the one that is shown.
+// The text of a finding. It names the key, unless `key` is missing because the page already shows the key.
 function wrongOf(finding, key) {
   const what = el('p', {});
   if (key) what.append(el('a', { class: 'name', href: `#key=${key.id}` }, key.key), ' ');
@@ -157,10 +157,10 @@ function wrongOf(finding, key) {
   return what;
 }
 
-// Alike ones that are listed. The table of keys has all of them.
+// The largest number of equal findings in a list. The table of keys shows all of them.
 const MOST_ALIKE = 100;
 
-// Findings on other keys that are the same as one, listed when they are asked for.
+// A collapsed list of the findings on other keys that equal a finding. It is filled when it is opened.
 function alikeList(others) {
   const list = el('ul', {});
   const word = others[0].key ? 'key' : 'server';
@@ -172,10 +172,11 @@ function alikeList(others) {
   return host;
 }
 
-// What makes findings equal: what is wrong and how urgent it is, of keys or of servers.
+// Findings with equal groups are shown as one: equal severity, equal problem, and both about keys or both about
+// servers.
 const groupOf = ({ finding, key }) => [finding.severity, finding.problem || 'rejected', key ? 'key' : 'server'].join(' ');
 
-// A finding as a line of a list, with those that are equal on other keys.
+// A finding as a line of a list, together with the equal findings on other keys.
 function findingLine(finding, key, others = []) {
   const severity = severityOf(finding.severity);
   const advice = sentence(finding.advice);
@@ -186,7 +187,7 @@ function findingLine(finding, key, others = []) {
     todo.childNodes.length ? todo : null, others.length ? alikeList(others) : null));
 }
 
-// Buttons of which one is pressed.
+// A row of buttons; exactly one button is pressed.
 function segments(host, choices, chosen, choose) {
   const buttons = choices.map(([value, label]) => el('button', {
     type: 'button', 'aria-pressed': String(value === chosen),
@@ -198,7 +199,7 @@ function segments(host, choices, chosen, choose) {
   host.replaceChildren(...buttons);
 }
 
-// What an address of this page's own server answers.
+// The JSON that this page's own server answers for `path`.
 async function ask(path) {
   const control = new AbortController();
   const timer = setTimeout(() => control.abort(), 15000);

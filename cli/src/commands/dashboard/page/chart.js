@@ -1,10 +1,11 @@
-// Charts: curves over time, and columns of a window's spans. Drawn anew when their data or their width changes.
+// Charts: curves over time, and columns for the spans of a window. A chart is redrawn when its data or its width
+// changes.
 
 const HEIGHT = 132;
 const WIDTH_OF_LETTER = 6.3;
 const TIME_STEPS = [15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800];
 
-// Round values from low to high, at most `wanted` steps of 1, 2 or 5.
+// Round values from `low` to `high`, with about `wanted` steps. A step is 1, 2, 5 or 10 times a power of ten.
 function ticks(low, high, wanted, whole) {
   const raw = (high - low) / wanted || 1;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -34,7 +35,7 @@ function timeTicks(from, to, width) {
   return values.map((at) => [at, label(at)]);
 }
 
-// Space for the numbers at the left, the frame, and the grid with its numbers.
+// Draws the frame of a chart: space for the numbers on the left, and grid lines with their numbers.
 function frame(width, low, high, format, whole) {
   const marks = ticks(low, high, 3, whole);
   const left = Math.ceil(Math.max(...marks.map((value) => format(value).length), 2) * WIDTH_OF_LETTER) + 8;
@@ -54,7 +55,7 @@ function below(picture, x, bottom, left, right, label) {
   picture.append(svg('text', { x, y: bottom + 15, 'text-anchor': 'middle' }, label));
 }
 
-// What a chart shows at a place, by pointer, touch or arrow keys.
+// Shows the values of a chart at one place, chosen by pointer, touch or arrow keys.
 function reader(chart, picture, places, show, clear) {
   const { host, tip } = chart;
   const nearest = (event) => {
@@ -83,11 +84,11 @@ function reader(chart, picture, places, show, clear) {
 }
 
 class Chart {
-  // `draw` gets the chart and its width, and draws what `data` has.
+  // `draw` is called with the chart and its width, and draws `data`.
   constructor(label, draw) {
     this.label = label;
     this.tip = el('div', { class: 'tip', hidden: true, role: 'status' });
-    // What is read out stands beside the picture: nothing inside of one is.
+    // The text for screen readers stands next to the picture, because text inside an image is not read out.
     this.space = el('div', { class: 'space', role: 'img', tabindex: 0, 'aria-label': label });
     this.host = el('div', { class: 'chart' }, this.space, this.tip);
     Object.assign(this, { at: null, last: -1, data: null, draw, nearest: null, read: null });
@@ -117,7 +118,7 @@ class Chart {
     if (this.data && width > 60) this.draw(this, width);
   }
 
-  // In place of a chart, why there is none.
+  // Shows `text` in place of the chart, to say why no chart is shown.
   none(text) {
     this.last = -1;
     this.tip.hidden = true;
@@ -137,7 +138,8 @@ function curves(label, format, whole) {
     if (!seen.length) return chart.none('Nothing seen yet');
     const most = Math.max(...seen);
     const limits = lines.filter((line) => line.limit).flatMap((line) => line.values.filter(known)).filter((value) => value <= most * 6);
-    // A curve that hardly moves is shown from near its least, without an area, which would lie.
+    // A nearly constant curve is drawn from just below its least value. It has no filled area, which would exaggerate
+    // changes.
     const least = Math.min(...seen);
     const isFlat = most > 0 && !limits.length && most - least < most * 0.2 && most > least;
     const room = (most - least) * 0.15;
@@ -211,10 +213,10 @@ function legend(lines) {
     svg('svg', { width: 18, height: 8, 'aria-hidden': 'true' }, svg('path', { d: 'M0 4h18', class: limit ? 'limit' : 'curve' })), text)));
 }
 
-// The least time that a chart shows, in seconds.
+// The least period that a chart shows, in seconds.
 const LEAST_SPAN = 60;
 
-// The axis of time: as much of what was asked for as has been seen.
+// The time axis: `seconds` back from `now`, or back to the first sample if that is later.
 function axis(series, seconds, now) {
   const first = series.times.length ? series.times[0] : now;
   return { times: series.times, to: now, from: Math.min(now - LEAST_SPAN, Math.max(now - seconds, first)) };

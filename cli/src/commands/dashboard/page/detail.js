@@ -1,6 +1,6 @@
-// One key: what is wrong with it, its figures, and its charts.
+// The dialog for one key: its findings, its figures, and its charts.
 
-// Columns of a chart of spans at most.
+// The largest number of columns in a chart of spans.
 const MOST_COLUMNS = 96;
 
 class Detail {
@@ -31,7 +31,7 @@ class Detail {
     addEventListener('hashchange', () => this.follow());
   }
 
-  // Opens the key that the address names.
+  // Opens the key that the page's address names, and closes the dialog if it names none.
   follow() {
     const id = location.hash.startsWith('#key=') ? location.hash.slice(5) : null;
     if (!id) {
@@ -102,7 +102,7 @@ class Detail {
     try {
       series = await ask(`/api/series?key=${encodeURIComponent(id)}&seconds=${this.range.seconds}`);
     } catch {
-      // What is shown stays; the bar at the top says that nothing comes.
+      // The old charts stay visible; the bar at the top says that the server does not answer.
       return;
     }
     if (id !== this.id || !this.row) return;
@@ -121,7 +121,8 @@ class Detail {
     if (row.has_slices) this.charts.window.show({ items: this.spans(series.window || []), why: series.window_trouble });
   }
 
-  // The rows of LC.HISTORY, from the longest span to the shortest, thinned to what there is room for.
+  // The rows of LC.HISTORY, from the longest span to the shortest. Rows are left out if the reply has more than
+  // MOST_COLUMNS.
   spans(rows) {
     const [newest] = rows;
     const every = Math.ceil(rows.length / MOST_COLUMNS) || 1;

@@ -1,13 +1,13 @@
-// The table of keys: sorted, filtered, and no longer than it has to be.
+// The table of keys: sorted, filtered, and drawn only up to a limit.
 
-// Rows that are drawn before somebody asks for more.
+// Number of rows that are drawn until the user asks for more.
 const PAGE = 150;
 const COUNTER = 'counter';
 
 const isCounter = (row) => row.kind === COUNTER;
 const KIND_WORDS = { filter: 'Filter', classic: 'Filter, classic layout', counter: 'Counter' };
 
-// What it is, and what it forgets.
+// The kind of a key in words, with its mode and its window.
 function kindOf(row) {
   const isTimed = Number.isFinite(row.window);
   const how = row.volatile ? ', volatile' : row.mode.endsWith('manual') ? ' manual' : '';
@@ -28,15 +28,15 @@ function meter(share) {
   } };
 }
 
-// Points of `trend`, a digit of base 36 each, as a curve of 72 by 20.
+// The points of a trend as a curve of 72 by 20 pixels. Each character of `trend` is a digit in base 36.
 function trendPoints(trend) {
   const values = [...(trend || '')].map((digit) => parseInt(digit, 36));
   if (values.length < 2) return '';
   return values.map((value, at) => `${((at / (values.length - 1)) * 70 + 1).toFixed(1)},${(18 - (value / 35) * 16).toFixed(1)}`).join(' ');
 }
 
-// Each column: its head, what it is sorted by (the largest first, texts by the alphabet), and its cell.
-// One that is `plain` says nothing that has to be told where room is short.
+// Each column has a head, a value to sort by (numbers with the largest first, texts by the alphabet), and a cell. A
+// cell that is `plain` is hidden on narrow screens.
 const numberCell = (label, text, note, plain) => ({
   label,
   make: () => {
@@ -144,7 +144,7 @@ class Keys {
     const sign = this.reverse ? -1 : 1;
     const value = (row) => (known(by(row)) ? by(row) : -Infinity);
     const order = (a, b) => (a < b ? -1 : Number(a > b));
-    // What is equal is in the order of memory, then of names.
+    // Rows with equal values are ordered by memory, then by name.
     return rows.sort((a, b) => sign * (text ? order(by(a), by(b)) : order(value(b), value(a)))
       || order(b.bytes || 0, a.bytes || 0) || order(a.key, b.key));
   }

@@ -1,7 +1,7 @@
-// The page as a whole: it asks again and again, and says plainly when no answer comes.
+// The page as a whole: it asks for the state at intervals, and says so plainly when it gets no answer.
 
 const RANGES = [[3600, '1 hour'], [86400, '1 day'], [604800, '1 week']];
-// Findings that are shown before somebody asks for all.
+// Number of findings that are shown until the user asks for all.
 const FIRST_FINDINGS = 6;
 
 const range = { seconds: 3600 };
@@ -9,16 +9,16 @@ const page = { state: null, offset: 0, paused: false, all: false, lost: null, ti
 const keys = new Keys();
 const detail = new Detail(range);
 
-// The clock of the machine that the dashboard runs on, in milliseconds.
+// The time by the clock of the machine that runs the dashboard, in milliseconds.
 const serverNow = () => Date.now() + page.offset;
 
-// What cannot be reached, as a finding: nothing is known to be right then.
+// A finding about everything that cannot be reached, since nothing is known about it.
 function unreached(page) {
   const trouble = troubleOf(page);
   return trouble ? [{ finding: { severity: 'critical', wrong: `${trouble.head} since ${moment(trouble.since, true)}`, advice: trouble.lines.join(' ') }, key: null }] : [];
 }
 
-// What is said where nothing is wrong: a tick only if all has been looked at.
+// The text if no finding exists. It has a tick only after all keys have been judged.
 function nothingWrong(state, all) {
   if (!known(state.looked)) return el('li', { class: 'finding none notice' }, el('p', {}, 'Not looked yet.'));
   if (state.unjudged) {
@@ -60,7 +60,7 @@ function drawFindings(state) {
   byId('findings-more').setAttribute('aria-expanded', String(page.all));
 }
 
-// The cards of all keys together. Each has a figure, a line about it, and a chart.
+// The cards with figures of all keys together. Each has a figure, a line of text about it, and a chart.
 const CARDS = [
   { name: 'items', head: 'Filters', chart: curves('Items in all filters', short, true), word: 'items', exact: count,
     figure: (totals) => [short(totals.items), ` items in ${count(totals.filters)} filters`],
@@ -88,7 +88,7 @@ function makeCards() {
 
 function drawCards(state) {
   for (const card of CARDS) {
-    // Before the first look the sums are of nothing.
+    // Before the first look no sums are known.
     const [figure, note] = known(state.looked) ? card.figure(state.totals) : ['–', ''];
     setText(card.figureText, figure || '–');
     setText(card.figureNote, note);
@@ -122,14 +122,14 @@ async function drawTotals() {
   for (const card of CARDS) card.chart.show({ ...line, lines: [{ name: card.word, values: series[card.name] || [], exact: card.exact }] });
 }
 
-// What does not answer, in one or two lines.
+// Describes in one or two lines what does not answer; null if everything answers.
 function troubleOf({ state, lost, paused }) {
   if (lost) {
     return { since: lost.since, head: 'The dashboard does not answer any more', all: true,
       lines: [`Is rollcall dashboard still running, and the way to it open? (${lost.text})`] };
   }
   if (!state) return null;
-  // Looks that do not end are as good as none.
+  // A look that takes far too long counts as no answer.
   const patience = 15000 + 3 * Math.max(state.interval * 1000, 10 * state.took_ms);
   if (!paused && known(state.looked) && !state.is_down && serverNow() - state.looked > patience) {
     return { since: state.looked, head: `The server ${state.server} has not answered`, lines: ['A look takes longer than those before it.'], all: true };
@@ -150,7 +150,7 @@ function drawTrouble() {
     page.troubleShown = '';
     return;
   }
-  // The time that goes by is no news for those who have the page read to them.
+  // Passing time changes the text, and screen readers should not announce that as news.
   const key = JSON.stringify([trouble, state && state.looked]);
   if (key !== page.troubleShown) {
     page.troubleShown = key;
@@ -177,7 +177,7 @@ function drawStatus() {
   drawTrouble();
 }
 
-// An error in place of figures is as much to look at as a finding.
+// A key that the server answers with an error is shown like a key with a finding.
 function withErrors(rows) {
   return rows.map((row) => (known(row.rejected)
     ? { ...row, findings: [...row.findings, { severity: 'warning', wrong: `says nothing of itself: ${row.rejected}` }] } : row));
@@ -193,7 +193,7 @@ function draw(state) {
   setText(byId('footer'), `Looked at every ${span(state.interval)}, last in ${state.took_ms} ms. History since ${moment(state.started)}, kept in memory for a week. Read-only. rollcall ${state.version}`);
 }
 
-// Milliseconds until there should be something new: soon after the next look.
+// Milliseconds until new data can be expected, which is soon after the next look.
 function untilNext({ state, lost }) {
   if (lost || !state) return 2000;
   const whole = state.interval * 1000;
@@ -203,7 +203,7 @@ function untilNext({ state, lost }) {
 
 async function refresh() {
   clearTimeout(page.timer);
-  // One at a time: it goes on by itself.
+  // Only one request runs at a time; the running one schedules the next.
   if (page.asking) return;
   page.asking = true;
   try {

@@ -32,10 +32,10 @@ fn counted(filter: &LineSubFilter) -> u64 {
     filter.as_bytes().iter().map(|byte| u64::from(byte.count_ones())).sum()
 }
 
-/// Error rate, capacity, item, seed, positions.
+/// Each row has an error rate, a capacity, an item, a seed, and the positions of the bits of the item.
 type Row = (f64, u64, &'static [u8], u64, &'static [u64]);
 
-/// Computed independently of this code, from the layout and another implementation of XXH3.
+/// The positions were computed independently of this code, from the layout and another implementation of XXH3.
 #[rustfmt::skip]
 const POSITIONS: [Row; 7] = [
     (0.01, 1000, b"", 0, &[3641, 3752, 3807, 3907, 3917, 3921]),
@@ -137,7 +137,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
     }
 }
 
-/// With half of all bits set, many items have the bits of their first line, and few those of all lines.
+/// With half of all bits set, many items have the bits of their first line, and few items have the bits of all lines.
 #[test]
 fn lists_are_answered_in_order_when_lines_differ() {
     for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
@@ -192,7 +192,7 @@ fn lines_are_aligned_and_relocate() {
 fn sub_filters_are_equal_in_every_bit_and_number() {
     let same = |other: &LineSubFilter| filter(0.01, 1000) == *other;
     assert!(same(&filter(0.01, 1000)));
-    // As many lines, none of their bits set, but made for one item less.
+    // The same number of lines, with no bit set, but sized for one item less.
     let other = filter(0.01, 999);
     assert!(!same(&other) && other.as_bytes() == filter(0.01, 1000).as_bytes());
     let mut other = filter(0.01, 1000);
@@ -201,13 +201,13 @@ fn sub_filters_are_equal_in_every_bit_and_number() {
     let mut other = filter(0.01, 1000);
     other.append_bytes(0, &[1]).unwrap();
     assert!(!same(&other));
-    // As many bits, in other places.
+    // The same number of set bits, in other places.
     let mut another = filter(0.01, 1000);
     another.append_bytes(0, &[2]).unwrap();
     assert!(another != other && another.set_bits() == other.set_bits());
 }
 
-/// At a high rate the bits decide too: the item that fills the filter may set bits beyond those of a full one.
+/// At a high rate the bits decide too: the item that fills the filter may set more bits than a full filter needs.
 #[test]
 fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
     let one = filter(0.1, 1000);

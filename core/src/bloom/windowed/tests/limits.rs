@@ -1,4 +1,4 @@
-//! What filters ask of limits.
+//! The bytes that windowed filters ask of their size limits.
 
 use super::*;
 
@@ -29,7 +29,8 @@ fn limits_are_sizes_with_all_slices_full() {
         let params = Params { error_rate: 0.01, capacity, expansion, seed: 0 };
         let full = |limit: &MaxBytes| -> Result<u64, Error> {
             let mut filter = BloomFilter::windowed(params, windowing, 0, limit)?;
-            // A slice takes a few; one of the last items moves on by itself, and takes no more once it has come round.
+            // A slice takes a few items. A filter of the last items begins slices by itself, and stops growing once it
+            // has all its generations.
             let (of_slice, slices) = if windowing.window().is_some() { (3, 70u32) } else { (10_000, 1) };
             for item in 0..of_slice * slices {
                 filter.advance(u64::from(item / of_slice));
@@ -51,7 +52,7 @@ fn admission_asks_for_the_memory_that_it_needs() {
         assert!(matches!(admit(&mut filter, &[0], SOME, 1_000, 0), Err(Error::TooLarge { .. })));
         assert_eq!(admit(&mut filter, &[0, 0, 1], SOME, 1_000, u64::MAX).unwrap().len(), 3);
         let dry = Terms { dry_run: true, ..SOME };
-        // In a later slice there is no sub-filter yet, whatever room this one has.
+        // A later slice has no sub-filter yet, whatever room this slice has.
         assert!(matches!(admit(&mut filter, &[2], dry, 1_010, 0), Err(Error::TooLarge { .. })));
         // Known items need no room, and others fill it up.
         for terms in [dry, SOME] {

@@ -1,11 +1,11 @@
 use super::*;
 use crate::hash::hash64;
 
-/// Of half a byte and of a whole one; four slices are live besides the newest.
+/// Ages with tags of half a byte and of a whole byte. Four slices are live besides the newest.
 const HALVES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 const WHOLES: Ages = Ages { newest: 200, modulus: 255, most_age: 4 };
 
-/// Cells of a layout as bytes, each with one of these tags or free, and the same cell by cell.
+/// Cells of a layout, each with the tag that `tag_of` gives its index, or free; and their tags one by one.
 fn cells(layout: Layout, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (TagCells, Vec<u8>) {
     let tags: Vec<u8> = (0..layout.num_bits()).map(tag_of).collect();
     let mut bytes: Vec<u8> = if ages.has_halves() {
@@ -17,7 +17,7 @@ fn cells(layout: Layout, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (TagCells, V
     (cells, tags)
 }
 
-/// Counts of the cells of these tags, one by one.
+/// Counts, one by one, the cells whose tags satisfy `is_meant`.
 fn counted(layout: Layout, tags: &[u8], is_meant: impl Fn(u8) -> bool) -> SegmentCounts {
     let mut counts = SegmentCounts::default();
     for (index, _) in (0..).zip(tags).filter(|&(_, &tag)| is_meant(tag)) {
@@ -34,8 +34,8 @@ fn random(index: u64) -> u64 {
 fn cells_gone_through_at_once_are_as_one_by_one() {
     for ages in [HALVES, WHOLES] {
         let modulus = u64::from(ages.modulus);
-        // All free, all of the newest slice, few, and of every tag: of fewer words than are looked at together, and
-        // of many more.
+        // The cells are all free, all of the newest slice, few, or of every tag. Layouts have fewer words than are
+        // processed together, or many more.
         let kinds: [&dyn Fn(u64) -> u8; 4] = [
             &|_| 0,
             &|_| ages.newest,
@@ -117,7 +117,7 @@ fn a_single_cell_is_found_wherever_it_is() {
 #[test]
 fn cells_of_dead_slices_are_rejected() {
     let layout = Layout::new(9, 8).unwrap();
-    // Live are in half a byte those from 1, in a whole one from 196.
+    // The live tags are those from 1 on in half a byte, and from 196 on in a whole byte.
     for (ages, byte, dead) in [
         (HALVES, 0x06, Some(6)),
         (HALVES, 0x60, Some(6)),
@@ -145,7 +145,7 @@ fn cells_of_dead_slices_are_rejected() {
 #[test]
 fn a_merge_at_once_is_as_one_by_one() {
     for (own, other) in [(HALVES, HALVES), (WHOLES, WHOLES)] {
-        // Another that is behind, at another tag, with a longer window.
+        // The other ring is behind, has another newest tag, and a longer window.
         let theirs = Ages { newest: 3, most_age: 9, ..other };
         let layout = Layout::new(15, 8).unwrap();
         let tag_of = |ages: Ages, seed: u64| {
@@ -169,7 +169,7 @@ fn a_merge_at_once_is_as_one_by_one() {
             assert_eq!(merged.merge(layout, own, &from, theirs, behind), Some(changed), "{behind}");
             assert_eq!(changed, behind <= own.most_age);
             assert_eq!((merged.as_bytes(), merged.counts()), (expected.as_bytes(), expected.counts()));
-            // Again it changes nothing.
+            // A second merge changes nothing.
             assert_eq!(merged.merge(layout, own, &from, theirs, behind), Some(false));
         }
         let mismatched = if own.has_halves() { WHOLES } else { HALVES };

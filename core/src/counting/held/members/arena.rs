@@ -1,4 +1,4 @@
-//! Members one after the other, each as its tag, its length and its bytes: as they lie in memory, and as they are stored.
+//! Members one after the other, each as its tag, its length and its bytes, in memory and in the stored form.
 //!
 //! A length is written in groups of 7 bits, the lowest first, all but the last with the high bit set (LEB128): one byte
 //! up to 127, two up to 16,383, three up to the 1 MiB that members may have together.
@@ -7,17 +7,17 @@ use std::marker::PhantomData;
 
 use crate::counting::held::tag::Tag;
 
-/// Bytes that the length before a member takes at most.
+/// The most bytes that the length before a member takes.
 const MAX_LENGTH_BYTES: usize = 3;
 
-/// The length of a member as it stands before it.
+/// The encoded length that precedes a member.
 pub(in crate::counting) struct LengthPrefix {
     bytes: [u8; MAX_LENGTH_BYTES],
     len: usize,
 }
 
 impl LengthPrefix {
-    /// That of `item`, which has fewer than 2^21 bytes.
+    /// Encodes the length of `item`, which has fewer than 2^21 bytes.
     #[inline]
     pub(in crate::counting) fn of(item: &[u8]) -> Self {
         let length = item.len();
@@ -37,7 +37,7 @@ impl LengthPrefix {
     }
 }
 
-/// Bytes that `item` takes with its tag and its length.
+/// Bytes that `item` takes in an arena, with its tag and its length.
 #[inline]
 pub(in crate::counting) fn record_bytes<T: Tag>(item: &[u8]) -> usize {
     let length_bytes = match item.len() {
@@ -48,7 +48,7 @@ pub(in crate::counting) fn record_bytes<T: Tag>(item: &[u8]) -> usize {
     T::BYTES + length_bytes + item.len()
 }
 
-/// Iterator over tags and members; stops at the end or where the bytes are no record.
+/// Iterator over the tags and members of an arena. It stops at the end, or at bytes that are no record.
 #[derive(Debug, Clone)]
 pub(in crate::counting) struct Records<'a, T> {
     rest: &'a [u8],
@@ -56,19 +56,19 @@ pub(in crate::counting) struct Records<'a, T> {
 }
 
 impl<'a, T: Tag> Records<'a, T> {
-    /// Those of an arena.
+    /// The records of an arena.
     #[inline]
     pub(in crate::counting) fn new(arena: &'a [u8]) -> Self {
         Records { rest: arena, tags: PhantomData }
     }
 
-    /// Those from the one at `offset` on; none where that is beyond the arena.
+    /// The records from the one at `offset` on; none if `offset` is beyond the arena.
     #[inline]
     pub(in crate::counting) fn from(arena: &'a [u8], offset: usize) -> Self {
         Self::new(arena.get(offset..).unwrap_or_default())
     }
 
-    /// What is left of the bytes.
+    /// The bytes not read yet.
     pub(in crate::counting) fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -88,7 +88,8 @@ impl<'a, T: Tag> Iterator for Records<'a, T> {
     }
 }
 
-/// A length of more than one byte, and what follows it.
+/// Decodes a length of more than one byte. Returns the length and the bytes after it; `None` if the length takes more
+/// than three bytes or is cut off.
 #[inline(never)]
 fn long_length(first: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
     let (&second, rest) = rest.split_first()?;
@@ -100,7 +101,7 @@ fn long_length(first: u8, rest: &[u8]) -> Option<(usize, &[u8])> {
     (third < 0x80).then_some((length | usize::from(third) << 14, rest))
 }
 
-/// Compares two members. Most have 8 to 64 bytes and are compared without a call.
+/// Whether two members are equal. Most members have 8 to 64 bytes, which are compared without a call.
 #[inline(always)]
 pub(super) fn is_same(member: &[u8], item: &[u8]) -> bool {
     if member.len() != item.len() {
@@ -139,13 +140,13 @@ mod tests {
             let mut arena = [b"\x02ab", LengthPrefix::of(&item).as_bytes(), &item].concat();
             let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next() == Some(((), &item[..])) && members.next().is_none() && members.rest().is_empty());
-            // Without its last byte it is none.
+            // A member without its last byte is no record.
             arena.pop();
             let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next().is_none() && members.rest() == &arena[3..]);
         }
         assert_eq!(Records::<()>::from(b"ab", 3).next(), None);
-        // A length has three bytes at most: one that goes on after them is none, however many bytes follow.
+        // A length of more than three bytes is no record, however many bytes follow.
         let mut arena = vec![0; 3 + (1 << 21)];
         arena[..3].fill(0x80);
         assert!(Records::<()>::new(&arena).next().is_none());

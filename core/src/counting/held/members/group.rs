@@ -1,29 +1,30 @@
 //! A group of the index of [packed](super::packed) members: fingerprints that are compared at once, and their places.
 //!
-//! The groups are those of a Swiss table (hashbrown's), fuller: where a member goes, the index is built anew, so that 15
-//! of 16 places may be taken.
+//! The groups are those of a Swiss table (hashbrown's), but fuller: 15 of 16 places may be taken, because the index is
+//! built anew when a member is removed.
 
-/// Fingerprints of a group.
+/// The number of fingerprints in a group.
 pub(super) const GROUP: usize = 16;
 /// Bytes of a group whose places are numbers.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
 /// Bytes of a group whose places are offsets.
 pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 
-/// A byte of the hash. 0 is for places without a member.
+/// The fingerprint of a hash: one of its bytes, but never 0, which marks places without a member.
 #[inline]
 pub(super) fn fingerprint(hash: u64) -> u8 {
     (hash as u8).max(1)
 }
 
-/// The group that the hash says. It looks at other bits than [`fingerprint`].
+/// The group that a hash selects, from other bits than [`fingerprint`] uses.
 #[inline]
 pub(super) fn group_of(hash: u64, groups: u8) -> usize {
     (((hash >> 32) * u64::from(groups)) >> 32) as usize
 }
 
-/// Bit `8 n` for fingerprint `n` of the group and bit `8 n + 1` for fingerprint `n + 8`, if they are `wanted`. After the
-/// first in each half there may be others that are not (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
+/// Finds the fingerprints of a group that equal `wanted`. In the result, bit `8 n` stands for fingerprint `n`, and bit
+/// `8 n + 1` for fingerprint `n + 8`. In each half only the first bit is certain; later ones may be false matches (H.
+/// S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
 #[inline(always)]
 pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -31,7 +32,7 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
     let [first, second] = [0, 1].map(|half| {
         let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
         let differs = word ^ (LOW * u64::from(wanted));
-        // The high bit of each byte that is 0, and of one that is 1 where it follows such a byte.
+        // The high bit of each byte that is 0, and of each byte that is 1 and follows such a byte.
         differs.wrapping_sub(LOW) & !differs & HIGH
     });
     first >> 7 | second >> 6
@@ -44,7 +45,7 @@ pub(super) fn first_place(matches: u64) -> usize {
     (bit / 8 + bit % 8 * 8) % GROUP
 }
 
-/// Enters a member, of this number or offset, in the index at the end of a buffer. Not all places are taken.
+/// Enters a member, by its number or offset `value`, in the index at the end of `buffer`, which has a free place.
 #[inline(always)]
 pub(super) fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64, value: u16) {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
@@ -85,7 +86,7 @@ mod tests {
             }
             let equal: Vec<_> = (0..GROUP).filter(|&place| fingerprints[place] == wanted).collect();
             prop_assert!(equal.iter().all(|place| found.contains(place)));
-            // None is found unless there is one.
+            // Without an equal fingerprint nothing is found.
             prop_assert!(!equal.is_empty() || found.is_empty());
         }
     }

@@ -1,4 +1,4 @@
-//! Few members: all that there is of them is in one buffer.
+//! Up to 255 members in one buffer: an arena and, from five members on, an index.
 //!
 //! ```text
 //! | arena: members in the order they came | free | index: ... | group 1 | group 0 |
@@ -6,14 +6,16 @@
 //! group: 16 fingerprints, a byte each | 16 places, 1 or 2 bytes each
 //! ```
 //!
-//! The arena grows from the front, and the index is at the end. A member is in the group that its hash says, or where that
-//! is full, in the next. Its fingerprint is a byte of its hash, never 0, which stands where there is no member. The 16 of
-//! a group are compared at once. Where one is equal, its place says which bytes of the arena to look at.
+//! The arena grows from the front, and the index is at the end. The hash of a member selects its group; if that group
+//! is full, the member is in the next one. A fingerprint is a byte of the hash, never 0; 0 marks a place without a
+//! member. The 16 fingerprints of a group are compared at once. For an equal one, the place says where in the arena to
+//! compare.
 //!
-//! While all members have the same length, as IDs do, a place is the number of the member, one byte. Else it is where
-//! the member begins, two bytes. Up to [`UNINDEXED`] members there is no index, and the arena is looked through.
+//! While all members have the same length, as IDs do, a place is the number of the member, in one byte. Otherwise a
+//! place is the offset of the member, in two bytes. Up to [`UNINDEXED`] members have no index: a lookup scans the
+//! arena.
 //!
-//! A buffer is as long as its contents, rounded up to what allocators make of that anyway.
+//! A buffer is as long as its contents, rounded up to a size class of common allocators.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -25,21 +27,22 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
 
-/// The most members that are looked through without an index.
+/// The most members that are scanned without an index.
 const UNINDEXED: usize = 4;
-/// Members for each group at most.
+/// The most members per group, on average.
 const GROUP_MEMBERS: usize = 15;
-/// The numbers of groups that an index has: twice as many and one each time, because all members are hashed again then.
+/// The possible numbers of groups. Each is twice the one before plus one, because all members are hashed again when the
+/// index grows.
 const GROUPS: [u8; 4] = [1, 3, 7, 17];
-/// The most members. Their numbers are bytes.
+/// The most members: the number of a member is a byte.
 const MAX_MEMBERS: usize = GROUP_MEMBERS * GROUPS[GROUPS.len() - 1] as usize;
 
-/// Bytes that are allocated ahead of the next member at most.
+/// The most bytes that are allocated ahead for the next member.
 const MOST_AHEAD: usize = 64;
 
 const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
 
-/// An arena and its index.
+/// An arena and its index, in one buffer.
 #[derive(Debug)]
 pub(in crate::counting) struct Packed<T> {
     buffer: Box<[u8]>,
@@ -47,7 +50,8 @@ pub(in crate::counting) struct Packed<T> {
     arena_len: u16,
     /// Bytes of the members alone.
     member_bytes: u16,
-    /// Bytes that every member takes in the arena, so that places are numbers of members; 0 if they differ.
+    /// Bytes of every member's record, if all are equal: then places are numbers of members. 0 if records differ in
+    /// length.
     record: u16,
     len: u8,
     groups: u8,
@@ -68,33 +72,33 @@ impl<T> Default for Packed<T> {
     }
 }
 
-/// What [`Packed::insert`] makes of a buffer.
+/// The shape that an insertion gives to a [`Packed`].
 struct Next {
     record: u16,
     groups: u8,
-    /// Bytes that are needed.
+    /// Bytes of the arena and the index together.
     bytes: usize,
 }
 
-/// The number of groups for so many members.
+/// The number of groups in an index of `len` members.
 fn groups_for(len: usize) -> u8 {
     let fits = |groups: &u8| len <= GROUP_MEMBERS * usize::from(*groups);
     if len <= UNINDEXED { 0 } else { GROUPS.into_iter().find(fits).unwrap_or(u8::MAX) }
 }
 
-/// The most bytes of an index of so many members; none if they are more than one buffer holds.
+/// The most bytes of an index of this number of members; `None` if one buffer cannot hold the members.
 pub(super) fn index_bytes_for(members: u64) -> Option<u64> {
     let members = usize::try_from(members).ok().filter(|&members| members <= MAX_MEMBERS)?;
     Some(u64::from(groups_for(members)) * OFFSET as u64)
 }
 
-/// Bytes of a group of these places.
+/// Bytes of a group in a set with this [`record`](Packed::record).
 #[inline]
 fn group_bytes(record: u16) -> usize {
     if record == 0 { OFFSET } else { NUMBERED }
 }
 
-/// What allocators make of so many bytes: a multiple of 16 up to 128, then one of four sizes a doubling.
+/// The size that allocators round `bytes` up to: a multiple of 16 up to 128, then one of four sizes per doubling.
 #[inline]
 fn size_class(bytes: usize) -> usize {
     let step = 1 << ((bytes.max(65) - 1).ilog2() - 2);
@@ -102,7 +106,7 @@ fn size_class(bytes: usize) -> usize {
 }
 
 impl<T: Tag> Packed<T> {
-    /// No members, but room for those of `arena`, as far as they are so few.
+    /// An empty set with room for the members of `arena`, if one buffer can hold them.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -125,8 +129,8 @@ impl<T: Tag> Packed<T> {
         Ok(packed)
     }
 
-    /// Makes room in an empty one for `len` members as long as `item`, if they are so few and `check` allows the bytes.
-    /// Returns the length of the buffer then.
+    /// Reserves room in an empty set for `len` members as long as `item`. Returns the length of the buffer; `None` if
+    /// the buffer cannot hold them or `check` rejects its bytes.
     pub(super) fn reserve(
         &mut self,
         item: &[u8],
@@ -142,7 +146,7 @@ impl<T: Tag> Packed<T> {
         Some(self.buffer.len())
     }
 
-    /// Gives back what is left of a buffer that was [reserved](Self::reserve) and has this length still.
+    /// Gives back the unused rest of a buffer that was [reserved](Self::reserve), unless its length has changed since.
     pub(super) fn trim(&mut self, reserved: usize) {
         let index_bytes = self.index_bytes();
         let after = size_class(usize::from(self.arena_len) + index_bytes);
@@ -154,22 +158,22 @@ impl<T: Tag> Packed<T> {
         }
     }
 
-    /// Number of members.
+    /// The number of members.
     #[inline]
     pub(super) fn len(&self) -> usize {
         usize::from(self.len)
     }
 
-    /// Bytes of all members together, lengths aside.
+    /// Bytes of all members together, without their lengths and tags.
     #[inline]
     pub(super) fn member_bytes(&self) -> u32 {
         u32::from(self.member_bytes)
     }
 
-    /// The members, each as its length and its bytes.
+    /// The arena: each member as its tag, its length and its bytes.
     #[inline]
     pub(super) fn arena(&self) -> &[u8] {
-        // In range, since the arena lies in the buffer.
+        // Always in range, since the arena lies in the buffer.
         self.buffer.get(..usize::from(self.arena_len)).unwrap_or_default()
     }
 
@@ -179,13 +183,14 @@ impl<T: Tag> Packed<T> {
         usize::from(self.groups) * group_bytes(self.record)
     }
 
-    /// What `found` makes of where the record of `item` begins, whose hash is `hash`.
+    /// Passes the offset of the record of `item`, whose hash is `hash`, to `found`. Returns its result; `None` if
+    /// `item` is no member.
     #[inline]
     pub(super) fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         match (self.groups, self.record) {
             (0, _) => self.find_among_few(item, found),
             (_, 0) => self.find_indexed::<OFFSET, R>(item, hash, found),
-            // Only what has a record of this length can be a member.
+            // Only an item whose record has this length can be a member.
             (_, record) => match item.len() {
                 0..0x80 if usize::from(record) == T::BYTES + 1 + item.len() => {
                     self.find_indexed::<NUMBERED, R>(item, hash, found)
@@ -212,7 +217,7 @@ impl<T: Tag> Packed<T> {
         hash: u64,
         found: impl Fn(usize) -> R + Copy,
     ) -> Option<R> {
-        // Nearly always the first group decides, and the first fingerprint that is equal.
+        // The first group and its first equal fingerprint nearly always decide.
         let group = self.group::<BYTES>(group_of(hash, self.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
@@ -224,7 +229,7 @@ impl<T: Tag> Packed<T> {
         }
     }
 
-    /// As [`Self::find_indexed`], with every group and every fingerprint looked at that it takes.
+    /// [`Self::find_indexed`] for the rare case: looks at all groups and fingerprints that may have `item`.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize, R>(
@@ -242,7 +247,8 @@ impl<T: Tag> Packed<T> {
                 }
                 matches &= matches - 1;
             }
-            // The last place of a group is taken last, and one group at least is never full.
+            // The last place of a group is filled last, so a group with an empty last place ends the search. At least
+            // one group is never full.
             if group[GROUP - 1] == 0 {
                 return None;
             }
@@ -257,7 +263,7 @@ impl<T: Tag> Packed<T> {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// As [`Self::find`], at this place of the group alone.
+    /// [`Self::find`], limited to one place of one group.
     #[inline(always)]
     fn member_at<const BYTES: usize, R>(
         &self,
@@ -267,7 +273,7 @@ impl<T: Tag> Packed<T> {
         found: impl Fn(usize) -> R,
     ) -> Option<R> {
         if BYTES == NUMBERED {
-            // The record of `item` would be as long as all are.
+            // If `item` is a member, its record is as long as all others.
             let at = usize::from(group[GROUP + place]) * usize::from(self.record);
             let end = at + usize::from(self.record);
             let member = self.buffer.get(end - item.len()..end)?;
@@ -283,13 +289,13 @@ impl<T: Tag> Packed<T> {
         is_it.then(|| found(at))
     }
 
-    /// The arena, to change tags in it.
+    /// The arena with the rest of the buffer, to change tags.
     #[inline]
     pub(super) fn arena_mut(&mut self) -> &mut [u8] {
         &mut self.buffer
     }
 
-    /// Keeps the members whose tags `is_kept` says. Allocates nothing.
+    /// Keeps the members for whose tags `is_kept` returns true; allocates nothing.
     pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         let (mut from, mut to) = (0, 0);
         (self.len, self.member_bytes) = (0, 0);
@@ -309,13 +315,13 @@ impl<T: Tag> Packed<T> {
         }
     }
 
-    /// Is there a place for `item`, which is no member yet?
+    /// Whether the buffer can hold `item`, which is no member yet.
     #[inline]
     pub(super) fn takes(&self, item: &[u8]) -> bool {
         self.len() < MAX_MEMBERS && usize::from(self.arena_len) + record_bytes::<T>(item) <= usize::from(u16::MAX)
     }
 
-    /// What it is with `item`, for which there is a place.
+    /// The shape of the set after the insertion of `item`, which the buffer can hold.
     #[inline]
     fn with(&self, item: &[u8]) -> Next {
         let (bytes, len) = (record_bytes::<T>(item), self.len() + 1);
@@ -327,10 +333,10 @@ impl<T: Tag> Packed<T> {
         Next { record, groups, bytes }
     }
 
-    /// Inserts `item`, which is no member yet and for which there is a place, if `check` allows so many bytes more.
+    /// Inserts `item`, which is no member yet and which the buffer can hold, if `check` allows the additional bytes.
     ///
     /// # Errors
-    /// Those of `check`, [`Error::OutOfMemory`]; nothing was changed then.
+    /// The errors of `check`, and [`Error::OutOfMemory`]; on error the set is unchanged.
     #[inline]
     pub(super) fn insert(
         &mut self,
@@ -343,7 +349,8 @@ impl<T: Tag> Packed<T> {
         debug_assert!(self.takes(item) && self.find(item, hash, |_| ()).is_none());
         let Next { record, groups, bytes } = self.with(item);
         if bytes > self.buffer.len() {
-            // After the first one, for the next one too: short buffers are lengthened half as often.
+            // From the second member on, room for one more is allocated too: short buffers are then reallocated half as
+            // often.
             let wanted = if self.len == 0 { bytes } else { bytes + record_bytes::<T>(item).min(MOST_AHEAD) };
             check((size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
@@ -363,7 +370,7 @@ impl<T: Tag> Packed<T> {
         Ok(())
     }
 
-    /// Appends `item` to the arena, where it has room.
+    /// Appends `item` to the arena, which has room for it.
     #[inline]
     fn append(&mut self, item: &[u8], tag: T) {
         let prefix = LengthPrefix::of(item);
@@ -372,7 +379,7 @@ impl<T: Tag> Packed<T> {
         tag_bytes.copy_from_slice(tag.as_bytes());
         let (length, free) = free.split_at_mut(prefix.as_bytes().len());
         match (length, prefix.as_bytes()) {
-            // Without a call.
+            // A single byte is written without a call.
             ([only], &[byte]) => *only = byte,
             (length, bytes) => length.copy_from_slice(bytes),
         }
@@ -382,7 +389,7 @@ impl<T: Tag> Packed<T> {
         self.len += 1;
     }
 
-    /// Enters all members in an empty index, for which there is room.
+    /// Enters all members in the index, which is empty and has room for them.
     #[inline(never)]
     fn index_anew(&mut self, seed: u64) {
         let mut buffer = std::mem::take(&mut self.buffer);
@@ -403,10 +410,10 @@ impl<T: Tag> Packed<T> {
         self.buffer = buffer;
     }
 
-    /// Makes the buffer so many bytes long at least, which it is not.
+    /// Lengthens the buffer to at least `needed` bytes, which is more than its present length.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing was changed then.
+    /// [`Error::OutOfMemory`]; on error the buffer is unchanged.
     #[inline(never)]
     fn make_room(&mut self, needed: usize) -> Result<(), Error> {
         let (before, after) = (self.buffer.len(), size_class(needed));
@@ -417,7 +424,7 @@ impl<T: Tag> Packed<T> {
             buffer.resize(after, 0);
             buffer.copy_within(before - index_bytes..before, after - index_bytes);
         }
-        // As long as its memory, or as it was: nothing is allocated.
+        // The length equals the capacity, or the old length after a failure, so the conversion allocates nothing.
         self.buffer = buffer.into_boxed_slice();
         reserved.map_err(|_| Error::OutOfMemory { needed_bytes: (after - before) as u64 })
     }
@@ -435,14 +442,14 @@ impl<T: Tag> Packed<T> {
         self.buffer.len() as u64
     }
 
-    /// Hands the buffer over and takes it back, wherever it lies then.
+    /// Passes the buffer to `mover` and keeps the buffer that it returns.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         let len = self.buffer.len();
         self.buffer = mover.relocate(std::mem::take(&mut self.buffer));
         debug_assert_eq!(self.buffer.len(), len);
     }
 
-    /// A copy.
+    /// Returns a copy.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -455,7 +462,7 @@ impl<T: Tag> Packed<T> {
     }
 }
 
-/// Is `item` the member that begins at `at`? For lengths of more than a byte.
+/// Whether `item` is the member that begins at `at`, for lengths that take more than a byte.
 #[cold]
 #[inline(never)]
 fn is_long_member<T: Tag>(arena: &[u8], at: usize, item: &[u8]) -> bool {
@@ -491,7 +498,8 @@ mod tests {
 
     #[test]
     fn sizes_are_pinned() {
-        // Of members of 12 bytes: all of one length, and with one of 13.
+        // Each case has a number of members, the bytes for members of 12 bytes each, and the bytes if one of them has
+        // 13.
         for (len, bytes, bytes_of_two_lengths) in [
             (0, 0, 0),
             (1, 16, 16),
@@ -507,7 +515,7 @@ mod tests {
                 packed((0..len).map(|number| if number == 0 { b"13 characters".to_vec() } else { id(number) }));
             assert_eq!(two_lengths.heap_bytes(), bytes_of_two_lengths, "{len} members of two lengths");
         }
-        // A buffer is filled to its last byte: with their length these have 16.
+        // A buffer is filled to its last byte: a member of these has 16 bytes with its length.
         let sizes = (1..=4).map(|len| packed((0..len).map(|number| vec![number; 15])).heap_bytes());
         assert!(sizes.eq([16, 48, 48, 80]));
     }
@@ -524,7 +532,7 @@ mod tests {
 
     #[test]
     fn members_of_one_group_fill_the_next() {
-        // Hashes that say the first group, however many groups there are.
+        // Items whose hashes select the first group, however many groups there are.
         let of_first = |item: &Vec<u8>| group_of(hash64(item, 0), u8::MAX) == 0;
         let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
         let items: Vec<_> = items.take(MAX_MEMBERS).collect();
@@ -532,7 +540,7 @@ mod tests {
         assert!(items.iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
         assert!(others.take(1000).all(|item| packed.find(&item, hash64(&item, 0), |_| ()).is_none()));
         assert!(!packed.takes(b"") && packed.len() == MAX_MEMBERS);
-        // Another length leads to offsets, of all members.
+        // A member of another length turns all places from numbers into offsets.
         packed.len -= 1;
         packed.arena_len -= packed.record;
         packed.member_bytes -= packed.record - 1;
@@ -548,7 +556,7 @@ mod tests {
             (0..3).map(id).collect::<Vec<_>>(),
             (0..200).map(id).collect(),
             (0..200).map(|n| vec![7; n]).collect(),
-            // An index of offsets is longer than one of numbers by more than buffers are rounded up here.
+            // An index of offsets is longer than an index of numbers, here by more than the rounding of buffers covers.
             (0..60).map(|n| vec![n; 8 + usize::from(n % 2)]).collect(),
         ] {
             let expected = packed(items.iter().cloned());

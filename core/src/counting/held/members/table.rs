@@ -1,4 +1,4 @@
-//! Many members: a hash table of offsets into the arena finds one.
+//! More members than [packed](super::packed) ones can be: an arena, and a hash table of offsets into it.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -11,17 +11,17 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
 
-/// What the hash table aligns its memory to: the control bytes that it looks at together, in bytes.
+/// The alignment of the hash table's memory, in bytes: the number of control bytes that hashbrown compares at once.
 const TABLE_ALIGN: usize = if cfg!(target_feature = "sse2") { 16 } else { 8 };
 
-/// The most bytes of a hash table of so many offsets of four bytes, each with a control byte. It is at most 7/8 full, of a
-/// power of two.
+/// The most bytes of a hash table with this number of members: a four-byte offset and a control byte for each bucket.
+/// The buckets are a power of two, at most 7/8 of them full.
 pub(in crate::counting) fn offsets_bytes(members: u64) -> u64 {
     let buckets = (members + members / 7 + 4).next_power_of_two();
     buckets * (size_of::<u32>() as u64 + 1) + TABLE_ALIGN as u64
 }
 
-/// Where members begin in the arena. Two bytes do as long as it is short: most counters have few members.
+/// The offsets of members in the arena, by hash. They take two bytes while the arena is short, as it usually is.
 #[derive(Debug)]
 enum Offsets {
     Near(HashTable<u16>),
@@ -36,7 +36,7 @@ impl Offsets {
         }
     }
 
-    /// The offset of this hash that `is_it`.
+    /// Finds the offset with this hash for which `is_it` returns true.
     fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
         match self {
             Offsets::Near(table) => table.find(hash, |&offset| is_it(usize::from(offset))).map(|&at| usize::from(at)),
@@ -44,7 +44,7 @@ impl Offsets {
         }
     }
 
-    /// Removes all. It has room for as many as before.
+    /// Removes all offsets, and keeps the room for them.
     fn clear(&mut self) {
         match self {
             Offsets::Near(table) => table.clear(),
@@ -52,7 +52,7 @@ impl Offsets {
         }
     }
 
-    /// Makes room for so many more, up to an offset of `last`. Nothing is changed unless it is made.
+    /// Reserves room for `more` offsets, of which `last` is the largest. On error nothing is changed.
     fn try_reserve(&mut self, more: usize, last: usize, hash: impl Fn(usize) -> u64) -> Result<(), ()> {
         if let Offsets::Near(near) = self
             && last > usize::from(u16::MAX)
@@ -73,7 +73,7 @@ impl Offsets {
         .map_err(|_| ())
     }
 
-    /// Inserts an offset for which there is room.
+    /// Inserts an offset, for which room was reserved.
     fn insert(&mut self, hash: u64, offset: usize, rehash: impl Fn(usize) -> u64) {
         match self {
             Offsets::Near(table) => {
@@ -93,7 +93,7 @@ impl Offsets {
     }
 }
 
-/// An arena and a hash table.
+/// An arena of members, and a hash table of their offsets.
 #[derive(Debug)]
 pub(in crate::counting) struct Table<T> {
     arena: Vec<u8>,
@@ -104,7 +104,7 @@ pub(in crate::counting) struct Table<T> {
 }
 
 impl<T: Tag> Table<T> {
-    /// The distinct members of `arena`, which are `len`, with room for `item`.
+    /// A table of the `len` distinct members of `arena`, with room for `item`.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -119,7 +119,8 @@ impl<T: Tag> Table<T> {
         Ok(table)
     }
 
-    /// Keeps the members whose tags `is_kept` says, and enters them in the empty index, which has room for them.
+    /// Keeps the members for whose tags `is_kept` returns true, and enters them in the index, which is empty and has
+    /// room.
     fn index(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         let (mut from, mut to) = (0, 0);
         while let Some((tag, member)) = Records::<T>::from(&self.arena, from).next() {
@@ -135,36 +136,36 @@ impl<T: Tag> Table<T> {
         self.arena.truncate(to);
     }
 
-    /// Keeps the members whose tags `is_kept` says. Allocates nothing.
+    /// Keeps the members for whose tags `is_kept` returns true; allocates nothing.
     pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         self.offsets.clear();
         self.member_bytes = 0;
         self.index(seed, is_kept);
     }
 
-    /// Bytes of a table of so many members besides its arena, at most.
+    /// The most bytes that a table of this number of members takes, without its arena.
     pub(super) fn bytes_beside(members: u64) -> u64 {
         size_of::<Self>() as u64 + offsets_bytes(members)
     }
 
-    /// Number of members.
+    /// The number of members.
     #[inline]
     pub(super) fn len(&self) -> usize {
         self.offsets.len()
     }
 
-    /// Bytes of all members together, lengths aside.
+    /// Bytes of all members together, without their lengths and tags.
     #[inline]
     pub(super) fn member_bytes(&self) -> u32 {
         self.member_bytes
     }
 
-    /// The members, each as its length and its bytes.
+    /// The arena: each member as its tag, its length and its bytes.
     pub(super) fn arena(&self) -> &[u8] {
         &self.arena
     }
 
-    /// Where the record of `item` begins, whose hash is `hash`.
+    /// The offset of the record of `item`, whose hash is `hash`; `None` if `item` is no member.
     // Out of line, so that the code for few members stays small.
     #[inline(never)]
     pub(super) fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
@@ -175,13 +176,13 @@ impl<T: Tag> Table<T> {
         Records::<T>::from(&self.arena, offset).next().map(|(_, member)| member)
     }
 
-    /// The arena, to change tags in it.
+    /// The arena, to change tags.
     #[inline]
     pub(super) fn arena_mut(&mut self) -> &mut [u8] {
         &mut self.arena
     }
 
-    /// Bytes that [`Self::insert`] will add for `item` at least.
+    /// The least number of bytes that [`Self::insert`] will add for `item`.
     pub(super) fn bytes_for(item: &[u8]) -> u64 {
         (record_bytes::<T>(item) + size_of::<u16>() + 1) as u64
     }
@@ -189,7 +190,7 @@ impl<T: Tag> Table<T> {
     /// Inserts `item`, which is no member yet.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`]; nothing was changed then.
+    /// [`Error::OutOfMemory`]; on error the set is unchanged.
     pub(super) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
         let no_memory = || Error::OutOfMemory { needed_bytes: Self::bytes_for(item) };
         let arena = &mut self.arena;
@@ -218,11 +219,12 @@ impl<T: Tag> Table<T> {
         (self.arena.capacity() + self.offsets.allocation_size()) as u64
     }
 
-    /// Hands the arena over and takes it back, wherever it lies then. The table is left where it is: nobody has its bytes.
+    /// Passes the arena to `mover` and keeps the buffer that it returns. The hash table is not moved: its memory is
+    /// private.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         let mut arena = std::mem::take(&mut self.arena);
         let len = arena.len();
-        // As long as its memory, it becomes a box and a vector again without another allocation.
+        // With its length equal to its capacity, the vector becomes a box and a vector again without an allocation.
         arena.resize(arena.capacity(), 0);
         arena = mover.relocate(arena.into_boxed_slice()).into_vec();
         arena.truncate(len);
@@ -280,7 +282,7 @@ mod tests {
             table.insert_unique(hash(&number), number, hash);
         }
         assert_eq!(Table::<()>::bytes_beside(100), size_of::<Table<()>>() as u64 + offsets_bytes(100));
-        // A member, its length, an offset and its control byte.
+        // The bytes of a member, its length, its offset and the control byte of that.
         assert_eq!(
             (Table::<()>::bytes_for(b""), Table::<()>::bytes_for(b"abc"), Table::<()>::bytes_for(&[0; 200])),
             (4, 7, 205)

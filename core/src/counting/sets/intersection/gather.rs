@@ -1,7 +1,7 @@
-//! The counted bits of all unions of some sets.
+//! The number of set slots in all unions of some sets.
 //!
-//! Each set is folded once. Words are joined a block at a time, so that unions of more sets come from those of fewer
-//! while these lie in the nearest cache. Few positions are gone through in order instead.
+//! Each set is folded once. Words are joined a block at a time, so that larger unions are built from smaller ones while
+//! these lie in the nearest cache. A small number of positions is merged in order instead.
 
 use std::borrow::Cow;
 
@@ -12,15 +12,16 @@ use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
 use crate::size_limit::try_with_capacity;
 
-/// Words that are joined at a time: 2 KiB of each set, and as much for each that a union may have.
+/// The number of words joined at a time: 2 KiB of each set, and 2 KiB for each intermediate union.
 const BLOCK_WORDS: usize = 256;
 
-/// The number of set slots in each union: bit `i` of the index says whether set `i` is in. The empty union is first.
+/// The number of set slots in each union. Bit `i` of the index says whether set `i` is included; the empty union is
+/// first.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
-    // One position costs about as much as eight words with all of their unions.
+    // A position is assumed to cost as much as eight words with all of their unions.
     if 8 * sets.iter().map(|set| set.most_slots()).sum::<u64>() <= layout.num_words() as u64 {
         return by_position(layout, sets);
     }
@@ -38,7 +39,7 @@ pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<
     by_block(layout, &folded)
 }
 
-/// Counts of zero for each union of `sets` sets.
+/// Counts of 0 for each union of `sets` sets.
 fn no_counts(sets: usize) -> Result<Vec<SegmentCounts>, Error> {
     let unions = 1 << sets;
     let mut counts = try_with_capacity(unions)?;
@@ -46,7 +47,7 @@ fn no_counts(sets: usize) -> Result<Vec<SegmentCounts>, Error> {
     Ok(counts)
 }
 
-/// The counts by blocks of bitmaps.
+/// The counts of all unions, computed from bitmaps by blocks.
 pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<SegmentCounts>, Error> {
     let mut counts = no_counts(sets.len())?;
     let mut unions = try_with_capacity(sets.len())?;
@@ -54,8 +55,8 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
     for start in (0..layout.num_words()).step_by(BLOCK_WORDS) {
         let end = layout.num_words().min(start + BLOCK_WORDS);
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
-            // Each union is kept at its first set until another union with that first set comes: unions with later sets
-            // come before.
+            // Each union is kept under its first set until the next union with that first set replaces it. Unions of
+            // later sets are built first.
             let first = marks.trailing_zeros() as usize;
             let others = marks & (marks - 1);
             let (earlier, later) = unions.split_at_mut(first + 1);
@@ -73,7 +74,7 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
     Ok(counts)
 }
 
-/// The counts by positions, where there are few.
+/// The counts of all unions, computed by merging sorted positions.
 pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
     let mut positions = try_with_capacity(sets.len())?;
     for set in sets {
@@ -81,7 +82,8 @@ pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segme
     }
     let mut rest = try_with_capacity(sets.len())?;
     rest.extend(positions.iter().map(|positions| positions.iter().copied().peekable()));
-    // The slots that exactly these sets have taken, and then the slots that no others have.
+    // Counts the slots that exactly the marked sets have, and afterwards the slots that no set outside the marked ones
+    // has.
     let mut within = no_counts(sets.len())?;
     while let Some(next) = rest.iter_mut().filter_map(|positions| positions.peek().copied()).min() {
         let mut marks = 0;

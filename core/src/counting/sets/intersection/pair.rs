@@ -1,16 +1,17 @@
-//! Two sets by maximum likelihood: the members that only the first has, that only the second has, and that both have.
+//! The intersection of two sets by maximum likelihood: the numbers of members that the first alone, the second alone,
+//! and both have.
 //!
-//! A slot with the share `a` of the hash space shows one of four patterns: free, taken by one set alone, by the other
-//! alone, by both. With members taken as Poisson, the likelihood of all slots is a product of their chances. It is
-//! climbed by Fisher's scoring: Newton's steps with the expected information instead of the observed one. Where a step
-//! would lead a number below 0, that one is cut, and the others are computed anew.
+//! A slot with the share `a` of the hash space shows one of four patterns: free, taken by the first set alone, by the
+//! second alone, or by both. With members taken as Poisson, the likelihood of all slots is a product of their chances.
+//! It is maximised by Fisher's scoring: Newton's steps with the expected information instead of the observed one. If a
+//! step would make a number negative, that number is bounded, and the step for the others is computed anew.
 
 use crate::counting::estimate::Segments;
 
-/// Steps at most; 5 to 10 are usual, and 20 where a number is 0.
+/// The most steps; 5 to 10 are usual, and 20 if a number is 0.
 const MAX_STEPS: usize = 100;
 
-/// A number of members that represents zero: with 0 the chance of a pattern would be 0.
+/// A number of members that represents 0: for 0 itself the chance of a pattern would be 0.
 const NONE: f64 = 1e-9;
 
 #[cfg(test)]
@@ -19,16 +20,16 @@ thread_local! {
     pub(super) static EVALUATIONS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
-/// PairCounts of the first set alone, of the second alone, of both.
+/// Numbers of members: of the first set alone, of the second set alone, and of both.
 pub(super) type PairCounts = [f64; 3];
 
-/// Slots of one share of the hash space, counted by their pattern in both bitmaps.
+/// The slots with one share of the hash space, counted by their pattern in two bitmaps.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
     /// The number of all slots.
     number: f64,
-    /// Slots that are free, taken by the first alone, by the second alone, by both.
+    /// The numbers of slots that are free, taken by the first set alone, by the second alone, and by both.
     seen: [f64; 4],
 }
 
@@ -37,7 +38,7 @@ pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
 }
 
-/// The likelihood of numbers of members, with its derivatives.
+/// The likelihood of some numbers of members, with its derivatives.
 struct Likelihood {
     log: f64,
     score: PairCounts,
@@ -55,8 +56,8 @@ impl Pair {
         Pair { slots: slots.collect() }
     }
 
-    /// The most likely numbers, searched from `start` on, and the variance of the last one. None if the search fails,
-    /// where hardly a slot is free.
+    /// The most likely numbers of members, searched from `start`, and the variance of the last number. `None` if the
+    /// search fails because hardly any slot is free.
     pub(super) fn most_likely(&self, start: PairCounts) -> Option<(PairCounts, f64)> {
         let mut members = start.map(|n| n.max(NONE));
         let mut here = self.likelihood(members);
@@ -66,7 +67,7 @@ impl Pair {
             let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= 1e-10 * n + NONE);
             (members, here) = (next, there);
             if is_there {
-                // That the number is known and not Poisson takes its own variance off.
+                // The number of members is known and not Poisson, which takes the Poisson variance off.
                 let variance = inverse(&here.information)?[2][2] - members[2];
                 return variance.is_finite().then_some((members, variance.max(0.0)));
             }
@@ -74,11 +75,12 @@ impl Pair {
         None
     }
 
-    /// A step, shortened where the whole step leads down.
+    /// Takes a step from `members`, shortened until the likelihood rises. Returns the new numbers with their
+    /// likelihood; `None` if no shortened step helps.
     fn climb(&self, members: PairCounts, step: PairCounts, log: f64) -> Option<(PairCounts, Likelihood)> {
         let mut part = 1.0;
         for _ in 0..40 {
-            // Numbers stay positive: a step beyond 0 goes nine tenths of the way.
+            // Numbers stay positive: a step below 0 goes nine tenths of the way to 0.
             let next = std::array::from_fn(|i| (members[i] + part * step[i]).max(members[i] / 10.0).max(NONE));
             let there = self.likelihood(next);
             if there.log >= log - 1e-12 * log.abs() {
@@ -105,7 +107,7 @@ impl Pair {
                 (taken_z + free_z * taken_x * taken_y, [alone_y, alone_x, free_z * (1.0 - taken_x * taken_y)]),
             ];
             for ((chance, slope), seen) in patterns.into_iter().zip(slots.seen) {
-                // Chances that a double cannot hold are of slots that no set leaves so.
+                // A chance too small for a double belongs to a pattern that no sets lead to.
                 let chance = chance.max(f64::MIN_POSITIVE);
                 if seen > 0.0 {
                     all.log += seen * libm::log(chance);
@@ -123,8 +125,8 @@ impl Pair {
 }
 
 impl Likelihood {
-    /// The step from `members` to more likely numbers. One that leads below 0 goes nine tenths of the way, and the
-    /// others go as is best with that.
+    /// The step from `members` to more likely numbers; `None` if there is none. A number that would fall below 0 goes
+    /// nine tenths of the way to 0, and the step for the others is computed for that.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {
@@ -141,7 +143,7 @@ impl Likelihood {
         }
     }
 
-    /// Newton's step with some components given.
+    /// Newton's step, with the components in `given` fixed.
     fn step_with(&self, given: [Option<f64>; 3]) -> Option<PairCounts> {
         let mut information = self.information;
         let mut score = self.score;

@@ -33,7 +33,7 @@ fn empty_and_single_counters_are_as_expected() {
     assert_eq!(estimate_intersection(&[&estimate, &empty]), Ok(Estimated::exact(0)));
     assert_eq!(estimate_intersection(&[&exact]), Ok(Estimated::exact(5)));
     assert_eq!(estimate_intersection(&[&estimate]), estimate_union(&[&estimate]));
-    // None of the exact members is in the other exact one, so what the estimate has does not matter.
+    // The exact counters share no member, so the members of the estimating counter do not matter.
     let other = counter(layout(10, 8), 10, 100..105);
     assert_eq!(estimate_intersection(&[&exact, &estimate, &other]), Ok(Estimated::exact(0)));
     let most = [&[&exact, &other][..], &[&estimate; MAX_INTERSECTED]].concat();
@@ -47,7 +47,7 @@ fn a_counter_and_itself_have_all_in_common() {
         let alone = estimate_union(&[&one]).unwrap();
         let twice = estimate_intersection(&[&one, &one]).unwrap();
         assert!((twice.estimate / alone.estimate - 1.0).abs() < 1e-9, "{twice:?} and {alone:?}");
-        // Equal bits do not prove equal members.
+        // Equal bitmaps do not prove equal members.
         let segments = union_segments(one.layout(), &[&one]).unwrap();
         let more = 2.0 * unseen_variance(segments.free_share()) + UNEVEN;
         let both = error_of_whole((segments.standard_error(alone.estimate).powi(2) + more).sqrt());
@@ -57,13 +57,14 @@ fn a_counter_and_itself_have_all_in_common() {
 
 #[test]
 fn known_members_bound_the_intersection() {
-    // So full a bitmap says next to nothing about single members: the error says that it may be any number of them.
+    // A bitmap this full says next to nothing about single members. So the error says that any number of them may be
+    // common.
     let mut full = Counter::with_layout(Params { exact_bytes: 1, ..params(0) }, layout(9, 8)).unwrap();
     (0..1_000_000u64).for_each(|member| drop(full.add(member.to_le_bytes(), &Unlimited)));
     let known = counter(layout(9, 8), 10, 0..10);
     let found = estimate_intersection(&[&full, &known]).unwrap();
     assert!((0.0..=10.0).contains(&found.estimate) && found.standard_error == 10.0, "{found:?}");
-    // Those that two counters have in common are known as well, although the first counter keeps none.
+    // The common members of two exact counters are known too, although the first counter lists none.
     let others = counter(layout(9, 8), 20, 5..15);
     let found = estimate_intersection(&[&full, &known, &others]).unwrap();
     assert!((0.0..=5.0).contains(&found.estimate) && found.standard_error == 5.0, "{found:?}");
@@ -139,7 +140,7 @@ fn large_bitmaps_leave_fewer_sets() {
         assert!(error.contains(&format!("at most {most} that hold estimates")), "{error}");
         assert!(layout.num_bytes() << most <= MAX_UNIONS_BYTES);
     }
-    // Nothing is allocated for them either.
+    // Too many sets are rejected before anything is allocated.
     let large = counter(layout(20, 19), 0, 0..3);
     assert!(matches!(estimate_intersection(&[&large; 7]), Err(Error::OutOfRange { .. })));
     assert!(estimate_intersection(&[&large; 6]).is_ok());
@@ -152,7 +153,7 @@ fn too_many_and_different_seeds_are_rejected() {
     assert!(estimate_intersection(&many[1..]).is_ok());
     let error = estimate_intersection(&many).unwrap_err();
     assert_eq!(error.to_string(), "number of counters must be at most 8 that hold estimates, got 9");
-    // Exact ones come as one.
+    // All exact counters together count as one.
     let exact = counter(layout(10, 8), 200, 0..100);
     let mixed = [[&one; MAX_INTERSECTED - 1].as_slice(), &[&exact; 20]].concat();
     assert!(estimate_intersection(&mixed).is_ok());
@@ -162,8 +163,9 @@ fn too_many_and_different_seeds_are_rejected() {
 
 #[test]
 fn two_sets_are_reported_better_by_likelihood() {
-    // Shares of the hash space weigh otherwise in each union, so a sum of these is further off where sets differ much.
-    // The figures are those of the Fisher information and of the covariances, computed apart from this program.
+    // Shares of the hash space are weighted differently in each union, so the signed sum of unions has a larger error
+    // if sets differ much. The expected errors come from the Fisher information and the covariances, computed by a
+    // separate program.
     for (alone, other, both, by_likelihood, by_unions) in
         [(15_000, 15_000, 5000, 192.8, 208.6), (500, 50_000, 500, 77.1, 87.9), (1, 20_000, 2000, 11.0, 11.0)]
     {
@@ -174,11 +176,11 @@ fn two_sets_are_reported_better_by_likelihood() {
         let unions = unions_of(layout, &[&first, &second]).unwrap();
         let reported = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
         let summed = of_unions(&unions).unwrap().variance.sqrt();
-        // The figures belong to the numbers found, which are some hundredths off.
+        // The expected errors are for the numbers found, which differ by some hundredths.
         assert!((reported / by_likelihood - 1.0).abs() < 0.1, "{reported} for {by_likelihood}");
         assert!((summed / by_unions - 1.0).abs() < 0.1, "{summed} for {by_unions}");
         assert!(reported <= summed * 1.001, "{reported} and {summed}");
-        // The reported error is that, and the variance of unseen members.
+        // The reported error also includes the variance of unseen members.
         let unseen: f64 = [&first, &second]
             .map(|set| union_segments(layout, &[set]).unwrap().free_share())
             .map(unseen_variance)
@@ -202,8 +204,8 @@ fn three_sets_are_reported_by_inclusion_and_exclusion() {
     assert!((found.estimate - 3000.0).abs() < 3.0 * found.standard_error && found.standard_error < 400.0, "{found:?}");
 }
 
-/// The error of a sum of unions is that of the sets, however the unions err. Members that all sets have are known no
-/// better than by a bitmap of them alone.
+/// The error of a sum of unions depends on the sets, however the unions err. Common members are known no better than by
+/// a bitmap of them alone.
 #[test]
 fn an_intersection_is_known_no_better_than_its_members_alone() {
     let layouts = [layout(14, 10), layout(12, 9), layout(10, 8)];
@@ -221,7 +223,7 @@ fn an_intersection_is_known_no_better_than_its_members_alone() {
                 let Common { estimate, variance } = of_unions(&unions).unwrap();
                 let alone = estimate * standard_error(layout, estimate);
                 assert!(variance >= alone * alone * (1.0 - 1e-9), "{sets} sets, {own}, {common}: {variance}, {alone}");
-                // In whichever order they come.
+                // The result does not depend on the order of the counters.
                 let reported = estimate_intersection(&counters).unwrap();
                 let reversed: Vec<&Counter> = counters.iter().copied().rev().collect();
                 let again = estimate_intersection(&reversed).unwrap();
@@ -241,12 +243,12 @@ fn next_to_none_in_common_is_none() {
         assert!(both.estimate == 0.0 || both.estimate >= 1e-6, "{both:?}");
         none += u32::from(both.estimate == 0.0);
     }
-    // The most likely number is as often none as not.
+    // The most likely number of common members is 0 about as often as not.
     assert!((3..=17).contains(&none), "{none}");
 }
 
-/// Where the most likely number is zero, the others still have one, found in a few steps: a server's thread waits for
-/// it.
+/// If the most likely number is zero, the other numbers still have a maximum. The search finds it in few steps, because
+/// the server's main thread waits for it.
 #[test]
 fn disjoint_sets_are_reported_by_likelihood_too() {
     for (precision, tail_bits, one, other) in [(11, 8, 500, 500), (14, 10, 20_000, 20_000), (14, 10, 1, 5000)] {
@@ -266,8 +268,8 @@ fn disjoint_sets_are_reported_by_likelihood_too() {
     }
 }
 
-/// The logarithm of the likelihood of two bitmaps and their union, up to a constant. The numbers of members are those
-/// of the first alone, of the second alone, of both.
+/// The logarithm of the likelihood of two bitmaps and their union, up to a constant. `x` members are in the first set
+/// alone, `y` in the second alone, and `z` in both.
 fn log_likelihood(unions: &[Segments], [x, y, z]: [f64; 3]) -> f64 {
     let [one, other, both] = [1, 2, 3].map(|marks: usize| unions[marks].as_slice());
     let of_segment = |i: usize| {

@@ -1,32 +1,34 @@
 //! Intersections of any number of sets by inclusion and exclusion: estimates of all unions, each with its sign.
 //!
-//! The slots of one share of the hash space are alike and, with members taken as Poisson, independent. A slot moves the
-//! sum by what it moves each union, and that depends on which sets have taken it. So the variance is a sum of squares
-//! over those patterns; that the number of members is known takes it off again, as in [`estimate`](crate::counting::estimate).
+//! The slots with one share of the hash space are alike and, with members taken as Poisson, independent. A slot changes
+//! the signed sum by its effects on all unions, which depend on the sets that have taken it. So the variance is a sum
+//! of squares over those patterns. The number of members is known and not Poisson, which lowers the variance, as in
+//! [`estimate`](crate::counting::estimate).
 //!
-//! Each union errs for itself, so the estimates may be those of no sets at all, and the sum of 255 of them with their signs
-//! would make next to any variance of that. So it is that of sets which are near ([`sets_near`]).
+//! Each union has an error of its own, so the estimates together may be impossible for any sets. The signed sum of 255
+//! such estimates could make the variance almost anything. So the variance is computed for the nearest possible sets
+//! ([`sets_near`]).
 
 use crate::counting::estimate::Segments;
 use crate::error::Error;
 use crate::size_limit::try_with_capacity;
 
-/// The most estimating counters in an intersection; exact ones count as one together. Each one more doubles the number
-/// of unions: 255 at 8.
+/// The most estimating counters in an intersection; all exact ones together count as one. Each additional counter
+/// doubles the number of unions: 255 for 8 counters.
 pub(super) const MAX_INTERSECTED: usize = 8;
 
-/// The number of members that all sets share, as some bitmaps estimate it, with its variance; infinite where they say
-/// nothing.
+/// An estimate of the number of members that all sets share, with its variance. The variance is infinite if the bitmaps
+/// contain no information.
 pub(super) struct Common {
     pub(super) estimate: f64,
     pub(super) variance: f64,
 }
 
-/// A number of members that represents zero: of 0 the information is infinite.
+/// A number of members that represents 0: for 0 itself the information would be infinite.
 const NONE: f64 = 1e-9;
 
-/// Estimates the number of members that all sets share from all unions. Unions are indexed by the marks of their sets:
-/// the empty union is first, and the smallest set has the first mark.
+/// Estimates the number of members that all sets share, from all unions of the sets. Bit `i` of a union's index says
+/// whether set `i` is included. The empty union is first, and set 0 is the smallest.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -44,7 +46,7 @@ fn sign(marks: usize) -> f64 {
     if marks.count_ones() % 2 == 1 { 1.0 } else { -1.0 }
 }
 
-/// The variance of the signed sum of these unions, with `n` members each.
+/// The variance of the signed sum of `unions`, where `members` are their estimated numbers of members.
 fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     let all = unions.len() - 1;
     let in_all = sets_near(&mut members);
@@ -58,7 +60,7 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // The decrease of a union's estimate with a free slot, and its average decrease.
+        // The decrease of each union's estimate per free slot, and its mean.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| {
@@ -73,21 +75,22 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         });
         variance += slots.slots * squares.sum::<f64>();
     }
-    // Not a number where a union has no slot free that would say anything.
+    // NaN if a union has no free slot that contains information.
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 
 /// Adjusts the sizes of unions to the nearest ones that sets can have, and returns the number of members that all
 /// share.
 ///
-/// Of how many members just some sets have, numbers below 0 come out as well as above, where there are none. Without the
-/// one half of these there would be too many members in several sets, and too large a variance. So the rest is made less,
-/// until there are as many as before in all of those that are in as many sets, and of which one set is the smallest: what
-/// a small set has is known better than what others have.
+/// Where no members belong to just some of the sets, their computed number is below 0 as often as above. If only the
+/// negative numbers were set to 0, too many members would be in several sets, and the variance would be too large. So
+/// the positive numbers are scaled down, group by group, until the sum of each group is as before. A group has the
+/// combinations with the same number of sets and the same smallest set: the members of a small set are known better
+/// than the members of others.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // Members that only one set has: all except those of the union of the others.
+    // The members that only the sets of `marks` can have: all members except the union of the other sets.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
@@ -114,7 +117,7 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     in_all
 }
 
-/// Replaces each number by the sum of the numbers of its subsets, itself included.
+/// Replaces each number by the sum of the numbers of its subsets, including its own.
 fn add_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number + subset);
 }
@@ -124,7 +127,7 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// Joins each number, set by set, with that of the marks without the set.
+/// For each set, joins each number whose marks include the set with the number of the same marks without the set.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {

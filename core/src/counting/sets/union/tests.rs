@@ -1,4 +1,4 @@
-//! Laws of unions and differences.
+//! Tests of unions and differences.
 
 use super::*;
 use crate::counting::counter::tests::{SIZES, add, counter, dense, layout, params, words};
@@ -10,7 +10,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-/// Some items in a counter of any form: exact, sparse or dense, of any precision.
+/// Some items and a counter of them, in any representation and precision.
 fn any_counter() -> impl Strategy<Value = (Counter, Vec<u64>)> {
     let numbers = prop_oneof![vec(0u64..1000, 0..40), vec(0u64..3000, 0..2000)];
     let exact_limit = prop_oneof![Just(0), Just(100), Just(5000)];
@@ -96,7 +96,7 @@ fn an_empty_counter_of_low_precision_costs_no_accuracy() {
         let union = Counter::union(&coarse, &[&fine], &Unlimited).unwrap();
         assert_eq!((union.count(), union.standard_error()), (before, error));
         assert_eq!((union.params().error_rate, union.params().capacity), (0.001, 1_000_000));
-        // A destination that was made coarse stays as it was made.
+        // A destination with a coarse layout keeps that layout.
         let mut capped = coarse.try_clone().unwrap();
         capped.merge(&[&fine], &Unlimited).unwrap();
         assert_eq!((capped.layout(), capped.params().capacity), (coarse.layout(), 1000));
@@ -152,7 +152,7 @@ fn difference_of_exact_counters_is_exact() {
     assert_eq!(count_union(&[&one, &others[0], &others[1]]), Ok(300));
 }
 
-/// One member in 20,000 falls into a slot that a full counter left free, and then represents thousands.
+/// One member in 20,000 falls in a slot that the full counter left free. It then represents thousands.
 #[test]
 fn a_difference_is_no_more_than_a_counter_holds() {
     let full = counter(params((1000, 0.05), 0), 0..300_000);
@@ -176,7 +176,7 @@ fn difference_from_a_superset_is_nothing_with_an_error() {
     assert!(difference.standard_error > 0.0);
 }
 
-/// A member shows itself in the share of the hash space that is left free. One and a half are taken to be unseen.
+/// A member shows itself with a chance equal to the free share of the hash space. 1.5 members are assumed to be unseen.
 #[test]
 fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
     let [one, more] = [0..3000, 0..50_000].map(|members| counter(params(SIZES[2], 0), members));
@@ -185,7 +185,7 @@ fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
     let free = (0..layout.num_bits()).filter(|&slot| !bits::get(&words, slot as usize));
     let shares: Vec<f64> = free.map(|slot| layout.share(layout.segment_of(slot))).collect();
     let shown = shares.iter().sum::<f64>();
-    // And what rounding adds.
+    // The expected variance includes the variance of rounding.
     let expected = (1.5 * (1.0 - shown) / (shown * shown) + 1.0 / 4.0 + 1.0 / 12.0).sqrt();
     assert!(shown < 0.5 && difference.estimate == 0.0);
     assert!((difference.standard_error / expected - 1.0).abs() < 1e-9, "{difference:?}, {expected}");
@@ -219,7 +219,7 @@ fn members_are_merged_within_the_limits_of_an_exact_counter() {
     let within = counter(params(SIZES[2], 250), 20..40);
     assert_eq!(one.merge(&[&within], &Unlimited), Ok(true));
     assert_eq!((one.is_exact(), one.count()), (true, 40));
-    // It is known to have more than the most of the others: one more than it has room for.
+    // The lower bound is the largest number of members that the exact limit allows, plus one.
     let beyond = counter(params(SIZES[2], 250), 35..45);
     assert_eq!(one.merge(&[&beyond], &Unlimited), Ok(true));
     assert_eq!((one.is_exact(), one.lower_bound()), (false, 41));
@@ -240,7 +240,7 @@ fn members_that_are_known_ask_for_no_memory() {
 fn few_positions_and_members_are_united_sparsely() {
     let [a, b] = [0..100, 50..200].map(|numbers| counter(params(SIZES[2], 0), numbers));
     let exact = counter(params(SIZES[2], 250), 100..250);
-    // Less than the words take.
+    // The limit is below the bytes of the words.
     let limit = MaxBytes(a.layout().num_bytes() / 2);
     for (others, members) in [(&[&b][..], 200), (&[&exact], 250), (&[&b, &exact], 250)] {
         let union = Counter::union(&a, others, &limit).unwrap();
@@ -294,7 +294,7 @@ proptest! {
             prop_assert_eq!((left.lower_bound(), left.count()), (right.lower_bound(), right.count()));
             prop_assert_eq!((left.lower_bound(), left.count()), (at_once.lower_bound(), at_once.count()));
         }
-        // A destination of its own layout caps it, whoever comes in between.
+        // A destination limits the layout to its own, whatever counters come in between.
         prop_assert_eq!(left.layout(), at_once.layout());
         prop_assert_eq!(words(&left), words(&at_once));
     }
@@ -321,7 +321,8 @@ proptest! {
             || union.layout() != a.layout() || union.lower_bound() != a.lower_bound());
         prop_assert!(union.lower_bound() >= a.lower_bound().max(b.lower_bound()));
         if !built.is_exact() {
-            // Lower bounds are of the history.
+            // Lower bounds depend on the order of merges, so each estimate is raised to the lower bound of the other
+            // counter.
             prop_assert_eq!(union.set_bits(), built.set_bits());
             let lower_bound = f64::from(union.lower_bound());
             prop_assert_eq!(union.estimate().max(f64::from(built.lower_bound())), built.estimate().max(lower_bound));
@@ -337,7 +338,7 @@ proptest! {
             prop_assert_eq!(count, naive.len() as u64);
         } else {
             prop_assert_eq!(count, Counter::union(list[0], &list[1..], &Unlimited).unwrap().count());
-            // Itself as the destination, if it has bits; if it has not, its layout is the cap.
+            // The first counter is the destination if it has bits; without bits, its layout would limit the result.
             if list[0].has_bits() {
                 prop_assert_eq!(count, merged(list[0], &list[1..]).count());
             }
@@ -347,7 +348,7 @@ proptest! {
     #[test]
     fn counters_without_bits_do_not_decide((a, _) in any_counter(), exact in vec(0u64..1000, 0..40), size in 0..SIZES.len()) {
         prop_assume!(a.has_bits());
-        // Exact or empty, of any layout, in any place.
+        // Adds counters that are exact or empty, with any layout, at any place of the list.
         let coarse = counter(params(SIZES[size], 100), exact.iter().copied());
         let empty = counter(params(SIZES[size], 0), []);
         let mut built = a.try_clone().unwrap();
@@ -359,7 +360,7 @@ proptest! {
         prop_assert!(union.count() >= a.count());
         let union = Counter::union(&coarse, &[&a], &Unlimited).unwrap();
         prop_assert_eq!((union.layout(), words(&union)), (a.layout(), words(&built)));
-        // The same as from a counter of the finer layout.
+        // The result is the same as with an exact counter that has the finer layout.
         let mut fine = Counter::with_layout(*coarse.params(), a.layout()).unwrap();
         add(&mut fine, exact.iter().copied());
         prop_assert_eq!(coarse.difference(&[&a]), fine.difference(&[&a]));

@@ -33,7 +33,7 @@ fn a_windowed_counter_reads_back() {
                 (read.window(), read.reached(), read.count()),
                 (counter.window(), counter.reached(), counter.count())
             );
-            // Chunks may come one by one, and what has arrived is stored too.
+            // Chunks may arrive one at a time, and a partially loaded counter is stored too.
             let mut loading = LoadingCounter::begin(&stored(&counter)[0], &Unlimited).unwrap();
             for (next, chunk) in persist::dump(&counter).skip(1) {
                 let copy = loading.try_clone().unwrap();
@@ -62,7 +62,7 @@ fn an_advance_cuts_a_dump_off() {
     }
 }
 
-/// A header of a windowed counter with its payload inline, and a field changed by `change`.
+/// Loads a header of a windowed counter, with its payload inline, after `change` has changed it.
 fn forged(counter: &Counter, change: impl Fn(&mut Vec<u8>)) -> Result<Counter, Error> {
     let mut header = stored(counter).remove(0);
     header.truncate(header.len() - 4);
@@ -91,7 +91,8 @@ fn forged_values_are_rejected() {
     else {
         panic!("{exact:?} {sparse:?} {dense:?}")
     };
-    // Kind, three bytes, the rate in 2, capacity, exact limit, exact bytes in 2, seed: the window begins at byte 11.
+    // The window begins at byte 11, after kind, three bytes, rate (2 bytes), capacity, exact limit, exact bytes (2
+    // bytes) and seed.
     for counter in [&exact, &sparse, &dense] {
         let same = forged(counter, |_| {}).unwrap();
         assert_eq!(stored(&same), stored(counter));
@@ -111,7 +112,7 @@ fn forged_values_are_rejected() {
             let error = forged(counter, |header| header[at] = value).unwrap_err();
             assert!(matches!(&error, Error::Corrupt { field, .. } if *field == name), "{at}: {error}");
         }
-        // A shorter window has no slices as old.
+        // A shorter window has no slices that old.
         assert_eq!(forged(counter, |header| header[12] = 1).is_ok(), counter.reached() == 5);
         let error = forged(counter, |header| header.truncate(header.len() - 1)).unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }), "{error}");
@@ -125,12 +126,12 @@ fn forged_values_are_rejected() {
         dead(&exact, 17, tag);
         dead(&sparse, 17 + 4, tag);
     }
-    // The newest slice has tag 5, the oldest, 10 before, tag 10.
+    // The newest slice has tag 5. The oldest one, 10 slices before, has tag 10.
     for tag in [6, 9] {
         dead(&exact, 17, tag);
         dead(&sparse, 17 + 4, tag);
     }
-    // The newest has tag 14, the oldest tag 4.
+    // The newest slice has tag 14, the oldest one tag 4.
     for tags in [0x20, 0x3, 0xf] {
         dead(&dense, 17, tags);
     }
