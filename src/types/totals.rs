@@ -55,7 +55,8 @@ pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
-/// A value's share of the sums. Only complete filters have items, capacity and sub-filters; the others have 0.
+/// What one value adds to the totals. Items, capacity and sub-filters are 0 for counters, and for filters that are still
+/// being loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueShare {
     pub kind: ValueKind,

@@ -122,7 +122,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether `item` is a member. Always false for an estimating counter that has nothing in view.
+    /// Whether `item` is a member. An estimating counter cannot tell, which is an error, unless nothing is in view: then
+    /// the answer is false.
     ///
     /// # Errors
     /// The errors of [`Self::members`].

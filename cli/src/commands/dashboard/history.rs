@@ -87,8 +87,9 @@ impl<const N: usize> Ring<N> {
     }
 }
 
-/// Number of digits in a trend, and the longest period in seconds that a trend covers.
+/// The number of points in a trend. Each is written as one digit, its height.
 const TREND_DIGITS: u64 = 24;
+/// The longest period that a trend covers, in seconds.
 const TREND_SECONDS: u64 = 3600;
 
 /// The least number of seconds from which growth is computed.

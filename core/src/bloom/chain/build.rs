@@ -16,8 +16,8 @@ use crate::size_limit::{SizeLimit, try_reserve};
 /// change.
 const LEAST_ROOM: u64 = 4096;
 
-/// The number of hashes per thread from which known items are filtered out at a time, while the room is below
-/// [`LEAST_ROOM`]. Free to change.
+/// The batch size, in hashes per thread, for filtering out known items. It is used while the newest sub-filter has room
+/// for fewer than [`LEAST_ROOM`] items. Free to change.
 const SORTED_OUT: usize = 1 << 14;
 
 impl<S: SubFilter + Sync> Chain<S> {

@@ -229,7 +229,7 @@ mod tests {
         assert!(bisections < 20, "{bisections}");
     }
 
-    /// Bisection decides at the rates at which two numbers of probes are equally good, and near 0 and 1.
+    /// The bounds do not decide near rates 0 and 1, nor where two numbers of probes are equally good. Bisection does.
     #[test]
     fn where_bounds_are_not_certain_bisections_are_asked() {
         for (probes, limit) in (1..).zip(MORE_PROBES_BELOW) {

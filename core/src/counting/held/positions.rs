@@ -61,7 +61,7 @@ pub(in crate::counting) fn is_one_list(layout: Layout) -> bool {
     num_lists(layout) == 1
 }
 
-/// The number of buckets in list number `list` of a layout, once that list is long.
+/// The number of buckets that the list with index `list` has in its long form. Short lists have no buckets.
 fn buckets_of(layout: Layout, list: usize) -> usize {
     let slots = layout.num_bits() as usize - (list << LOWER_BITS);
     slots.min(1 << LOWER_BITS).div_ceil(BUCKET)
