@@ -165,7 +165,7 @@ bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/be
 	@scripts/servers.py fetch redisbloom-2.8.2 $(SERVER)
 	@QUICK=$(QUICK) ONLY="$(ONLY)" SERVER=$(SERVER) scripts/bench.sh server
 
-accuracy: ## Measure every claim of accuracy, 6 minutes, and write docs/accuracy-tables.md; QUICK=1: a rough run of one; fails if one does not hold
+accuracy: ## Measure every claim of accuracy, about 10 minutes, and write docs/accuracy-tables.md; QUICK=1: a rough run of one; fails if one does not hold
 	@scripts/setup.sh build
 	@QUICK=$(QUICK) ONLY="$(ONLY)" scripts/bench.sh accuracy
 
