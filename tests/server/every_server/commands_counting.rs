@@ -574,8 +574,9 @@ fn counters_of_a_few_members_grow_one_by_one_whatever_the_malloc() {
 fn a_counter_takes_no_more_than_a_hyperloglog() {
     let server = Server::start();
     let mut client = server.client();
-    // A counter for a million begins with the lengths of more buckets.
-    for (capacity, from) in [(50_000, 251), (1_000_000, 500)] {
+    // A counter for a million begins with the lengths of more buckets. Its bitmap is 12,288 bytes, so that unions with
+    // smaller counters keep their precision: 2 % more than the HyperLogLog of Redis 8, which allocates no room to grow.
+    for (capacity, from, more_percent) in [(50_000, 251, 0), (1_000_000, 500, 2)] {
         client.cmd("DEL lc hl");
         client.expect(&format!("LC.RESERVE lc {capacity} ERROR 0.01"), "+OK");
         let mut before = 0;
@@ -585,7 +586,8 @@ fn a_counter_takes_no_more_than_a_hyperloglog() {
             }
             before = len;
             let [ours, theirs] = ["lc", "hl"].map(|key| client.int(&format!("MEMORY USAGE {key}")));
-            assert!(len < from || ours <= theirs, "{len} members for {capacity}: {ours} bytes, HyperLogLog {theirs}");
+            let most = theirs + theirs * more_percent / 100;
+            assert!(len < from || ours <= most, "{len} members for {capacity}: {ours} bytes, HyperLogLog {theirs}");
         }
     }
 }
