@@ -575,7 +575,7 @@ fn a_counter_takes_no_more_than_a_hyperloglog() {
     let server = Server::start();
     let mut client = server.client();
     // A counter for a million begins with the lengths of more buckets. Its bitmap is 12,288 bytes, so that unions with
-    // smaller counters keep their precision: 2 % more than the HyperLogLog of Redis 8, which allocates no room to grow.
+    // smaller counters keep their precision: 2 % more than the HyperLogLog of Valkey, which has no room to grow.
     for (capacity, from, more_percent) in [(50_000, 251, 0), (1_000_000, 500, 2)] {
         client.cmd("DEL lc hl");
         client.expect(&format!("LC.RESERVE lc {capacity} ERROR 0.01"), "+OK");
