@@ -1,5 +1,5 @@
-//! docs/accuracy-tables.md, and the table of docs/accuracy.md: text is written by hand, what stands between two marks by
-//! the program.
+//! Writes docs/accuracy-tables.md and the table of docs/accuracy.md: what stands between two marks is replaced, the rest
+//! is kept.
 
 use std::path::Path;
 use std::{fs, io};

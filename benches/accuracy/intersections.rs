@@ -85,9 +85,7 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
         for column in 0..each {
             let common = size * OVERLAPS[column / AROUND.len()] / 100;
             let replies: Vec<Estimated> = all.iter().map(|reported| reported[row * each + column]).collect();
-            let [of_covered_cell, of_errors_cell] = cells(&replies, common);
-            of_covered.push(of_covered_cell);
-            of_errors.push(of_errors_cell);
+            push_cells([&mut of_covered, &mut of_errors], &replies, common);
         }
         covered.push(of_covered);
         errors.push(of_errors);
@@ -95,17 +93,16 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
     [covered, errors]
 }
 
-/// What two errors of these replies cover, and their errors in members: found and stated.
-pub fn cells(replies: &[Estimated], truth: u64) -> [Cell; 2] {
+/// Appends to a row of each table: the share of replies that lie within two of their errors, and the errors in members,
+/// found and stated.
+pub fn push_cells([of_covered, of_errors]: [&mut Vec<Cell>; 2], replies: &[Estimated], truth: u64) {
     let off = |reported: &Estimated| reported.count().abs_diff(truth) as f64;
     let measured = share(replies.iter().map(|reported| off(reported) <= 2.0 * reported.standard_error))
         .or(error_of_share(replies.len(), LEAST_COVERED));
     let found = rms(&replies.iter().map(off).collect::<Vec<_>>()).value;
     let stated = mean(&replies.iter().map(|reported| reported.standard_error).collect::<Vec<_>>()).value;
-    [
-        Cell::Brief(Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))),
-        Cell::Text(format!("{found:.1} / {stated:.1}")),
-    ]
+    of_covered.push(Cell::Brief(Check::new(Claim::AtLeast(LEAST_COVERED), measured, Unit::Percent(1))));
+    of_errors.push(Cell::Text(format!("{found:.1} / {stated:.1}")));
 }
 
 /// Counters of equal sizes.
@@ -130,9 +127,7 @@ fn of_equal_sizes(run: &mut Run) -> Findings {
             let (mut of_covered, mut of_errors) = (row(), row());
             for index in 0..SETS.len() {
                 let replies: Vec<Estimated> = all.iter().map(|reported| reported[index]).collect();
-                let [of_covered_cell, of_errors_cell] = cells(&replies, common);
-                of_covered.push(of_covered_cell);
-                of_errors.push(of_errors_cell);
+                push_cells([&mut of_covered, &mut of_errors], &replies, common);
             }
             covered.push(of_covered);
             errors.push(of_errors);

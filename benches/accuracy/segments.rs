@@ -74,7 +74,7 @@ impl Kind {
         members - (0..self.layout.num_segments()).map(taken).sum::<f64>()
     }
 
-    /// The count of a counter of so many members that a perfect hash spreads: how many fall into each segment, then
+    /// The count of a counter of `members` members that a perfect hash spreads: how many fall into each segment, then
     /// how many of its slots they take.
     pub fn simulated(&self, members: u64, random: &mut Random) -> u64 {
         let mut set = SegmentCounts::default();

@@ -5,7 +5,7 @@ use rollcall_core::live::Windowed;
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::claims::{Cell, Findings, Table, members};
-use crate::intersections::cells;
+use crate::intersections::push_cells;
 use crate::segments::{Kind, add};
 use crate::trials::Run;
 
@@ -97,9 +97,7 @@ pub fn coverages(run: &mut Run) -> Findings {
                 let (mut of_covered, mut of_errors) = (row(), row());
                 for question in 0..4 {
                     let replies: Vec<Estimated> = all.iter().map(|replies| replies[index][question].0).collect();
-                    let [of_covered_cell, of_errors_cell] = cells(&replies, all[0][index][question].1);
-                    of_covered.push(of_covered_cell);
-                    of_errors.push(of_errors_cell);
+                    push_cells([&mut of_covered, &mut of_errors], &replies, all[0][index][question].1);
                 }
                 covered.push(of_covered);
                 errors.push(of_errors);

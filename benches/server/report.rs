@@ -8,7 +8,7 @@ use crate::measure::{Bench, Goal, Row};
 use crate::small::{COUNTER_TABLE, FILTER_TABLE};
 use rollcall_bench_output::markdown;
 
-/// Marks of the part of the document that is replaced. The rest is written by hand.
+/// Marks of the part of the document that is replaced. The rest is kept.
 const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
 const END: &str = "<!-- measured: end -->";
 

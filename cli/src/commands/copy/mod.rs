@@ -278,7 +278,7 @@ impl Copying<'_> {
         let temporary = match beside(COPIED, &key.name) {
             Some(name) => name,
             None if self.target.num_nodes() == 1 => plain(),
-            None => return Ok((Outcome::Rejected, "no name beside it in its slot: move it by hand".into(), None)),
+            None => return Ok((Outcome::Rejected, "no name beside it in its slot: move it manually".into(), None)),
         };
         let copied = self.copy_as(key, &temporary, moved);
         if !matches!(copied, Ok((Outcome::Moved, ..))) {

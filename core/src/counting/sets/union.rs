@@ -260,7 +260,7 @@ pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], param
         Some(same) => (same.params().capacity, same.params().error_rate),
         None => {
             let capacity = with_bits.by_ref().map(|counter| counter.params().capacity).fold(params.capacity, u64::min);
-            // A layout that was chosen by hand may be finer than any allowed error rate leads to.
+            // A layout that was given explicitly may be finer than any allowed error rate leads to.
             let error_rate = largest_error(layout, capacity).clamp(Params::MIN_ERROR_RATE, Params::MAX_ERROR_RATE);
             (capacity, error_rate)
         }
