@@ -144,6 +144,7 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	cargo clippy --workspace --all-targets --test accuracy --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	@scripts/check_layers.py
+	@scripts/identity.py check
 	@scripts/check_crates.sh
 	@scripts/check_workflows.sh
 	@echo "== make lint: nothing to object to"
