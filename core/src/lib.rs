@@ -52,6 +52,11 @@ pub mod unstable;
 pub mod window;
 pub(crate) mod wire;
 
+/// The example of the crate's front page, compiled and run as a test.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+pub struct FrontPage;
+
 /// The examples of docs/library.md, compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/library.md")]

@@ -1,17 +1,15 @@
-//! The page that explains each finding and what to do about it. Its text is a section of `docs/monitoring.md`, so the
-//! dashboard needs no other host for it.
+//! The page that explains each finding and what to do about it. Its text is compiled in, so the dashboard needs no other
+//! host for it.
 
 use crate::health::Problem;
 
-const DOCUMENT: &str = include_str!("../../../../docs/monitoring.md");
-
-/// The heading of the section, which ends at the next heading of its level.
-const HEAD: &str = "## Findings\n";
+/// A copy of the section "Findings" of `docs/monitoring.md`. The published crate has no files from outside its folder.
+const SECTION: &str = include_str!("findings.md");
 
 /// The body of the page as HTML. The heading of each finding has the finding's code word as its anchor.
 pub fn meaning() -> String {
-    let section = DOCUMENT.split_once(HEAD).map_or("", |(_, rest)| rest.split("\n## ").next().unwrap_or(rest));
-    let blocks = section.trim().split("\n\n").map(|block| match block.strip_prefix("### ") {
+    let section = SECTION.trim_start_matches("## Findings").trim();
+    let blocks = section.split("\n\n").map(|block| match block.strip_prefix("### ") {
         Some(name) => format!("<h2 id=\"{0}\">{0}</h2>\n", escaped(name)),
         None => format!("<p>{}</p>\n", inline(block)),
     });
@@ -61,6 +59,14 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_section_is_that_of_the_document() {
+        let document = include_str!("../../../../docs/monitoring.md");
+        let start = document.find("## Findings\n").unwrap();
+        let section = document[start..].split("\n## ").next().unwrap();
+        assert!(section.trim_end() == SECTION.trim_end(), "copy this section into findings.md:\n{section}");
+    }
 
     #[test]
     fn every_finding_has_its_place_and_no_markup_is_left() {
