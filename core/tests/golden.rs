@@ -24,6 +24,9 @@ use rollcall_fuzz::values::{
     filter_of_rdb, load_rdb, rdb_of, rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
 };
 
+#[path = "golden/whole.rs"]
+mod whole;
+
 /// Bytes from which on a golden file has only their length and checksum.
 const MANY_BYTES: usize = 4096;
 
@@ -325,9 +328,15 @@ fn every_kind_of_value_is_stored_as_ever() {
     let is_writing = std::env::var_os("ROLLCALL_WRITE_GOLDEN").is_some_and(|value| value == "1");
     for (name, value) in values() {
         let (now, file) = (value.text(), folder().join(format!("{name}.txt")));
+        let all = now.contains("XXH3").then(|| whole::write(&value.payload(), &value.dump()));
         if is_writing {
+            all.iter().for_each(|all| std::fs::write(file.with_extension("whole"), all).unwrap());
             std::fs::write(file, now).unwrap();
             continue;
+        }
+        if let Some(all) = all {
+            assert!(std::fs::read(file.with_extension("whole")).unwrap() == all, "{name}: the format changed");
+            assert!(whole::read(&all) == (value.payload(), value.dump()), "{name}");
         }
         let golden = std::fs::read_to_string(file).unwrap();
         let differing = golden.lines().zip(now.lines()).find(|(golden, now)| golden != now);
@@ -349,10 +358,12 @@ fn every_kind_of_value_reads_back() {
 
 #[test]
 fn every_file_is_compared() {
-    let names: Vec<String> = values().iter().map(|(name, _)| format!("{name}.txt")).collect();
+    let names: Vec<&str> = values().iter().map(|(name, _)| *name).collect();
     for entry in std::fs::read_dir(folder()).unwrap() {
         let found = entry.unwrap().file_name().into_string().unwrap();
-        assert!(names.contains(&found) || found.starts_with("redisbloom-"), "{found}");
+        let name = found.strip_suffix(".txt").or_else(|| found.strip_suffix(".whole"));
+        let is_compared = name.is_some_and(|name| names.contains(&name) || name.starts_with("redisbloom-"));
+        assert!(is_compared || ["released.txt", "whole.rs"].contains(&&found[..]), "{found}");
     }
 }
 
