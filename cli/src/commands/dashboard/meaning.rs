@@ -65,7 +65,10 @@ mod tests {
         let document = include_str!("../../../../docs/monitoring.md");
         let start = document.find("## Findings\n").unwrap();
         let section = document[start..].split("\n## ").next().unwrap();
-        assert!(section.trim_end() == SECTION.trim_end(), "copy this section into findings.md:\n{section}");
+        assert!(
+            section.trim_end() == SECTION.trim_end(),
+            "findings.md is not the section: awk '/^## /{{f=/Findings/}}f' docs/monitoring.md"
+        );
     }
 
     #[test]
