@@ -77,8 +77,8 @@ chaos: setup-test build ## Kill, cut off, reload and move servers at full load, 
 chaos-short: setup-test build ## The same for two minutes, on redis-server
 	@$(WITH) env $(RUN_CHAOS)
 
-test-clients: ## Run redis-py, node-redis and redis-rs against the module, each in RESP2 and RESP3
-	@scripts/setup.sh build server wheels node
+test-clients: ## Run redis-py, node-redis, redis-rs, valkey-glide and redigo against the module, in RESP2 and RESP3
+	@scripts/setup.sh build server wheels node go
 	@$(MAKE) build
 	@scripts/clients.sh fetch
 	@$(WITH) scripts/clients.sh run
@@ -207,7 +207,7 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 	@echo "== make test-package: the packages are right"
 
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels clocks node counts watch words package deb
+	@scripts/setup.sh build lint server wheels clocks node go counts watch words package deb
 	@scripts/tools.sh lint zig cyclonedx deb
 	@scripts/servers.py fetch
 	@cargo fetch --locked

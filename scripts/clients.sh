@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Runs the suites of tests/clients/: redis-py, node-redis and redis-rs against the module, and the examples of ioredis.
+# Runs the suites of tests/clients/ against the module: redis-py, node-redis, redis-rs, valkey-glide and redigo, and the
+# examples of ioredis.
 #
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
 #
-# `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is fetched again only when its pins change. Needs what
-# `scripts/setup.sh build server wheels node` installs.
+# `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is fetched
+# again only when its pins change; redigo is Debian's. Needs what `scripts/setup.sh build server wheels node go` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
@@ -23,17 +24,17 @@ holds() { cmp -s "$2" "$1/fetched-by"; }
 fetch_python() {
     local folder=$fetched/python pins=$sources/python/requirements.txt
     ! holds "$folder" "$pins" || return 0
-    echo "clients: fetching redis-py"
+    echo "clients: fetching redis-py and valkey-glide"
     rm -rf "$folder"
     python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --progress-bar off \
-        --only-binary=:all: --require-hashes --requirement "$pins" --target "$folder"
+        --no-deps --only-binary=:all: --require-hashes --requirement "$pins" --target "$folder"
     cp "$pins" "$folder/fetched-by"
 }
 
 fetch_node() {
     local folder=$fetched/node pins=$sources/node/package-lock.json
     ! holds "$folder" "$pins" || return 0
-    echo "clients: fetching node-redis and ioredis"
+    echo "clients: fetching node-redis, ioredis and valkey-glide"
     rm -rf "$folder"
     mkdir -p "$folder"
     cp "$sources/node/package.json" "$pins" "$folder"
@@ -44,19 +45,21 @@ fetch_node() {
 # The name and version of each client, from the client itself.
 python_version() {
     PYTHONPATH=$fetched/python python3 -c '
-import platform, redis
-print(redis.__version__, "on Python", platform.python_version())'
+import platform
+from importlib.metadata import version
+print(version("redis"), "and valkey-glide", version("valkey-glide"), "on Python", platform.python_version())'
 }
 node_version() {
     (cd "$fetched/node" && node -p '
         const version = (name) => JSON.parse(fs.readFileSync(`node_modules/${name}/package.json`)).version;
-        `${version("redis")} with @redis/bloom ${version("@redis/bloom")}, and ioredis ${version("ioredis")}, ` +
-            `on Node.js ${process.versions.node}`')
+        `${version("redis")} with @redis/bloom ${version("@redis/bloom")}, ioredis ${version("ioredis")} and ` +
+            `valkey-glide ${version("@valkey/valkey-glide")}, on Node.js ${process.versions.node}`')
 }
+go_version() { echo "$(dpkg-query -W -f '${Version}' golang-github-gomodule-redigo-dev) on $(go env GOVERSION)"; }
 rust_version() { echo "$(cargo pkgid "${crate[@]}" redis | sed 's/.*[@#]//') on $(rustc --version | cut -d' ' -f1,2)"; }
 
 run_python() {
-    local suites=(test_bloom test_generic test_documents)
+    local suites=(test_bloom test_generic test_glide test_documents)
     [[ -z "$1" ]] || suites=(test_bloom)
     # unittest looks for the suites in the current folder.
     cd "$sources/python"
@@ -67,17 +70,23 @@ run_python() {
 }
 
 run_node() {
-    local suites=(bloom.test.js generic.test.js documents.test.js)
+    local suites=(bloom.test.js generic.test.js glide.test.js documents.test.js)
     [[ -z "$1" ]] || suites=(bloom.test.js)
     # Node looks for packages beside the file that imports them, so the suites are copied to the packages.
     cp "$sources"/node/*.js "$fetched/node/"
     cd "$fetched/node"
-    ROLLCALL_CLIENTS_DOCUMENT=$sources/../../docs/clients.md \
+    ROLLCALL_CLIENTS_DOCUMENT=$sources/../../docs/clients.md ROLLCALL_CLIENTS_COMMANDS=$sources/commands.json \
         "$with_server" timeout "$seconds" node --test --test-reporter=spec "${suites[@]}"
 }
 
 run_rust() {
     "$with_server" timeout "$seconds" cargo test --quiet "${crate[@]}" -- ${1:+bloom::}
+}
+
+run_go() {
+    # Where Debian has the source of packages: Go fetches nothing.
+    cd "$sources/go"
+    GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$fetched/go "$with_server" timeout "$seconds" go test -count=1 .
 }
 
 case "${1:-} ${2:-}" in
@@ -89,10 +98,12 @@ case "${1:-} ${2:-}" in
     "run " | "run bloom")
         cargo build --quiet --locked --package rollcall-testkit
         with_server=$CARGO_TARGET_DIR/debug/with-server
-        declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs)
+        declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs [go]=redigo)
+        clients=(python node rust)
+        [[ -n "${2:-}" ]] || clients+=(go)
         failed=0
         summary=()
-        for client in python node rust; do
+        for client in "${clients[@]}"; do
             version="${names[$client]} $("${client}_version")"
             echo "== $version"
             # This does not stand after `||` or `if`: bash would ignore `set -e` inside the subshell there.
@@ -111,7 +122,7 @@ case "${1:-} ${2:-}" in
         exit "$failed"
         ;;
     *)
-        sed -n '2,9s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac

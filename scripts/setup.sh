@@ -8,7 +8,8 @@
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, which scripts/servers.py fetches the other servers with
 #     clocks   libfaketime, which gives the servers of tests a time of day of their own
-#     node     Node.js and npm, for one of the clients that `make test-clients` runs
+#     node     Node.js and npm, for clients that `make test-clients` runs
+#     go       Go and redigo, which is one of these clients
 #     counts   valgrind, which counts the instructions that the core takes, and watches servers for errors of memory
 #     nightly  a nightly Rust toolchain, for sanitizers
 #     miri     the same with Miri, which interprets tests
@@ -78,6 +79,10 @@ need() {
             elif node_is_old; then
                 fail "node is $(node --version): install Node.js 18.19 or later."
             fi
+            ;;
+        go)
+            command -v go >/dev/null || packages+=(golang-go)
+            [[ -d /usr/share/gocode/src/github.com/gomodule/redigo ]] || packages+=(golang-github-gomodule-redigo-dev)
             ;;
         nightly)
             cargo "+${NIGHTLY:=nightly}" --version >/dev/null 2>&1 ||

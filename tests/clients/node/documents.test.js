@@ -7,11 +7,14 @@ import { it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-const ADDRESS = "redis://127.0.0.1:6379";
+const { hostname, port } = new URL(process.env.ROLLCALL_URL);
+const URLS = ["redis://127.0.0.1:6379", process.env.ROLLCALL_URL];
+const HOSTS = ['host: "127.0.0.1", port: 6379', `host: "${hostname}", port: ${port}`];
 
-for (const [client, assertions] of [
-  ["node-redis", 15],
-  ["ioredis", 10],
+for (const [client, assertions, [address, here]] of [
+  ["node-redis", 15, URLS],
+  ["ioredis", 10, URLS],
+  ["valkey-glide", 4, HOSTS],
 ]) {
   it(`the examples of ${client} in docs/clients.md run`, async () => {
     const text = await readFile(process.env.ROLLCALL_CLIENTS_DOCUMENT, "utf8");
@@ -19,11 +22,11 @@ for (const [client, assertions] of [
     const blocks = [...section.matchAll(/^```javascript\n(.*?)^```$/gms)].map((match) => match[1]);
     const program = blocks.join("\n");
     assert.ok(program.split("assert.").length > assertions);
-    assert.equal(program.split(ADDRESS).length, 2);
+    assert.equal(program.split(address).length, 2);
     // A file beside this one finds the client. A process of its own ends at the first example that fails, even if that
     // leaves a connection open.
     const file = fileURLToPath(new URL(`documents-${client}.generated.js`, import.meta.url));
-    await writeFile(file, program.replace(ADDRESS, process.env.ROLLCALL_URL));
+    await writeFile(file, program.replace(address, here));
     await promisify(execFile)(process.execPath, [file]);
   });
 }

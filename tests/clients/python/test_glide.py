@@ -1,0 +1,175 @@
+"""Every command by the generic call of Valkey GLIDE, blocking and asyncio, in both protocols. It has no methods for filters."""
+
+import inspect
+import json
+import os
+import unittest
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import glide
+import glide_sync
+
+from variants import URL
+
+ROWS = [row for row in json.loads((Path(__file__).parents[1] / "commands.json").read_text()) if len(row) == 2]
+ADDRESS = urlsplit(URL)
+
+# Otherwise it prints every error of the server.
+glide.Logger.set_logger_config(glide.LogLevel.OFF)
+
+
+def expected(reply, resp: int):
+    """A reply of commands.json as this protocol has it."""
+    match reply:
+        case bool():
+            return reply if resp == 3 else int(reply)
+        case list():
+            return [expected(element, resp) for element in reply]
+        case {"double": text}:
+            return float(text) if resp == 3 else text
+        case {"map": lines} | {"field": lines} if resp == 3:
+            return {label: expected(value, resp) for label, value in lines.items()}
+        case {"map": lines}:
+            return [part for label, value in lines.items() for part in (label, expected(value, resp))]
+        case {"field": lines}:
+            return [expected(value, resp) for value in lines.values()]
+        case {"sorted": members}:
+            return members
+        case _:
+            return reply
+
+
+def found(value):
+    """What the client gives, with texts for bytes."""
+    match value:
+        case bytes():
+            return value.decode("latin-1")
+        case list():
+            return [found(element) for element in value]
+        case dict():
+            return {found(label): found(element) for label, element in value.items()}
+        case _:
+            return value
+
+
+def is_as(value, pattern) -> bool:
+    """Equal, and of equal types: 1 and True are equal in Python. "any" stands for every value."""
+    match pattern:
+        case "any":
+            return True
+        case list():
+            return type(value) is list and len(value) == len(pattern) and all(map(is_as, value, pattern))
+        case dict():
+            return type(value) is dict and list(value) == list(pattern) and is_as([*value.values()], [*pattern.values()])
+        case _:
+            return repr(value) == repr(pattern)
+
+
+class Glide:
+    module = glide
+    resp = 3
+
+    async def asyncSetUp(self):
+        module = self.module
+        configuration = module.GlideClientConfiguration(
+            [module.NodeAddress(ADDRESS.hostname, ADDRESS.port)],
+            protocol=module.ProtocolVersion.RESP3 if self.resp == 3 else module.ProtocolVersion.RESP2,
+            # Milliseconds. The default of 250 may pass on a busy machine.
+            request_timeout=60_000,
+        )
+        self.client = await self.got(module.GlideClient.create(configuration))
+
+    async def asyncTearDown(self):
+        await self.got(self.client.close())
+
+    async def got(self, reply):
+        return await reply if inspect.isawaitable(reply) else reply
+
+    def key(self, name: str) -> str:
+        return f"{self.id()}:{name}"
+
+    async def call(self, *words):
+        return await self.got(self.client.custom_command(list(words)))
+
+    async def test_every_command(self):
+        for words, reply in ROWS:
+            sent = [self.key(word[1:]) if word[:1] == "@" else word.encode("latin-1") for word in words]
+            with self.subTest(" ".join(words)):
+                if isinstance(reply, dict) and "error" in reply:
+                    with self.assertRaisesRegex(self.module.RequestError, reply["error"]):
+                        await self.call(*sent)
+                    continue
+                value = found(await self.call(*sent))
+                if isinstance(reply, dict) and "sorted" in reply:
+                    value.sort()
+                wanted = expected(reply, self.resp)
+                self.assertTrue(is_as(value, wanted), f"{value!r}, not {wanted!r}")
+
+    async def test_a_full_filter(self):
+        """Its error is the whole reply. What was added before it stays."""
+        key = self.key("small")
+        await self.call("BF.RESERVE", key, "0.001", "2", "NONSCALING")
+        with self.assertRaisesRegex(self.module.RequestError, "non scaling filter is full"):
+            await self.call("BF.MADD", key, "a", "b", "c", "d")
+        self.assertEqual(await self.call("BF.CARD", key), 2)
+
+    async def test_chunks(self):
+        await self.call("BF.RESERVE", self.key("BF"), "0.0001", "1500000")
+        for family in ("BF", "LC"):
+            key, copy = self.key(family), self.key(f"{family}:copy")
+            await self.call(f"{family}.INSERT", key, "ITEMS", *map(str, range(5000)))
+            iterator, chunks = 0, 0
+            while True:
+                iterator, data = await self.call(f"{family}.SCANDUMP", key, str(iterator))
+                if iterator == 0:
+                    break
+                self.assertEqual(await self.call(f"{family}.LOADCHUNK", copy, str(iterator), data), "OK")
+                chunks += 1
+            self.assertGreater(chunks, 1 if family == "BF" else 0)
+            with self.assertRaises(self.module.RequestError):
+                await self.call(f"{family}.LOADCHUNK", copy, "1", "no header")
+            equal = await self.got(self.client.dump(key)), await self.got(self.client.dump(copy))
+            self.assertEqual(*equal)
+
+    async def test_a_transaction(self):
+        batch = self.module.Batch(is_atomic=True)
+        for words in (["BF.ADD", self.key("f"), "a"], ["LC.ADD", self.key("c"), "a", "b"], ["LC.COUNT", self.key("f")]):
+            batch.custom_command(words)
+        added, new, error = await self.got(self.client.exec(batch, raise_on_error=False))
+        self.assertEqual((added, new), (1, 2))
+        self.assertRegex(str(error), "WRONGTYPE")
+
+
+class Resp3(Glide, unittest.IsolatedAsyncioTestCase):
+    pass
+
+
+class Resp2(Resp3):
+    resp = 2
+
+
+class BlockingResp3(Resp3):
+    module = glide_sync
+
+    def setUp(self):
+        # The client prints every error of the server, whatever its logger is told.
+        kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, 2)
+        self.addCleanup(os.close, kept)
+        self.addCleanup(os.dup2, kept, 2)
+        os.close(nowhere)
+
+
+class BlockingResp2(BlockingResp3):
+    resp = 2
+
+
+class Rows(unittest.TestCase):
+    def test_the_rows_have_every_command(self):
+        with glide_sync.GlideClient.create(
+            glide_sync.GlideClientConfiguration([glide_sync.NodeAddress(ADDRESS.hostname, ADDRESS.port)])
+        ) as client:
+            served = {name.decode().upper() for name in client.custom_command(["COMMAND", "LIST"])}
+        here = {words[0] for words, _ in ROWS} | {"BF.SCANDUMP", "BF.LOADCHUNK", "LC.SCANDUMP", "LC.LOADCHUNK"}
+        self.assertEqual(here, {name for name in served if name.startswith(("BF.", "LC."))})
