@@ -2,6 +2,61 @@
 //! takes. [`to_bytes`] and [`from_bytes`] convert one value to and from a single byte string, which is a
 //! [file](mod@file).
 //!
+//! # A value in any store
+//! Without the module, a value can be bytes in a store that has a version (or ETag) per entry. Several writers then merge
+//! what each has collected. The repository's `docs/without-the-module.md` has more.
+//!
+//! ```
+//! use rollcall_core::counting::Counter;
+//! use rollcall_core::persist::{self, file::FileError};
+//! use rollcall_core::size_limit::MaxBytes;
+//! use rollcall_core::window::Time;
+//!
+//! const LIMIT: MaxBytes = MaxBytes(16 << 20);
+//!
+//! /// Adds `collected` to the stored counter. `write_if_unchanged` writes only if the version is still the one that
+//! /// `read` returned, and returns whether it did.
+//! fn merge(
+//!     collected: &Counter,
+//!     mut read: impl FnMut() -> (u64, Option<Vec<u8>>),
+//!     mut write_if_unchanged: impl FnMut(u64, Vec<u8>) -> bool,
+//! ) -> Result<(), FileError> {
+//!     loop {
+//!         let (version, bytes) = read();
+//!         let merged = match bytes {
+//!             Some(bytes) => {
+//!                 let mut stored: Counter = persist::from_bytes(&bytes, &LIMIT)?;
+//!                 stored.live(Time::Reached).merge(&[collected], &LIMIT)?;
+//!                 stored
+//!             }
+//!             None => collected.clone(),
+//!         };
+//!         if write_if_unchanged(version, persist::to_bytes(&merged)?) {
+//!             return Ok(());
+//!         }
+//!     }
+//! }
+//! # use std::cell::RefCell;
+//! # // Another writer is faster once.
+//! # let rival: Counter = ["cem"].into_iter().collect();
+//! # let store = RefCell::new((0, None));
+//! # let mut times = 0;
+//! # merge(&["ann", "ben"].into_iter().collect(), || store.borrow().clone(), |version, bytes| {
+//! #     times += 1;
+//! #     if times == 1 {
+//! #         *store.borrow_mut() = (1, Some(persist::to_bytes(&rival).unwrap()));
+//! #     }
+//! #     let is_unchanged = store.borrow().0 == version;
+//! #     if is_unchanged {
+//! #         *store.borrow_mut() = (version + 1, Some(bytes));
+//! #     }
+//! #     is_unchanged
+//! # })?;
+//! # let stored: Counter = persist::from_bytes(store.borrow().1.as_ref().unwrap(), &LIMIT)?;
+//! # assert_eq!((stored.count(), times), (3, 2));
+//! # Ok::<(), FileError>(())
+//! ```
+//!
 //! # The format
 //! One format serves RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs. The repository's
 //! `docs/persistence.md` describes it for readers in other languages.
