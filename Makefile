@@ -145,6 +145,7 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	@scripts/check_layers.py
 	@scripts/identity.py check
+	@scripts/reference.py check
 	@scripts/check_crates.sh
 	@scripts/check_workflows.sh
 	@echo "== make lint: nothing to object to"

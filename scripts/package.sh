@@ -123,6 +123,13 @@ snippet() {
     sed -n '/^# --- The module ---/,$p' redis.conf
 }
 
+# The documents that findings name, into folder $1, whose files for monitoring are in $2.
+reference() {
+    mkdir -p "$1"
+    scripts/reference.py write "$1" "$2"
+    find "$1/docs" "$1/SECURITY.md" -type f -exec chmod 644 {} +
+}
+
 # A folder as an archive: sorted, owned by root, of the commit's time.
 archive() {
     tar --create --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
@@ -140,6 +147,7 @@ tarball() {
     put 755 "$out/librollcall.so" "$folder/librollcall.so"
     put 755 "$out/rollcall" "$folder/bin/rollcall"
     for file in packaging/monitoring/*; do put 644 "$file" "$folder/monitoring/${file##*/}"; done
+    reference "$folder" monitoring
     for file in "$parts"/man/*; do put 644 "$file" "$folder/man/man1/${file##*/}"; done
     for file in "$parts"/completions/*; do put 644 "$file" "$folder/completions/${file##*/}"; done
     archive "$label"
@@ -153,6 +161,7 @@ deb() {
     [[ ${revision%-*} == "$version" ]] ||
         fail "packaging/debian/changelog is at $revision, Cargo.toml at $version: give the changelog an entry"
     gzip -9nk "$parts/THIRD-PARTY"
+    reference "$parts/reference" examples/monitoring
     # The binaries have been stripped, of more than it would strip.
     "$tools/deb/bin/cargo-deb" --quiet --no-build --no-strip --target "$target" --deb-version "$revision" \
         --output "$out/rollcall_${revision}_$debian.deb" >/dev/null ||

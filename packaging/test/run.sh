@@ -45,6 +45,8 @@ cmp "$out/rollcall" "$scratch/$label/bin/rollcall"
 cmp "$out/rollcall" "$scratch/deb/usr/bin/rollcall"
 diff -r packaging/monitoring "$scratch/$label/monitoring" && diff -r packaging/monitoring "$scratch/deb/usr/share/doc/rollcall/examples/monitoring" ||
     fail "the packages have other files for monitoring"
+scripts/reference.py check "$scratch/$label"
+scripts/reference.py check "$scratch/deb/usr/share/doc/rollcall"
 for option in $(sed -n 's/^# \(rollcall\.[a-z-]*\) .*/\1/p' redis.conf); do
     grep -q "^# $option " "$scratch/$label/rollcall.conf" || fail "rollcall.conf does not explain $option"
 done
