@@ -1,4 +1,4 @@
-//! What filters and counters are asked alike.
+//! The trait of filters and counters, so that one set of checks applies to both.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::{Counter, Representation, diff_card};
@@ -16,46 +16,46 @@ use crate::input::{Input, item};
 use crate::limit::Limit;
 use crate::made;
 
-/// Items that a value is asked about, whatever it holds.
+/// Number of items that every value is asked about, whether or not the value has them.
 const ASKED: usize = 16;
 
-/// Times that a value is asked about besides its own: none, and all.
+/// Times at which a value is asked: the newest time it has reached, and times from the first to the last possible.
 const TIMES: [Time; 4] = [Time::Reached, Time::At(0), Time::At(1_800_000_000), Time::At(u64::MAX)];
 
-/// A filter or a counter.
+/// A filter or a counter, as the fuzz targets use it.
 pub trait Family: Stored + OnHeap {
-    /// One that took items.
+    /// Makes a value from the input, with the items that the input chooses.
     ///
     /// # Errors
-    /// Those of parameters that none can have, and of `limit`.
+    /// If the input chooses invalid parameters, or if the value would exceed `limit`.
     fn made(input: &mut Input<'_>, limit: &Limit) -> Result<Self, Error>;
 
-    /// An equal one.
+    /// Returns an equal value.
     fn copy(&self) -> Self;
 
-    /// Whether both are the same in every bit and number.
+    /// Whether both values are equal in every bit and number.
     fn is_same(&self, other: &Self) -> bool;
 
-    /// The RDB value that a server stores.
+    /// The RDB value that a server stores for this value.
     fn save(&self) -> Vec<Field>;
 
-    /// Reads it, whether or not it was complete.
+    /// Loads a value from the RDB value `fields`, which may be incomplete.
     ///
     /// # Errors
-    /// Those of loading; [`Error::Corrupt`] too where something is left.
+    /// If loading fails, or with [`Error::Corrupt`] if fields are left over.
     fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// Asks it all that can be asked.
+    /// Asks the value every question that its interface has, and checks the answers.
     ///
     /// # Panics
-    /// If an answer cannot be.
+    /// If an answer is impossible.
     fn check_answers(&self);
 }
 
-/// Reads an RDB value of ours to its end.
+/// Reads an RDB value in Rollcall's format to its end.
 ///
 /// # Errors
-/// Those of loading.
+/// If loading fails.
 pub fn load_ours<L: Loading>(fields: &[Field], limit: &impl SizeLimit) -> Result<L, Error> {
     let mut source = Fields(fields);
     let loading = rdb::load(&mut source, limit, &mut |_| ())?;

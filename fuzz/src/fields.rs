@@ -11,7 +11,7 @@ pub enum Field {
     String(Vec<u8>),
 }
 
-/// An RDB value as it is written.
+/// An RDB value that is being written, as a list of its primitives.
 #[derive(Default)]
 pub struct Written(pub Vec<Field>);
 
@@ -29,7 +29,7 @@ impl Sink for Written {
     }
 }
 
-/// What `save` writes.
+/// The primitives that `save` writes.
 pub fn written(save: impl FnOnce(&mut Written)) -> Vec<Field> {
     let mut sink = Written::default();
     save(&mut sink);

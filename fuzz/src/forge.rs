@@ -1,4 +1,5 @@
-//! Changes to stored values, and the checksums made right again: what is left for the checks of each field.
+//! Damages stored values and corrects their checksums afterwards, so that only the checks of single fields can find the
+//! damage.
 
 use rollcall_core::error::Error;
 use rollcall_core::unstable::hash::checksum;
@@ -8,10 +9,10 @@ use rollcall_core::unstable::persist::{ChunkFormat, Loading, is_redisbloom_heade
 use crate::fields::Field;
 use crate::input::Input;
 
-/// Bytes of the checksum at the end of a header of ours.
+/// Number of bytes of the checksum at the end of a header in Rollcall's format.
 const HEADER_CHECKSUM_BYTES: usize = 4;
 
-/// Changes bytes in one place.
+/// Changes, inserts, removes or copies bytes at one position.
 pub fn change(input: &mut Input<'_>, bytes: &mut Vec<u8>) {
     let at = usize::from(input.u16()) % (bytes.len() + 1);
     let end = (at + usize::from(input.byte() % 16)).min(bytes.len());
@@ -43,7 +44,7 @@ pub fn change(input: &mut Input<'_>, bytes: &mut Vec<u8>) {
     }
 }
 
-/// A number in groups of seven bits.
+/// A number as a varint: seven bits per byte, the lowest first.
 fn number(mut rest: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while rest >= 0x80 {
@@ -54,14 +55,15 @@ fn number(mut rest: u64) -> Vec<u8> {
     bytes
 }
 
-/// Makes the checksum of a header right.
+/// Corrects the checksum of a header.
 pub fn seal_header(header: &mut [u8]) {
     if let Some((body, sum)) = header.split_last_chunk_mut::<HEADER_CHECKSUM_BYTES>() {
         *sum = (checksum(body, 0) as u32).to_le_bytes();
     }
 }
 
-/// Changes a header in some places. One of ours gets its right checksum again, mostly.
+/// Changes a header at up to three positions. Mostly, the checksum of a header in Rollcall's format is corrected
+/// afterwards.
 pub fn change_header(input: &mut Input<'_>, header: &mut Vec<u8>) {
     let is_ours = !is_redisbloom_header(header);
     let sum_bytes = if is_ours { HEADER_CHECKSUM_BYTES.min(header.len()) } else { 0 };
@@ -75,7 +77,7 @@ pub fn change_header(input: &mut Input<'_>, header: &mut Vec<u8>) {
     }
 }
 
-/// A chunk of this piece of payload, for a value that has received what is before it.
+/// A chunk with the bytes `piece` of a payload, for a value that has already received `position` bytes.
 pub fn chunk(format: ChunkFormat, position: u64, piece: &[u8]) -> Vec<u8> {
     let mut chunk = piece.to_vec();
     if let ChunkFormat::Checked { fingerprint } = format {
@@ -84,7 +86,8 @@ pub fn chunk(format: ChunkFormat, position: u64, piece: &[u8]) -> Vec<u8> {
     chunk
 }
 
-/// Makes all checksums of an RDB value of ours right that begins with a header which can be read, but for that of the header.
+/// Corrects the checksums of an RDB value in Rollcall's format, except the checksum of the header. `loading` was begun
+/// with the same header.
 pub fn seal_fields<L: Loading>(fields: &mut [Field], loading: &L) {
     let [Field::String(header), rest @ ..] = fields else { return };
     let fingerprint = match loading.chunk_format() {
@@ -102,7 +105,7 @@ pub fn seal_fields<L: Loading>(fields: &mut [Field], loading: &L) {
     }
 }
 
-/// Changes primitives of an RDB value in one place.
+/// Changes, inserts or removes primitives of an RDB value at one position.
 pub fn change_fields(input: &mut Input<'_>, fields: &mut Vec<Field>) {
     let at = usize::from(input.byte()) % (fields.len() + 1);
     match input.choice(4) {
@@ -121,7 +124,7 @@ pub fn change_fields(input: &mut Input<'_>, fields: &mut Vec<Field>) {
     }
 }
 
-/// An RDB value whose primitives come from the input itself, always of the kind that is asked for.
+/// An RDB value whose primitives are read from the input itself. Each primitive has the type that the reader asks for.
 pub struct Raw<'i, 'a>(pub &'i mut Input<'a>);
 
 impl Raw<'_, '_> {

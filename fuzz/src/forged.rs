@@ -1,4 +1,4 @@
-//! Stored values that were changed and have right checksums, for a server to load.
+//! Stored values that were damaged and have correct checksums, for tests that load them into a server.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
@@ -9,10 +9,10 @@ use crate::input::Input;
 use crate::payload::encode;
 use crate::targets;
 
-/// A chunk, with its iterator.
+/// A chunk, after its `SCANDUMP` iterator.
 pub type Chunk = (u64, Vec<u8>);
 
-/// A `DUMP` payload as the target `rdb` loads it; none where the input makes none.
+/// The damaged `DUMP` payload that the target `rdb` makes of the input; `None` if it makes none.
 pub fn payload(data: &[u8]) -> Option<Vec<u8>> {
     let mut input = Input::new(data);
     let encoding = u64::from(rdb::ENCODING);
@@ -23,20 +23,20 @@ pub fn payload(data: &[u8]) -> Option<Vec<u8>> {
     encoded(name, encoding, &fields?)
 }
 
-/// A `DUMP` payload as the target `redisbloom` loads it; none where the input makes none.
+/// The damaged `DUMP` payload that the target `redisbloom` makes of the input; `None` if it makes none.
 pub fn payload_of_redisbloom(data: &[u8]) -> Option<Vec<u8>> {
     let (encoding, fields) = targets::redisbloom::fields(&mut Input::new(data));
     encoded("MBbloom--", encoding.into(), &fields?)
 }
 
-/// None where a string spells a number, which a server writes as one.
+/// Encodes a `DUMP` payload. `None` if a string spells a number, because servers would store it as a number.
 fn encoded(name: &str, encoding: u64, fields: &[Field]) -> Option<Vec<u8>> {
     let spells_a_number = |bytes: &[u8]| std::str::from_utf8(bytes).is_ok_and(|text| text.parse::<i64>().is_ok());
     let is_plain = |field: &Field| !matches!(field, Field::String(bytes) if spells_a_number(bytes));
     fields.iter().all(is_plain).then(|| encode(name, encoding, fields))
 }
 
-/// Chunks as the target `chunks` loads them, and whether they are those of a filter.
+/// The chunks that the target `chunks` makes of the input, and whether they are chunks of a filter.
 pub fn chunks(data: &[u8]) -> (bool, Vec<Chunk>) {
     let mut input = Input::new(data);
     match input.choice(2) {

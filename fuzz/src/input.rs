@@ -1,11 +1,11 @@
-//! An input: choices and numbers out of bytes. Once the bytes have ended, all choices are 0.
+//! Turns the bytes of a fuzz input into choices and numbers. After the last byte every choice is 0.
 
 use std::sync::LazyLock;
 
-/// How many items there are to choose from.
+/// Number of different items that an input can choose from.
 pub const ITEMS: usize = 1024;
 
-/// Item number 0 is empty, and some are long.
+/// All items. Item 0 is empty, and every 211th item is long.
 static POOL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let item = |number: usize| match number {
         0 => Vec::new(),
@@ -15,48 +15,48 @@ static POOL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     (0..ITEMS).map(item).collect()
 });
 
-/// Bytes that decide what a target does.
+/// The bytes that decide what a target does, read from front to back.
 pub struct Input<'a>(&'a [u8]);
 
 impl<'a> Input<'a> {
-    /// From its first byte on.
+    /// Begins at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Input(bytes)
     }
 
-    /// Whether all bytes were read.
+    /// Whether all bytes have been read.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The next byte.
+    /// The next byte; 0 after the last byte.
     pub fn byte(&mut self) -> u8 {
         let Some((&byte, rest)) = self.0.split_first() else { return 0 };
         self.0 = rest;
         byte
     }
 
-    /// One of `choices`, at most 256.
+    /// A number below `choices`.
     pub fn choice(&mut self, choices: u8) -> u8 {
         self.byte() % choices
     }
 
-    /// Yes or no.
+    /// True or false, from one byte.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
 
-    /// Two bytes.
+    /// A number from the next two bytes.
     pub fn u16(&mut self) -> u16 {
         u16::from_le_bytes([self.byte(), self.byte()])
     }
 
-    /// Eight bytes.
+    /// A number from the next eight bytes.
     pub fn u64(&mut self) -> u64 {
         u64::from_le_bytes([(); 8].map(|()| self.byte()))
     }
 
-    /// A number: mostly small, else around a power of two, else any.
+    /// A number that is mostly small, sometimes near a power of two, and sometimes any.
     pub fn number(&mut self) -> u64 {
         match self.byte() {
             small @ 0..128 => small.into(),
@@ -66,13 +66,13 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// A number of at most so many.
+    /// A number from 0 to `most`.
     pub fn up_to(&mut self, most: u64) -> u64 {
         let number = self.number();
         most.checked_add(1).map_or(number, |end| number % end)
     }
 
-    /// A rate: mostly one that is asked for, else a power of two, else any double.
+    /// An error rate: mostly a usual one, sometimes a power of two, and sometimes any double.
     pub fn rate(&mut self) -> f64 {
         const ASKED: [f64; 12] = [0.01, 0.001, 0.1, 0.05, 0.25, 0.0001, 0.5, 0.02, 1e-6, 0.9, 1e-12, 0.3];
         match self.byte() {
@@ -82,19 +82,19 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// So many bytes, or those that are left.
+    /// The next `len` bytes, or fewer at the end of the input.
     pub fn bytes(&mut self, len: usize) -> &'a [u8] {
         let (bytes, rest) = self.0.split_at(len.min(self.0.len()));
         self.0 = rest;
         bytes
     }
 
-    /// A number of an item.
+    /// The number of an item.
     pub fn item(&mut self) -> usize {
         usize::from(self.u16()) % ITEMS
     }
 
-    /// Numbers of items that follow each other.
+    /// The numbers of consecutive items.
     pub fn items(&mut self) -> Vec<usize> {
         let (first, len) = (self.item(), self.byte());
         // One list in sixteen is a long one, and one has each item twice.
@@ -104,12 +104,12 @@ impl<'a> Input<'a> {
     }
 }
 
-/// The item of a number.
+/// The item with this number.
 pub fn item(number: usize) -> &'static [u8] {
     &POOL[number]
 }
 
-/// The items of these numbers.
+/// The items with these numbers.
 pub fn items_of(numbers: &[usize]) -> impl ExactSizeIterator<Item = &'static [u8]> + Clone + '_ {
     numbers.iter().map(|&number| item(number))
 }

@@ -1,4 +1,4 @@
-//! Laws of every value that was let in, whatever made it.
+//! Laws that hold for every value that could be made or loaded.
 
 use rollcall_core::persist;
 use rollcall_core::unstable::heap::Mover;
@@ -8,14 +8,15 @@ use crate::family::{Family, load_ours};
 use crate::fields::written;
 use crate::limit::Limit;
 
-/// Bytes that a value may take while it is loaded again: more than any that was let in.
+/// Size limit for loading a value again, in bytes. Every value that is checked is smaller.
 const LOADED_BYTES: u64 = 64 << 20;
 
-/// Checks all laws of a complete value; with the feature `one-law` one of them, so that a fuzzer comes to some times as many
-/// inputs. `cut` says how much of its payload arrives first where it arrives in two parts, and which law is the one.
+/// Checks all laws of a complete value. With the feature `one-law` it checks only the law that `cut` selects, so that a
+/// fuzzer tries several times as many inputs. `cut` also decides where the payload is divided when it is loaded in two
+/// parts.
 ///
 /// # Panics
-/// If one is broken.
+/// If a law is broken.
 pub fn check<T: Family>(value: &T, cut: u64) {
     let laws: [&dyn Fn(); 5] = [
         &|| value.check_answers(),
@@ -31,10 +32,10 @@ pub fn check<T: Family>(value: &T, cut: u64) {
     }
 }
 
-/// The value out of what is saved of it, by one of the ways.
+/// Saves the value and loads it again: as an RDB value if `way` is even, else as chunks.
 ///
 /// # Panics
-/// If it does not load, or is another.
+/// If the value does not load, or if the loaded value differs.
 pub fn reloaded<T: Family>(value: &T, way: u8) -> T {
     let limit = Limit::of(LOADED_BYTES);
     let loaded =
@@ -44,7 +45,7 @@ pub fn reloaded<T: Family>(value: &T, way: u8) -> T {
     loaded
 }
 
-/// What is saved loads again and is equal, by every way.
+/// Saves and loads the value in every format, and checks that the loaded value is equal.
 fn check_stored<T: Family>(value: &T) {
     let limit = Limit::of(LOADED_BYTES);
     let is_same = |copy: T| copy.is_same(value);
@@ -62,7 +63,7 @@ fn check_stored<T: Family>(value: &T) {
     assert!(is_same(load_ours::<T::Loading>(&fields, &limit).and_then(|mut all| all.finish()).expect("so does ours")));
 }
 
-/// What has arrived in part is saved and goes on.
+/// Checks that a value can be loaded in two parts, and that it can be saved and loaded in between.
 fn check_cut<T: Family>(value: &T, cut: u64) {
     let mut payload = Vec::new();
     value.payload().pieces(usize::MAX).for_each(|(_, piece)| payload.extend_from_slice(&piece));
@@ -80,10 +81,10 @@ fn check_cut<T: Family>(value: &T, cut: u64) {
     assert!(loading.finish().expect("a whole payload").is_same(value));
 }
 
-/// Checks the laws of a value of which a part has arrived: it is saved and loaded by every way, and copied.
+/// Checks the laws of a partially loaded value: it can be copied, and saved and loaded in every format.
 ///
 /// # Panics
-/// If one is broken.
+/// If a law is broken.
 pub fn check_loading<L: Loading>(loading: &L) {
     if loading.total_bytes() == 0 {
         // Complete from its header on.
@@ -105,13 +106,13 @@ pub fn check_loading<L: Loading>(loading: &L) {
     assert!(loading.next_memory(100).len() as u64 <= (loading.total_bytes() - received).min(100));
 }
 
-/// Whether the same has arrived of both.
+/// Whether both partially loaded values have received the same bytes.
 pub fn is_same_loading<L: Loading>(one: &L, other: &L) -> bool {
     (one.received_bytes(), one.total_bytes()) == (other.received_bytes(), other.total_bytes())
         && dump_loading(one).eq(dump_loading(other))
 }
 
-/// Takes every buffer to another place.
+/// Copies each buffer to a new allocation, as the defragmentation of a server does.
 struct Elsewhere;
 
 impl Mover for Elsewhere {
@@ -122,7 +123,7 @@ impl Mover for Elsewhere {
     }
 }
 
-/// Its buffers may be moved.
+/// Checks that the value stays the same when all its buffers are moved.
 fn check_moved<T: Family>(value: &T) {
     let mut moved = value.copy();
     (0..).take_while(|&index| moved.relocate(index, &Elsewhere)).for_each(drop);

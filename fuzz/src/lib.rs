@@ -1,17 +1,21 @@
-//! Fuzz targets of the core: functions that take any bytes, do with them what a client or a file could ask for, and panic
-//! where a law is broken.
+//! Fuzz targets of the core library. A target takes any bytes, uses them as a client or a file could, and panics if a
+//! law is broken.
 //!
-//! - [`rdb`]: RDB values and `RESTORE` payloads of ours, changed, with their checksums made right
-//! - [`redisbloom`]: those of RedisBloom
-//! - [`chunks`]: `LOADCHUNK`, in any order, with any chunks, saved and loaded in between
+//! - [`rdb`]: RDB values and `RESTORE` payloads in Rollcall's format, damaged, with corrected checksums
+//! - [`redisbloom`]: the same in RedisBloom's format
+//! - [`chunks`]: `LOADCHUNK` with any chunks in any order, with saving and loading in between
 //! - [`filters`] and [`counters`]: sequences of operations, compared with naive sets
 //!
-//! The laws: what was let in is saved and loaded again by every way and is equal; it answers, and is measured, copied,
-//! moved, merged and cleared; there is no false negative, and exact counts are exact; nothing takes more memory than
-//! was asked for; what is rejected changes nothing.
+//! The laws:
 //!
-//! Tests of the core and of the module use what it is made of: values as lists of fields, `DUMP` payloads with a right
-//! checksum, values of every kind, and RedisBloom's.
+//! - A value that was accepted can be saved and loaded again in every format, and is then equal.
+//! - It can be queried, measured, copied, moved, merged and cleared.
+//! - A filter has no false negatives, and an exact count is exact.
+//! - No value takes more memory than the size limit allowed.
+//! - Rejected input changes nothing.
+//!
+//! Tests of the core and of the module use the parts of this crate: values as lists of fields, `DUMP` payloads with
+//! correct checksums, values of every kind, and RedisBloom's values.
 
 #![allow(missing_docs, reason = "names of fields and values are those of the stored format, which is documented there")]
 
@@ -37,9 +41,9 @@ pub use targets::filters::filters;
 pub use targets::rdb::rdb;
 pub use targets::redisbloom::redisbloom;
 
-/// A function that takes any bytes.
+/// A function that takes any bytes, and panics if they break a law.
 pub type Target = fn(&[u8]);
 
-/// Every target with its name: that of its corpus, and of the program that fuzzes it.
+/// Every target with its name. The folder of its corpus and its libFuzzer program have the same name.
 pub const TARGETS: [(&str, Target); 5] =
     [("rdb", rdb), ("redisbloom", redisbloom), ("chunks", chunks), ("filters", filters), ("counters", counters)];

@@ -1,4 +1,4 @@
-//! A limit that remembers what it allowed.
+//! A size limit that remembers how many bytes it has allowed.
 
 use std::alloc::Layout;
 use std::cell::Cell;
@@ -9,15 +9,17 @@ use rollcall_core::unstable::heap::OnHeap;
 
 use crate::input::Input;
 
-/// Bytes that a value may take beyond what was allowed: its parameters, which other values may share and which are asked for
-/// with none of them, and the list of sub-filters, whose bytes are rounded once and asked for one by one.
+/// Number of bytes that a value may take in addition to the bytes that it asked for. Parameters are shared between
+/// values, so their bytes are not asked for. The list of sub-filters takes more than its elements, because its capacity
+/// is rounded up.
 const UNASKED_BYTES: u64 = 512;
 
-/// How many times as much as was allowed a value may take. A list that grows member by member doubles, and is asked for
-/// by what it needs. The spec of a sub-filter is asked for with none, but counted where a full pool has not taken it.
+/// A value may take this multiple of the bytes that it asked for: a growing list asks for what it needs, but doubles
+/// its capacity. The parameters of a sub-filter are not asked for either, and count if the pool of shared parameters is
+/// full.
 const TIMES_ALLOWED: u64 = 2;
 
-/// At most so many bytes for a value.
+/// A limit of `most_bytes` for a value. `allowed_bytes` is the largest size that was allowed.
 #[derive(Debug)]
 pub struct Limit {
     most_bytes: u64,
@@ -25,12 +27,12 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Of so many bytes.
+    /// A limit of `most_bytes`.
     pub fn of(most_bytes: u64) -> Self {
         Limit { most_bytes, allowed_bytes: Cell::new(0) }
     }
 
-    /// A limit for values that are made: rarely tight, and never so large that one input takes long.
+    /// A limit for the value of an input: rarely tight, and never so large that one input takes long.
     pub fn chosen(input: &mut Input<'_>) -> Self {
         Self::of(match input.byte() {
             tight @ 0..64 => u64::from(tight) * 64,
@@ -40,27 +42,28 @@ impl Limit {
         })
     }
 
-    /// Forgets what was allowed.
+    /// Resets the number of bytes allowed so far to 0.
     pub fn forget(&self) {
         self.allowed_bytes.set(0);
     }
 
-    /// Bytes that a value takes.
+    /// Number of bytes of memory that a value takes.
     pub fn taken_by<T: OnHeap>(&self, value: &T) -> u64 {
         self.taken::<T>(|visit| value.heap_layouts(visit))
     }
 
-    /// Bytes that a struct takes with all allocations that are shown.
+    /// Number of bytes of a struct together with all allocations that `show` reports.
     pub fn taken<T>(&self, show: impl FnOnce(&mut dyn FnMut(Layout))) -> u64 {
         let mut bytes = size_of::<T>() as u64;
         show(&mut |layout| bytes += layout.size() as u64);
         bytes
     }
 
-    /// Checks that a value took no more than it had before, or was allowed since that was last [forgotten](Self::forget).
+    /// Checks that a value takes no more memory than before, or than was allowed since the last call of
+    /// [`Limit::forget`].
     ///
     /// # Panics
-    /// If it did.
+    /// If the value takes more.
     pub fn check_taken(&self, before_bytes: u64, taken_bytes: u64) {
         let most_bytes = (self.allowed_bytes.get() * TIMES_ALLOWED).max(before_bytes * TIMES_ALLOWED) + UNASKED_BYTES;
         assert!(taken_bytes <= most_bytes, "{taken_bytes} bytes taken, {most_bytes} allowed");

@@ -1,4 +1,4 @@
-//! Values out of an input.
+//! Makes filters and counters from an input.
 
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::counting::{self, Counter};
@@ -13,17 +13,18 @@ use rollcall_core::window::{ClockSource, Time, Window};
 use crate::input::{Input, items_of};
 use crate::limit::Limit;
 
-/// How often a made value takes items, at most.
+/// The largest number of times that a value gets a list of items.
 const ROUNDS: u8 = 4;
 
-/// Largest value that is made to be stored, bytes. A chain of the smallest sub-filters has a hundred then.
+/// The largest size of a value that is made to be stored, in bytes. It has room for a chain of about a hundred of the
+/// smallest sub-filters.
 pub const MADE_BYTES: u64 = 16 << 10;
 
 fn clock_source(input: &mut Input<'_>) -> ClockSource {
     if input.flag() { ClockSource::Manual } else { ClockSource::System }
 }
 
-/// A slice that a window begins in: of our days, of the first, or any.
+/// The first slice of a window: mostly one of the present time, else one soon after 1970, else any.
 fn first_slice(input: &mut Input<'_>) -> u64 {
     match input.byte() {
         near @ 0..200 => 500_000 + u64::from(near),
@@ -35,7 +36,7 @@ fn first_slice(input: &mut Input<'_>) -> u64 {
 /// An empty filter of any kind.
 ///
 /// # Errors
-/// Those of parameters that no filter can have, and of `limit`.
+/// If the input chooses invalid parameters, or if the filter would exceed `limit`.
 pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error> {
     let kind = input.choice(5);
     let (error_rate, capacity, growth) = (input.rate(), input.number(), input.number() as u32);
@@ -63,10 +64,10 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
     }
 }
 
-/// An empty counter, with a window or without.
+/// An empty counter, with or without a window.
 ///
 /// # Errors
-/// Those of parameters that no counter can have.
+/// If the input chooses invalid parameters.
 pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
     let (kind, error_rate, capacity) = (input.choice(4), input.rate(), input.number());
     let (exact_limit, exact_bytes) = (input.number() as u32, input.number() as u32);
@@ -88,10 +89,10 @@ pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
     counter.with_window(window.with_volatile(seconds % 2 == 1), first_slice(input))
 }
 
-/// A filter that took items, as far as it let them in.
+/// A filter with the items that the input chooses. Items that the filter rejects are left out.
 ///
 /// # Errors
-/// As [`empty_filter`].
+/// The errors of [`empty_filter`].
 pub fn filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error> {
     let mut filter = empty_filter(input, limit)?;
     for _ in 0..input.choice(ROUNDS) {
@@ -103,10 +104,10 @@ pub fn filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error
     Ok(filter)
 }
 
-/// A counter that took items, as far as it let them in.
+/// A counter with the members that the input chooses. Members that the counter rejects are left out.
 ///
 /// # Errors
-/// As [`empty_counter`].
+/// The errors of [`empty_counter`].
 pub fn counter(input: &mut Input<'_>, limit: &Limit) -> Result<Counter, Error> {
     let mut counter = empty_counter(input)?;
     for _ in 0..input.choice(ROUNDS) {

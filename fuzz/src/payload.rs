@@ -3,8 +3,8 @@
 //! | bytes | what |
 //! |---|---|
 //! | 1 | 7: a value of a module's data type |
-//! | 9 | 0x81 and the module id, big-endian: nine characters of six bits, the type's name; ten bits of encoding version |
-//! | - | each primitive: its opcode (2 unsigned, 4 double, 5 string), then a length, 8 bytes, or a length and as many bytes |
+//! | 9 | 0x81 and the module id, big-endian: nine characters of six bits (the type's name), ten bits of version |
+//! | - | each primitive: its opcode (2 unsigned, 4 double, 5 string), then a length, 8 bytes, or length and bytes |
 //! | 1 | 0: the end |
 //! | 2 | RDB version |
 //! | 8 | CRC-64 of all before |
@@ -12,20 +12,20 @@
 use crate::fields::Field;
 
 const MODULE_VALUE: u8 = 7;
-/// Bytes of version and checksum at the end.
+/// Number of bytes of the RDB version and the checksum at the end of a payload.
 const FOOTER_BYTES: usize = 10;
 const END: u64 = 0;
 const UNSIGNED: u64 = 2;
 const DOUBLE: u64 = 4;
 const STRING: u64 = 5;
 
-/// RDB version of the payloads that are made here: that of Redis 7.0, which every supported server reads.
+/// RDB version of the encoded payloads: the version of Redis 7.0, which every supported server reads.
 const RDB_VERSION: u16 = 10;
 
-/// The characters of a type's name, in the order of their numbers.
+/// The characters that the name of a type may have. A character's position is its number in the module id.
 const NAME_CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
-/// The payload of a value, strings uncompressed.
+/// The payload of a value. Strings are not compressed.
 pub fn encode(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
     let mut bytes = module_value(type_name, encoding);
     for field in fields {
@@ -54,7 +54,7 @@ pub fn encode(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
     bytes
 }
 
-/// A length as RDB files have it, in as few bytes as possible.
+/// Appends a length in the encoding of RDB files, in the fewest possible bytes.
 fn push_length(bytes: &mut Vec<u8>, length: u64) {
     match length {
         0..0x40 => bytes.push(length as u8),
@@ -70,20 +70,20 @@ fn push_length(bytes: &mut Vec<u8>, length: u64) {
     }
 }
 
-/// The beginning of a value of a module's data type: the byte of its kind, and its id.
+/// The first bytes of a module value: the byte of its kind, and the module id.
 pub fn module_value(type_name: &str, encoding: u64) -> Vec<u8> {
     let digit = |c| NAME_CHARACTERS.iter().position(|&other| other == c).expect("a character of names") as u64;
     let name = type_name.bytes().fold(0, |number, character| number << 6 | digit(character));
     [&[MODULE_VALUE, 0x81][..], &(name << 10 | encoding).to_be_bytes()].concat()
 }
 
-/// The value and the version of a payload.
+/// Splits a payload into the value and the RDB version.
 pub fn split(payload: &[u8]) -> (&[u8], &[u8]) {
     let end = payload.len() - FOOTER_BYTES;
     (&payload[..end], &payload[end..end + 2])
 }
 
-/// A payload of this value that a server believes to be its own.
+/// A payload of this value with a correct checksum, so that a server accepts it.
 pub fn forge(value: &[u8], version: &[u8]) -> Vec<u8> {
     let mut payload = [value, version].concat();
     let checksum = crc64(&payload);
@@ -91,13 +91,13 @@ pub fn forge(value: &[u8], version: &[u8]) -> Vec<u8> {
     payload
 }
 
-/// An RDB file with this value under the key `k`. Its checksum of 0 says that there is none.
+/// An RDB file that has this value at the key `k`. The checksum 0 tells servers to skip the check.
 pub fn rdb_file(value: &[u8]) -> Vec<u8> {
     // Version, database; type, key, value; end.
     [b"REDIS0010\xfe\x00", &value[..1], b"\x01k", &value[1..], b"\xff\0\0\0\0\0\0\0\0"].concat()
 }
 
-/// Type name, encoding version and fields of a payload; `None` when the bytes are no such payload.
+/// Type name, encoding version and fields of a payload; `None` if the bytes are not the payload of a module value.
 pub fn decode(payload: &[u8]) -> Option<(String, u64, Vec<Field>)> {
     let (value, sum) = payload.split_last_chunk::<8>()?;
     let (value, version) = value.split_last_chunk::<2>()?;

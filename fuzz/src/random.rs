@@ -1,19 +1,19 @@
-//! Random choices that are the same in every run, and random changes of inputs.
+//! Pseudo-random choices and changes of inputs. They are the same in every run.
 
 /// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
-/// Bytes that decide much where they are a length, a kind or the sign of a number.
+/// Bytes that often change the meaning of a length, a type or a sign.
 const REVEALING: [u8; 10] = [0, 1, 2, 16, 127, 128, 200, 240, 254, 255];
 
 impl Random {
-    /// The sequence of a seed.
+    /// The sequence of numbers that `seed` determines.
     pub fn new(seed: u64) -> Self {
         Random(seed)
     }
 
-    /// Any number.
+    /// The next number, uniform in 64 bits.
     pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -21,37 +21,31 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `end`.
-    ///
-    /// # Panics
-    /// If `end` is 0.
+    /// A number below `end`, uniform.
     pub fn below(&mut self, end: usize) -> usize {
         (self.number() % end as u64) as usize
     }
 
-    /// Whether the one case in so many is met.
+    /// True with a probability of 1 / `cases`.
     pub fn one_in(&mut self, cases: usize) -> bool {
         self.below(cases) == 0
     }
 
-    /// One of these.
+    /// One of `choices`.
     ///
     /// # Panics
-    /// If there is none.
+    /// If `choices` is empty.
     pub fn of<'a, T>(&mut self, choices: &'a [T]) -> &'a T {
         &choices[self.below(choices.len())]
     }
 
-    /// A small number mostly, and any below `end` at times: each doubling is as likely as the one before.
-    ///
-    /// # Panics
-    /// If `end` is 0.
+    /// A number below `end` that is mostly small: each power of two is as likely as the next one.
     pub fn up_to(&mut self, end: usize) -> usize {
         let bits = self.below(usize::BITS as usize - end.leading_zeros() as usize + 1);
         self.below(1 << bits.min(usize::BITS as usize - 1)) % end
     }
 
-    /// An input after one to eight changes, at most `max_len` bytes long. `other` is one that parts are taken of.
+    /// The input after one to eight changes, at most `max_len` bytes long. Some changes insert parts of `other`.
     pub fn changed(&mut self, input: &[u8], other: &[u8], max_len: usize) -> Vec<u8> {
         let mut bytes = input.to_vec();
         for _ in 0..=self.up_to(8) {

@@ -1,4 +1,4 @@
-//! Filters and headers of RedisBloom, field by field, to build and forge them. The server tests use this module too.
+//! Builds RedisBloom's filters and headers field by field, and damages them. The server tests use this module too.
 
 use rollcall_core::bloom::Params;
 use rollcall_core::persist;
@@ -12,7 +12,7 @@ use Field::{Double, String as Bytes, Unsigned};
 
 pub type Dump = Vec<(u64, Vec<u8>)>;
 
-/// The chunks of a dump, each in memory of its own.
+/// The chunks of a dump, each as a separate vector.
 pub fn dump_of<T: Stored>(value: &T) -> Dump {
     persist::dump(value).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
@@ -39,7 +39,7 @@ pub fn grown() -> ClassicFilter {
     filter
 }
 
-/// A header of RedisBloom, field by field.
+/// A header of RedisBloom's dump, field by field.
 #[derive(Debug, Clone)]
 pub struct HeaderOf {
     pub size: u64,
@@ -104,7 +104,7 @@ impl HeaderOf {
         bytes
     }
 
-    /// The same as an RDB value, every bitmap empty.
+    /// An RDB value with the same fields. All its bitmaps are empty.
     pub fn rdb(&self) -> Vec<Field> {
         let mut fields = vec![
             Unsigned(self.size),

@@ -1,4 +1,4 @@
-//! Values of every kind, and their way through each format.
+//! Values of every kind, and functions that save and load them in each format, for tests.
 
 use rollcall_core::bloom::{self, BloomFilter};
 use rollcall_core::counting::{self, Counter};
@@ -14,17 +14,17 @@ use crate::fields::{Field, Fields, written};
 
 pub type Dump = Vec<(u64, Vec<u8>)>;
 
-/// The chunks of a dump, each in memory of its own.
+/// The chunks of a dump, each as a separate vector.
 pub fn dump_of<T: Stored>(value: &T) -> Dump {
     persist::dump(value).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
 
-/// As [`dump_of`], of what has arrived.
+/// The chunks of a partially loaded value, each as a separate vector.
 pub fn dump_of_loading<L: Loading>(loading: &L) -> Dump {
     dump_loading(loading).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
 
-/// Whether two values are the same, bit by bit.
+/// Whether two values are equal in every bit, compared by their dumps.
 pub fn same_dump<T: Stored>(a: &T, b: &T) -> bool {
     persist::dump(a).eq(persist::dump(b))
 }
@@ -33,7 +33,7 @@ pub fn reload<T: Stored>(value: &T) -> T {
     persist::load(persist::dump(value), &Unlimited).unwrap()
 }
 
-/// What an RDB value holds, complete or not. Nothing is left over.
+/// Loads an RDB value, complete or not, and checks that no field is left over.
 pub fn load_rdb<L: Loading>(fields: &[Field]) -> Result<L, Error> {
     let mut source = Fields(fields);
     let loading = rdb::load(&mut source, &Unlimited, &mut |_| ())?;
@@ -41,7 +41,7 @@ pub fn load_rdb<L: Loading>(fields: &[Field]) -> Result<L, Error> {
     Ok(loading)
 }
 
-/// As [`load_rdb`], of RedisBloom's encoding version 4.
+/// Loads a filter from an RDB value in RedisBloom's encoding version 4, and checks that no field is left over.
 pub fn load_rdb_classic(fields: &[Field]) -> Result<BloomFilter, Error> {
     let mut source = Fields(fields);
     let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())?;
@@ -49,17 +49,17 @@ pub fn load_rdb_classic(fields: &[Field]) -> Result<BloomFilter, Error> {
     Ok(filter.into())
 }
 
-/// The RDB value of something complete, in our encoding.
+/// The RDB value of a complete value, in Rollcall's format.
 pub fn rdb_of<T: Stored>(value: &T) -> Vec<Field> {
     written(|sink| rdb::save(value, sink))
 }
 
-/// The RDB value of something partially loaded.
+/// The RDB value of a partially loaded value, in Rollcall's format.
 pub fn rdb_of_loading<L: Loading>(loading: &L) -> Vec<Field> {
     written(|sink| rdb::save_loading(loading, sink))
 }
 
-/// The RDB value of a filter, as the server stores it: RedisBloom's for classic ones.
+/// The RDB value that a server stores for a filter: in RedisBloom's format if its layout is `classic`.
 pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
     match filter.as_ref() {
         EitherChain::Lines(lines) => rdb_of(lines),
@@ -68,7 +68,7 @@ pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
     }
 }
 
-/// [`rdb_of_filter`] read again.
+/// Loads the filter that [`rdb_of_filter`] saved.
 pub fn filter_of_rdb(layout: bloom::BitLayout, fields: &[Field]) -> Result<BloomFilter, Error> {
     match layout {
         bloom::BitLayout::Lines => load_rdb::<LoadingBloomFilter>(fields)?.finish(),
@@ -76,7 +76,7 @@ pub fn filter_of_rdb(layout: bloom::BitLayout, fields: &[Field]) -> Result<Bloom
     }
 }
 
-/// What has arrived once `bytes` of the payload have.
+/// A partially loaded value that has received the first `bytes` bytes of the payload of `value`.
 pub fn cut_after<T: Stored>(value: &T, bytes: u64) -> T::Loading {
     let mut loading = T::Loading::begin(&value.header(), &Unlimited).unwrap();
     value.payload().up_to(bytes).pieces(usize::MAX).for_each(|(_, piece)| loading.push(&piece).unwrap());
@@ -84,7 +84,7 @@ pub fn cut_after<T: Stored>(value: &T, bytes: u64) -> T::Loading {
     loading
 }
 
-/// The value, once the rest of the payload has arrived too.
+/// Completes the partially loaded value with the rest of the payload of `value`.
 pub fn completed<T: Stored>(mut loading: T::Loading, value: &T) -> T {
     let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
     loading.push(&payload[loading.received_bytes() as usize..]).unwrap();
@@ -99,8 +99,7 @@ pub fn filter(params: bloom::Params, layout: bloom::BitLayout, items: u32) -> Bl
     filter
 }
 
-/// A windowed filter, which took items and then advanced a slice, as often as there are numbers of items. No item comes
-/// twice.
+/// A windowed filter that gets `items[i]` new items in its slice 1000 + i. No item is added twice.
 pub fn windowed(params: bloom::Params, windowing: bloom::Windowing, items: &[u32]) -> BloomFilter {
     let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
     let mut next = 0;
@@ -127,14 +126,14 @@ pub fn counter_of(error_rate: f64, capacity: u64, exact_limit: u32, members: u32
     counter
 }
 
-/// A counter of a window of a second a slice, of `slices`. In each slice from 1,000 on it saw so many members, half of them
-/// those of the slice before.
+/// A windowed counter with slices of one second. In its slice 1000 + i it gets `members[i]` members, of which half are
+/// members of the slice before.
 pub fn windowed_counter(params: counting::Params, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
     let window = Window::new(slices.into(), slices, Counter::MAX_SLICES, clock_source).unwrap();
     counter_with_window(params, window, members)
 }
 
-/// As [`windowed_counter`], with any window.
+/// Like [`windowed_counter`], for any window.
 pub fn counter_with_window(params: counting::Params, window: Window, members: &[u32]) -> Counter {
     let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
     let mut next = 0u32;

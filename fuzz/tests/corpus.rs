@@ -1,5 +1,5 @@
-//! Every input that is kept is run: what fuzzing found worth keeping, and what once failed. So are changes of these, drawn
-//! by chance and the same in every run.
+//! Runs the fuzz targets on every kept input: the corpus, and inputs that once failed. Also runs them on random changes
+//! of these inputs, which are the same in every run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,16 +9,16 @@ use std::path::{Path, PathBuf};
 use rollcall_fuzz::random::Random;
 use rollcall_fuzz::{TARGETS, Target};
 
-/// Changed inputs of each target, in all tests together.
+/// Number of changed inputs for each target, in all tests together.
 const CHANGED: usize = 2_000;
 
-/// Tests that share them, for as many cores.
+/// Number of tests that share the changed inputs, so that they run in parallel.
 const PARTS: usize = 4;
 
-/// Longest changed input, bytes: as `make fuzz` has them.
+/// The largest size of a changed input in bytes, the same as in `make fuzz`.
 const MAX_LEN: usize = 512;
 
-/// Files of a folder, in order; none where there is no folder.
+/// The files of a folder, sorted; empty if the folder does not exist.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("a file").path()).collect();
@@ -30,7 +30,7 @@ fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// The kept inputs of a target, and those that once failed.
+/// The corpus of a target, and the inputs on which it once failed.
 fn inputs(name: &str) -> Vec<Vec<u8>> {
     let kept = files(&folder("corpus").join(name));
     assert!(kept.len() >= 20, "{name}: {} inputs", kept.len());
@@ -38,7 +38,7 @@ fn inputs(name: &str) -> Vec<Vec<u8>> {
     all.iter().map(|file| fs::read(file).expect("a file that can be read")).collect()
 }
 
-/// Panics where the target does, and leaves the input in a file.
+/// Runs a target. If it panics, the input is written to a file and the panic continues.
 fn run(name: &str, target: Target, input: &[u8]) {
     let Err(reason) = catch_unwind(|| target(input)) else { return };
     let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-failed"));
@@ -55,7 +55,7 @@ fn every_kept_input_passes() {
     }
 }
 
-/// One of the parts that the changed inputs are cut into.
+/// Runs all targets on one part of the changed inputs.
 fn changed_inputs_pass(part: usize) {
     for (name, target) in TARGETS {
         let (inputs, mut random) = (inputs(name), Random::new(part as u64));
@@ -86,7 +86,7 @@ fn changed_inputs_pass_3() {
     changed_inputs_pass(3);
 }
 
-/// A folder of another name would be run by nothing.
+/// Checks that every folder of inputs has the name of a target; the inputs of other folders would never run.
 #[test]
 fn folders_are_those_of_targets() {
     let known: BTreeSet<&str> = TARGETS.iter().map(|(name, _)| *name).collect();

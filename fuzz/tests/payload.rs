@@ -1,4 +1,4 @@
-//! `DUMP` payloads, encoded and decoded.
+//! Tests of encoding and decoding `DUMP` payloads.
 
 use rollcall_fuzz::fields::Field;
 use rollcall_fuzz::payload::{crc64, decode, encode};

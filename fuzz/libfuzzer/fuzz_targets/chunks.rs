@@ -1,4 +1,4 @@
-//! See `rollcall_fuzz::chunks`.
+//! The libFuzzer program of the target `rollcall_fuzz::chunks`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| rollcall_libfuzzer::run(rollcall_fuzz::chunks, data));

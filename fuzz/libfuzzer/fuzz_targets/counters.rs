@@ -1,4 +1,4 @@
-//! See `rollcall_fuzz::counters`.
+//! The libFuzzer program of the target `rollcall_fuzz::counters`.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| rollcall_libfuzzer::run(rollcall_fuzz::counters, data));

@@ -1,4 +1,4 @@
-//! What the programs of all targets do with an input.
+//! Runs a fuzz target on one input, and fails if an operation takes too long.
 #![feature(cfg_sanitize)]
 
 use std::cell::Cell;
@@ -8,22 +8,23 @@ use std::time::Duration;
 use cpu_time::ThreadTime;
 use rollcall_fuzz::{AFTER_OPERATION, Target};
 
-/// The longest that an operation may take, or an input that is one. No server may stop for longer than 100 ms. What counts
-/// which branches are taken takes twice as long, and the address sanitizer some times.
+/// The time limit of an operation. The goal is that no command blocks a server for more than 100 ms. Coverage counting
+/// doubles the time, and the address sanitizer multiplies it further, so the limits are higher.
 const LONGEST: Duration = Duration::from_millis(if cfg!(sanitize = "address") { 800 } else { 200 });
 
-/// The longest so far, nanoseconds. What is shorter than this first one is not worth a line.
+/// The time of the longest operation so far, in nanoseconds. It starts at 5 ms, so that shorter operations are not
+/// reported.
 static LONGEST_SO_FAR: AtomicU64 = AtomicU64::new(5_000_000);
 
 thread_local! {
-    /// When the operation began.
+    /// The time at which the current operation began.
     static START: Cell<ThreadTime> = Cell::new(ThreadTime::now());
 }
 
-/// Runs a target on an input. Says so when an operation took longer than all before.
+/// Runs a target on an input. Reports each operation that took longer than all operations before it.
 ///
 /// # Panics
-/// Where it does, and where an operation takes too long.
+/// If the target panics, or if an operation takes longer than [`LONGEST`].
 pub fn run(target: Target, data: &[u8]) {
     AFTER_OPERATION.get_or_init(|| look_at_time);
     START.set(ThreadTime::now());
@@ -31,7 +32,7 @@ pub fn run(target: Target, data: &[u8]) {
     look_at_time();
 }
 
-/// Checks the time since it was looked at last.
+/// Checks and reports the time since the last call, or since the target was started.
 fn look_at_time() {
     let now = ThreadTime::now();
     let took = now.duration_since(START.replace(now));

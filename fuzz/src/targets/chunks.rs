@@ -1,4 +1,4 @@
-//! Chunks: what `LOADCHUNK` is given, as the server treats it.
+//! The target `chunks`: loads chunks as `LOADCHUNK` does on a server.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
@@ -12,11 +12,11 @@ use crate::laws::{self, is_same_loading};
 use crate::limit::Limit;
 use crate::made::MADE_BYTES;
 
-/// Chunks of an input, at most.
+/// The largest number of chunks that one input loads.
 const MOST_CHUNKS: usize = 16;
 
-/// Loads chunks of two made values, cut anywhere, changed, in any order, with right checksums mostly, from clients or from a
-/// primary.
+/// Loads chunks that are made of two values. Chunks are cut anywhere, may be damaged, and come in any order, mostly
+/// with correct checksums. They come from clients or from a primary.
 pub fn chunks(data: &[u8]) {
     let mut input = Input::new(data);
     match input.choice(2) {
@@ -25,7 +25,7 @@ pub fn chunks(data: &[u8]) {
     }
 }
 
-/// What a key holds.
+/// The state of a key.
 enum Key<T: Stored> {
     Missing,
     Loading(T::Loading),
@@ -33,7 +33,7 @@ enum Key<T: Stored> {
 }
 
 impl<T: Stored> Key<T> {
-    /// What `LOADCHUNK` of a client does, but for a value that has all its chunks and is not finished.
+    /// Does what `LOADCHUNK` from a client does, except that a value with all its chunks stays unfinished.
     fn push(&mut self, next: u64, chunk: &[u8], limit: &Limit) -> Result<(), Error> {
         match self {
             Key::Missing if is_header(next) => *self = Key::Loading(T::Loading::begin(chunk, limit)?),
@@ -43,7 +43,7 @@ impl<T: Stored> Key<T> {
         Ok(())
     }
 
-    /// Finishes a value that has all its chunks.
+    /// Finishes a value that has received all its chunks.
     fn settle(&mut self) {
         if let Key::Loading(loading) = self
             && loading.received_bytes() == loading.total_bytes()
@@ -53,7 +53,7 @@ impl<T: Stored> Key<T> {
     }
 }
 
-/// Values that chunks are made of.
+/// The values whose chunks are loaded.
 fn sources<T: Family>(input: &mut Input<'_>) -> Vec<T> {
     let sources = [(); 2].map(|()| T::made(input, &Limit::of(MADE_BYTES)).ok());
     sources.into_iter().flatten().collect()
@@ -75,7 +75,7 @@ fn load<T: Family>(input: &mut Input<'_>) {
     }
 }
 
-/// The chunks that an input makes for one key.
+/// The chunks for one key that an input makes.
 pub(crate) fn sequence<T: Family>(input: &mut Input<'_>) -> Vec<(u64, Vec<u8>)> {
     let (limit, _, sources) = (Limit::chosen(input), input.number(), sources::<T>(input));
     let (mut key, mut chunks) = (Key::<T>::Missing, Vec::new());
@@ -89,7 +89,7 @@ pub(crate) fn sequence<T: Family>(input: &mut Input<'_>) -> Vec<(u64, Vec<u8>)> 
     chunks
 }
 
-/// The next chunk, with its iterator.
+/// The next chunk, after its iterator.
 fn chunk_of<T: Family>(input: &mut Input<'_>, sources: &[T], key: &Key<T>) -> (u64, Vec<u8>) {
     let Some(source) = sources.get(usize::from(input.choice(2)) % sources.len().max(1)) else {
         return (input.number(), input.bytes(64).to_vec());
@@ -125,7 +125,8 @@ fn chunk_of<T: Family>(input: &mut Input<'_>, sources: &[T], key: &Key<T>) -> (u
     }
 }
 
-/// Does what `LOADCHUNK` does. What is rejected changes nothing.
+/// Does what `LOADCHUNK` does, and checks that a rejected chunk changes nothing. `is_obeyed` says that the chunk comes
+/// from a primary.
 fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, limit: &Limit) {
     limit.forget();
     match key {

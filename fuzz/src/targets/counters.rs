@@ -1,4 +1,4 @@
-//! Sequences of operations on counters, beside naive sets of what they have seen.
+//! The target `counters`: runs operations on counters, and compares each counter with a naive map of its members.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,10 +16,10 @@ use crate::laws;
 use crate::limit::Limit;
 use crate::{made, operation};
 
-/// Operations of an input, at most.
+/// The largest number of operations that one input runs.
 const MOST_STEPS: usize = 16;
 
-/// Makes two counters, mostly of one seed, and does to them what the input says.
+/// Makes two counters, mostly with the same seed, and runs the operations of the input on them.
 pub fn counters(data: &[u8]) {
     let mut input = Input::new(data);
     let (limit, cut, is_like) = (Limit::chosen(&mut input), input.number(), input.byte() < 160);
@@ -41,7 +41,7 @@ pub fn counters(data: &[u8]) {
 
 struct Tracked {
     counter: Counter,
-    /// Of each member, the newest slice that it was seen in.
+    /// For each member, the newest slice in which it was added.
     seen: BTreeMap<usize, i128>,
 }
 
@@ -54,14 +54,15 @@ impl Tracked {
         self.seen.keys().copied()
     }
 
-    /// Drops what is dead by now, and stays so.
+    /// Drops the members that have expired for good.
     fn forget(&mut self) {
         let Some(slices) = self.counter.window().map(|window| i128::from(window.slices())) else { return };
         let newest = self.newest();
         self.seen.retain(|_, seen| *seen + slices >= newest);
     }
 
-    /// One operation. It takes no more memory than was allowed, and slices that are renumbered are so for all members.
+    /// Runs one operation. Checks that it took no more memory than was allowed, and renumbers the slices of members if
+    /// the counter renumbered its own.
     fn step(&mut self, input: &mut Input<'_>, other: &mut Tracked, limit: &Limit) {
         let (before_bytes, newest) = (limit.taken_by(&self.counter), self.newest());
         limit.forget();
@@ -91,7 +92,7 @@ impl Tracked {
         limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
 
-    /// Slices go back with the newest.
+    /// Renumbers the slices of all members by as many slices as the counter's newest slice went back from `newest`.
     fn renumber(&mut self, newest: i128) {
         let back = newest - self.newest();
         if back > 0 {
@@ -127,7 +128,7 @@ impl Tracked {
         self.seen.extend(numbers[..reported].iter().map(|&number| (number, slice)));
     }
 
-    /// A list does what its items do one by one.
+    /// Checks that adding a list gives the same counter as adding its members one by one.
     fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
         // Both copies: lists of the original may have room left.
         let (mut single, mut reported, slice) = (self.counter.copy(), Vec::new(), self.newest());
@@ -182,8 +183,8 @@ impl Tracked {
         limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
 
-    /// Time passes, as it is given or by a clock. A move changes no answer, and a replica that makes it first comes to the
-    /// same counter.
+    /// Moves the window, as ADVANCE or as the clock does. Checks that the move changes no answer, and that a replica
+    /// that moves its window first has the same counter in the end.
     fn advance(&mut self, input: &mut Input<'_>, limit: &Limit) {
         let newest = self.newest() as u64;
         if input.flag() {
@@ -226,7 +227,7 @@ impl Tracked {
         limit.check_taken(before_bytes, limit.taken_by(&self.counter));
     }
 
-    /// What is exact is right.
+    /// Checks that exact counts are right.
     fn check(&self) {
         for (view, expected) in self.views() {
             if view.is_exact() {
@@ -238,7 +239,8 @@ impl Tracked {
         }
     }
 
-    /// All of it, and spans of its window that end with the first second of the newest slice, with the members seen then.
+    /// Views of all members, and of time spans that end with the first second of the newest slice. Each view comes with
+    /// its expected members.
     fn views(&self) -> Vec<(View<'_>, BTreeSet<usize>)> {
         let (counter, newest) = (&self.counter, self.newest());
         let mut views = vec![(counter.at(Time::Reached), self.live().collect())];
@@ -260,7 +262,7 @@ impl Tracked {
     }
 }
 
-/// Questions about two counters: about all of both, and about a span of each.
+/// Checks the answers about two counters together: for all their members, and for a time span of each.
 fn check_together(one: &Tracked, other: &Tracked) {
     let (ours, mut theirs) = (one.views(), other.views());
     if one.counter.params().seed != other.counter.params().seed {

@@ -1,4 +1,5 @@
-//! Sequences of operations on filters, beside naive lists of what they must remember.
+//! The target `filters`: runs operations on filters, and compares each filter with a naive list of the items that it
+//! must find.
 
 use std::collections::BTreeMap;
 use std::mem::discriminant;
@@ -17,13 +18,13 @@ use crate::laws;
 use crate::limit::Limit;
 use crate::{made, operation};
 
-/// Operations of an input, at most.
+/// The largest number of operations that one input runs.
 const MOST_STEPS: usize = 16;
 
-/// The highest rate of a slice up to which its number of items alone says when it is full.
+/// The highest error rate of a slice for which the number of items alone decides when the slice is full.
 const COUNTED_UP_TO: f64 = 0.02;
 
-/// Makes two filters that are alike, and does to them what the input says.
+/// Makes two filters with equal parameters, and runs the operations of the input on them.
 pub fn filters(data: &[u8]) {
     let mut input = Input::new(data);
     let (limit, cut) = (Limit::chosen(&mut input), input.number());
@@ -44,12 +45,12 @@ pub fn filters(data: &[u8]) {
     laws::check(&one.filter, cut);
 }
 
-/// What a filter must remember.
+/// The items that a filter must find.
 #[derive(Default, Clone)]
 struct Remembered {
-    /// Of each item, the newest slice that it was surely added in.
+    /// For each item, the newest slice in which the filter certainly recorded it.
     since: BTreeMap<usize, i128>,
-    /// Of each item, how many came before it came last.
+    /// For each item, the number of items that were recorded before its last addition.
     order: BTreeMap<usize, u64>,
     come: u64,
 }
@@ -72,7 +73,8 @@ impl Tracked {
         self.filter.newest_slice().unwrap_or(0).into()
     }
 
-    /// One operation. It takes no more memory than was allowed, and slices that are renumbered are so for all items.
+    /// Runs one operation. Checks that it took no more memory than was allowed, and renumbers the slices of items if
+    /// the filter renumbered its own.
     fn step(&mut self, input: &mut Input<'_>, other: &mut Tracked, limit: &Limit) {
         let (before_bytes, newest) = (limit.taken_by(&self.filter), self.newest());
         limit.forget();
@@ -108,7 +110,7 @@ impl Tracked {
         limit.check_taken(before_bytes, limit.taken_by(&self.filter));
     }
 
-    /// Records the answer to an item that was added.
+    /// Records an added item, if the filter answered that it was new or renews items on each addition.
     fn note(&mut self, number: usize, is_new: bool) {
         let is_renewed = self.filter.windowing().is_some_and(|windowing| windowing.refresh);
         if is_new || is_renewed {
@@ -138,7 +140,7 @@ impl Tracked {
         }
     }
 
-    /// A list does what its items do one by one.
+    /// Checks that adding a list gives the same filter as adding its items one by one.
     fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
         // Both copies: lists of the original may have room left.
         let (mut single, mut reported) = (self.filter.copy(), Vec::new());
@@ -192,7 +194,7 @@ impl Tracked {
         }
     }
 
-    /// A filter that is built from hashes is the one that took the items.
+    /// Checks that a filter built from hashes in parallel equals a filter to which the items were added.
     fn build(&self, numbers: &[usize], input: &mut Input<'_>, limit: &Limit) {
         let (layout, params) = (self.filter.layout(), *self.filter.params());
         let made = (BloomFilter::new(layout, params, limit), FilterBuild::new(layout, params, limit));
@@ -211,8 +213,8 @@ impl Tracked {
         assert!(build.finish().is_same(&filter));
     }
 
-    /// Time passes, as it is given or by a clock. A move changes no answer, and a replica that makes it first comes to the
-    /// same filter.
+    /// Moves the window, as ADVANCE or as the clock does. Checks that the move changes no answer, and that a replica
+    /// that moves its window first has the same filter in the end.
     fn advance(&mut self, input: &mut Input<'_>, limit: &Limit) {
         let newest = self.newest() as u64;
         if input.choice(3) == 0 {
@@ -268,7 +270,7 @@ impl Tracked {
         limit.check_taken(before_bytes, limit.taken_by(&self.filter));
     }
 
-    /// There is no false negative.
+    /// Checks that the filter has no false negatives.
     fn check(&self) {
         let Remembered { since, order, .. } = &self.remembered;
         let numbers: Vec<usize> = match self.filter.windowing().map(|windowing| (windowing.span, windowing)) {
@@ -295,7 +297,7 @@ impl Tracked {
     }
 }
 
-/// A time near the newest slice, or any.
+/// A Unix time in or near the newest slice, or any time.
 pub(super) fn moment(input: &mut Input<'_>, window: Option<Window>, newest: u64) -> u64 {
     let (kind, number) = (input.byte(), input.number());
     match window {

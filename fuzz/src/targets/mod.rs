@@ -1,4 +1,4 @@
-//! One file a target.
+//! The fuzz targets, one per file.
 
 pub(crate) mod chunks;
 pub(crate) mod counters;

@@ -1,4 +1,4 @@
-//! RDB values of ours.
+//! The target `rdb`: loads RDB values in Rollcall's format.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
@@ -13,7 +13,7 @@ use crate::laws;
 use crate::limit::Limit;
 use crate::made::MADE_BYTES;
 
-/// Loads an RDB value of ours: that of a made value after changes, or the input as it is.
+/// Loads an RDB value in Rollcall's format: a saved value after changes, or the bytes of the input.
 pub fn rdb(data: &[u8]) {
     let mut input = Input::new(data);
     match input.choice(2) {
@@ -39,7 +39,7 @@ fn load<T: Family>(input: &mut Input<'_>) {
     }
 }
 
-/// The RDB value that an input makes, if it makes one.
+/// The RDB value that the input makes; `None` if it makes none.
 pub(crate) fn fields<T: Family>(input: &mut Input<'_>) -> Option<Vec<Field>> {
     let (limit, cut, way) = (Limit::chosen(input), input.number(), input.choice(8));
     if way == 0 { None } else { forged::<T>(way, cut, input, &limit) }
@@ -53,7 +53,7 @@ fn forged<T: Family>(way: u8, cut: u64, input: &mut Input<'_>, limit: &Limit) ->
     Some(changed::<T>(value, cut, input))
 }
 
-/// Header and payload as they are in the input, with their checksums made right.
+/// Header and payload from the bytes of the input, with correct checksums.
 fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<Vec<Field>, Error> {
     let len = usize::from(input.u16()) % 1024;
     let mut header = [input.bytes(len), &[0; 4]].concat();
@@ -69,7 +69,7 @@ fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<Vec<Fie
     Ok(fields)
 }
 
-/// The RDB value, whole or cut, after changes, mostly with its checksums made right again.
+/// The RDB value of a complete or partially loaded value, after changes. Mostly the checksums are corrected afterwards.
 fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
     let mut fields =
         if input.flag() { partial(&value, cut) } else { crate::fields::written(|sink| ours::save(&value, sink)) };
@@ -88,7 +88,7 @@ fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
     fields
 }
 
-/// The RDB value of one of which a part has arrived.
+/// The RDB value of a partially loaded value.
 fn partial<T: Stored>(value: &T, cut: u64) -> Vec<Field> {
     let mut loading = T::Loading::begin(&value.header(), &Limit::of(1 << 20)).expect("a header of ours");
     if loading.total_bytes() == 0 {

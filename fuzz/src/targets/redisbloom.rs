@@ -1,4 +1,4 @@
-//! RDB values of RedisBloom.
+//! The target `redisbloom`: loads RDB values in RedisBloom's format.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
@@ -13,16 +13,16 @@ use crate::laws;
 use crate::limit::Limit;
 use crate::made::MADE_BYTES;
 
-/// Fields before the sub-filters, from encoding version 4 on.
+/// Number of fields before the first sub-filter, from encoding version 4 on.
 const CHAIN_FIELDS: usize = 4;
 
-/// Fields of a sub-filter.
+/// Number of fields of each sub-filter.
 const SUB_FILTER_FIELDS: usize = 8;
 
-/// Largest bitmap that is made to fit a changed size, bytes.
+/// The largest bitmap that [`make_consistent`] makes, in bytes.
 const MOST_BYTES: u64 = 1 << 16;
 
-/// Loads an RDB value of RedisBloom: that of a made filter after changes, or the input as it is.
+/// Loads an RDB value in RedisBloom's format: a saved filter after changes, or the bytes of the input.
 pub fn redisbloom(data: &[u8]) {
     let mut input = Input::new(data);
     let (limit, cut, encoding, is_raw) = beginning(&mut input);
@@ -39,20 +39,21 @@ pub fn redisbloom(data: &[u8]) {
     }
 }
 
-/// How much memory a value may take, where it is cut, its encoding version, and whether its fields come from the input.
+/// The size limit of the value, where its payload is cut, its encoding version, and whether its fields come from the
+/// input itself.
 fn beginning(input: &mut Input<'_>) -> (Limit, u64, u32, bool) {
     let (limit, cut) = (Limit::chosen(input), input.number());
     let encoding = RDB_ENCODING_NEWEST - u32::from(input.choice(8)).saturating_sub(4).min(RDB_ENCODING_NEWEST);
     (limit, cut, encoding, input.choice(8) == 0)
 }
 
-/// The encoding version and the RDB value that an input makes, if it makes one.
+/// The encoding version, and the RDB value that the input makes; `None` if it makes none.
 pub(crate) fn fields(input: &mut Input<'_>) -> (u32, Option<Vec<Field>>) {
     let (_, _, encoding, is_raw) = beginning(input);
     (encoding, if is_raw { None } else { changed(input, encoding).ok() })
 }
 
-/// What RedisBloom would store of a made filter, after changes.
+/// The RDB value that RedisBloom would store for a filter, after changes.
 fn changed(input: &mut Input<'_>, encoding: u32) -> Result<Vec<Field>, Error> {
     let filter = BloomFilter::made(input, &Limit::of(MADE_BYTES))?;
     let EitherChain::Classic(_) = filter.as_ref() else {
@@ -71,7 +72,7 @@ fn changed(input: &mut Input<'_>, encoding: u32) -> Result<Vec<Field>, Error> {
     Ok(fields)
 }
 
-/// Makes the bitmaps as long as their sizes say, and the sum of the items right.
+/// Makes each bitmap as long as its size field says, and corrects the total number of items.
 fn make_consistent(fields: &mut [Field]) {
     let Some((chain, rest)) = fields.split_at_mut_checked(CHAIN_FIELDS) else { return };
     let mut total_items = 0u64;
