@@ -1,4 +1,4 @@
-//! Compares what a server answers with what was acknowledged.
+//! Compares the replies of a server with the writes that it acknowledged.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
@@ -14,16 +14,17 @@ use crate::run::Run;
 use crate::shapes::{Kind, Remembers};
 use rollcall_testkit::client::{error_text, number, show, words};
 
-/// Items a question.
+/// Number of items in one command.
 const LIST: usize = 1000;
-/// Items never added that are asked for of each filter.
+/// Number of items that are looked up in each filter although they were never added.
 const STRANGERS: u64 = 500;
-/// Standard errors that a sum over a whole run may be off.
+/// Number of standard errors by which a sum over a whole run may differ from its expectation.
 const SIGMAS: f64 = 5.0;
-/// What it may be off besides: where few are expected, errors are whole ones, and not normal.
+/// Difference that is allowed in addition to `SIGMAS` standard errors: sums of few events are whole numbers, and not
+/// normally distributed.
 const FEW: f64 = 6.0;
 
-/// What the keys of one shape add up to, each looked at once.
+/// Sums over all keys of one shape. Each key is counted once, before it is deleted or at the end of the run.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     keys: u64,
@@ -37,7 +38,7 @@ struct Sums {
     variance: f64,
 }
 
-/// Sums over a run, by shape.
+/// The sums of a run, by shape.
 #[derive(Default)]
 pub struct Tally(Mutex<BTreeMap<&'static str, Sums>>);
 
@@ -46,7 +47,7 @@ impl Tally {
         change(self.0.lock().expect("the sums").entry(shape).or_default());
     }
 
-    /// Compares the sums with theory.
+    /// Compares the sums with their expected values.
     pub fn judge(&self, run: &Run) {
         let all = self.0.lock().expect("the sums").clone();
         for (shape, sums) in &all {
@@ -87,8 +88,9 @@ fn command(line: &str, key: &str) -> Command {
     words(line).into_iter().map(|word| if word == "?" { key } else { word }.as_bytes().to_vec()).collect()
 }
 
-/// Looks at a key: those who write to it do not do so meanwhile, and may have one command each on its way. A server that
-/// goes away ends the check. With a tally it is the last look at this key.
+/// Checks a key. The writers of the key must not write meanwhile; each may have one command without a reply. The check
+/// ends early if the server goes away. With a tally, the key's results are added to the sums, which may happen once per
+/// key.
 pub fn check(line: &mut dyn Line, run: &Run, writers: &[&Key], tally: Option<&Tally>) {
     let exist = writers.iter().all(|key| key.exists && key.pending != Some(Step::Delete));
     if exist {
@@ -107,7 +109,7 @@ impl Look<'_> {
         self.writers[0]
     }
 
-    /// `None` when the server has gone away.
+    /// Sends a command and returns its reply; `None` if the server has gone away.
     fn ask(&mut self, command: &Command) -> Option<Value> {
         let name = self.key().name.clone();
         let reply = self.line.read(&name, command)?;
@@ -177,7 +179,7 @@ impl Look<'_> {
         }
     }
 
-    /// Asks for all that has to be there.
+    /// Looks up all items that a filter has to have.
     fn has_found(&mut self, key: &Key, name: &str, must: impl Fn(&Key) -> std::ops::Range<u64>) -> Option<()> {
         let promised: Vec<u64> = key.promised(must(key)).collect();
         for piece in promised.chunks(LIST) {
@@ -223,8 +225,8 @@ impl Look<'_> {
         Some(members)
     }
 
-    /// A counter that lists its members: at least what was acknowledged, at most what was sent, a list whole or not at
-    /// all.
+    /// Checks a counter that lists its members. It must have all acknowledged items, no item that was never sent, and
+    /// all or none of the items of an unacknowledged command.
     fn at_members(&mut self) -> Option<()> {
         let name = self.key().name.clone();
         let members = self.members(&name)?;
@@ -259,7 +261,8 @@ impl Look<'_> {
         Some(())
     }
 
-    /// Questions about a counter and its shadow, or itself where it has none; of a window also about its last slices.
+    /// Checks unions, intersections and differences of a counter and its shadow, or of the counter with itself if it
+    /// has no shadow. For a windowed counter, also for the last slices of its window.
     fn at_sets(&mut self, name: &str, members: &BTreeSet<Vec<u8>>) -> Option<()> {
         let other = self.key().shadow.map_or(name.to_owned(), |_| self.key().shadow_name());
         let others = self.members(&other)?;
@@ -288,8 +291,8 @@ impl Look<'_> {
         Some(())
     }
 
-    /// Who was seen in the last slices of a window on a manual clock: as many as its history reports, and all that were
-    /// added then.
+    /// The members that were added in the last slices, for a window with the manual clock. Checks that their number is
+    /// the one in LC.HISTORY, and that no member added in these slices is missing.
     fn at_spans(&mut self, name: &str, members: &BTreeSet<Vec<u8>>) -> Option<Vec<(String, BTreeSet<Vec<u8>>)>> {
         let Value::Array(rows) = self.ask(&command("LC.HISTORY ?", name))? else { self.broken("LC.HISTORY") };
         let row = |row: &Value| match row {
@@ -313,7 +316,7 @@ impl Look<'_> {
         Some(spans)
     }
 
-    /// A counter whose bitmap is that of the library: the same members, the same estimate.
+    /// Checks a counter that estimates: its count must equal the count of a library counter with the same members.
     fn at_estimate(&mut self, params: Params, tally: Option<&Tally>) -> Option<()> {
         let (name, key) = (self.key().name.clone(), self.writers[0]);
         let count = number(&self.ask(&command("LC.COUNT ?", &name))?) as u64;
@@ -333,7 +336,7 @@ impl Look<'_> {
         self.tally_count(tally)
     }
 
-    /// A counter whose count is only known to its standard error.
+    /// Checks a counter whose count is known only up to its standard error.
     fn at_theory(&mut self, tally: Option<&Tally>) -> Option<()> {
         let name = self.key().name.clone();
         let (count, error) = self.estimate(&name)?;
@@ -381,7 +384,7 @@ impl Look<'_> {
     }
 }
 
-/// What the library counts with the first so many items.
+/// The count of a library counter with the first `len` items of the key.
 fn oracle(params: Params, key: &Key, len: u64) -> u64 {
     let mut counter = Counter::new(params).expect("a counter");
     for item in key.items(0..len) {

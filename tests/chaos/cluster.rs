@@ -1,9 +1,9 @@
-//! Slots move between three primaries while clients write, and primaries die meanwhile.
+//! Moves slots between three primaries while clients write, and kills primaries meanwhile.
 //!
-//! What the servers themselves promise bounds who may be killed when. A slot that is open for `MIGRATE` is known to its
-//! two primaries alone, and not to their replicas: if one of them dies then, whatever is in the slot, the rest of its
-//! keys has to be put together by hand. So the third one dies. Where slots move in one piece, the one that they leave
-//! may die too. The one that they come to may not before its replica has them, since nobody waited for that.
+//! The guarantees of the servers decide which primary may be killed. While a slot moves by `MIGRATE`, only its source
+//! and its target know about the move, and their replicas do not. If one of these two dies, the keys of the slot have
+//! to be collected by hand. So the test kills the third primary. If slots move in one piece (Valkey 9), the source may
+//! die too. The target may not die before its replica has the keys, because no client waited for that.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use rollcall_testkit::client::show;
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: false };
-/// One of so many moves has a primary killed.
+/// One of this number of moves kills a primary.
 const KILLED_ONE_IN: u64 = 8;
-/// Slots that are on the move at a time.
+/// Number of slots that move at the same time.
 const AT_ONCE: usize = 6;
 
 struct Moves {
@@ -32,7 +32,7 @@ struct Moves {
 }
 
 impl Moves {
-    /// Slots with keys, and three primaries: the one that they leave, the one that they come to, and the third.
+    /// Picks slots with keys, and the three primaries: source, target, and the third one.
     fn choose(&mut self, nodes: &Nodes, count: usize) -> Option<(Vec<u16>, [usize; 3])> {
         let mut primaries = nodes.primaries();
         assert_eq!(primaries.len(), 3, "three primaries");
@@ -46,7 +46,7 @@ impl Moves {
         (!slots.is_empty()).then(|| (slots, [from, to, primaries[0]]))
     }
 
-    /// Key by key.
+    /// Moves slots key by key.
     fn by_keys(&mut self, nodes: &mut Nodes, kills: bool) {
         let Some((slots, [from, to, third])) = self.choose(nodes, AT_ONCE) else { return };
         let mut dies_after = kills.then(|| self.random.below(AT_ONCE as u64) as usize);
@@ -69,7 +69,7 @@ impl Moves {
         }
     }
 
-    /// In one piece.
+    /// Moves slots in one piece.
     fn in_one_piece(&mut self, nodes: &mut Nodes, kills: bool) {
         let Some((slots, [from, to, third])) = self.choose(nodes, 1) else { return };
         let slot = slots[0];
@@ -92,7 +92,7 @@ impl Moves {
     }
 }
 
-/// What takes several keys takes those of one slot alone.
+/// Checks that a command with keys of several slots is rejected.
 fn assert_slots_are_kept_apart(nodes: &Nodes) {
     let primary = nodes.primaries()[0];
     let mut client = nodes.servers[primary].client();

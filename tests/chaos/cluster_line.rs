@@ -1,4 +1,4 @@
-//! How writers reach the nodes of a cluster whose slots move and whose primaries die.
+//! Sends the commands of writers to a cluster whose slots move and whose primaries die.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -12,19 +12,19 @@ use crate::line::{Line, outcome, wait_one};
 use crate::wire::Wire;
 use rollcall_testkit::client::{error_text, number};
 
-/// How long a node may take to answer, and how long a slot may be without a node.
+/// The time limit of a reply.
 const PATIENCE: Duration = Duration::from_secs(5);
 const NO_ANSWER: Duration = Duration::from_secs(60);
 const WAIT_MILLISECONDS: u64 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Connections of one client to all nodes. Acknowledged is what `WAIT 1` has acknowledged, on the connection that the
-/// command went over: so it is not left to a client that chooses its connections by itself.
+/// The connections of one client to all nodes. A write counts as acknowledged if `WAIT 1` succeeded on the same
+/// connection. Client libraries choose connections themselves, so none is used here.
 pub struct ClusterLine<'a> {
-    /// Where nodes listen now.
+    /// The ports of all nodes, which change when a node restarts.
     ports: &'a RwLock<Vec<u16>>,
     connections: HashMap<u16, Wire>,
-    /// The node of each slot, by what is known.
+    /// The port of the node that serves each slot, as far as it is known.
     owners: BTreeMap<u16, u16>,
 }
 
@@ -47,7 +47,7 @@ impl ClusterLine<'_> {
         self.owners.get(&slot_of(key)).copied()
     }
 
-    /// Asks any node which node has which slots.
+    /// Asks any node for the nodes of all slots.
     fn look_up_owners(&mut self) {
         let ports = self.ports.read().expect("the ports").clone();
         let question: [Command; 1] = [vec![b"CLUSTER".to_vec(), b"SLOTS".to_vec()]];
@@ -67,14 +67,14 @@ impl ClusterLine<'_> {
         }
     }
 
-    /// Forgets a node that does not answer, and asks the others.
+    /// Drops the connection to a node that does not answer, and asks other nodes for the slots.
     fn lose(&mut self, port: u16) {
         self.connections.remove(&port);
         std::thread::sleep(PAUSE);
         self.look_up_owners();
     }
 
-    /// Where a redirection points to: the slot, the port, and whether it is for this once.
+    /// The slot and the port in a redirection, and whether the redirection is for one command only (ASK).
     fn redirection(reply: &Value) -> Option<(u16, u16, bool)> {
         let error = error_text(reply)?;
         let mut words = error.split(' ');
@@ -88,7 +88,7 @@ impl ClusterLine<'_> {
         Some((slot, port, once))
     }
 
-    /// Sends commands to one node, and reports for each what came back, if anything, and whether a replica has it.
+    /// Sends commands to one node. Returns the replies received, and whether a replica has the writes.
     fn send(&mut self, port: u16, commands: &[Command]) -> Option<(Vec<Value>, bool)> {
         let sent: Vec<Command> = commands.iter().cloned().chain([wait_one(WAIT_MILLISECONDS)]).collect();
         let mut replies = self.connection(port)?.ask(&sent);

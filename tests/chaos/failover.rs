@@ -1,4 +1,4 @@
-//! A primary is killed. What was acknowledged with WAIT 1 is on the replica that takes its place.
+//! Kills primaries under load. The replica that takes over must have every write that `WAIT 1` acknowledged.
 
 use crate::check::Tally;
 use crate::line::{Line, Single};

@@ -1,8 +1,8 @@
-//! A key, and all that is known of what was sent to it and what was acknowledged.
+//! A key, with everything that was sent to it and acknowledged.
 //!
-//! A writer has at most one command on its way to a key. So what was acknowledged is the first so many items, and what
-//! may be there besides is those of that one command. It is sent again until it is acknowledged: all commands may be
-//! done twice.
+//! A writer has at most one unacknowledged command for a key. So the acknowledged items are the first `acked` items of
+//! the writer, and the key may also have the items of that one command. The writer repeats the command until it is
+//! acknowledged, so a command may run twice.
 
 use std::collections::{HashSet, VecDeque};
 use std::io::Write as _;
@@ -21,30 +21,30 @@ pub type Command = Vec<Vec<u8>>;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Step {
     Create,
-    /// Items that are new.
+    /// Adds new items.
     Add {
         first: u64,
         count: u64,
     },
-    /// Items that are known, so that the replies have to say so.
+    /// Adds known items again, which the replies must confirm.
     Repeat {
         first: u64,
         count: u64,
     },
     /// Moves the window to a slice.
     Advance(u64),
-    /// Gives the shadow what the key has.
+    /// Copies or merges the key into its shadow.
     Shadow,
     Delete,
 }
 
-/// What became of a command.
+/// The outcome of a command.
 #[derive(Debug)]
 pub enum Outcome {
     Done(Value),
-    /// Not done, for a reason that passes.
+    /// The command was rejected for a temporary reason, and changed nothing.
     Rejected,
-    /// Perhaps done.
+    /// The command may have run.
     Unknown,
 }
 
@@ -62,7 +62,8 @@ impl Outcome {
     }
 }
 
-/// Errors that pass. None of the commands was done.
+/// Whether an error is temporary. A command with this error changed nothing, except that `max-key-bytes` may stop a
+/// command between two items.
 pub fn passes(error: &str) -> bool {
     let start = error.split(' ').next().unwrap_or_default();
     ["LOADING", "MISCONF", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOREPLICAS"]
@@ -72,43 +73,44 @@ pub fn passes(error: &str) -> bool {
 
 pub struct Key {
     pub shape: &'static Shape,
-    /// In a hash tag, so that its shadow is in the same slot.
+    /// The name of the key. It is a hash tag, so that the shadow is in the same slot.
     pub name: String,
-    /// What all items of this writer begin with.
+    /// The prefix of all items of this writer.
     prefix: String,
-    /// Items it takes before it is full.
+    /// Number of items after which the key is full.
     capacity: u64,
     pub exists: bool,
-    /// The first so many items were acknowledged.
+    /// Number of acknowledged items, which are the first ones.
     pub acked: u64,
-    /// The first so many items were sent.
+    /// Number of items that were sent, which are the first ones.
     pub sent: u64,
     pub pending: Option<Step>,
-    /// Whether the pending step may have been done.
+    /// Whether the pending step may have run.
     tried: bool,
-    /// Items that a filter took for known, and so need not have written.
+    /// Items that a filter reported as present before they were added. The filter need not have stored them.
     excused: HashSet<u64>,
-    /// Of a window on a manual clock: from this item on, they were added when it had reached this slice.
+    /// For a window with the manual clock: pairs of a slice and the first item that was added after the window reached
+    /// it.
     slices: Vec<(u64, u64)>,
-    /// The furthest slice that the window may have reached.
+    /// The newest slice that the window may have reached.
     slice_sent: u64,
-    /// Of a window on the system clock: when the batches up to this item were first sent.
+    /// For a window with the system clock: pairs of a time and the end of the batches that had first been sent by then.
     times: Vec<(Instant, u64)>,
-    /// Items that were answered to be new.
+    /// Number of items that a reply reported as new.
     pub news: u64,
-    /// Items that may have been new without an answer that says so.
+    /// Number of items that may have been new, but have no reply that says so.
     pub doubt: u64,
-    /// The shadow has the first so many items; `None` while there is none.
+    /// Number of items that the shadow has, which are the first ones; `None` without a shadow.
     pub shadow: Option<u64>,
-    /// The latest steps, when they were sent and what became of them.
+    /// The latest steps, with the time at which each was sent and its outcome.
     history: VecDeque<String>,
 }
 
-/// Steps of a key that a message about it reports.
+/// Number of steps that the message about a broken promise shows.
 const HISTORY: usize = 12;
 
 impl Key {
-    /// A key that is full with one of `share` of the items that keys of this shape take.
+    /// A key that is full after 1 / `share` of the usual number of items of its shape.
     pub fn new(shape: &'static Shape, writer: &str, generation: u64, share: u64) -> Key {
         let name = if shape.is_shared {
             format!("{{{}}}", shape.name)
@@ -141,7 +143,7 @@ impl Key {
         format!("{}:shadow", self.name)
     }
 
-    /// An item, of one of several lengths.
+    /// The item with this number. Items have 13 different lengths.
     pub fn item(&self, number: u64) -> Vec<u8> {
         let mut item = Vec::with_capacity(40);
         item.extend_from_slice(self.prefix.as_bytes());
@@ -154,7 +156,7 @@ impl Key {
         range.map(|number| self.item(number))
     }
 
-    /// The items that have to be there, as far as they are [`Self::promised`].
+    /// The items that the key must have, except those that [`Self::promised`] excludes.
     pub fn must(&self) -> Range<u64> {
         if self.pending == Some(Step::Delete) {
             return 0..0;
@@ -171,19 +173,19 @@ impl Key {
         }
     }
 
-    /// Of a window on a manual clock, the items that were added since it was so many slices back.
+    /// The items that were added since the window, which has the manual clock, was `slices` slices back.
     pub fn since(&self, slices: u64) -> Range<u64> {
         let oldest = self.slice_sent.saturating_sub(slices);
         let first = self.slices.iter().find(|(slice, _)| *slice >= oldest).map_or(self.acked, |(_, item)| *item);
         first.min(self.acked)..self.acked
     }
 
-    /// The items that the shadow has not yet, of one that gets them.
+    /// The items that the shadow does not have yet.
     fn new_to_shadow(&self) -> Range<u64> {
         self.shadow.unwrap_or(0)..self.acked
     }
 
-    /// The items that may be there.
+    /// The items that the key may have.
     pub fn may(&self) -> Range<u64> {
         match self.shape.remembers {
             Remembers::First(limit) => 0..self.sent.min(limit),
@@ -191,23 +193,24 @@ impl Key {
         }
     }
 
-    /// Those of a range that a windowed key has to find: what it took for known it need not have written.
+    /// The items in a range that the key must find. A windowed key need not find items that it reported as present
+    /// before they were added.
     pub fn promised(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
         let forgets = self.shape.remembers != Remembers::All;
         range.filter(move |number| !(forgets && self.excused.contains(number)))
     }
 
-    /// The items that are on their way, all of which or none are there.
+    /// The items of the unacknowledged command. The key has all of them or none.
     pub fn in_flight(&self) -> Range<u64> {
         self.acked..self.sent
     }
 
-    /// Whether it has taken all that it is to take.
+    /// Whether the key has reached its capacity.
     pub fn is_full(&self) -> bool {
         self.acked >= self.capacity
     }
 
-    /// Decides what comes next. A key that is full repeats what it has, unless it is to be deleted.
+    /// Decides the next step. A full key repeats known items until it is deleted.
     pub fn plan(&mut self, random: &mut Random, most: u64) {
         if self.pending.is_some() {
             return;
@@ -288,8 +291,8 @@ impl Key {
         })
     }
 
-    /// Records what became of the pending step: how many items were acknowledged, or what reply breaks a promise.
-    /// `sent` is when the step was sent and when this became known.
+    /// Records the outcome of the pending step. Returns the number of items that were acknowledged, or a description of
+    /// a reply that breaks a promise. `sent` is the time span between sending the step and its outcome.
     pub fn settle(&mut self, outcome: &Outcome, sent: &str) -> Result<u64, String> {
         let Some(step) = self.pending else { return Ok(0) };
         self.history.push_back(format!("{sent}: {step:?}, {}", outcome.brief()));
@@ -388,7 +391,7 @@ impl Key {
         Ok(done)
     }
 
-    /// What is known of it, for a message about a broken promise.
+    /// Describes the state of the key, for a message about a broken promise.
     pub fn describe(&self) -> String {
         format!(
             "shape {}, items '{}0' to {} acknowledged, {} sent, {:?} has to be there, pending {:?} (tried: {}), {} \
@@ -410,7 +413,7 @@ impl Key {
     }
 }
 
-/// The answers of an adding command: one an item, or one for all.
+/// The elements of a reply to an adding command: one per item, or one for all items.
 fn replies(reply: &Value) -> Option<&[Value]> {
     match reply {
         Value::Array(answers) => Some(answers),

@@ -1,4 +1,5 @@
-//! kill -9 under load. What a server with `appendfsync always` has acknowledged is there when it starts again.
+//! Kills a server with SIGKILL under load. After a restart, a server with `appendfsync always` must have every write
+//! that it acknowledged.
 
 use crate::check::Tally;
 use crate::line::{Line, Single};

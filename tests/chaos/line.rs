@@ -1,4 +1,4 @@
-//! How writers reach their servers.
+//! Sends the commands of writers to their servers.
 
 use redis::Value;
 
@@ -7,19 +7,19 @@ use crate::wire::Wire;
 use rollcall_testkit::client::{deadline, error_text};
 use rollcall_testkit::server::Server;
 
-/// A way to the server, or servers, that hold the keys.
+/// A connection of a writer to the server or the cluster that has the keys.
 pub trait Line {
-    /// Sends commands that change keys, each with the name of its key, and reports what became of each.
+    /// Sends commands that change keys, each with the name of its key, and returns the outcome of each command.
     fn write(&mut self, commands: &[(String, Command)]) -> Vec<Outcome>;
 
-    /// Asks about a key. `None` if the server went away.
+    /// Sends a command that reads a key, and returns its reply; `None` if the server went away.
     fn read(&mut self, key: &str, command: &Command) -> Option<Value>;
 
-    /// Whether it is of use any more.
+    /// Whether the connection can still be used.
     fn is_up(&self) -> bool;
 }
 
-/// What a reply says of its command.
+/// The outcome of a command, from its reply.
 pub fn outcome(reply: Value) -> Outcome {
     match error_text(&reply) {
         // A list may have been stopped in its middle.
@@ -29,15 +29,15 @@ pub fn outcome(reply: Value) -> Outcome {
     }
 }
 
-/// Asks that one replica have all that was written, and waits for so many milliseconds at most.
+/// A command that waits until one replica has all writes, for at most this number of milliseconds.
 pub fn wait_one(milliseconds: u64) -> Command {
     ["WAIT", "1", &milliseconds.to_string()].map(|word| word.as_bytes().to_vec()).into()
 }
 
-/// One connection to one server. Once it is lost it stays so.
+/// One connection to one server. A lost connection is not opened again.
 pub struct Single {
     wire: Wire,
-    /// Whether a write counts only when a replica has it too.
+    /// Whether a write counts as acknowledged only once a replica has it.
     waits: bool,
     is_up: bool,
 }
@@ -48,7 +48,7 @@ impl Single {
         Single { wire, waits: false, is_up: true }
     }
 
-    /// Acknowledged is what `WAIT 1` has acknowledged.
+    /// A connection on which a write counts as acknowledged only after `WAIT 1` has succeeded.
     pub fn waiting(server: &Server) -> Single {
         Single { waits: true, ..Single::new(server) }
     }

@@ -1,16 +1,17 @@
-//! Everything goes wrong while clients write, and a checker that knows what was acknowledged looks for it.
+//! Tests that no acknowledged write is lost, while clients write and faults of all kinds happen. A checker compares
+//! every reply with the acknowledged writes.
 //!
-//! Run by `make chaos`, and for two minutes by `make chaos-short`: the four scenarios are marked to be left out
-//! otherwise. `notices`, which tests the checker itself, takes seconds and runs with all tests. A failure reports the
-//! seed, the moment, the key, what was acknowledged and what came back. The seed fixes what is sent and what is done
-//! when; how these meet differs from run to run.
+//! `make chaos` runs the four scenarios, and `make chaos-short` runs them for two minutes; other test runs skip them.
+//! `notices` tests the checker itself, takes seconds, and runs with all tests. A failure reports the seed, the time,
+//! the key, the acknowledged writes, and the wrong reply. The seed determines the commands and the order of faults. The
+//! exact timing differs between runs.
 //!
 //! - `ROLLCALL_CHAOS_KILLS`: how often a server is killed.
-//! - `ROLLCALL_CHAOS_FAILOVERS`: how often a primary is killed and its replica takes its place.
-//! - `ROLLCALL_CHAOS_SECONDS`: how long everything happens at once.
-//! - `ROLLCALL_CHAOS_CLUSTER_SECONDS`: how long slots move.
+//! - `ROLLCALL_CHAOS_FAILOVERS`: how often a primary is killed and its replica takes over.
+//! - `ROLLCALL_CHAOS_SECONDS`: how long the scenario with all faults runs.
+//! - `ROLLCALL_CHAOS_CLUSTER_SECONDS`: how long the scenario with moving slots runs.
 //! - `ROLLCALL_CHAOS_SEED`: the seed.
-//! - `ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_LOGS`: as for the server tests.
+//! - `ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_LOGS`: as in the server tests.
 
 mod check;
 mod cluster;

@@ -9,28 +9,28 @@ use rollcall_testkit::client::{Client, error_text, pairs, show, text, wait_until
 use rollcall_testkit::server::{Server, Setup};
 
 pub const PRIMARIES: usize = 3;
-/// After so many milliseconds without an answer a node counts as failed.
+/// Milliseconds without an answer after which a node counts as failed.
 const NODE_TIMEOUT: u64 = 2000;
 
 pub struct Nodes {
     pub servers: Vec<Server>,
-    /// Where they listen now.
+    /// The ports of the nodes. A restarted node has a new port.
     pub ports: Arc<RwLock<Vec<u16>>>,
-    /// The one that is not running.
+    /// The index of the node that is not running.
     down: Option<usize>,
 }
 
-/// A node as one of them sees it.
+/// A node, as another node describes it in CLUSTER NODES.
 struct Seen {
     id: String,
     is_myself: bool,
-    /// The id of its primary, if it is a replica.
+    /// The id of the primary, if the node is a replica.
     primary: Option<String>,
     epoch: String,
     slots: Vec<(u16, u16)>,
 }
 
-/// What a node says, once it does: a replica that loads what its primary sends says nothing else.
+/// Sends a command until the node answers. A replica that is loading the data of its primary rejects all commands.
 fn answer(client: &mut Client, line: &str) -> String {
     wait_until("a node to answer", || {
         let reply = client.cmd(line);
@@ -99,18 +99,18 @@ impl Nodes {
         (0..self.servers.len()).filter(|at| Some(*at) != self.down)
     }
 
-    /// The running nodes that have slots.
+    /// The indexes of the running primaries that have slots.
     pub fn primaries(&self) -> Vec<usize> {
         self.running().filter(|at| !myself(&mut self.servers[*at].client()).slots.is_empty()).collect()
     }
 
-    /// The replica of a primary, if it is running.
+    /// The index of the running replica of a primary.
     pub fn replica_of(&self, primary: usize) -> Option<usize> {
         let id = answer(&mut self.servers[primary].client(), "CLUSTER MYID");
         self.running().find(|at| myself(&mut self.servers[*at].client()).primary.as_ref() == Some(&id))
     }
 
-    /// Waits until the running nodes see the same nodes, with the same slots since the same epochs.
+    /// Waits until all running nodes agree on the nodes, their slots and their epochs.
     fn wait_agreed(&self, count: usize) {
         wait_until("the nodes to agree", || {
             let views: Vec<BTreeMap<String, _>> = self
@@ -132,7 +132,7 @@ impl Nodes {
         });
     }
 
-    /// Waits until all run and agree, and each primary has a replica that has all it has.
+    /// Waits until all nodes run and agree, and each primary has a replica with all its data.
     pub fn wait_healthy(&self) {
         assert!(self.down.is_none(), "a node is down");
         self.wait_agreed(2 * PRIMARIES);
@@ -154,7 +154,7 @@ impl Nodes {
         }
     }
 
-    /// Waits until the replica of a primary has what the primary has now.
+    /// Waits until the replica of a primary has all writes up to now.
     pub fn wait_copied(&self, primary: usize) {
         let replica = wait_until("a replica", || self.replica_of(primary));
         self.servers[replica].wait_synced(&self.servers[primary]);
@@ -165,7 +165,7 @@ impl Nodes {
         self.down = Some(at);
     }
 
-    /// Waits until the replica of the primary that was killed has its place, then starts the latter again.
+    /// Waits until the replica of the killed primary has taken over, then starts the killed node again.
     pub fn fail_over(&mut self) {
         let killed = self.down.expect("a node that was killed");
         wait_until("the failover", || (self.primaries().len() == PRIMARIES).then_some(()));
@@ -185,13 +185,13 @@ impl Nodes {
         keys.iter().map(|key| crate::cluster_line::slot_of(&text(key))).collect()
     }
 
-    /// The range of slots of a node that has this one.
+    /// The range of consecutive slots of a node that contains `slot`.
     pub fn range_of(&self, at: usize, slot: u16) -> Option<(u16, u16)> {
         let slots = myself(&mut self.servers[at].client()).slots;
         slots.into_iter().find(|(first, last)| (*first..=*last).contains(&slot))
     }
 
-    /// Moves the keys of slots one by one. `between` is called before each, with how many have gone.
+    /// Moves the keys of slots one by one. Before each key, `between` is called with the number of keys moved so far.
     pub fn migrate(
         &mut self,
         slots: &[u16],
@@ -240,7 +240,7 @@ impl Nodes {
         moved
     }
 
-    /// Begins to move slots in one piece, as Valkey can.
+    /// Begins to move slots in one piece, by Valkey's atomic slot migration.
     pub fn begin_migration(&self, slots: (u16, u16), from: usize, to: usize) {
         let id = answer(&mut self.servers[to].client(), "CLUSTER MYID");
         let line = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {} {} NODE {id}", slots.0, slots.1);
@@ -248,7 +248,7 @@ impl Nodes {
         assert_eq!(reply, Value::Okay, "{line}: {}", show(&reply));
     }
 
-    /// Waits until no node moves slots any more, and returns the state that the migrations ended in.
+    /// Waits until no node moves slots, and returns the final states of the migrations.
     pub fn wait_migrated(&self) -> Vec<String> {
         let mut states = Vec::new();
         for at in self.running() {

@@ -1,4 +1,4 @@
-//! The checker itself: what it must not overlook. These tests run with all others, since they take no time.
+//! Tests of the checker: damage that it must notice. They take seconds, so they run with all tests.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -14,7 +14,7 @@ use rollcall_testkit::server::Server;
 const LOAD: Load = Load { commands: 8, items: 50, share: 1, expires: true };
 const MORE: u64 = 40;
 
-/// A server and a writer that has written to keys of every shape.
+/// A server, and a writer that has written to keys of every shape.
 fn written() -> (Server, Run, Writer) {
     let server = Server::start();
     let (run, tally) = (Run::new("notices"), Tally::default());
@@ -28,7 +28,7 @@ fn written() -> (Server, Run, Writer) {
     (server, run, writer)
 }
 
-/// What the checker says of a key.
+/// The checker's verdict on a key.
 fn said(server: &Server, run: &Run, key: &Key) -> Result<(), String> {
     let mut line = Single::new(server);
     let looked = catch_unwind(AssertUnwindSafe(|| check(&mut line, run, &[key], Some(&Tally::default()))));
@@ -43,7 +43,7 @@ fn assert_noticed(server: &Server, run: &Run, key: &Key, what: &str) {
     }
 }
 
-/// Damages a key, looks at it, and makes it whole again.
+/// Damages a key, calls `look`, and repairs the key.
 fn with_damage(client: &mut Client, name: &str, line: &str, look: impl FnOnce()) {
     client.expect(&format!("COPY {name} kept"), "1");
     client.cmd(line);

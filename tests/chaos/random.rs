@@ -1,4 +1,4 @@
-//! A small generator of numbers with a seed, so that a run can be made again.
+//! A small pseudo-random generator with a seed, so that a run can be repeated.
 
 /// SplitMix64 (Steele, Lea and Flood, 2014).
 pub struct Random(u64);
@@ -16,7 +16,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Below `limit`, which is at least 1.
+    /// A number below `limit`, which is at least 1.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }

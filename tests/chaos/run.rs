@@ -1,10 +1,10 @@
-//! One run of a scenario: its seed, its clock, and how it reports what went wrong.
+//! One run of a scenario: its seed, its clock, and its failure reports.
 
 use std::sync::RwLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
-/// A whole number in the environment, or this default.
+/// A whole number from an environment variable, or `default`.
 pub fn setting(name: &str, default: u64) -> u64 {
     let Ok(value) = std::env::var(name) else { return default };
     value.parse().unwrap_or_else(|_| panic!("{name} is {value:?}, expected a whole number"))
@@ -15,7 +15,8 @@ pub struct Run {
     pub seed: u64,
     started: Instant,
     over: AtomicBool,
-    /// Held for reading during every round of a writer. While it is held for writing, nothing is in flight.
+    /// Each writer holds it for reading while commands are in flight. A thread that holds it for writing knows that no
+    /// command is in flight.
     pub gate: RwLock<()>,
     commands: AtomicU64,
     items: AtomicU64,
@@ -42,12 +43,12 @@ impl Run {
         self.started.elapsed()
     }
 
-    /// A line about how far the run is.
+    /// Prints a line about the progress of the run.
     pub fn say(&self, line: &str) {
         eprintln!("chaos: {} {:7.2} s: {line}", self.name, self.elapsed().as_secs_f64());
     }
 
-    /// Ends the run: a promise was broken.
+    /// Ends the run and panics, because a promise was broken.
     pub fn violation(&self, key: &str, acknowledged: &str, came: &str) -> ! {
         self.end();
         panic!(
@@ -59,7 +60,7 @@ impl Run {
         )
     }
 
-    /// Whether the writers are to stop.
+    /// Whether the writers have to stop.
     pub fn is_over(&self) -> bool {
         self.over.load(SeqCst)
     }
@@ -78,20 +79,20 @@ impl Run {
         self.items.fetch_add(items, SeqCst);
     }
 
-    /// What was acknowledged so far.
+    /// The number of commands and items that were acknowledged so far, as text.
     pub fn load(&self) -> String {
         let (commands, items) = (self.commands.load(SeqCst), self.items.load(SeqCst));
         format!("{commands} commands with {items} items acknowledged")
     }
 
-    /// Numbers of items that nobody adds, each given out once.
+    /// Numbers of items that no writer adds. Each number is returned once.
     pub fn strangers(&self, count: u64) -> std::ops::Range<u64> {
         let first = self.strangers.fetch_add(count, SeqCst);
         first..first + count
     }
 }
 
-/// See [`Run::end_on_drop`].
+/// The guard of [`Run::end_on_drop`].
 pub struct EndOnDrop<'a>(&'a Run);
 
 impl Drop for EndOnDrop<'_> {

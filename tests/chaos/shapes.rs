@@ -2,31 +2,31 @@
 
 use rollcall_core::counting::Params;
 
-/// What a key promises to remember of what it acknowledged.
+/// The items that a key promises to keep, of all items that it acknowledged.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Remembers {
     All,
-    /// What was added since the window was so many slices back. The window is moved on manually.
+    /// The items added since the window, which has the manual clock, was this number of slices back.
     Slices(u64),
-    /// What was added within so many seconds.
+    /// The items added within this number of seconds.
     Seconds(u64),
-    /// So many items, the latest.
+    /// The latest items, this number of them.
     Last(u64),
-    /// So many items, the first.
+    /// The first items, this number of them.
     First(u64),
 }
 
-/// How the contents are known from outside.
+/// How the checker knows what a key should answer.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A filter of this error rate; of 1 if that is whatever the options say, with sub-filters so small that their fill
-    /// says little. `has_card`: what it counts is the sum of its replies.
+    /// A filter with this error rate. The rate is 1 if the options of the server decide it; the bits of such small
+    /// sub-filters do not predict it. `has_card` says that BF.CARD must equal the number of items reported as new.
     Filter { rate: f64, has_card: bool },
     /// A counter that lists its members.
     Exact,
-    /// A counter that has to count as one of the library does: capacity, error, exact limit.
+    /// A counter that must have the same count as a library counter with this capacity, error and exact limit.
     Estimate { capacity: u64, error: f64, exact: u32 },
-    /// A counter of which the standard error is known.
+    /// A counter whose count is compared with its standard error.
     Theory,
 }
 
@@ -36,22 +36,22 @@ pub enum Shadow {
     None,
     Merge,
     Copy,
-    /// A counter without a window, which gets the items.
+    /// A counter without a window, to which the same items are added.
     Items,
 }
 
 pub struct Shape {
     pub name: &'static str,
     pub kind: Kind,
-    /// The command that makes the key `?`; empty if the first add does.
+    /// The command that creates the key `?`; empty if the first adding command creates it.
     pub create: &'static str,
-    /// The command that adds, up to the items.
+    /// The start of the command that adds items, without the items.
     pub add: &'static str,
     pub remembers: Remembers,
-    /// Items a writer adds before it gives up the key for a new one.
+    /// Number of items after which a writer deletes the key and begins a new one.
     pub items: u64,
     pub shadow: Shadow,
-    /// Whether all writers write to one key.
+    /// Whether all writers write to the same key.
     pub is_shared: bool,
 }
 
@@ -60,7 +60,7 @@ impl Shape {
         matches!(self.kind, Kind::Filter { .. })
     }
 
-    /// The command that adds a single item, where the family has one of its own.
+    /// The command that adds a single item, if the family has one.
     pub fn adds_one(&self) -> Option<&'static str> {
         match self.add {
             "BF.MADD ?" => Some("BF.ADD ?"),
@@ -68,7 +68,7 @@ impl Shape {
         }
     }
 
-    /// The parameters of the library's counter beside the server's.
+    /// The parameters of the library counter that the server's counter is compared with.
     pub fn params(&self) -> Option<Params> {
         let Kind::Estimate { capacity, error, exact } = self.kind else { return None };
         Some(Params { capacity, error_rate: error, exact_limit: exact, exact_bytes: 16_384, seed: 0 })
@@ -199,7 +199,7 @@ pub const SHAPES: [Shape; 20] = [
     },
 ];
 
-/// One that expires while nobody writes to it. Scenarios that compare whole data sets do without.
+/// A key that expires if nobody writes to it. Scenarios that compare whole data sets do not use this shape.
 pub const VOLATILE: Shape = Shape {
     name: "volatile",
     kind: Kind::Filter { rate: 0.01, has_card: false },

@@ -1,5 +1,5 @@
-//! Everything at once: a primary and its replica at full load, while they save, reload, defragment, lose each other and
-//! are configured anew.
+//! The scenario with all faults at once. A primary and its replica are at full load while they save, reload,
+//! defragment, lose their link and get new options.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -19,14 +19,16 @@ use rollcall_testkit::server::{Server, Setup};
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 200, share: 1, expires: false };
 const CHECKPOINT: Duration = Duration::from_secs(8);
-/// What a server may keep after all keys are gone: its own tables and buffers, and the allocator's.
+/// Bytes that a server may use in addition after all keys are deleted: for its own tables and buffers, and for the
+/// allocator.
 const SLACK: i64 = 1 << 20;
 
-/// What keys are made with is held once for all that are made alike, and kept for the next: 1,024 of each of five kinds
-/// (counters, first and later sub-filters of two layouts), of up to 150 bytes.
+/// The largest size of the pools of shared parameters, in bytes. Values with equal parameters share them, and the pools
+/// keep them after the values are gone. There are five pools (for counters, and for first and later sub-filters of two
+/// layouts), each with 1,024 entries of up to 150 bytes.
 const POOLS: i64 = 5 * 1024 * 150;
 
-/// Options of ours and values for them.
+/// Options of the module, each with three values to set.
 const OPTIONS: [(&str, [&str; 3]); 9] = [
     ("bf-error-rate", ["0.01", "0.001", "0.2"]),
     ("bf-initial-size", ["10", "100", "5000"]),
@@ -44,7 +46,7 @@ struct Storm<'a> {
     pair: Pair,
     random: Random,
     can_defragment: bool,
-    /// How often what happened.
+    /// How often each kind of fault or request happened.
     happened: BTreeMap<&'static str, u64>,
     volatile: u64,
 }
@@ -54,7 +56,7 @@ impl Storm<'_> {
         self.pair.primary.client()
     }
 
-    /// Something goes wrong, or is asked for.
+    /// Causes a random fault, or makes a random request.
     fn strike(&mut self) {
         let what = match self.random.below(15) {
             0 | 13 | 14 => self.partial_resync(),
@@ -87,7 +89,7 @@ impl Storm<'_> {
         *self.happened.entry(what).or_default() += 1;
     }
 
-    /// A command that may be rejected because another of its kind is under way.
+    /// Sends a command that may be rejected because a similar one is still running.
     fn ask(&mut self, line: &'static str) -> &'static str {
         let reply = self.primary().cmd(line);
         if let Some(error) = error_text(&reply)
@@ -103,7 +105,7 @@ impl Storm<'_> {
         name
     }
 
-    /// Once the replica is there, it is cut off in the middle of the stream.
+    /// Cuts off the replica while it receives the replication stream.
     fn partial_resync(&mut self) -> &'static str {
         let mut replica = self.pair.replica.client();
         wait_until("the replica's link", || (replica.info("master_link_status") == "up").then_some(()));
@@ -136,9 +138,9 @@ impl Storm<'_> {
         what
     }
 
-    /// By a file of its own. In that of snapshots a child may put an older one before it is read, and a replica may be
-    /// sent the newer one with a stream that begins at the older: the server lets these meet. Nor does it tell
-    /// replicas of keys whose time is over when it loads them, so there are none by then.
+    /// Reloads the data set with DEBUG RELOAD, from an RDB file of its own. A background save could replace the usual
+    /// file before it is read. Expired keys are waited for first, because the server does not replicate the expiry of
+    /// keys that it finds expired while loading.
     fn reload(&mut self) -> &'static str {
         wait_expired(&mut self.primary());
         let lines = ["CONFIG SET dbfilename reload.rdb", "DEBUG RELOAD", "CONFIG SET dbfilename dump.rdb"];
@@ -167,7 +169,7 @@ impl Storm<'_> {
         "options"
     }
 
-    /// Keys that are gone in a moment.
+    /// Adds keys that expire within two seconds.
     fn expire(&mut self) -> &'static str {
         let mut commands = Vec::new();
         for _ in 0..100 {
@@ -183,7 +185,7 @@ impl Storm<'_> {
         "200 keys that expire"
     }
 
-    /// While nobody writes, the replica has what the primary has.
+    /// Stops all writers, and checks that the replica has the same data as the primary.
     fn compare(&mut self) {
         let (run, pair) = (self.run, &self.pair);
         let _none_in_flight = run.gate.write().expect("the gate");
@@ -228,7 +230,8 @@ impl Storm<'_> {
     }
 }
 
-/// Waits until keys that expire are gone, also those whose time is over and which KEYS leaves out. No others expire.
+/// Waits until all keys with a time to live are gone. Their number includes expired keys that the server has not
+/// deleted yet.
 fn wait_expired(client: &mut Client) {
     wait_until("what expires to be gone", || {
         let keyspace = client.info("db0");
@@ -236,13 +239,13 @@ fn wait_expired(client: &mut Client) {
     });
 }
 
-/// The figures that follow from the values alone, not from what became of them.
+/// Whether a figure depends on the values alone. Other figures count events.
 fn is_of_values(name: &str) -> bool {
     let is_event = ["_growths", "_conversions", "_advances"].iter().any(|event| name.ends_with(event));
     (name.starts_with("filters") || name.starts_with("counters")) && !is_event
 }
 
-/// The module's figures once nothing waits to be freed.
+/// The module's figures, read when no value waits to be freed in the background.
 fn settled_figures(client: &mut Client) -> BTreeMap<String, i64> {
     wait_until("what was deleted to be freed", || {
         let reported = figures(client);
@@ -250,8 +253,8 @@ fn settled_figures(client: &mut Client) -> BTreeMap<String, i64> {
     })
 }
 
-/// Memory in use once no other client is connected, the backlog is as large as it gets, and the log of slow commands,
-/// which keeps what these were given, is empty.
+/// The memory that a server uses. Before it is read, all other clients are gone, the replication backlog has its full
+/// size, and the slow log is empty.
 fn used_memory(server: &Server) -> i64 {
     let mut client = server.client();
     let filler = vec![vec!["SET".to_owned(), "filler".to_owned(), "x".repeat(100_000)]; 60];
@@ -265,7 +268,8 @@ fn used_memory(server: &Server) -> i64 {
     })
 }
 
-/// The figures once all sums are 0, as they have to be without keys. Servers free small values in the background too.
+/// The module's figures once all sums over values are 0. The server may still be freeing small values in the
+/// background.
 fn figures_without_keys(run: &Run, client: &mut Client) -> BTreeMap<String, i64> {
     let start = Instant::now();
     loop {
@@ -382,7 +386,7 @@ fn everything_at_once_loses_nothing() {
     figures_without_keys(&run, &mut storm.pair.replica.client());
 }
 
-/// The replica answers as the primary does.
+/// Checks that the replica answers as the primary does.
 fn check_on_replica(storm: &mut Storm<'_>, run: &Run, writers: &[Writer]) {
     wait_until("the replica's link", || (storm.pair.replica.client().info("master_link_status") == "up").then_some(()));
     let mut line = Single::new(&storm.pair.replica);

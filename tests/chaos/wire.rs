@@ -1,4 +1,4 @@
-//! A connection that takes little time itself, so that the server is what is busy. RESP2 alone.
+//! A fast connection that uses little processor time, so that the server is the bottleneck. It speaks only RESP2.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -22,7 +22,7 @@ impl Wire {
         Some(Wire { replies: BufReader::with_capacity(1 << 16, stream) })
     }
 
-    /// Sends commands at once and returns the replies, fewer than there are commands if the server goes away.
+    /// Sends commands together and returns the replies. There are fewer replies than commands if the server goes away.
     pub fn ask(&mut self, commands: &[Command]) -> Vec<Value> {
         let mut packed = Vec::with_capacity(commands.iter().flatten().map(|word| word.len() + 16).sum());
         for command in commands {

@@ -7,14 +7,14 @@ use crate::random::Random;
 use crate::run::Run;
 use crate::shapes::{SHAPES, VOLATILE};
 
-/// How much a writer sends at once.
+/// The amount that a writer sends at once.
 #[derive(Clone, Copy)]
 pub struct Load {
-    /// Commands of a pipeline.
+    /// The largest number of commands in a pipeline.
     pub commands: u64,
-    /// Items of a command.
+    /// The largest number of items in a command.
     pub items: u64,
-    /// One of so many of the items that keys take: the fewer they are, the sooner all can be looked at.
+    /// Divisor of the number of items per key. Keys with fewer items are checked and replaced sooner.
     pub share: u64,
     /// Whether some keys expire.
     pub expires: bool,
@@ -37,7 +37,7 @@ impl Writer {
         Writer { name, random, load, generation: 0, keys }
     }
 
-    /// One pipeline of commands to different keys.
+    /// Sends one pipeline of commands to different keys.
     pub fn round(&mut self, line: &mut dyn Line, run: &Run, tally: &Tally) {
         // A poisoned gate is that of a run that has failed.
         let Ok(_in_flight) = run.gate.read() else { return };
@@ -64,7 +64,7 @@ impl Writer {
         self.send(line, run, &chosen);
     }
 
-    /// Sends what is pending until nothing is.
+    /// Repeats pending commands until all of them are acknowledged.
     pub fn settle(&mut self, line: &mut dyn Line, run: &Run) {
         let all: Vec<usize> = (0..self.keys.len()).collect();
         while self.keys.iter().any(|key| key.pending.is_some()) && line.is_up() {
@@ -102,7 +102,7 @@ impl Writer {
         run.acknowledged(done, items);
     }
 
-    /// Writes until the run is over or the server is gone.
+    /// Writes until the run is over or the server has gone away.
     pub fn work(&mut self, line: &mut dyn Line, run: &Run, tally: &Tally) {
         let _others_end_too = EndOnPanic(run);
         while line.is_up() && !run.is_over() {
@@ -111,7 +111,7 @@ impl Writer {
     }
 }
 
-/// Ends the run if a writer panics for whatever reason.
+/// Ends the run if a writer panics.
 struct EndOnPanic<'a>(&'a Run);
 
 impl Drop for EndOnPanic<'_> {
@@ -122,7 +122,7 @@ impl Drop for EndOnPanic<'_> {
     }
 }
 
-/// Looks at all keys of all writers, while none of them writes.
+/// Checks all keys of all writers. No writer may write meanwhile.
 pub fn check_all(line: &mut dyn Line, run: &Run, writers: &[Writer], tally: Option<&Tally>) -> u64 {
     let mut names: Vec<&str> = writers.iter().flat_map(|writer| &writer.keys).map(|key| key.name.as_str()).collect();
     names.sort();

@@ -1,4 +1,4 @@
-//! What redis-cli does at its prompt: it splits a line into arguments, and prints a reply for people.
+//! Imitates redis-cli's prompt: splits a line into arguments, and formats a reply for people.
 
 use redis::Value;
 
@@ -30,7 +30,7 @@ pub fn split(line: &str) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// Reads up to the closing double quote; returns where that ended.
+/// Appends the bytes up to the closing double quote to `word`, and returns the position after the quote.
 fn double_quoted(bytes: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usize> {
     loop {
         match (*bytes.get(at)?, bytes.get(at + 1)) {
@@ -58,7 +58,7 @@ fn double_quoted(bytes: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usiz
     }
 }
 
-/// Reads up to the closing single quote; returns where that ended.
+/// Appends the bytes up to the closing single quote to `word`, and returns the position after the quote.
 fn single_quoted(bytes: &[u8], mut at: usize, word: &mut Vec<u8>) -> Option<usize> {
     loop {
         match (*bytes.get(at)?, bytes.get(at + 1)) {
@@ -91,7 +91,7 @@ pub fn printed(command: &[Vec<u8>], reply: &Value) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// A reply as redis-cli prints it to a terminal; `prefix` is what stands before the lines that follow the first.
+/// A reply as redis-cli prints it to a terminal. Every line after the first begins with `prefix`.
 fn format(reply: &Value, prefix: &str) -> String {
     match reply {
         Value::Nil => "(nil)".to_owned(),
@@ -117,7 +117,7 @@ fn format(reply: &Value, prefix: &str) -> String {
     }
 }
 
-/// Elements with their numbers before them. Each number is as wide as the largest.
+/// The elements of a list with their numbers. All numbers are as wide as the largest.
 fn numbered<T>(items: &[T], prefix: &str, mark: char, show: impl Fn(&T, &str) -> String) -> String {
     let width = items.len().to_string().len();
     let inner = format!("{prefix}{}", " ".repeat(width + 2));
@@ -128,7 +128,7 @@ fn numbered<T>(items: &[T], prefix: &str, mark: char, show: impl Fn(&T, &str) ->
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// A string in quotes, bytes that do not print escaped.
+/// A string in quotes. Bytes that cannot be printed are escaped.
 fn quoted(bytes: &[u8]) -> String {
     let mut text = String::from("\"");
     for &byte in bytes {

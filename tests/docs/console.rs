@@ -1,28 +1,28 @@
-//! Console examples: found in a document, run, and compared with what the document shows.
+//! Finds the console examples of a document, runs them, and compares their output with the document.
 //!
-//! An example is a fenced block marked `console`: prompts as redis-cli shows them, each followed by its output. It runs
-//! in RESP2, as redis-cli does by default; one marked `console resp3` in RESP3, as `redis-cli -3` does. In the output
-//! `...` stands for anything, and a line of `...` alone for any number of lines.
+//! An example is a fenced block marked `console`: prompts as redis-cli shows them, each followed by its output.
+//! Examples run over RESP2, as in redis-cli by default; blocks marked `console resp3` run over RESP3, as in `redis-cli
+//! -3`. In the output `...` stands for any text, and a line of only `...` for any number of lines.
 
 use crate::cli;
 use rollcall_testkit::server::Server;
 
-/// What a prompt begins with.
+/// The start of every prompt.
 const PROMPT: &str = "127.0.0.1:6379";
 
 /// A command of a document.
 pub struct Example {
-    /// Line of the prompt in the document, from 1.
+    /// The line number of the prompt in the document, from 1.
     pub line: usize,
     /// Whether the connection speaks RESP3.
     pub resp3: bool,
-    /// As typed.
+    /// The command line as typed.
     pub command: String,
-    /// Lines of output shown.
+    /// The lines of output that the document shows.
     pub output: Vec<String>,
 }
 
-/// The command on a line that is a prompt: `127.0.0.1:6379> X`, or `127.0.0.1:6379(TX)> X` in a transaction.
+/// The command on a prompt line, such as `127.0.0.1:6379> X`, or `127.0.0.1:6379(TX)> X` in a transaction.
 fn prompt(line: &str) -> Option<&str> {
     let rest = line.strip_prefix(PROMPT)?;
     rest.strip_prefix("> ").or_else(|| rest.strip_prefix("(TX)> "))
@@ -31,7 +31,7 @@ fn prompt(line: &str) -> Option<&str> {
 /// All examples of a document, in order.
 ///
 /// # Panics
-/// When a block is not as described above: a typing error would keep an example from being run.
+/// If a block has a wrong form. A typing error would otherwise keep an example from being run.
 pub fn examples(name: &str, text: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut block: Option<&str> = None;
@@ -64,7 +64,8 @@ pub fn examples(name: &str, text: &str) -> Vec<Example> {
     examples
 }
 
-/// Runs the examples of a document on a fresh server, in order; describes those whose output is not what is shown.
+/// Runs the examples of a document in order on a new server. Returns a description of each example with different
+/// output.
 pub fn run(name: &str, examples: &[Example]) -> Vec<String> {
     let mut server = Server::start();
     let (mut resp2, mut resp3) = (server.client(), server.client3());
@@ -86,7 +87,7 @@ pub fn run(name: &str, examples: &[Example]) -> Vec<String> {
     wrong
 }
 
-/// Whether the lines shown match the lines printed.
+/// Whether the printed lines match the lines in the document.
 fn lines_match(shown: &[String], printed: &[String]) -> bool {
     match shown {
         [] => printed.is_empty(),
@@ -100,7 +101,7 @@ fn lines_match(shown: &[String], printed: &[String]) -> bool {
     }
 }
 
-/// Whether a line shown matches a line printed.
+/// Whether a printed line matches a line in the document.
 fn line_matches(shown: &str, printed: &str) -> bool {
     if shown.trim_end() == printed.trim_end() || same_number(shown, printed) {
         return true;
@@ -117,8 +118,8 @@ fn line_matches(shown: &str, printed: &str) -> bool {
     })
 }
 
-/// Whether two lines differ only in how they write the same double at their end. Servers before 7.2 print 17 digits.
-/// Later ones print the fewest that give the same double.
+/// Whether two lines differ only in the notation of the same double at their end. Servers before 7.2 print 17 digits,
+/// later servers the fewest digits that give the same double.
 fn same_number(shown: &str, printed: &str) -> bool {
     let split = |line: &str| {
         let (head, tail) = line.rsplit_once(' ').unwrap_or(("", line));

@@ -1,4 +1,5 @@
-//! docs/library.md against a server. `cargo test --doc` shows that its programs compile.
+//! Tests the download program of docs/library.md with a server. `cargo test --doc` checks that the programs of the page
+//! compile.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use rollcall_core::bloom::BitLayout;
 
 use rollcall_testkit::server::Server;
 
-/// The program of the page that downloads a filter, word for word.
+/// The program of the page that downloads a filter, copied verbatim.
 #[allow(dead_code)]
 mod page {
     include!("download.rs");

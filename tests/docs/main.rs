@@ -1,7 +1,7 @@
-//! The documents against the module. Every console example is run and its output compared. Every command, option and
-//! field of INFO must be documented. What the examples share is tested here too.
+//! Compares the documents with the module. Every console example is run and its output compared. Every command, option
+//! and field of INFO must be documented. Assumptions that all examples share are tested too.
 //!
-//! `ROLLCALL_SERVER` and `ROLLCALL_MODULE` are those of the server tests, whose harness is used here.
+//! The harness of the server tests is used, so `ROLLCALL_SERVER` and `ROLLCALL_MODULE` mean the same.
 
 mod cli;
 mod console;
@@ -20,9 +20,9 @@ use console::Example;
 use rollcall_testkit::client::{Client, field, pairs, text};
 use rollcall_testkit::server::Server;
 
-/// A document.
+/// A document of the repository.
 struct Document {
-    /// Path from the repository's root.
+    /// The path from the root of the repository.
     name: String,
     text: String,
 }
@@ -60,7 +60,7 @@ fn assert_none(wrong: &[String]) {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The commands of the module, in capitals. Those of RF.* are left out, which are documented as other names.
+/// The names of the module's commands, in capitals. RF.* commands are left out, because they are documented under BF.*.
 fn commands(client: &mut Client) -> BTreeSet<String> {
     let all: BTreeSet<_> =
         client.list("COMMAND LIST FILTERBY MODULE rollcall").iter().map(|name| text(name).to_uppercase()).collect();
@@ -84,7 +84,7 @@ fn examples_print_what_is_shown() {
     assert_none(&wrong);
 }
 
-/// The questions at the head of README.md have the replies that it shows, once its session has run.
+/// After the session of README.md has run, the questions at its beginning get the replies that it shows.
 #[test]
 fn questions_of_the_readme_have_the_replies_shown() {
     let documents = documents();
@@ -147,7 +147,7 @@ fn every_command_has_a_section_with_an_example() {
     assert_none(&wrong);
 }
 
-/// The text from the heading `### title` to the next of its level or above.
+/// The text from the heading `### title` to the next heading of the same or a higher level.
 fn section(text: &str, title: &str) -> Option<String> {
     let heading = format!("### {title}");
     let mut lines = text.lines().skip_while(|line| *line != heading);
@@ -156,13 +156,14 @@ fn section(text: &str, title: &str) -> Option<String> {
     Some(body.collect::<Vec<_>>().join("\n"))
 }
 
-/// What the section for experts says before its first command: options and fields that no newcomer needs.
+/// The text in the section "For experts" before its first command, which lists options and fields that newcomers do not
+/// need.
 fn for_experts(text: &str) -> &str {
     let section = text.split("\n## For experts\n").nth(1).unwrap_or_default();
     section.split("\n##").next().unwrap_or_default()
 }
 
-/// The tokens in an argument list of COMMAND DOCS, nested ones too.
+/// The tokens in an argument list of COMMAND DOCS, including nested arguments.
 fn tokens(arguments: &Value) -> Vec<String> {
     let Value::Array(arguments) = arguments else { return Vec::new() };
     let mut found = Vec::new();
@@ -234,8 +235,8 @@ fn the_map_of_the_tree_names_what_is_there() {
     assert_none(&missing.map(|path| format!("CONTRIBUTING.md: no {path}")).collect::<Vec<_>>());
 }
 
-/// The paths in the map of a document, which is the first block under `## The tree`. Each line is a file or a folder,
-/// indented by two below its own folder.
+/// The paths in the file tree of a document, which is the first block under `## The tree`. Each line is a file or a
+/// folder, indented by two spaces more than its parent folder.
 fn mapped(text: &str) -> Vec<String> {
     let map = text.split("\n## The tree\n").nth(1).and_then(|text| text.split("```").nth(1)).unwrap_or_default();
     let mut found = Vec::new();
@@ -289,7 +290,7 @@ fn links(text: &str) -> Vec<String> {
     found
 }
 
-/// The anchors of headings: small letters, no punctuation, dashes for spaces.
+/// The anchors of headings: in lower case, without punctuation, with dashes instead of spaces.
 fn anchors(text: &str) -> BTreeSet<String> {
     let mut in_code = false;
     let mut found = BTreeSet::new();

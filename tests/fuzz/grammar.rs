@@ -1,23 +1,23 @@
-//! What commands a server's module has, and which arguments they take: as the server reports, so that a new command is
-//! known.
+//! The commands of a server's module and their arguments, as the server reports them. A new command is therefore tested
+//! without a change here.
 
 use redis::Value;
 
 use rollcall_testkit::client::{Client, pairs, text};
 
-/// A command.
+/// A command of the module.
 #[derive(Debug)]
 pub struct Command {
     pub name: String,
     pub arguments: Vec<Argument>,
 }
 
-/// An argument, as `COMMAND DOCS` shows it.
+/// An argument, as `COMMAND DOCS` describes it.
 #[derive(Debug)]
 pub struct Argument {
     pub name: String,
     pub kind: Kind,
-    /// The word before the value, or instead of one.
+    /// The word before the value; for an argument without a value, the word that stands for it.
     pub token: Option<String>,
     pub is_optional: bool,
     pub is_multiple: bool,
@@ -37,12 +37,12 @@ pub enum Kind {
 }
 
 impl Command {
-    /// Whether its first argument says how many keys it has.
+    /// Whether the first argument is the number of keys.
     pub fn is_numbered(&self) -> bool {
         self.arguments[0].name == "numkeys"
     }
 
-    /// What is before the dot: commands of one family take the same keys.
+    /// The prefix before the dot. All commands with the same prefix take the same keys.
     pub fn family(&self) -> &str {
         self.name.split_once('.').map_or(&self.name, |(family, _)| family)
     }
@@ -65,7 +65,7 @@ fn described(client: &mut Client, name: String) -> Command {
     Command { name, arguments }
 }
 
-/// The arguments in a description of a command, or of an argument that has parts.
+/// The arguments in the description of a command, or of an argument with parts.
 fn arguments(about: &Value) -> Vec<Argument> {
     let Some(Value::Array(listed)) = value(about, "arguments") else { return Vec::new() };
     listed.iter().map(argument).collect()
@@ -102,7 +102,7 @@ fn value(about: &Value, label: &str) -> Option<Value> {
     pairs(about).into_iter().find_map(|(name, value)| (name == label).then_some(value))
 }
 
-/// Every word that some argument has.
+/// Every token of every argument.
 pub fn tokens(commands: &[Command]) -> Vec<String> {
     fn collect(arguments: &[Argument], tokens: &mut Vec<String>) {
         for argument in arguments {

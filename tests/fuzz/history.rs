@@ -1,4 +1,4 @@
-//! What was said last, shown when a test fails.
+//! The last commands, which are shown if a test fails.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -6,16 +6,17 @@ use std::path::Path;
 
 use crate::sentence::Words;
 
-/// Commands that are kept: more than between two looks at all values.
+/// Number of commands that are kept: more than are sent between two comparisons of all values.
 const KEPT: usize = 1_000;
 
-/// How many of them are shown.
+/// Number of commands that are shown.
 const LINES: usize = 40;
 
-/// Bytes of an argument that are shown; the file has all.
+/// Number of bytes that are shown of each argument. The file has all bytes.
 const SHOWN: usize = 120;
 
-/// The last commands. Dropped in a panic, it shows them in the form of redis-cli, and writes them to a file whole.
+/// The last commands. If it is dropped during a panic, it prints the commands in redis-cli's notation, and writes them
+/// to a file without shortening.
 pub struct History {
     seed: u64,
     last: VecDeque<Words>,
@@ -23,17 +24,17 @@ pub struct History {
 }
 
 impl History {
-    /// Of a run with this seed.
+    /// An empty history of a run with this seed.
     pub fn new(seed: u64) -> History {
         History { seed, last: VecDeque::new(), said: 0 }
     }
 
-    /// How many commands there were.
+    /// The number of commands sent so far.
     pub fn len(&self) -> usize {
         self.said
     }
 
-    /// Takes one more.
+    /// Records a command.
     pub fn push(&mut self, words: &[Vec<u8>]) {
         if self.last.len() == KEPT {
             self.last.pop_front();
@@ -57,7 +58,7 @@ impl Drop for History {
     }
 }
 
-/// A command as redis-cli reads it; of each argument at most so many bytes.
+/// A command as redis-cli reads it, with at most `most` bytes of each argument.
 pub fn line(words: &[Vec<u8>], most: usize) -> String {
     let word = |word: &Vec<u8>| {
         let shown = &word[..word.len().min(most)];

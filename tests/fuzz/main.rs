@@ -1,14 +1,15 @@
-//! Random commands against a server and its replica.
+//! Sends random commands to a server that has a replica.
 //!
-//! The server itself reports which commands the module has and which arguments they take. These come right and wrong,
-//! among commands of the server for the same keys, among forged payloads and chunks with right checksums. Afterwards
-//! the server lives, every value loads again as it was, and the replica has the same.
+//! The server itself reports the module's commands and their arguments. Commands with valid and invalid arguments are
+//! mixed with generic commands on the same keys, and with damaged payloads and chunks that have correct checksums. In
+//! the end the server must still run, every value must be equal after a reload, and the replica must have the same
+//! values.
 //!
 //! | environment | meaning |
 //! |---|---|
-//! | `ROLLCALL_FUZZ_COMMANDS` | how many commands: a few thousand unless set |
-//! | `ROLLCALL_FUZZ_SEED` | another sequence of them |
-//! | `ROLLCALL_FUZZ_LONGEST_MS` | fail if a command takes longer. Else the longest is only shown |
+//! | `ROLLCALL_FUZZ_COMMANDS` | number of commands; a few thousand by default |
+//! | `ROLLCALL_FUZZ_SEED` | the seed of the random sequence |
+//! | `ROLLCALL_FUZZ_LONGEST_MS` | fail if a command takes longer; by default the longest time is only shown |
 
 mod grammar;
 mod history;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 use crate::session::Session;
 
-/// Commands of an ordinary run.
+/// The default number of commands.
 const COMMANDS: usize = 6_000;
 
 fn number(variable: &str) -> Option<u64> {

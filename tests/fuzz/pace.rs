@@ -1,4 +1,4 @@
-//! How long a server takes for a command, however busy the machine is.
+//! Measures the processor time that a server takes for a command, which does not depend on the load of the machine.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 use crate::history::line;
 use rollcall_testkit::client::Client;
 
-/// The slowest commands that are kept.
+/// Number of slowest commands that are kept.
 const KEPT: usize = 5;
 
-/// Bytes of an argument that are shown.
+/// Number of bytes that are shown of each argument.
 const SHOWN: usize = 60;
 
-/// The time that a server's main thread has run.
+/// Measures the processor time of a server's main thread.
 pub struct Pace {
     file: String,
     slowest: Vec<Slow>,
 }
 
-/// How long a command took.
+/// The time that a slow command took.
 struct Slow {
     waited: Duration,
     worked: Duration,
@@ -26,18 +26,18 @@ struct Slow {
 }
 
 impl Slow {
-    /// What the command itself took: the thread cannot have worked for longer than was waited, and other programs may have
-    /// had the core meanwhile.
+    /// The time that the command itself took: the thread's processor time, which leaves out waiting for a processor. It
+    /// cannot exceed the elapsed time.
     fn took(&self) -> Duration {
         self.worked.min(self.waited)
     }
 }
 
-/// The moment before a command.
+/// The time before a command: the wall clock, and the processor time of the server's thread.
 pub struct Start(Instant, Duration);
 
 impl Pace {
-    /// Of the server that this client speaks to.
+    /// Prepares to measure the server that this client is connected to.
     pub fn of(client: &mut Client) -> Pace {
         let process = client.info_number("process_id");
         let pace = Pace { file: format!("/proc/{process}/task/{process}/schedstat"), slowest: Vec::new() };
@@ -50,12 +50,12 @@ impl Pace {
         Duration::from_nanos(text.split(' ').next().and_then(|first| first.parse().ok()).unwrap_or(0))
     }
 
-    /// Call it before a command.
+    /// Must be called before a command is sent.
     pub fn start(&self) -> Start {
         Start(Instant::now(), self.worked())
     }
 
-    /// Call it with the command after its reply.
+    /// Must be called after the reply, with the words of the command.
     pub fn end(&mut self, Start(begun, worked): Start, words: &[Vec<u8>]) {
         let waited = begun.elapsed();
         if self.slowest.len() == KEPT && self.slowest.last().is_some_and(|last| waited <= last.took()) {
@@ -67,12 +67,12 @@ impl Pace {
         self.slowest.truncate(KEPT);
     }
 
-    /// What the slowest command took.
+    /// The time of the slowest command.
     pub fn longest(&self) -> Duration {
         self.slowest.first().map_or(Duration::ZERO, Slow::took)
     }
 
-    /// The slowest commands, one a line.
+    /// A text with the slowest commands, one per line.
     pub fn report(&self) -> String {
         let line = |slow: &Slow| format!("  {:.1?} of work, {:.1?} waited: {}\n", slow.worked, slow.waited, slow.line);
         self.slowest.iter().map(line).collect()

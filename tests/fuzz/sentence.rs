@@ -1,4 +1,4 @@
-//! Random commands, by their grammar.
+//! Makes random commands from the grammar of the module's commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,27 +8,27 @@ use rollcall_fuzz::random::Random;
 use crate::grammar::{Argument, Command, Kind, commands, tokens};
 use crate::values;
 
-/// A command, word by word.
+/// A command as a list of words.
 pub type Words = Vec<Vec<u8>>;
 
-/// Makes commands, and learns from the replies which keys they take.
+/// Makes random commands, and learns from the replies which keys each command family accepts.
 pub struct Speaker {
     pub random: Random,
     pub commands: Vec<Command>,
     tokens: Vec<String>,
-    /// Which families were served with a key.
+    /// For each key, the command families that the server accepted for it.
     served: BTreeMap<Vec<u8>, BTreeSet<String>>,
 }
 
 impl Speaker {
-    /// Of the commands that a module has.
+    /// Prepares to make commands of this module.
     pub fn new(seed: u64, client: &mut rollcall_testkit::client::Client, module: &str) -> Speaker {
         let commands = commands(client, module);
         let tokens = tokens(&commands);
         Speaker { random: Random::new(seed), commands, tokens, served: BTreeMap::new() }
     }
 
-    /// A command of the module: as its grammar has it, or with words changed.
+    /// A random command of the module, either valid or with some words changed.
     pub fn command(&mut self) -> Words {
         let index = self.random.below(self.commands.len());
         let mut words = self.sentence(index);
@@ -40,7 +40,7 @@ impl Speaker {
         words
     }
 
-    /// Notes whether a command was served.
+    /// Records whether the server accepted a command for its key.
     pub fn note(&mut self, words: &[Vec<u8>], error: Option<&str>) {
         let Some((family, key)) = self.first_key(words) else { return };
         match error {
@@ -62,7 +62,7 @@ impl Speaker {
         Some((command.family().to_owned(), words.get(position + 1)?.clone()))
     }
 
-    /// A key: mostly one that serves the family.
+    /// A key name, mostly of a key that this family accepts.
     pub fn key(&mut self, family: &str) -> Vec<u8> {
         let known: Vec<&Vec<u8>> =
             self.served.iter().filter(|(_, families)| families.contains(family)).map(|(key, _)| key).collect();
@@ -89,7 +89,7 @@ impl Speaker {
         words
     }
 
-    /// `numkeys key [key ...] [SINCE seconds [seconds ...]]`, with numbers that fit.
+    /// Appends `numkeys key [key ...] [SINCE seconds [seconds ...]]`, with matching numbers of keys and spans.
     fn say_numbered(&mut self, command: &Command, words: &mut Words) {
         let keys = 1 + self.random.up_to(4);
         words.push(keys.to_string().into_bytes());
@@ -136,7 +136,7 @@ impl Speaker {
         }
     }
 
-    /// Changes the words after the first in one place.
+    /// Changes, removes or repeats a word after the first.
     fn spoil(&mut self, words: &mut Words) {
         let at = 1 + self.random.below(words.len());
         let other = 1 + self.random.below(words.len());

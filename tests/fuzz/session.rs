@@ -1,4 +1,4 @@
-//! A run: a primary that is spoken to, its replica and its AOF.
+//! One run: a primary that gets random commands, its replica and its AOF.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,22 +17,22 @@ use rollcall_testkit::client::{Client, error_text, show, text};
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Setup;
 
-/// The module, as `COMMAND LIST` knows it.
+/// The name of the module in `COMMAND LIST`.
 const MODULE: &str = "rollcall";
 
-/// Commands between two looks at all values.
+/// Number of commands between two comparisons of all values.
 const ROUND: usize = 500;
 
-/// So large may a value be. The work of a command is bounded by that of its values.
+/// Load-time arguments of the module. The limit for values also bounds the work of each command.
 const ARGUMENTS: &str = "max-key-bytes 1mb hash-seed 7";
 
-/// Chunks that are taken of a dump, at most.
+/// The largest number of chunks that are read of a dump.
 const MOST_CHUNKS: usize = 40;
 
-/// Longest input of which a value is forged, bytes.
+/// The largest fuzz input from which a damaged value is made, in bytes.
 const MAX_INPUT: usize = 512;
 
-/// Commands of the server for any key `K`, and `N` for a number.
+/// Generic commands of the server. `K` stands for any key, and `N` for a number.
 const FOR_ANY_KEY: [&str; 38] = [
     "COPY K K REPLACE",
     "COPY K K",
@@ -74,29 +74,29 @@ const FOR_ANY_KEY: [&str; 38] = [
     "GETDEL K",
 ];
 
-/// Types of the server, whose payloads may have their members in another order after loading.
+/// Types of the server's own values. The order of their members in a payload may change when they are loaded.
 const OTHER_TYPES: [&str; 6] = ["string", "list", "set", "zset", "hash", "stream"];
 
-/// What was said so often.
+/// How often a command succeeded, and how often it was rejected.
 #[derive(Default)]
 struct Tally {
     served: usize,
     rejected: usize,
 }
 
-/// See the module.
+/// The servers, their clients, and what has been sent to them; see the module.
 pub struct Session {
     // First, so that it is shown while the servers are still there.
     history: History,
     speaker: Speaker,
-    /// In RESP2 and in RESP3.
+    /// One client that speaks RESP2, and one that speaks RESP3.
     clients: [Client; 2],
     pace: Pace,
     pair: Pair,
-    /// Inputs of the library's targets, which payloads and chunks are made of.
+    /// The kept inputs of the library's fuzz targets, from which payloads and chunks are made.
     inputs: BTreeMap<&'static str, Vec<Vec<u8>>>,
     tallies: BTreeMap<String, Tally>,
-    /// Values whose payloads were compared, over all looks.
+    /// Number of values whose payloads were compared so far.
     compared: usize,
     begun: Instant,
 }
@@ -125,17 +125,17 @@ impl Session {
         }
     }
 
-    /// Commands so far.
+    /// The number of commands sent so far.
     pub fn said(&self) -> usize {
         self.history.len()
     }
 
-    /// The longest that a command took.
+    /// The time of the slowest command.
     pub fn longest(&self) -> Duration {
         self.pace.longest()
     }
 
-    /// Some hundred commands, and a look at all values.
+    /// Sends some hundred commands, then compares all values.
     pub fn round(&mut self) {
         let end = self.said() + ROUND;
         while self.said() < end {
@@ -144,7 +144,7 @@ impl Session {
         self.look();
     }
 
-    /// Restarts the primary with what its AOF holds, and says what was done.
+    /// Restarts the primary from its AOF, checks that it has the same values, and returns a report of the run.
     pub fn finish(&mut self) -> String {
         let before = values(&mut self.clients[0]);
         self.pair.primary.restart();
@@ -194,7 +194,7 @@ impl Session {
         }
     }
 
-    /// Says a command and waits for its reply.
+    /// Sends a command and waits for its reply.
     fn say(&mut self, client: usize, words: Words) -> Value {
         self.history.push(&words);
         let start = self.pace.start();
@@ -220,14 +220,14 @@ impl Session {
         template.split(' ').map(word).collect()
     }
 
-    /// An input of a target, changed.
+    /// A kept input of a fuzz target after random changes.
     fn input(&mut self, target: &str) -> Vec<u8> {
         let (inputs, random) = (&self.inputs[target], &mut self.speaker.random);
         let (input, other) = (random.below(inputs.len()), random.below(inputs.len()));
         random.changed(&inputs[input], &inputs[other], MAX_INPUT)
     }
 
-    /// A payload with a right checksum.
+    /// Restores a random payload with a correct checksum.
     fn restore(&mut self, client: usize) {
         let payload = if self.speaker.random.one_in(3) {
             forged::payload_of_redisbloom(&self.input("redisbloom"))
@@ -247,7 +247,7 @@ impl Session {
         self.say(client, words);
     }
 
-    /// Chunks with right checksums, for one key mostly.
+    /// Loads damaged chunks with correct checksums, mostly all into one key.
     fn load_forged_chunks(&mut self, client: usize) {
         let (is_filter, chunks) = forged::chunks(&self.input("chunks"));
         let Some(command) = self.loading(|family| (family != "lc") == is_filter) else { return };
@@ -259,7 +259,7 @@ impl Session {
         }
     }
 
-    /// A command that loads chunks, of a family that is asked for, mostly.
+    /// A command that loads chunks: mostly one of a family for which `is_asked` is true.
     fn loading(&mut self, is_asked: impl Fn(&str) -> bool) -> Option<String> {
         let takes_any = self.speaker.random.one_in(20);
         let loads = |command: &&crate::grammar::Command| {
@@ -270,7 +270,7 @@ impl Session {
         (!commands.is_empty()).then(|| self.speaker.random.of(&commands).clone())
     }
 
-    /// The chunks of a value go to another key, and one may be lost or come twice.
+    /// Copies the chunks of a value to another key. One chunk may be left out or sent twice.
     fn transfer(&mut self, client: usize) {
         let Some(loading) = self.loading(|_| true) else { return };
         let family = loading.trim_end_matches(".loadchunk").to_owned();
@@ -319,7 +319,7 @@ impl Session {
         self.say(client, [vec![b"EVAL".to_vec(), script.into_bytes(), b"0".to_vec()], words].concat());
     }
 
-    /// An option of the module, for new keys. The one that bounds all values stays.
+    /// Sets a random option of the module, which applies to new keys. The size limit stays unchanged.
     fn configure(&mut self, client: usize) {
         let reply = self.clients[0].cmd(&format!("CONFIG GET {MODULE}.*"));
         let options: Vec<String> = rollcall_testkit::client::pairs(&reply).into_iter().map(|(name, _)| name).collect();
@@ -330,7 +330,8 @@ impl Session {
         self.say(client, vec![b"CONFIG".to_vec(), b"SET".to_vec(), name, value]);
     }
 
-    /// Every value is saved and loads again as it was, from the RDB file and from the AOF. The replica has the same.
+    /// Checks that every value is equal after loading the RDB file and the AOF, and that the replica has the same
+    /// values.
     fn look(&mut self) {
         for client in &mut self.clients {
             let mark = format!("mark:{}", self.history.len());
@@ -366,7 +367,7 @@ impl Session {
     }
 }
 
-/// The strings of an array.
+/// The strings in an array.
 fn strings(reply: &Value) -> Vec<Vec<u8>> {
     let string = |element: &Value| match element {
         Value::BulkString(bytes) => bytes.clone(),
@@ -376,7 +377,7 @@ fn strings(reply: &Value) -> Vec<Vec<u8>> {
     elements.iter().map(string).collect()
 }
 
-/// What there is to say about a value.
+/// Everything that the server reports about a value.
 #[derive(PartialEq)]
 struct Said {
     kind: String,
@@ -386,7 +387,7 @@ struct Said {
 }
 
 impl Said {
-    /// Whether it is a value of the module.
+    /// Whether the value has a type of this module.
     fn is_ours(&self) -> bool {
         !OTHER_TYPES.contains(&self.kind.as_str())
     }
@@ -407,7 +408,7 @@ fn values(client: &mut Client) -> BTreeMap<Vec<u8>, Said> {
     keys.into_iter().map(said).collect()
 }
 
-/// Panics unless all keys have the same values.
+/// Panics unless both servers have the same values for all keys.
 #[track_caller]
 fn assert_same(found: &BTreeMap<Vec<u8>, Said>, expected: &BTreeMap<Vec<u8>, Said>, when: &str) {
     for (key, expected) in expected {
@@ -424,7 +425,7 @@ fn assert_same(found: &BTreeMap<Vec<u8>, Said>, expected: &BTreeMap<Vec<u8>, Sai
     assert!(new.is_empty(), "keys that were not there {when}: {new:?}");
 }
 
-/// The inputs that are kept of a target of the library.
+/// The kept inputs of a fuzz target.
 fn kept_inputs(target: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut files: Vec<_> =

@@ -1,14 +1,14 @@
-//! Random values of arguments: right ones mostly, and those that are nearly right.
+//! Random values of arguments. Most are valid, and some are nearly valid.
 
 use rollcall_fuzz::random::Random;
 
-/// Keys that values are made under. One is empty, and one is no text.
+/// Number of key names. One name is empty, and one is not valid UTF-8.
 pub const KEYS: usize = 24;
 
-/// Bytes of the longest string.
+/// The length of the longest string in bytes.
 const LARGE: usize = 1 << 20;
 
-/// Whole numbers that hardly any argument takes.
+/// Numbers that hardly any argument accepts: limits of types, and text that is nearly a whole number.
 const ODD_NUMBERS: [&str; 34] = [
     "0",
     "-1",
@@ -46,7 +46,7 @@ const ODD_NUMBERS: [&str; 34] = [
     "99999999999999999999999999999",
 ];
 
-/// Numbers that hardly any rate is.
+/// Numbers that are hardly ever valid as a rate.
 const ODD_RATES: [&str; 28] = [
     "0",
     "1",
@@ -80,10 +80,10 @@ const ODD_RATES: [&str; 28] = [
 
 const RATES: [&str; 10] = ["0.01", "0.001", "0.1", "0.05", "0.25", "0.0001", "0.2", "0.5", "1e-6", "0.02"];
 
-/// Numbers of seconds, slices, items, bytes.
+/// Usual numbers of seconds, slices, items or bytes.
 const USUAL: [&str; 14] = ["1", "2", "3", "4", "8", "10", "16", "60", "64", "100", "250", "1000", "3600", "86400"];
 
-/// The key of a number.
+/// The key name with this number.
 pub fn key(number: usize) -> Vec<u8> {
     match number {
         0 => Vec::new(),
@@ -120,7 +120,7 @@ pub fn unix_time(random: &mut Random, now: u64) -> Vec<u8> {
     }
 }
 
-/// An item, mostly one of a thousand.
+/// An item, mostly one of a thousand different ones.
 pub fn item(random: &mut Random) -> Vec<u8> {
     match random.below(400) {
         0 => vec![random.number() as u8; LARGE],
@@ -131,7 +131,7 @@ pub fn item(random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Anything.
+/// Any argument: a number, a rate, an item or random bytes.
 pub fn any(random: &mut Random) -> Vec<u8> {
     match random.below(5) {
         0 => integer(random),

@@ -1,7 +1,7 @@
-//! Every case that is publicly known to have hurt RedisBloom, by name, against a server with this module. Each is
-//! rejected, no key is left behind, and the server goes on.
+//! Tests every publicly known defect of RedisBloom, by name, on a server with this module. Each attack must be
+//! rejected, leave no key behind, and not harm the server.
 //!
-//! `core/tests/redisbloom/forged.rs` has the same cases and more, by field, on the core alone.
+//! `core/tests/redisbloom/forged.rs` tests the same defects and more, field by field, without a server.
 
 use redis::Value;
 use rollcall_core::unstable::bloom::classic::NOROUND;
@@ -16,7 +16,7 @@ use rollcall_testkit::server::{Server, Setup, optional_file};
 struct Victim {
     server: Server,
     client: Client,
-    /// The RDB version that the server gives its payloads.
+    /// The RDB version in the server's `DUMP` payloads.
     version: Vec<u8>,
 }
 
@@ -36,7 +36,7 @@ impl Victim {
         self.client.call(&[b"RESTORE", b"key".as_slice(), b"0", &payload])
     }
 
-    /// RESTORE of this value must be rejected.
+    /// Checks that RESTORE of this value is rejected.
     #[track_caller]
     fn rejects_value(&mut self, what: &str, fields: &[Field]) {
         let reply = self.restore(fields);
@@ -49,7 +49,7 @@ impl Victim {
         self.client.call(&[b"BF.LOADCHUNK", b"key".as_slice(), iterator.to_string().as_bytes(), chunk])
     }
 
-    /// BF.LOADCHUNK of this header must be rejected.
+    /// Checks that BF.LOADCHUNK of this header is rejected.
     #[track_caller]
     fn rejects_header(&mut self, what: &str, header: &[u8]) {
         let reply = self.load(1, header);
@@ -59,14 +59,14 @@ impl Victim {
         self.is_unharmed(what);
     }
 
-    /// A forged header must be rejected both as a dump and as a value.
+    /// Checks that a damaged header is rejected in a dump and in an RDB value.
     #[track_caller]
     fn rejects(&mut self, what: &str, header: &HeaderOf) {
         self.rejects_header(what, &header.bytes());
         self.rejects_value(what, &header.rdb());
     }
 
-    /// No key is left of what was rejected, and a filter can be made under its name.
+    /// Checks that the rejected value left no key behind, and that a filter can be created with its name.
     #[track_caller]
     fn is_unharmed(&mut self, what: &str) {
         self.client.expect("EXISTS key", "0");
@@ -77,7 +77,7 @@ impl Victim {
         self.server.assert_up();
     }
 
-    /// Until a dump has fully arrived, every command that would look at its bits says so.
+    /// Checks that every command that needs the bits of a partially loaded filter fails.
     #[track_caller]
     fn waits_for_more(&mut self) {
         for line in ["BF.ADD key a", "BF.MADD key a b", "BF.INSERT key ITEMS a", "BF.EXISTS key a", "BF.INFO key"] {
@@ -88,7 +88,7 @@ impl Victim {
     }
 }
 
-/// A number in the encoding that RDB files have for lengths.
+/// A number in the encoding of lengths in RDB files.
 fn rdb_length(length: u64) -> Vec<u8> {
     match length {
         0..64 => vec![length as u8],
@@ -97,7 +97,7 @@ fn rdb_length(length: u64) -> Vec<u8> {
     }
 }
 
-/// A value of a module's type in the encoding of RDB files, where a byte before each part is its kind.
+/// A module value in the encoding of RDB files, with a type byte before each part.
 fn rdb_value(type_name: &str, encoding: u64, fields: &[Field]) -> Vec<u8> {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let digit = |letter: u8| LETTERS.iter().position(|l| *l == letter).expect("a letter of a type's name") as u64;
@@ -134,7 +134,7 @@ fn with_field(at: usize, field: Field) -> Vec<Field> {
     fields
 }
 
-/// The cases below depend on this: without the forgery, everything is accepted.
+/// Checks the assumption of all other tests: values and dumps that were not damaged are accepted.
 #[test]
 fn honest_values_and_dumps_are_taken() {
     let mut victim = Victim::start();
@@ -233,7 +233,8 @@ fn mod_12225_rejected_values_leave_no_memory_behind() {
     assert!(grown < 20 << 20, "200 MiB were rejected, {grown} bytes stayed");
 }
 
-/// Reported for LOADCHUNK of RedisBloom's Cuckoo filters. Its Bloom filters took such chunks in earlier releases.
+/// This defect was reported for LOADCHUNK of RedisBloom's Cuckoo filters. Earlier releases of its Bloom filters
+/// accepted such chunks too.
 #[test]
 fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     let dump: Dump = dump_of(&grown());
@@ -358,7 +359,7 @@ fn items_added_after_a_part_of_a_dump() {
     }
 }
 
-/// Data of a Cuckoo filter is sent to BF.LOADCHUNK and RESTORE as that of a Bloom filter.
+/// Data of a Cuckoo filter is sent to BF.LOADCHUNK and RESTORE as if it were a Bloom filter.
 #[test]
 fn chunks_and_values_of_a_cuckoo_filter() {
     let mut victim = Victim::start();

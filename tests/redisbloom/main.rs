@@ -1,5 +1,5 @@
-//! The module and RedisBloom side by side: the same replies to every command, and every case known to have hurt
-//! RedisBloom. Starts servers, with the harness of the server tests.
+//! Compares the module with RedisBloom: the replies to every command, and the known defects of RedisBloom. The tests
+//! start servers with the harness of the server tests.
 
 mod differential;
 mod history;

@@ -1,4 +1,5 @@
-//! Servers of each choice of commands, beside RedisBloom where BF.* are not ours, and data for them.
+//! Servers for each value of the option `commands`, with RedisBloom if BF.* are its commands, and data for these
+//! servers.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +9,7 @@ use redis::Value;
 use rollcall_testkit::client::{Client, add_many, show, text};
 use rollcall_testkit::server::Setup;
 
-/// What the option `commands` may be.
+/// The values of the option `commands`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Mode {
     All,
@@ -19,7 +20,7 @@ pub enum Mode {
 pub const MODES: [Mode; 3] = [Mode::All, Mode::Beside, Mode::Lc];
 
 impl Mode {
-    /// What this changes in a setup: our argument, and RedisBloom in the place of our BF.*.
+    /// Adds the option to a setup, and RedisBloom if the module does not offer BF.*.
     pub fn of(self, setup: Setup, peer: &Path) -> Setup {
         let setup = setup.without_modules_before();
         match self {
@@ -33,7 +34,7 @@ impl Mode {
         self.of(Setup::default(), peer)
     }
 
-    /// The prefix that makes filters of lines by default, if there is one.
+    /// The prefix of the commands that create filters in the layout `lines` by default; `None` if there are none.
     pub fn of_lines(self) -> Option<&'static str> {
         match self {
             Mode::All => Some("BF"),
@@ -43,7 +44,7 @@ impl Mode {
     }
 }
 
-/// Makes filters of lines, by commands of this prefix.
+/// Creates filters in the layout `lines` by the commands with this prefix.
 pub fn fill_lines(client: &mut Client, prefix: &str) {
     let line = |line: &str| line.replace('@', prefix);
     for make in [
@@ -79,14 +80,14 @@ pub fn fill_lines(client: &mut Client, prefix: &str) {
     assert_eq!(client.call(&load), Value::Okay);
 }
 
-/// Makes counters.
+/// Creates counters.
 pub fn fill_counters(client: &mut Client) {
     add_many(client, "LC.ADD exact", "item:", 0..100);
     add_many(client, "LC.ADD dense", "item:", 0..30_000);
     client.expect("LC.INSERT counted WINDOW 40 MANUAL ITEMS a b", "2");
 }
 
-/// Makes classic filters, by BF.* of whoever has them.
+/// Creates classic filters by BF.*, of this module or of RedisBloom.
 pub fn fill_classic(client: &mut Client, is_ours: bool) {
     let layout = if is_ours { " LAYOUT classic" } else { "" };
     client.expect(&format!("BF.RESERVE classic 0.01 100{layout}"), "+OK");
@@ -95,7 +96,7 @@ pub fn fill_classic(client: &mut Client, is_ours: bool) {
     add_many(client, "BF.MADD classics", "item:", 0..200);
 }
 
-/// The chunks of a filter, with the iterators to load them by.
+/// The chunks of a filter, each with the iterator to load it with.
 pub fn chunks(client: &mut Client, prefix: &str, key: &str) -> Vec<(String, Vec<u8>)> {
     let mut chunks = Vec::new();
     let mut iterator = "0".to_owned();
@@ -117,7 +118,8 @@ pub fn load(client: &mut Client, prefix: &str, key: &str, (iterator, chunk): &(S
     client.call(&words)
 }
 
-/// Every key with its type and what is in it. RedisBloom's digests are not ours, so its filters are compared by payload.
+/// The type and the content of every key. RedisBloom's digests differ from this module's, so RedisBloom's filters are
+/// represented by their payloads.
 pub fn values(client: &mut Client) -> BTreeMap<String, String> {
     let keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
     let value = |key: String| {
@@ -131,7 +133,7 @@ pub fn values(client: &mut Client) -> BTreeMap<String, String> {
     keys.into_iter().map(value).collect()
 }
 
-/// Compares what two servers hold.
+/// Panics unless the values of two servers are equal.
 #[track_caller]
 pub fn assert_same_values(one: &BTreeMap<String, String>, other: &BTreeMap<String, String>, what: &str) {
     let differ: Vec<_> = one.keys().chain(other.keys()).filter(|&key| one.get(key) != other.get(key)).collect();

@@ -1,21 +1,21 @@
-//! What a command sends to replicas and to the AOF, read off the AOF.
+//! Reads from the AOF what a command sends to replicas.
 
 use std::fs;
 
 use rollcall_testkit::client::Client;
 use rollcall_testkit::server::{Server, Setup};
 
-/// The prefix under which effects of this family are sent, on values that it makes by default: filters of lines, counters.
+/// The prefix of the commands that replicate changes to values of this family, as they are created by default.
 pub fn sent_as(family: &str) -> &str {
     if family == "BF" { "RF" } else { family }
 }
 
-/// A server that appends every effect to its AOF at once.
+/// Starts a server that writes every replicated command to its AOF at once.
 pub fn appending(setup: Setup) -> Server {
     setup.line("appendonly yes").line("appendfsync always").start()
 }
 
-/// What was appended to the AOF since it was begun.
+/// The content of the incremental AOF files.
 pub fn appended(server: &Server) -> Vec<u8> {
     let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the AOF's directory");
     let paths = files.map(|file| file.expect("a file").path());
@@ -23,7 +23,7 @@ pub fn appended(server: &Server) -> Vec<u8> {
     incremental.flat_map(|path| fs::read(path).expect("the AOF")).collect()
 }
 
-/// What a replica or the AOF is sent, read off the AOF.
+/// Runs a command, and returns the commands that it sends to replicas and the AOF.
 pub fn sent(client: &mut Client, server: &Server, line: &str) -> Vec<String> {
     let before = appended(server).len();
     client.cmd(line);

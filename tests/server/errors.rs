@@ -1,10 +1,10 @@
-//! Bad input: a clear error, nothing changed, no key left behind, the server up.
+//! Tests invalid input: the error is clear, nothing is changed, no key is created, and the server keeps running.
 
 use crate::neighbour::hosted;
 use rollcall_testkit::client::{Client, error_text, shorten, show, words};
 use rollcall_testkit::server::Server;
 
-/// Everything an error must leave alone: all keys and values, and what was written or replicated.
+/// Everything that a failed command must not change: keys, values, and what was replicated.
 fn state(client: &mut Client) -> [String; 4] {
     [
         client.text("DEBUG DIGEST"),
@@ -14,7 +14,7 @@ fn state(client: &mut Client) -> [String; 4] {
     ]
 }
 
-/// Filters, counters and a string for the commands to fail on.
+/// Creates filters, counters and a string on which the commands fail.
 fn furnish(client: &mut Client) {
     client.expect("SET string text", "+OK");
     client.expect("BF.MADD bf a b", "[1, 1]");
@@ -23,8 +23,8 @@ fn furnish(client: &mut Client) {
     client.expect("LC.ADD lc2 b c", "2");
 }
 
-/// Runs every command, each of which must fail and change nothing. The error must start with `prefix`. It must contain
-/// one of the words beside the command (separated by `|`, in any case).
+/// Runs every command, each of which must fail and change nothing. Its error must begin with `prefix`, and contain one
+/// of the words that follow the command. The words are separated by `|`, in any case.
 #[track_caller]
 fn all_fail(server: &mut Server, prefix: &str, cases: &[(Vec<&str>, &str)]) {
     // With a replica attached, the replication offset shows whatever is propagated.
@@ -72,7 +72,7 @@ fn lines_fail(prefix: &str, cases: &[(&str, &str)]) {
     all_fail(&mut Server::start(), prefix, &cases);
 }
 
-/// A command with each value in the place of `?`.
+/// The command once for each value, which replaces `?`.
 fn with_values<'a>(line: &'a str, values: &[&'a str], mentions: &'a str) -> Vec<(Vec<&'a str>, &'a str)> {
     let place = |value: &'a str| words(line).into_iter().map(|word| if word == "?" { value } else { word }).collect();
     values.iter().map(|value| (place(value), mentions)).collect()
@@ -338,7 +338,7 @@ fn options_unknown_repeated_or_incomplete() {
     );
 }
 
-/// Words that no number can be read from.
+/// Words that are not valid numbers.
 const NOT_NUMBERS: [&str; 8] = ["abc", "", "nan", "NaN", "inf", "-inf", "1e999", "0.1x"];
 
 #[test]
@@ -466,8 +466,8 @@ fn keys_that_are_missing() {
     );
 }
 
-/// How texts begin that clients of RedisBloom may match on, as RedisBloom 2.8.2 has them. Where it sends a text without
-/// an error code, ours has `ERR`.
+/// The beginnings of error texts that clients of RedisBloom may depend on, as in RedisBloom 2.8.2. If RedisBloom's text
+/// has no error code, the module's begins with `ERR`.
 #[test]
 fn texts_begin_as_redisblooms() {
     let server = Server::start();

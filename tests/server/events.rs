@@ -1,4 +1,4 @@
-//! Keyspace events: one for what changed, none for what did not.
+//! Tests keyspace events: a command that changes a key sends one event, and other commands send none.
 
 use rollcall_testkit::client::{Client, message};
 use rollcall_testkit::fixture::{CHANGES_NOTHING, populate_for_no_change};
@@ -11,14 +11,14 @@ pub fn subscriber(server: &Server) -> Client {
     client
 }
 
-/// The events a command caused, as `event key`.
+/// The events that a command caused, as `event key`.
 #[track_caller]
 pub fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Vec<String> {
     client.cmd(command);
     events_so_far(client, subscriber)
 }
 
-/// The events since the last that were asked for.
+/// The events since the last call.
 #[track_caller]
 pub fn events_so_far(client: &mut Client, subscriber: &mut Client) -> Vec<String> {
     // A message of our own marks the end of the command's.

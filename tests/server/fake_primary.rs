@@ -1,4 +1,4 @@
-//! A primary that sends what a test says, and as much of it as the test says.
+//! A fake primary that sends the data that a test chooses, and any part of it.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -9,18 +9,18 @@ use redis::{Parser, Value};
 use rollcall_testkit::client::{deadline, text};
 use rollcall_testkit::server::Server;
 
-/// The history that it claims to have, always the same.
+/// The replication id that the fake primary reports, always the same.
 const REPLICATION_ID: &str = "0123456789abcdef0123456789abcdef01234567";
 
-/// What stands after an RDB whose length was not reported. No RDB of a test has it in it.
+/// The mark after an RDB whose length was not announced. No RDB of a test contains it.
 const END_MARK: &str = "ffffffffffffffffffffffffffffffffffffffff";
 
-/// How a primary says where its RDB ends.
+/// How the primary announces the end of its RDB.
 #[derive(Clone, Copy, Debug)]
 pub enum Framing {
-    /// It announces the length before.
+    /// The primary announces the length before the RDB.
     Length,
-    /// It announces a mark before, and sends that after.
+    /// The primary announces a mark before the RDB, and sends the mark after it.
     Mark,
 }
 
@@ -29,7 +29,7 @@ pub struct FakePrimary {
 }
 
 impl FakePrimary {
-    /// Begins to listen, and makes `replica` its replica.
+    /// Starts to listen, and makes `replica` a replica of this primary.
     pub fn of(replica: &Server) -> FakePrimary {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         listener.set_nonblocking(true).expect("a socket");
@@ -38,7 +38,8 @@ impl FakePrimary {
         FakePrimary { listener }
     }
 
-    /// Waits until the replica asks for all data. It has given up by then what it was sent before.
+    /// Waits until the replica asks for a full synchronisation. By then it has dropped any data that it received
+    /// before.
     #[track_caller]
     pub fn asked(&self) -> Asking {
         let end = Instant::now() + deadline();
@@ -56,13 +57,13 @@ impl FakePrimary {
     }
 }
 
-/// A replica that waits for all data.
+/// A replica that waits for a full synchronisation.
 pub struct Asking {
     stream: TcpStream,
 }
 
 impl Asking {
-    /// Answers what a replica says first; `None` if it hangs up.
+    /// Answers the handshake of a replica; `None` if the replica closes the connection.
     fn after_handshake(mut stream: TcpStream) -> Option<Asking> {
         stream.set_nonblocking(false).ok()?;
         stream.set_nodelay(true).ok()?;
@@ -79,7 +80,7 @@ impl Asking {
         }
     }
 
-    /// Sends so many bytes of an RDB, and all that belongs after it if these are all. The link stays as it is.
+    /// Sends the first `bytes` bytes of an RDB, and the end mark if these are all bytes. The connection stays open.
     pub fn send(mut self, rdb: &[u8], bytes: usize, framing: Framing) -> Sent {
         let mut sent = format!("+FULLRESYNC {REPLICATION_ID} 1\r\n").into_bytes();
         let (before, after) = match framing {
@@ -96,13 +97,14 @@ impl Asking {
     }
 }
 
-/// The link on which an RDB was sent, or a part of one.
+/// The connection on which an RDB or a part of it was sent.
 pub struct Sent {
     stream: TcpStream,
 }
 
 impl Sent {
-    /// Hangs up. What was sent is read to its end all the same: only the other side's hanging up ends the connection.
+    /// Closes the sending side, then waits until the replica closes the connection, so that the replica reads all data
+    /// first.
     pub fn hang_up(mut self) {
         let _ = self.stream.shutdown(Shutdown::Write);
         let mut rest = [0; 1024];

@@ -1,10 +1,11 @@
-//! A small value of every kind, by the commands that make it.
+//! A small value of every kind, with the commands that create it.
 
 use redis::Value;
 
 use rollcall_testkit::client::{Client, add_many, error_text, show};
 
-/// A name, and the commands that make a value of that kind under the key `?`. The first is the server's own.
+/// The name of each kind, and the commands that create a value of that kind at the key `?`. The first kind is one of
+/// the server's own.
 pub const KINDS: [(&str, &[&str]); 18] = [
     ("list", &["RPUSH ? a b c d e f"]),
     ("filter of lines", &["BF.INSERT ? CAPACITY 20 ITEMS a b c d e f"]),
@@ -50,7 +51,7 @@ pub const KINDS: [(&str, &[&str]); 18] = [
     ("chain of many", &["BF.RESERVE ? 0.01 1 EXPANSION 1", "fill ? 30"]),
 ];
 
-/// Makes a value of [`KINDS`]. Besides commands its lines may be `fill KEY COUNT` and `begin FAMILY FROM TO`.
+/// Creates a value of [`KINDS`]. A line is a command, `fill KEY COUNT`, or `begin FAMILY FROM TO`.
 pub fn make(client: &mut Client, key: &str, lines: &[&str]) {
     for line in lines {
         let line = line.replace('?', key);

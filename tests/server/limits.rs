@@ -1,12 +1,12 @@
-//! Sizes beyond `max-key-bytes` and beyond `maxmemory`: rejected before anything is allocated.
+//! Tests sizes beyond `max-key-bytes` and `maxmemory`: they are rejected before memory is allocated.
 
 use redis::Value;
 
 use rollcall_testkit::client::{Client, add_many, error_text, show, sum, text, with_items};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Panics unless `error` says how many bytes the value needs and that `max_bytes` are allowed;
-/// returns the bytes needed.
+/// Panics unless `error` says that `max_bytes` are allowed. Returns the number of bytes that, according to `error`, the
+/// value needs.
 #[track_caller]
 fn needed_bytes(error: &str, max_bytes: u64) -> u64 {
     let rest = error.strip_prefix("ERR the ").unwrap_or_else(|| panic!("{error}"));
@@ -20,7 +20,7 @@ fn needed_bytes(error: &str, max_bytes: u64) -> u64 {
     needed
 }
 
-/// The error in a reply, or at the end of one.
+/// The error in a reply, or in its last element.
 fn last_error(reply: &Value) -> Option<String> {
     match reply {
         Value::Array(items) => items.last().and_then(error_text),
@@ -28,7 +28,7 @@ fn last_error(reply: &Value) -> Option<String> {
     }
 }
 
-/// Nobody has said how much memory there is: one key gets no more than the server gives to a string.
+/// If neither `max-key-bytes` nor `maxmemory` is set, a key may have no more bytes than the server allows for a string.
 #[test]
 fn keys_have_a_bound_where_nothing_was_set() {
     let server = Server::start();
@@ -141,7 +141,7 @@ fn counters_stop_growing_at_max_key_bytes() {
     server.assert_up();
 }
 
-/// Limits the server to what it uses now and 16 MB more.
+/// Sets `maxmemory` to 16 MB more than the server uses now.
 fn leave_sixteen_megabytes(client: &mut Client) {
     let maxmemory = client.info_number("used_memory") + (16 << 20);
     client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
@@ -166,7 +166,8 @@ fn filters_beyond_maxmemory_are_rejected() {
     server.assert_up();
 }
 
-/// What a client restores is new here. What a file, a primary or the AOF says was accepted before.
+/// Limits apply to values that a client restores. They do not apply to values from a file, a primary or the AOF,
+/// because those have been accepted before.
 #[test]
 fn clients_restore_no_more_than_limits_let_them() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();

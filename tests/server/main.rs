@@ -1,15 +1,15 @@
 //! The module on real servers, command by command, from the outside.
 //!
-//! Every test starts its own server (some start a replica beside it) on its own port, in its own
-//! temporary directory; servers are killed when the test ends, however it ends.
+//! Every test starts its own server, and some start a replica too. Each server has its own port and its own temporary
+//! directory. Servers are killed when the test ends for any reason.
 //!
-//! The environment is that of `tests/kit`, and:
+//! The tests use the environment variables of `tests/kit`, and two more:
 //!
-//! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load beside it (skipped without).
-//! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must reject the module (skipped without).
+//! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load it too (skipped if it is not set).
+//! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must reject the module (skipped if it is not set).
 //!
-//! Every supported server has to pass `every_server`. Add `types_defrag` for a server that can defragment: one that was
-//! not built with a system's malloc.
+//! Every supported server has to pass `every_server`. Servers that can defragment memory also have to pass
+//! `types_defrag`. They are not built with the system's malloc.
 
 mod beside;
 #[path = "../../examples/cluster/mod.rs"]

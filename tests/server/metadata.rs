@@ -1,4 +1,4 @@
-//! What the server says of the commands: flags, categories, documentation, keys.
+//! Tests the metadata of the commands: flags, categories, documentation, keys.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::every_server::commands_sets::SETS;
 use rollcall_testkit::client::{error_text, field, number, pairs, show, text, words};
 use rollcall_testkit::server::Server;
 
-/// A command, whether it writes, a call of it, and the keys in that call.
+/// A command, whether it writes, an example call, and the keys in that call.
 const COMMANDS: [(&str, bool, &str, &str); 38] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),

@@ -1,4 +1,4 @@
-//! Loading the module where it does not fit: beside RedisBloom, on a server that is too old.
+//! Tests loading the module into servers that do not suit it: with RedisBloom, or too old.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ fn loading_twice_is_rejected() {
     server.assert_up();
 }
 
-/// Panics unless exactly one line of ours in `log` mentions `commands lc`.
+/// Panics unless exactly one line of the module in `log` mentions `commands lc`.
 #[track_caller]
 fn assert_one_line_names_the_way_out(log: &str) {
     let lines: Vec<_> = log.lines().filter(|line| line.contains("commands lc")).collect();
@@ -83,7 +83,7 @@ fn a_server_that_is_too_old_rejects_with_a_line() {
     assert!(!log.contains("crashed"), "{log}");
 }
 
-/// A server without our module that keeps it mapped whatever happens, as where `dlclose` unmaps nothing.
+/// A server without this module that never unmaps modules, as on systems where `dlclose` does nothing.
 fn server_that_unmaps_nothing() -> Server {
     let server = Setup::default().without_module().start();
     assert_eq!(load(&server, neighbour(), &format!("pin {}", module_path().display())), "+OK");

@@ -1,4 +1,4 @@
-//! The module of `neighbour.c`, which does to ours what other modules and other servers may do.
+//! The test module of `neighbour.c`, which imitates other modules and servers in their treatment of this module.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 
 use rollcall_testkit::server::Setup;
 
-/// The module, compiled when it is first asked for. There is a C compiler wherever ours was built.
+/// The path of the test module, compiled on first use. A C compiler is available, because building this module needs
+/// one.
 pub fn neighbour() -> &'static Path {
     static MODULE: OnceLock<PathBuf> = OnceLock::new();
     MODULE.get_or_init(|| {
@@ -27,7 +28,7 @@ pub fn neighbour() -> &'static Path {
     })
 }
 
-/// A server with our module, and the neighbour between both.
+/// The setup of a server in which the test module hosts this module, with these options.
 pub fn hosted(options: &str) -> Setup {
     Setup::default().hosted_by(neighbour(), options)
 }

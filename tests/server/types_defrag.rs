@@ -1,4 +1,4 @@
-//! Active defragmentation: values are moved and stay what they were.
+//! Tests active defragmentation: values are moved in memory and stay equal.
 
 use rollcall_testkit::client::{add_many, error_text, show, wait_until};
 use rollcall_testkit::fixture::{assert_same, populate, snapshot};

@@ -1,4 +1,4 @@
-//! What a Redis user does to any key, done to ours.
+//! Tests generic commands of the server, such as COPY and EXPIRE, on the keys of this module.
 
 use redis::Value;
 
@@ -7,7 +7,7 @@ use rollcall_testkit::client::{Client, add_many, error_text, show, text, wait_un
 use rollcall_testkit::fixture::{assert_same, populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
-/// A filter and a counter, and for each a command that adds an item and one that counts the items.
+/// For a filter and for a counter: the command that adds an item, the command that counts items, and the key.
 const FAMILIES: [(&str, &str, &str); 2] = [("BF.MADD", "BF.CARD", "bf"), ("LC.ADD", "LC.COUNT", "lc")];
 
 fn run(client: &mut Client, lines: &[&str]) {
@@ -266,7 +266,7 @@ fn digests_distinguish_values() {
     assert!(matches!(&reply, Value::Array(items) if items.iter().all(|item| text(item) != zeros)), "{}", show(&reply));
 }
 
-/// Two windows that have seen the same items in the same slices, but for one item: when that came again.
+/// Two windows with the same items in the same slices, except for one item that was added again in another slice.
 #[test]
 fn digests_see_when_items_came() {
     let server = Server::start();

@@ -1,11 +1,12 @@
-//! MEMORY USAGE against what the allocator gives.
+//! Compares MEMORY USAGE with the memory that the allocator gives out.
 
 use redis::Value;
 
 use rollcall_testkit::client::{Client, error_text, show, wait_until, with_items, words};
 use rollcall_testkit::server::{Server, Setup};
 
-/// What is measured, how many keys of it, the command that makes the key `?`, and commands or items that fill it.
+/// A kind of key to measure: the number of keys, the command that creates the key `?`, and the commands or items that
+/// fill it.
 struct Shape {
     name: &'static str,
     keys: u64,
@@ -73,8 +74,8 @@ fn usage(client: &mut Client, keys: u64) -> i64 {
     client.pipeline(&commands).into_iter().map(int).sum()
 }
 
-/// The memory in use while no other client is connected, whose buffers would count, and while the server's table of keys
-/// has its final size: it grows step by step, and has two of them until then.
+/// The memory in use, read when no other client is connected, because its buffers would count. The server's table of
+/// keys must have its final size too: while it grows, the server has two tables.
 fn used_memory(server: &Server) -> i64 {
     wait_until("other clients to be gone, and the table of keys to be one", || {
         let mut client = server.client();

@@ -1,4 +1,4 @@
-//! DUMP and RESTORE, with payloads as they were given and with forged ones.
+//! Tests DUMP and RESTORE, with unchanged payloads and with damaged ones.
 
 use redis::Value;
 
@@ -19,7 +19,7 @@ fn restore_command(key: &str, payload: &[u8]) -> Vec<Vec<u8>> {
     ["RESTORE", key, "0"].iter().map(|arg| arg.as_bytes().to_vec()).chain([payload.to_vec()]).collect()
 }
 
-/// Values of all representations, none of them large; each is a command that makes the key `src`.
+/// Small values of all representations, each with the command that creates it at the key `src`.
 const VALUES: [(&str, &str); 8] = [
     ("an empty filter", "BF.RESERVE src 0.01 10"),
     ("a filter", "BF.INSERT src CAPACITY 20 ITEMS a b c d e f"),
@@ -31,8 +31,8 @@ const VALUES: [(&str, &str); 8] = [
     ("a dense counter", "LC.INSERT src CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q"),
 ];
 
-/// Restores every payload into a fresh key. Each must be rejected without a key left behind, unless it decodes to the
-/// very same value, as a changed compression of it may. Returns what went wrong.
+/// Restores every payload into a new key. Each must be rejected and leave no key behind, unless it decodes to an equal
+/// value, as with a changed compression. Returns a description of each failure.
 fn accepted(client: &mut Client, payloads: &[(String, Vec<u8>)]) -> Vec<String> {
     let digest = client.digest("src");
     let commands: Vec<_> =
@@ -86,8 +86,8 @@ fn restored_values_are_the_same() {
     assert!(show(&again).starts_with("-BUSYKEY"), "{}", show(&again));
 }
 
-/// Panics if a payload that `forged` makes of one of [`VALUES`] is accepted. `forged` is given the kind of the value,
-/// its bytes, and the version at the end of its payload.
+/// Panics if a payload that `forged` makes from one of [`VALUES`] is accepted. `forged` gets the kind of the value, its
+/// bytes, and the version at the end of its payload.
 #[track_caller]
 fn assert_forged_are_rejected(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String, Vec<u8>)>) {
     let mut server = Server::start();

@@ -1,4 +1,5 @@
-"""Every command of redis-py's `client.bf()`. The module may be RedisBloom too: nothing here is ours alone."""
+"""Tests every command of redis-py's `client.bf()`. They use nothing beyond RedisBloom, so they pass with RedisBloom
+too."""
 
 from redis.commands.bf.info import BFInfo
 
@@ -17,7 +18,8 @@ ATTRIBUTES = {
 @in_every_variant
 class Bloom(Suite):
     async def info(self, key: str) -> dict:
-        """The five attributes of the client's info: integers, and None for the rate of a filter that does not grow."""
+        """The five attributes of the client's reply to BF.INFO. All are integers; the expansion of a filter that does
+        not grow is None."""
         found = await self.got(self.bf.info, key)
         if self.variant.parses_info:
             self.assertIs(type(found), BFInfo)

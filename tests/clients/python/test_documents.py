@@ -1,5 +1,5 @@
-"""The examples of docs/clients.md: those of redis-py and valkey-glide are run, those of clients with methods for filters
-checked for gaps. The programs for redis-py in docs/tutorials/ are run too."""
+"""Tests the examples in docs/clients.md: runs those of redis-py and valkey-glide, and checks those of clients with
+filter methods for gaps. Also runs the redis-py programs in docs/tutorials/."""
 
 import re
 import subprocess
@@ -16,7 +16,7 @@ COUNTING = "ADD INSERT RESERVE COUNT COUNTSINCE HISTORY DIFFCARD MERGE MEMBERS I
 
 
 def code(client: str, language: str) -> str:
-    """All blocks of a client's section as one program, because they build on each other."""
+    """All code blocks of a client's section as one program, because they build on each other."""
     (section,) = re.findall(rf"^## {client}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
 

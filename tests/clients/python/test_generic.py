@@ -1,4 +1,5 @@
-"""Commands for which redis-py has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG, and what makes windows."""
+"""Tests commands without a method in redis-py, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG, and options of
+windows."""
 
 from variants import Suite, in_every_variant
 
@@ -6,7 +7,7 @@ from variants import Suite, in_every_variant
 @in_every_variant
 class Generic(Suite):
     def pairs(self, reply) -> dict:
-        """All lines of an INFO: a map in RESP3, a flat list in RESP2."""
+        """All lines of a reply to INFO as a dict. RESP3 has a map, RESP2 a flat list."""
         if self.variant.resp == 3:
             self.assertIs(type(reply), dict)
             return reply
@@ -14,7 +15,7 @@ class Generic(Suite):
         return dict(zip(reply[::2], reply[1::2], strict=True))
 
     def line(self, label: bytes, value):
-        """One line of an INFO, asked for by name."""
+        """The reply to INFO for a single field."""
         return {label: value} if self.variant.resp == 3 else [value]
 
     async def test_reserve(self):
@@ -125,7 +126,7 @@ class Generic(Suite):
             self.is_exactly(await self.call("BF.INFO", key, label.upper()), self.line(label, value))
 
     async def test_a_filter_with_a_window(self):
-        """Made by the generic call, used by the methods."""
+        """The filter is created by the generic call, and used by the client's methods."""
         key = self.key()
         window = ("WINDOW", 86_400, "MANUAL", "SLICES", 4)
         self.is_exactly(await self.call("BF.RESERVE", key, 0.001, 1000, *window), True)

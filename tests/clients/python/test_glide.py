@@ -1,4 +1,5 @@
-"""Every command by the generic call of Valkey GLIDE, blocking and asyncio, in both protocols. It has no methods for filters."""
+"""Tests every command by the generic call of Valkey GLIDE, blocking and asyncio, over RESP2 and RESP3. GLIDE has no
+methods for filters."""
 
 import inspect
 import json
@@ -20,7 +21,7 @@ glide.Logger.set_logger_config(glide.LogLevel.OFF)
 
 
 def expected(reply, resp: int):
-    """A reply of commands.json as this protocol has it."""
+    """A reply in commands.json, converted to the protocol of this run."""
     match reply:
         case bool():
             return reply if resp == 3 else int(reply)
@@ -41,7 +42,7 @@ def expected(reply, resp: int):
 
 
 def found(value):
-    """What the client gives, with texts for bytes."""
+    """The client's reply, with bytes decoded to text."""
     match value:
         case bytes():
             return value.decode("latin-1")
@@ -54,7 +55,8 @@ def found(value):
 
 
 def is_as(value, pattern) -> bool:
-    """Equal, and of equal types: 1 and True are equal in Python. "any" stands for every value."""
+    """Whether a value equals a pattern and has the same types. In Python 1 equals True, so types are compared too. The
+    pattern "any" matches every value."""
     match pattern:
         case "any":
             return True
@@ -107,7 +109,7 @@ class Glide:
                 self.assertTrue(is_as(value, wanted), f"{value!r}, not {wanted!r}")
 
     async def test_a_full_filter(self):
-        """Its error is the whole reply. What was added before it stays."""
+        """The client raises the error as the whole reply. Items added before the error stay in the filter."""
         key = self.key("small")
         await self.call("BF.RESERVE", key, "0.001", "2", "NONSCALING")
         with self.assertRaisesRegex(self.module.RequestError, "non scaling filter is full"):

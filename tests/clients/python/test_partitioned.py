@@ -1,4 +1,5 @@
-"""The helper of examples/python, on a cluster whose slots move: what goes in comes out, and routing is the library's."""
+"""Tests the partitioned filter of examples/python on a cluster whose slots move: added items are found, and items go to
+the same parts as in the library."""
 
 import sys
 import time
@@ -21,7 +22,8 @@ BYTES = bytes(range(256))
 
 
 class Node:
-    """A primary, asked directly. Replies to CLUSTER come as they are, since its words are arguments of their own."""
+    """A connection to one primary. Replies to CLUSTER are not parsed by the client, because the subcommand is sent as a
+    separate argument."""
 
     def __init__(self, port):
         self.port = port
@@ -31,26 +33,26 @@ class Node:
         self.id = self.ask("CLUSTER", "MYID")
 
     def view(self):
-        """Who has which slots since which epoch, as far as this node knows."""
+        """The slots and the epoch of each node, as this node knows them."""
         lines = [line.split() for line in self.ask("CLUSTER", "NODES").decode().splitlines()]
         return sorted((line[0], line[6], [slots for slots in line[8:] if not slots.startswith("[")]) for line in lines)
 
 
 def open_slot(slot, source, target):
-    """From here on the nodes redirect with ASK what has left the source."""
+    """Begins to move a slot. From now on the nodes redirect with ASK for keys that have left the source."""
     target.ask("CLUSTER", "SETSLOT", slot, "IMPORTING", source.id)
     source.ask("CLUSTER", "SETSLOT", slot, "MIGRATING", target.id)
 
 
 def move_keys(slot, source, target):
-    """Moves the keys of a slot, and returns how many there were."""
+    """Moves the keys of a slot, and returns their number."""
     keys = source.ask("CLUSTER", "GETKEYSINSLOT", slot, 100)
     return sum(source.ask("MIGRATE", "127.0.0.1", target.port, key, 0, 60_000) == b"OK" for key in keys)
 
 
 def close_slot(slot, target, nodes):
-    """Makes the target the owner. From here on the others redirect with MOVED. All have to know its epoch before the next
-    slot moves: word of an older owner, still on its way, could turn a node back."""
+    """Makes the target the owner of the slot. From now on the other nodes redirect with MOVED. All nodes must know the
+    target's epoch before the next slot moves; otherwise an old message about the former owner could undo the change."""
     for node in [target, *(node for node in nodes if node is not target)]:
         node.ask("CLUSTER", "SETSLOT", slot, "NODE", target.id)
     deadline = time.monotonic() + 30
@@ -61,7 +63,7 @@ def close_slot(slot, target, nodes):
 
 class Routing(unittest.TestCase):
     def test_it_is_that_of_the_library(self):
-        """The vectors of core/src/partition.rs."""
+        """The Python hash equals the library's, for the test vectors of core/src/partition.rs."""
         vectors = {
             b"": 0x2DDF_1348_E67D_DACE,
             b"a": 0xEFE6_972B_6321_5397,
@@ -133,7 +135,7 @@ class OverCluster(unittest.TestCase):
         self.assertGreater(len(self.nodes), 2)
 
     def answered(self, error: str) -> int:
-        """How often the nodes answered with this error."""
+        """The number of times that the nodes replied with this error."""
         fields = [node.client.info("errorstats").get(f"errorstat_{error}", {}) for node in self.nodes]
         return sum(field.get("count", 0) for field in fields)
 

@@ -1,7 +1,7 @@
-"""What every suite needs: one connection for each way of using redis-py, and keys of its own.
+"""The base class of all suites: one connection for each way of using redis-py, and a key name for each test.
 
-A suite is written once, as coroutines, and runs in the eight variants of `VARIANTS`. Replies of a blocking client are
-taken as they are, those of an asyncio client are awaited.
+A suite is written once, as coroutines, and runs in the eight variants of `VARIANTS`. Replies of an asyncio client
+are awaited; replies of a blocking client are used directly.
 """
 
 import inspect
@@ -52,20 +52,21 @@ class Suite(unittest.IsolatedAsyncioTestCase):
         return client
 
     async def got(self, reply, *arguments, **options):
-        """What a call of the client gives: `got(bf.add, key, item)`."""
+        """The result of a call of the client: `await got(bf.add, key, item)`."""
         result = reply(*arguments, **options)
         return await result if inspect.isawaitable(result) else result
 
     async def call(self, *words):
-        """The client's generic call."""
+        """Sends a command by the client's generic call."""
         return await self.got(self.client.execute_command, *words)
 
     def key(self, name: str = "key") -> str:
-        """A key that no other test has."""
+        """The name of a key that no other test uses."""
         return f"{self.id()}:{name}"
 
     def is_exactly(self, value, expected) -> None:
-        """Equal, and of equal types all the way down: 1 and True are equal in Python."""
+        """Asserts that two values are equal and have equal types at every depth. In Python 1 equals True, so types are
+        compared too."""
         self.assertEqual(repr(value), repr(expected))
 
     async def is_rejected(self, text: str, reply, *arguments, **options) -> None:
@@ -77,21 +78,21 @@ class Suite(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(str(value), text)
 
     def flags(self, *values: int):
-        """How the server's booleans arrive: as integers in RESP2."""
+        """The server's booleans as this protocol delivers them: RESP2 has integers."""
         return [bool(value) if self.variant.resp == 3 else value for value in values]
 
     def flag(self, value: int):
         return self.flags(value)[0]
 
     def double(self, value: float):
-        """How the server's doubles arrive."""
+        """A double of the server as this protocol delivers it."""
         if self.variant.resp == 3:
             return value
         return (b"%d" if value == int(value) else b"%r") % value
 
 
 def in_every_variant(suite: type[Suite]) -> type[Suite]:
-    """Puts `suite` into its module once for each variant, under the variant's name, and takes it out itself."""
+    """Decorator that replaces `suite` in its module by one class for each variant, with the variant's name."""
     module = inspect.getmodule(suite)
     for name, variant in VARIANTS.items():
         attributes = {"variant": variant, "__module__": suite.__module__}

@@ -1,4 +1,5 @@
-//! Makes one function of the examples in docs/clients.md, which build on each other: src/documents.rs runs it.
+//! Joins the Rust examples of docs/clients.md into one function, because they build on each other. src/documents.rs
+//! runs it.
 
 use std::path::Path;
 use std::{env, fs};

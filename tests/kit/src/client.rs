@@ -50,7 +50,7 @@ pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
 pub struct Client {
     stream: TcpStream,
     parser: Parser,
-    /// The server's log, which is shown if the server goes away.
+    /// The server's log, whose end is shown if the server goes away.
     log: PathBuf,
 }
 
@@ -77,12 +77,12 @@ impl Client {
         self.stream.write_all(&packed).unwrap_or_else(|error| self.lost(&error));
     }
 
-    /// Waits for the next reply, or the next message pushed.
+    /// Waits for the next reply, or the next push message.
     pub fn receive(&mut self) -> Value {
         self.try_receive().unwrap_or_else(|error| self.lost(&error))
     }
 
-    /// Panics with the end of the server's log.
+    /// Panics, and shows the end of the server's log.
     fn lost(&self, error: &dyn std::error::Error) -> ! {
         let log = fs::read(&self.log).unwrap_or_default();
         panic!("no reply: {error}; the server's log:\n{}", excerpt(&String::from_utf8_lossy(&log)));
@@ -104,18 +104,18 @@ impl Client {
         }
     }
 
-    /// Sends a command like [`Client::call`]; `None` when the server goes away instead of replying.
+    /// Sends a command like [`Client::call`]; `None` if the server goes away instead of replying.
     pub fn try_call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Option<Value> {
         self.stream.write_all(&pack(args)).ok()?;
         self.try_receive().ok()
     }
 
-    /// Sends a command given as one line, without spaces in its arguments; `''` represents an empty one.
+    /// Sends a command given as one line. Arguments cannot contain spaces; `''` stands for an empty argument.
     pub fn cmd(&mut self, line: &str) -> Value {
         self.call(&words(line))
     }
 
-    /// Sends every command at once and returns the replies.
+    /// Sends all commands in one pipeline and returns the replies.
     pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Value> {
         // In pieces, so that the server does not have to hold all the replies.
         let mut replies = Vec::with_capacity(commands.len());
@@ -145,7 +145,7 @@ impl Client {
         error_text(&reply).unwrap_or_else(|| panic!("{line} gave {} instead of an error", show(&reply)))
     }
 
-    /// Runs a command that answers an integer.
+    /// Runs a command that returns an integer.
     #[track_caller]
     pub fn int(&mut self, line: &str) -> i64 {
         match self.cmd(line) {
@@ -154,13 +154,13 @@ impl Client {
         }
     }
 
-    /// Runs a command that answers any kind of string.
+    /// Runs a command that returns a string of any kind.
     #[track_caller]
     pub fn text(&mut self, line: &str) -> String {
         text(&self.cmd(line))
     }
 
-    /// Runs a command that answers an array.
+    /// Runs a command that returns an array.
     #[track_caller]
     pub fn list(&mut self, line: &str) -> Vec<Value> {
         match self.cmd(line) {
@@ -183,7 +183,7 @@ impl Client {
         value.parse().unwrap_or_else(|_| panic!("INFO's {field} is {value:?}"))
     }
 
-    /// A whole number from an array of one element, as `INFO` of one field replies.
+    /// Runs a command that returns an array of one integer, as BF.INFO and LC.INFO of one field do.
     #[track_caller]
     pub fn int_of(&mut self, line: &str) -> i64 {
         match &self.list(line)[..] {
@@ -192,7 +192,8 @@ impl Client {
         }
     }
 
-    /// The digest of a key's value, which primary and replica must agree on; zeros if the key does not exist.
+    /// The digest of a key's value, which must be equal on primary and replica. It is all zeros if the key does not
+    /// exist.
     pub fn digest(&mut self, key: &str) -> String {
         let reply = self.cmd(&format!("DEBUG DIGEST-VALUE {key}"));
         match &reply {
@@ -202,13 +203,14 @@ impl Client {
     }
 }
 
-/// A command with the items `prefix` + number, for every number of the range.
+/// A command with the items `prefix` + number, for each number in the range.
 pub fn with_items(line: &str, prefix: &str, range: Range<u64>) -> Vec<String> {
     let head = words(line).into_iter().map(str::to_owned);
     head.chain(range.map(|i| format!("{prefix}{i}"))).collect()
 }
 
-/// Adds the items `prefix` + number by calls of 1,000. Returns all elements of the replies, which are arrays or sums.
+/// Adds the items `prefix` + number in commands of 1,000 items. Returns all elements of the replies, which are arrays
+/// or sums.
 #[track_caller]
 pub fn add_many(client: &mut Client, line: &str, prefix: &str, range: Range<u64>) -> Vec<Value> {
     let mut commands = Vec::new();
@@ -226,7 +228,7 @@ pub fn add_many(client: &mut Client, line: &str, prefix: &str, range: Range<u64>
     client.pipeline(&commands).into_iter().flat_map(flatten).collect()
 }
 
-/// The sum of integer replies.
+/// The sum of the integers in several replies.
 #[track_caller]
 pub fn sum(replies: &[Value]) -> i64 {
     let int = |reply: &Value| match reply {
@@ -249,7 +251,7 @@ pub fn words(line: &str) -> Vec<&str> {
     line.split_whitespace().map(|word| if word == "''" { "" } else { word }).collect()
 }
 
-/// The lines of a log that explain an end: the last ones, or the first of a crash report.
+/// The lines of a log that explain why a server ended: the first lines of a crash report, or else the last lines.
 pub fn excerpt(log: &str) -> String {
     let lines: Vec<_> = log.lines().filter(|line| !line.is_empty()).collect();
     let crash = lines.iter().position(|line| line.contains("BUG REPORT START"));
@@ -258,7 +260,7 @@ pub fn excerpt(log: &str) -> String {
     lines[start..end].join("\n")
 }
 
-/// A command for people: long and binary arguments shortened.
+/// A command for display. Long and binary arguments are shortened.
 pub fn shorten<A: AsRef<[u8]>>(args: &[A]) -> String {
     let mut line = String::new();
     for (i, arg) in args.iter().take(12).enumerate() {

@@ -1,6 +1,6 @@
 //! A settable time of day: libfaketime, loaded before a server, reads it from a file.
 //!
-//! Time stands still until it is set anew. Monotonic clocks, which measure spans, run on.
+//! The time of day stands still until the test sets it again. Monotonic clocks, which measure durations, keep running.
 
 use std::ffi::OsString;
 use std::fs;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::server::Setup;
 
-/// The time of day of one or more servers, in Unix seconds. It has to outlive them.
+/// The time of day of one or more servers, in Unix seconds. A server must not run longer than its clock exists.
 pub struct Clock {
     dir: TempDir,
     now: AtomicU64,
@@ -39,7 +39,7 @@ impl Clock {
         std::thread::sleep(Duration::from_millis(3));
     }
 
-    /// Sets the clock forwards.
+    /// Sets the clock forwards by a number of seconds.
     #[track_caller]
     pub fn pass(&self, seconds: u64) {
         self.set(self.now() + seconds);
@@ -50,7 +50,7 @@ impl Clock {
         self.now.load(Ordering::Relaxed)
     }
 
-    /// The setup of a server with this clock.
+    /// The setup of a server that uses this clock.
     #[track_caller]
     pub fn setup(&self) -> Setup {
         // The C library's allocator comes before that of a server which loads another one dynamically: libfaketime
@@ -72,7 +72,7 @@ impl Clock {
     }
 }
 
-/// The library libfaketime: the file in `ROLLCALL_FAKETIME`, else Debian's.
+/// The library libfaketime: the file in `ROLLCALL_FAKETIME`, or else the one of Debian's package.
 #[track_caller]
 fn library() -> PathBuf {
     if let Some(path) = std::env::var_os("ROLLCALL_FAKETIME") {

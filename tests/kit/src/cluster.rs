@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::client::{error_text, show, text, wait_until};
 use crate::server::{Server, Setup};
 
-/// Slots of a cluster.
+/// Number of hash slots in a cluster.
 pub const SLOTS: usize = 16_384;
 
 /// Primaries that share the slots evenly and agree on it. All nodes have `setup`.
@@ -47,8 +47,8 @@ pub struct Moving {
 }
 
 impl Moving {
-    /// Opens a slot with keys for its migration to the next node. From here on nodes redirect keys that have left with
-    /// ASK.
+    /// Begins to move a slot that has keys to the next node. From now on the nodes redirect with ASK for keys that have
+    /// left.
     #[track_caller]
     pub fn begin(nodes: &[Server], slot: i64) -> Moving {
         let holds = |node: &Server| node.client().int(&format!("CLUSTER COUNTKEYSINSLOT {slot}")) > 0;
@@ -81,8 +81,8 @@ impl Moving {
         }
     }
 
-    /// Makes the target the owner. From here on others redirect with MOVED. All have to know the epoch of the target
-    /// before another slot moves: word of an older owner, still on its way, could turn a node back.
+    /// Makes the target the owner of the slot. From now on the other nodes redirect with MOVED. All nodes must know the
+    /// target's epoch before another slot moves; otherwise an old message about the former owner could undo the change.
     #[track_caller]
     pub fn end(&self, nodes: &[Server]) {
         let id = nodes[self.to].client().text("CLUSTER MYID");
@@ -94,7 +94,7 @@ impl Moving {
     }
 }
 
-/// Waits until all nodes see the same owners of slots since the same epochs.
+/// Waits until all nodes agree on the owners of the slots and their epochs.
 #[track_caller]
 fn wait_agreed(nodes: &[Server]) {
     wait_until("the nodes to agree", || {

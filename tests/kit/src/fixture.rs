@@ -64,15 +64,15 @@ pub fn populate(client: &mut Client) {
     client.expect("EXPIRE lc:dense 100000", "1");
 }
 
-/// Populates like [`populate`], without the TTL of two keys, which a digest includes.
+/// Populates like [`populate`], without times to live. Two keys would have one, and digests depend on it.
 pub fn populate_without_ttl(client: &mut Client) {
     populate(client);
     client.expect("PERSIST bf:chain", "1");
     client.expect("PERSIST lc:dense", "1");
 }
 
-/// Every key of the current database with its type, its digest, whether it expires, and its INFO. The bytes in INFO are
-/// left out, because they may differ from one allocation to the next.
+/// Every key of the current database with its type, its digest, whether it expires, and its INFO. Sizes in bytes are
+/// left out of INFO, because they may differ between servers.
 pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {
     let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
     keys.sort();
@@ -99,7 +99,7 @@ pub fn snapshot(client: &mut Client) -> BTreeMap<String, String> {
     state
 }
 
-/// The module's fields of INFO, by name without the prefix.
+/// The module's fields of INFO, by their names without the prefix `rollcall_`.
 pub fn figures(client: &mut Client) -> BTreeMap<String, i64> {
     let info = client.text("INFO rollcall");
     let of_ours = info.lines().filter_map(|line| line.trim().strip_prefix("rollcall_")?.split_once(':'));

@@ -3,7 +3,7 @@
 //! - `ROLLCALL_SERVER`: the server's program, `redis-server` from the PATH by default.
 //! - `ROLLCALL_MODULE`: the module, `release/librollcall.so` of the target directory by default.
 //! - `ROLLCALL_FAKETIME`: the library that gives a server a clock of its own, Debian's libfaketime by default.
-//! - `ROLLCALL_LOGS`: a folder for the logs of servers whose test fails (not kept without).
+//! - `ROLLCALL_LOGS`: a folder for the logs of servers whose test fails (by default logs are not kept).
 //! - `ROLLCALL_PATIENCE`: a factor of all time limits, for servers that something slows down.
 //! - `ROLLCALL_THOROUGH`: if set, tests that try some of many cases try all (`make hostile`).
 
@@ -14,7 +14,7 @@ pub mod fixture;
 pub mod pair;
 pub mod server;
 
-/// A command that heeds signals, even if this process ignores them: background processes of a shell ignore Ctrl-C.
+/// A command that Ctrl-C ends, even if this process ignores Ctrl-C, as background processes of a shell do.
 pub fn heeding_signals(program: &str) -> std::process::Command {
     let mut command = std::process::Command::new("env");
     command.args(["--default-signal=INT,TERM,HUP", program]);

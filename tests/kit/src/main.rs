@@ -4,9 +4,10 @@
 //! with-server [--primaries N] [--move] COMMAND [ARGUMENT...]
 //! ```
 //!
-//! Without `--primaries` it is a single server, with it a cluster of N primaries. With `--move`, slots that have keys
-//! move from node to node as long as the command runs. The command finds the server, or a node of the cluster, by
-//! `ROLLCALL_URL=redis://127.0.0.1:PORT`. Its exit code is ours. Server and module are those of the tests (`lib.rs`).
+//! Without `--primaries` it starts a single server, with it a cluster of N primaries. With `--move`, slots that have
+//! keys move from node to node as long as the command runs. The command finds the server, or a node of the cluster, by
+//! `ROLLCALL_URL=redis://127.0.0.1:PORT`. The program ends with the exit code of the command. It uses the same server
+//! and module as the tests (`lib.rs`).
 
 use std::process::{Child, Command, ExitCode};
 use std::sync::Arc;
@@ -53,7 +54,8 @@ fn options() -> Result<Options, String> {
     if options.command.is_empty() { Err("no command is given".to_owned()) } else { Ok(options) }
 }
 
-/// Moves slots that have keys, each to the next node, until `stop` is set. Returns slots and keys moved.
+/// Moves slots that have keys, each to the next node, until `stop` is set. Returns the number of slots and the number
+/// of keys that were moved.
 fn move_slots(nodes: &[Server], stop: &AtomicBool) -> (usize, usize) {
     let (mut slots, mut keys) = (0, 0);
     let is_over = || stop.load(Ordering::Relaxed);

@@ -3,12 +3,12 @@
 use crate::fixture::{assert_same, snapshot};
 use crate::server::{Server, Setup};
 
-/// Defaults that only the replica has, none of which may show in values. The replica's size limit is below the size of
-/// test values.
+/// Defaults of the replica's module only. None of them may influence the values that it receives. The replica's size
+/// limit is below the size of some test values.
 pub const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
                               lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
 
-/// A primary and its replica. Where the server can, the replica ends if a command that it is sent fails.
+/// A primary and its replica. If the server supports it, the replica ends when a replicated command fails.
 pub struct Pair {
     /// The primary, which takes the writes.
     pub primary: Server,
@@ -17,7 +17,7 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// A primary and a replica with the time of the machine.
+    /// A primary and a replica that use the clock of the machine.
     pub fn start() -> Pair {
         Pair::with_args("")
     }
@@ -50,7 +50,7 @@ impl Pair {
         }
     }
 
-    /// Panics if a command that the replica was sent failed there.
+    /// Panics if a replicated command failed on the replica.
     #[track_caller]
     pub fn assert_no_errors(&mut self) {
         self.primary.assert_up();
@@ -60,7 +60,7 @@ impl Pair {
         assert!(!self.replica.log().contains("CRITICAL"), "{}", self.replica.log());
     }
 
-    /// Two numbers that every write changes: the replication offset and the count of changes.
+    /// Two numbers that change with every write: the replication offset, and the server's count of changes.
     pub fn marks(&self) -> [i64; 2] {
         let mut client = self.primary.client();
         ["master_repl_offset", "rdb_changes_since_last_save"].map(|field| client.info_number(field))

@@ -46,36 +46,36 @@ impl Setup {
         self
     }
 
-    /// Loads another module before ours.
+    /// Loads another module before the module under test.
     pub fn module_before(mut self, path: &Path) -> Setup {
         self.lines_before.push(format!("loadmodule {}", path.display()));
         self
     }
 
-    /// Loads another module before ours, with load-time arguments.
+    /// Loads another module before the module under test, with load-time arguments.
     pub fn module_before_with(mut self, path: &Path, args: &str) -> Setup {
         self.lines_before.push(format!("loadmodule {} {args}", path.display()));
         self
     }
 
-    /// Loads another module after ours.
+    /// Loads another module after the module under test.
     pub fn module_after(self, path: &Path) -> Setup {
         self.line(&format!("loadmodule {}", path.display()))
     }
 
-    /// Leaves out the modules that would be loaded before ours.
+    /// Leaves out the modules that would be loaded before the module under test.
     pub fn without_modules_before(mut self) -> Setup {
         self.lines_before.clear();
         self
     }
 
-    /// Leaves our module out.
+    /// Leaves out the module under test.
     pub fn without_module(mut self) -> Setup {
         self.without_module = true;
         self
     }
 
-    /// Loads a module between ours and the server, with these options of its role `host`.
+    /// Loads the module through a host module, which sits between it and the server and gets these options.
     pub fn hosted_by(mut self, host: &Path, options: &str) -> Setup {
         self.host = Some((host.to_owned(), options.to_owned()));
         self
@@ -99,19 +99,19 @@ impl Setup {
         self
     }
 
-    /// Starts the server by a shell script. It ends with `exec "$@"`, so that the process stays the one that was started.
+    /// Starts the server by a shell script. The script ends with `exec "$@"`, so that the process id stays the same.
     pub fn script(mut self, script: &str) -> Setup {
         self.script = Some(script.to_owned());
         self
     }
 
-    /// Makes a server that Ctrl-C does not reach, and that ends with this process, however that ends.
+    /// Makes a server that ignores Ctrl-C, but ends when this process ends for any reason.
     pub fn outliving_signals(mut self) -> Setup {
         self.outlives_signals = true;
         self.script("exec setpriv --pdeathsig KILL \"$@\"")
     }
 
-    /// Leaves out the settings that servers before 7.0 do not know.
+    /// Leaves out the configuration lines that servers before 7.0 do not know.
     pub fn for_old_server(mut self) -> Setup {
         self.is_old = true;
         self
@@ -126,7 +126,7 @@ impl Setup {
         }
     }
 
-    /// Starts the server like [`Setup::start`]; one that ends instead of answering gives its log as the error.
+    /// Starts the server like [`Setup::start`]. If the server ends instead of answering, the error is its log.
     pub fn try_start(self) -> Result<Server, String> {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let mut server = Server { setup: self, dir, child: None, port: 0 };
@@ -187,12 +187,12 @@ impl Server {
         self.dir.path()
     }
 
-    /// The whole log of the server, over restarts.
+    /// The whole log of the server, including the logs before restarts.
     pub fn log(&self) -> String {
         read_log(self.dir())
     }
 
-    /// The lines of our module in the log.
+    /// The lines in the log that the module under test wrote.
     pub fn module_log(&self) -> Vec<String> {
         // A line written outside any command or load begins with the word for all modules.
         let ours = |line: &&str| line.contains("<rollcall>") || line.contains("<module>");
@@ -204,7 +204,7 @@ impl Server {
         fs::read_to_string(self.dir().join("server.conf")).expect("the configuration file")
     }
 
-    /// Panics unless the process that was started still answers.
+    /// Panics unless the server still answers in the process that was started.
     #[track_caller]
     pub fn assert_up(&mut self) {
         let child = self.child.as_mut().expect("a running server");
@@ -223,7 +223,7 @@ impl Server {
         }
     }
 
-    /// Restarts the server like [`Server::restart`], with other load-time arguments.
+    /// Restarts the server like [`Server::restart`], but with other load-time arguments.
     #[track_caller]
     pub fn restart_with_args(&mut self, args: &str) {
         self.restart_as(|setup| setup.args(args));
@@ -334,7 +334,7 @@ impl Server {
         items.get(1).map(text)
     }
 
-    /// The server's name for one of the module's parameters.
+    /// The full name of one of the module's options on this server, with or without the module's prefix.
     pub fn parameter(&self, name: &str) -> String {
         let unprefixed = ["bf-error-rate", "bf-initial-size", "bf-expansion-factor"];
         if unprefixed.contains(&name) && self.version().has_unprefixed_configs() {
@@ -344,14 +344,14 @@ impl Server {
         }
     }
 
-    /// Sets one of the module's parameters.
+    /// Sets one of the module's options.
     #[track_caller]
     pub fn set_parameter(&self, name: &str, value: &str) {
         let reply = self.client().call(&["CONFIG", "SET", &self.parameter(name), value]);
         assert_eq!(reply, redis::Value::Okay, "CONFIG SET {name} {value}");
     }
 
-    /// Keeps the log of a server whose test fails in the folder `ROLLCALL_LOGS`, if that is set.
+    /// If the test fails, copies the server's log to the folder `ROLLCALL_LOGS`, if that is set.
     fn keep_log_of_failure(&self) {
         let Some(folder) = std::env::var_os("ROLLCALL_LOGS").map(PathBuf::from) else { return };
         if !std::thread::panicking() {
@@ -474,7 +474,7 @@ impl Drop for Server {
 /// A server's kind and version.
 #[derive(Clone, Copy, Debug)]
 pub struct Version {
-    /// Valkey rather than Redis.
+    /// Whether the server is Valkey; otherwise it is Redis.
     pub is_valkey: bool,
     /// The major version, `7` of 7.0.15.
     pub major: u32,
@@ -493,8 +493,8 @@ impl Version {
         if self.is_valkey { self.major >= 8 } else { (self.major, self.minor) >= (7, 4) }
     }
 
-    /// Whether `ACL CAT` lists the commands of a module's categories. Redis 7.4.1 and Valkey 8.0.1 know them in rules
-    /// alone.
+    /// Whether `ACL CAT` lists the commands of a module's categories. Redis 7.4.1 and Valkey 8.0.1 accept these
+    /// categories only in ACL rules.
     pub fn lists_acl_categories(self) -> bool {
         self.major >= if self.is_valkey { 9 } else { 8 }
     }
@@ -536,7 +536,7 @@ fn server_binary() -> PathBuf {
     std::env::var_os("ROLLCALL_SERVER").map_or_else(|| "redis-server".into(), PathBuf::from)
 }
 
-/// The module under test.
+/// The path of the module under test.
 pub fn module_path() -> PathBuf {
     let path = std::env::var_os("ROLLCALL_MODULE").map_or_else(default_module_path, PathBuf::from);
     path.canonicalize().unwrap_or_else(|error| panic!("no module at {}: {error}; build it first", path.display()))
@@ -553,7 +553,7 @@ pub fn is_thorough() -> bool {
     std::env::var_os("ROLLCALL_THOROUGH").is_some()
 }
 
-/// The file in an environment variable. Says that the test is left out if the variable is not set.
+/// The file that an environment variable names. If the variable is not set, prints that the test is skipped.
 pub fn optional_file(variable: &str) -> Option<PathBuf> {
     let path = std::env::var_os(variable).map(PathBuf::from);
     if path.is_none() {

@@ -7,9 +7,9 @@ use super::wire::Reply;
 /// A command and the replies of both servers.
 pub struct Case<'a> {
     pub layout: Layout,
-    /// The command, without the script around it.
+    /// The command, without the script or transaction around it.
     pub command: &'a Command,
-    /// Whether it was queued, or called by a script.
+    /// Whether the command was queued in a transaction, or called by a script.
     pub wrapped: bool,
     pub ours: &'a Reply,
     pub theirs: &'a Reply,
@@ -18,9 +18,9 @@ pub struct Case<'a> {
 /// An intended difference.
 pub struct Difference {
     pub name: &'static str,
-    /// Whether the servers may hold different data after it.
+    /// Whether the data of both servers may differ after this difference.
     pub diverges: bool,
-    /// Whether a case is an instance of it.
+    /// Whether this difference explains the case.
     pub explains: fn(&Case<'_>) -> bool,
 }
 
@@ -41,14 +41,14 @@ impl Case<'_> {
         self.is(&["BF.RESERVE", "BF.INSERT"])
     }
 
-    /// The words where options stand, before the items.
+    /// The words of the command that contain options, which come before the items.
     fn options(&self) -> &[Vec<u8>] {
         let rest = &self.command[(if self.is(&["BF.RESERVE"]) { 4 } else { 2 }).min(self.command.len())..];
         let items = rest.iter().position(|word| self.is(&["BF.INSERT"]) && word.eq_ignore_ascii_case(b"ITEMS"));
         &rest[..items.unwrap_or(rest.len())]
     }
 
-    /// Whether RedisBloom may silently have done something else, because it does not know some of the options.
+    /// Whether the command has options that RedisBloom does not know. RedisBloom may silently have done something else.
     pub fn has_own_options(&self) -> bool {
         self.creates() && OWN_OPTIONS.iter().any(|name| self.has_option(name))
     }
@@ -57,7 +57,7 @@ impl Case<'_> {
         self.options().iter().any(|word| word.eq_ignore_ascii_case(name.as_bytes()))
     }
 
-    /// The error rate, wherever it is.
+    /// The error rate in the command, at any position.
     fn rate(&self) -> Option<&[u8]> {
         if self.is(&["BF.RESERVE"]) {
             return self.command.get(2).map(Vec::as_slice);
@@ -72,7 +72,7 @@ impl Case<'_> {
     }
 }
 
-/// Texts of RedisBloom, and how ours begin for the same errors.
+/// Error texts of RedisBloom, each with the beginnings of the module's texts for the same errors.
 const INSERT_ERRORS: [(&str, &[&str]); 5] = [
     ("Bad capacity", &["ERR bad capacity: "]),
     ("Bad error rate", &["ERR bad error rate: "]),
@@ -100,10 +100,10 @@ const LONGER_ERRORS: [&str; 6] = [
 const CLASSLESS_ERRORS: [&str; 3] =
     ["Nonscaling filters cannot expand", "Invalid information value", "Second argument must be numeric"];
 
-/// Options that RedisBloom does not know, or takes for others.
+/// Options that RedisBloom does not know, or that it mistakes for other options.
 const OWN_OPTIONS: [&str; 6] = ["SEED", "LAYOUT", "EX", "PX", "EXAT", "PXAT"];
 
-/// All intended differences, the narrow ones first: the first that explains a case counts.
+/// All intended differences. The first one that explains a case counts, so special ones come first.
 pub const DIFFERENCES: [Difference; 30] = [
     same("wrong-type-of-exists", |case| {
         let no = |reply: &Reply| {

@@ -1,4 +1,4 @@
-//! What the server says of the commands: the names, keys and flags that clients and proxies route by.
+//! Compares the metadata of commands: the names, keys and flags that clients and proxies use for routing.
 
 use redis::Value;
 
@@ -6,7 +6,7 @@ use super::sequences::Layout;
 use rollcall_testkit::client::{Client, show, text};
 use rollcall_testkit::server::optional_file;
 
-/// A part of `COMMAND INFO` that may differ: its name, its place, and a check of our value and RedisBloom's.
+/// A part of `COMMAND INFO` that may differ: its name, its index, and a check of the module's and RedisBloom's values.
 type Part = (&'static str, usize, fn(&str, &Value, &Value) -> bool);
 
 const READS: [&str; 6] = ["bf.exists", "bf.mexists", "bf.card", "bf.info", "bf.scandump", "bf.debug"];
@@ -18,14 +18,14 @@ fn names(value: &Value) -> Vec<String> {
     }
 }
 
-/// The flags but for `fast`, sorted.
+/// The flags without `fast`, sorted.
 fn without_fast(value: &Value) -> Vec<String> {
     let mut flags: Vec<_> = names(value).into_iter().filter(|flag| flag != "fast").collect();
     flags.sort();
     flags
 }
 
-/// Only servers from 7.4 on let modules have categories.
+/// The name of the configuration for ACL categories, which only servers from 7.4 on support for modules.
 const CATEGORIES: &str = "command-categories";
 
 pub const METADATA: [Part; 4] = [
@@ -44,7 +44,7 @@ pub const METADATA: [Part; 4] = [
     }),
 ];
 
-/// The commands of RedisBloom's Bloom filters, with a call of each.
+/// The commands of RedisBloom's Bloom filters, each in a full call.
 const COMMANDS: [&str; 11] = [
     "BF.RESERVE k 0.01 100",
     "BF.ADD k i",

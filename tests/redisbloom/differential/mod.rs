@@ -1,8 +1,8 @@
-//! The same commands go to this module and to a running RedisBloom. The replies have to be the same, byte for byte,
-//! except for the differences that [`differences`] names.
+//! Sends the same commands to this module and to a running RedisBloom. The replies must be equal byte for byte, except
+//! for the differences that [`differences`] lists.
 //!
-//! Needs RedisBloom's module (`ROLLCALL_PEER`). `ROLLCALL_SEED` and `ROLLCALL_SEQUENCES` try other and more sequences
-//! than those of every run.
+//! Needs RedisBloom's module (`ROLLCALL_PEER`). `ROLLCALL_SEED` sets another seed, and `ROLLCALL_SEQUENCES` another
+//! number of sequences.
 
 mod differences;
 mod metadata;
@@ -20,7 +20,7 @@ use runner::{Hits, Pair, servers};
 use sequences::{Generator, Layout, Step, fixed};
 
 const SEED: u64 = 20_261_121;
-/// Sequences for each layout.
+/// The default number of sequences for each layout.
 const SEQUENCES: u64 = 2_000;
 
 fn from_environment(name: &str, default: u64) -> u64 {
@@ -71,7 +71,7 @@ fn replies_are_those_of_redisbloom() {
     assert!(unseen.is_empty(), "allowed, but not there any more: {unseen:?}");
 }
 
-/// The names in the tables of the document's list.
+/// The names in the tables of docs/compatibility.md.
 fn documented() -> Vec<String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/compatibility.md");
     let text = std::fs::read_to_string(path).expect("docs/compatibility.md");

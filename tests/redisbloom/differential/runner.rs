@@ -11,7 +11,7 @@ use super::wire::{Reply, Wire};
 use rollcall_testkit::client::deadline;
 use rollcall_testkit::server::{Server, Setup};
 
-/// Both servers, with the same defaults.
+/// Starts both servers with the same defaults.
 pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {
     // In lines, the two have false positives for different items. At this rate, no item of a run is one.
     let (ours, theirs) = match layout {
@@ -34,10 +34,10 @@ pub struct Found {
     theirs: Reply,
 }
 
-/// The result of a comparison: whether the servers may hold different data now.
+/// The result of a comparison: whether the data of the servers may differ from now on.
 type Compared = Result<bool, Box<Found>>;
 
-/// What BF.SCANDUMP gave: iterators and chunks.
+/// The replies of BF.SCANDUMP: iterators and chunks.
 type Chunks = Vec<(i64, Vec<u8>)>;
 
 /// A connection to each server.
@@ -55,7 +55,7 @@ impl Pair {
         Pair { layout, ours, theirs, hits: Hits::new(), calls: 0 }
     }
 
-    /// Runs a sequence on empty servers, and compares all data in the end.
+    /// Runs a sequence on empty servers, and compares all data afterwards.
     pub fn run(&mut self, sequence: &[Step]) -> Result<(), Box<Found>> {
         self.reset();
         for step in sequence {
@@ -73,7 +73,7 @@ impl Pair {
         self.compare_data()
     }
 
-    /// The shortest part of a sequence that still has a difference, and that difference.
+    /// Shortens a sequence with a difference as far as a difference remains. Returns a description of both.
     pub fn minimise(&mut self, mut sequence: Vec<Step>, mut found: Found) -> String {
         let mut at = sequence.len();
         while at > 0 {
@@ -108,7 +108,7 @@ impl Pair {
         }
     }
 
-    /// Compares two replies to a command.
+    /// Compares the replies of both servers to a command.
     fn compare(&mut self, command: &Command, wrapped: bool, ours: Reply, theirs: Reply) -> Compared {
         let case = Case { layout: self.layout, command, wrapped, ours: &ours, theirs: &theirs };
         if ours == theirs {
@@ -208,7 +208,7 @@ impl Pair {
         Ok(false)
     }
 
-    /// All chunks of a key, each server's own; `None` if there is no filter.
+    /// All chunks of a key from each server; `None` if the key has no filter.
     fn dump(&mut self, key: &[u8]) -> Result<Option<(Chunks, Chunks)>, Box<Found>> {
         let mut chunks = (Chunks::new(), Chunks::new());
         let mut at = (0, 0);
@@ -265,7 +265,7 @@ impl Pair {
         Ok(false)
     }
 
-    /// Compares all that the servers say of every key.
+    /// Compares everything that the servers report about every key.
     fn compare_data(&mut self) -> Result<(), Box<Found>> {
         self.call(&words("DBSIZE"))?;
         let items: Vec<_> = (0..NUM_ITEMS).map(|item| format!("item:{item}").into_bytes()).collect();

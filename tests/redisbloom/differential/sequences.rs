@@ -1,15 +1,15 @@
-//! Random sequences of commands: what clients send, what they get wrong, and what lies between.
+//! Makes random sequences of commands: valid ones, invalid ones, and ones that are nearly valid.
 
-/// A command, word by word.
+/// A command as a list of words.
 pub type Command = Vec<Vec<u8>>;
 
 /// A step of a sequence.
 #[derive(Clone, Debug)]
 pub enum Step {
     Call(Command),
-    /// MULTI, these, and EXEC.
+    /// The commands in a transaction: MULTI, the commands, EXEC.
     Transaction(Vec<Command>),
-    /// A command called by a script, which continues after an error. True: the script speaks RESP3.
+    /// A command called by a script, which continues after an error. The flag says whether the script uses RESP3.
     Script(Command, bool),
     /// Each server dumps a key, and loads the first `chunks` chunks of its own dump into another key.
     Transfer {
@@ -17,20 +17,21 @@ pub enum Step {
         to: Vec<u8>,
         chunks: usize,
     },
-    /// A time to live of a millisecond, and the wait for its end.
+    /// Sets a time to live of a millisecond, and waits until the key has expired.
     Expire(Vec<u8>),
 }
 
-/// The layout of our filters in a run.
+/// The layout of the module's filters in a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Layout {
-    /// RedisBloom's. Every rate will do, because both servers have the same false positives.
+    /// RedisBloom's layout. Any error rate can be used, because both servers have the same false positives.
     Classic,
-    /// Lines. Only rates at which no answer of a run is a false positive will do.
+    /// Rollcall's layout, a blocked Bloom filter. Only error rates so low that no reply is a false positive can be
+    /// used.
     Lines,
 }
 
-/// SplitMix64.
+/// The pseudo-random generator SplitMix64.
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -54,24 +55,24 @@ impl Rng {
     }
 }
 
-/// A command line, split at blanks.
+/// Splits a command line at spaces.
 pub fn words(line: &str) -> Command {
     line.split(' ').map(|word| word.as_bytes().to_vec()).collect()
 }
 
 /// Keys of filters.
 pub const FILTERS: [&[u8]; 6] = [b"one", b"two", b"three", b"", b"with space", b"\0\xff\r\n"];
-/// How many plain items there are.
+/// Number of different ordinary items.
 pub const NUM_ITEMS: usize = 250;
-/// Keys of other types; made where a sequence begins.
+/// Keys of other types, each with the command that creates it at the beginning of a sequence.
 pub const OTHERS: [(&str, &str); 4] =
     [("string", "SET string value"), ("list", "RPUSH list a b"), ("hash", "HSET hash a b"), ("set", "SADD set a")];
 
-/// Values of `EXPANSION`. None that only RedisBloom takes: its second sub-filter would be larger than a machine's
-/// memory.
+/// Values of `EXPANSION`. Values that only RedisBloom accepts are left out, because its second sub-filter would exceed
+/// the machine's memory.
 const EXPANSIONS: [&str; 13] = ["1", "1", "2", "2", "3", "4", "10", "32768", "0", "-1", "9223372036854775808", "x", ""];
-/// Capacities that are soon exceeded, and words that are no capacities. None is larger: RedisBloom would ask for the
-/// memory.
+/// Capacities that are soon exceeded, and words that are not capacities. Larger capacities are left out, because
+/// RedisBloom would allocate the memory.
 const CAPACITIES: [&str; 25] = [
     "1",
     "1",
@@ -100,8 +101,8 @@ const CAPACITIES: [&str; 25] = [
     "abc",
 ];
 const RATES: [&str; 11] = ["0.01", "0.01", "0.001", "0.1", "0.3", "0.5", ".02", "1e-2", "0.999", "+0.1", "0.25"];
-/// One rate in many spellings. In small filters, RedisBloom's false positives are far above their rate, because
-/// positions repeat. So the capacities below are few, and no item is a false positive at any of them.
+/// One error rate in several notations. In small filters of RedisBloom, positions repeat, so false positives are far
+/// more frequent than the error rate. With the capacities in `WIDE_CAPACITIES` no item of a run is a false positive.
 const RARE_RATES: [&str; 6] = ["1e-9", "1e-9", "0.000000001", "1E-9", ".000000001", "+10e-10"];
 const WIDE_CAPACITIES: [&str; 4] = ["64", "100", "250", "1000"];
 const BAD_RATES: [&str; 16] = [
@@ -143,7 +144,7 @@ const ITERATORS: [&str; 14] = [
     "",
 ];
 
-/// Sequences that chance would not find, or not in every run.
+/// Fixed sequences that random choice would not find, or not in every run.
 pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
     let calls = |lines: &[&str]| lines.iter().map(|line| Step::Call(words(line))).collect::<Vec<_>>();
     let adds = |range: std::ops::Range<usize>| {
@@ -181,7 +182,7 @@ pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
     all
 }
 
-/// Makes sequences.
+/// Generates random sequences.
 pub struct Generator {
     rng: Rng,
     layout: Layout,
@@ -225,7 +226,7 @@ impl Generator {
         self.rng.of(&FILTERS).to_vec()
     }
 
-    /// Mostly a key that may be a filter.
+    /// A key, mostly one that may have a filter.
     fn key(&mut self) -> Vec<u8> {
         if self.rng.one_in(12) { self.rng.of(&OTHERS.map(|(name, _)| name)).as_bytes().to_vec() } else { self.filter() }
     }
@@ -271,7 +272,7 @@ impl Generator {
         self.rng.of(choices).as_bytes().to_vec()
     }
 
-    /// The word as it is, in lower case or mixed; at times cut short.
+    /// The word unchanged, in lower case or in mixed case; sometimes its end is cut off.
     fn word(&mut self, word: &str) -> Vec<u8> {
         let mut bytes = match self.rng.below(4) {
             0 => word.to_lowercase().into_bytes(),
@@ -284,7 +285,7 @@ impl Generator {
         bytes
     }
 
-    /// Options, in any order, at times twice, unknown or incomplete.
+    /// Options in any order. Some are repeated, unknown or incomplete.
     fn options(&mut self, insert: bool) -> Command {
         let mut all: Vec<Command> = Vec::new();
         if insert && self.rng.one_in(2) {

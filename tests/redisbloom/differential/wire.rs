@@ -1,4 +1,4 @@
-//! A connection that keeps every byte of a reply: which null, which kind of string, which number of elements.
+//! A connection that keeps every byte of a reply, including the kind of a null and the kind of a string.
 
 use std::fmt;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -7,19 +7,19 @@ use std::net::TcpStream;
 use rollcall_testkit::client::{deadline, excerpt};
 use rollcall_testkit::server::Server;
 
-/// A reply as it came over the wire. Two are equal if their bytes are.
+/// A reply as it was sent. Two replies are equal if their bytes are equal.
 #[derive(Clone, PartialEq)]
 pub enum Reply {
-    /// `+OK`, `-ERR ...`, `:1`, `#t`, `,0.5`, `_`, and the nulls of RESP2: what is one line, with its type byte.
+    /// A reply of one line, with its type byte: `+OK`, `-ERR ...`, `:1`, `#t`, `,0.5`, `_`, and the nulls of RESP2.
     Line(u8, String),
-    /// `$` and `=`: a string with its length.
+    /// A string with a length, whose type byte is `$` or `=`.
     Bulk(u8, Vec<u8>),
-    /// `*`, `%`, `~`, `>`: elements; a map has two for each pair.
+    /// A reply with elements, whose type byte is `*`, `%`, `~` or `>`. A map has two elements for each pair.
     List(u8, Vec<Reply>),
 }
 
 impl Reply {
-    /// The text of an error.
+    /// The text of an error; `None` for other replies.
     pub fn error(&self) -> Option<&str> {
         match self {
             Reply::Line(b'-', text) => Some(text),
@@ -27,7 +27,7 @@ impl Reply {
         }
     }
 
-    /// Whether this is an error whose text starts so.
+    /// Whether the reply is an error whose text begins with `start`.
     pub fn fails_with(&self, start: &str) -> bool {
         self.error().is_some_and(|text| text.starts_with(start))
     }
@@ -40,12 +40,12 @@ impl Reply {
         }
     }
 
-    /// The error that ends an array, or that the whole reply is.
+    /// The error at the end of an array, or the reply itself if it is an error.
     pub fn last_error(&self) -> Option<&str> {
         self.elements().last().unwrap_or(self).error()
     }
 
-    /// A number.
+    /// The integer in the reply; `None` for other replies.
     pub fn number(&self) -> Option<i64> {
         match self {
             Reply::Line(b':', text) => text.parse().ok(),
@@ -53,7 +53,7 @@ impl Reply {
         }
     }
 
-    /// A string with a length.
+    /// The bytes of a string with a length; `None` for other replies.
     pub fn bulk(&self) -> Option<&[u8]> {
         match self {
             Reply::Bulk(_, bytes) => Some(bytes),
@@ -61,7 +61,7 @@ impl Reply {
         }
     }
 
-    /// Whether both have the same types and the same numbers of elements throughout.
+    /// Whether both replies have the same types and the same numbers of elements at every depth.
     pub fn has_shape_of(&self, other: &Reply) -> bool {
         match (self, other) {
             (Reply::List(a, ours), Reply::List(b, theirs)) => {
@@ -86,7 +86,7 @@ impl fmt::Debug for Reply {
     }
 }
 
-/// A connection.
+/// A connection to a server.
 pub struct Wire {
     stream: BufReader<TcpStream>,
     log: std::path::PathBuf,
@@ -106,7 +106,7 @@ impl Wire {
         wire
     }
 
-    /// Sends a command without waiting.
+    /// Sends a command without waiting for the reply.
     pub fn send(&mut self, command: &[Vec<u8>]) {
         let mut bytes = format!("*{}\r\n", command.len()).into_bytes();
         for word in command {

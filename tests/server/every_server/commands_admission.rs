@@ -1,4 +1,4 @@
-//! BF.ADMIT and LC.ADMIT: new items up to a limit, decided and done in one step.
+//! Tests BF.ADMIT and LC.ADMIT, which add new items up to a limit in one atomic step.
 
 use redis::Value;
 
@@ -6,7 +6,7 @@ use crate::effects::sent;
 use rollcall_testkit::client::{add_many, show, with_items};
 use rollcall_testkit::server::{Server, Setup, session};
 
-/// Runs a session with the commands of either family in the place of `?`.
+/// Runs a session for each family. `?` stands for the prefix BF or LC.
 fn both_families(rows: &[(&str, &str, &str)]) {
     for family in ["BF", "LC"] {
         let rows: Vec<_> = rows.iter().map(|(line, two, three)| (line.replace('?', family), *two, *three)).collect();

@@ -1,5 +1,5 @@
-//! `commands beside`: our filters as RF.*, and RedisBloom's BF.* in the same server. Needs the RedisBloom module
-//! (`ROLLCALL_PEER`), except where nothing of it is asked.
+//! Tests `commands beside`: the module offers its filters as RF.*, next to RedisBloom's BF.* in the same server. Most
+//! tests need the RedisBloom module (`ROLLCALL_PEER`).
 
 use redis::Value;
 

@@ -1,4 +1,4 @@
-//! RF.*, row by row beside BF.*: what the server says of them, and who may call them.
+//! Compares the metadata of each RF.* command with its BF.* command: documentation, flags and permissions.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +7,14 @@ use redis::Value;
 use rollcall_testkit::client::{Client, error_text, field, pairs, show, text};
 use rollcall_testkit::server::{Server, Setup};
 
-/// The names of commands of ours that begin like this.
+/// The names of the module's commands with this prefix.
 fn names(client: &mut Client, prefix: &str) -> BTreeSet<String> {
     let all = client.cmd("COMMAND LIST FILTERBY MODULE rollcall");
     let (Value::Array(all) | Value::Set(all)) = all else { panic!("{}", show(&all)) };
     all.iter().map(|name| text(name).to_lowercase()).filter(|name| name.starts_with(prefix)).collect()
 }
 
-/// What COMMAND INFO says of a command, without its name and the categories that are not the server's own.
+/// The fields of COMMAND INFO for a command, without its name and the module's own categories.
 fn described(client: &mut Client, name: &str) -> Vec<String> {
     let info = client.list(&format!("COMMAND INFO {name}"));
     let Value::Array(rows) = &info[0] else { panic!("no {name}") };
@@ -27,7 +27,7 @@ fn described(client: &mut Client, name: &str) -> Vec<String> {
     others.chain([format!("{own:?}")]).collect()
 }
 
-/// What COMMAND DOCS says of a command.
+/// The fields of COMMAND DOCS for a command.
 fn documented(client: &mut Client, name: &str) -> Vec<String> {
     let docs = pairs(&client.cmd(&format!("COMMAND DOCS {name}")));
     let [(_, docs)] = &docs[..] else { panic!("no documentation of {name}") };

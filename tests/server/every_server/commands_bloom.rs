@@ -1,18 +1,18 @@
-//! BF.*: every command with every option, and the type, shape and order of what it answers.
+//! Tests BF.*: every command with every option, and the type, shape and order of its replies.
 
 use redis::Value;
 
 use rollcall_testkit::client::{Client, add_many, field, number, pairs, show, sum, text};
 use rollcall_testkit::server::{Server, session};
 
-/// Capacity and expansion of a filter, as BF.INFO shows them.
+/// The capacity and the expansion of a filter, from BF.INFO.
 #[track_caller]
 fn capacity_and_expansion(client: &mut Client, key: &str) -> String {
     let info = client.cmd(&format!("BF.INFO {key}"));
     format!("{} {}", show(&field(&info, "Capacity")), show(&field(&info, "Expansion rate")))
 }
 
-/// The value of a one-field BF.INFO: an array of one in RESP2, a map of one in RESP3.
+/// The reply to BF.INFO for a single field: an array of one element in RESP2, a map of one pair in RESP3.
 #[track_caller]
 fn info_field(client: &mut Client, key: &str, name: &str) -> Value {
     match client.cmd(&format!("BF.INFO {key} {name}")) {
@@ -438,7 +438,7 @@ fn merge_takes_chains_of_any_length_that_fit() {
     }
 }
 
-/// By its count it would hold 1,700 items by then and err for 69 in a hundred.
+/// A regression test: by its number of items alone the filter was not full yet, and found 69 of 100 absent items.
 #[test]
 fn a_filter_of_a_high_rate_rejects_by_its_bits() {
     let server = Server::start();
@@ -507,8 +507,8 @@ fn keys_and_items_are_binary_safe() {
     assert_eq!(show(&client.call(&[&b"BF.EXISTS"[..], b"\0k", b""])), "0");
 }
 
-/// A command, and how its error begins: on Redis 8, which has Bloom filters of its own, and elsewhere, as in RedisBloom
-/// 2.8.2.
+/// Commands, each with the beginning of its error: first on Redis 8, which has Bloom filters of its own, then on other
+/// servers, as in RedisBloom 2.8.2.
 const RANGES: [(&str, &str, &str); 12] = [
     (
         "BF.RESERVE k 0 100",
@@ -558,7 +558,7 @@ fn errors_of_range_begin_with_the_servers_texts() {
     client.expect("DBSIZE", "0");
 }
 
-/// Redis 8 lowers a rate above 0.25 to 0.25. So does this module there, for a classic filter that a client asks for.
+/// Redis 8 lowers error rates above 0.25 to 0.25. On Redis 8 this module does the same for classic filters.
 #[test]
 fn a_large_rate_is_made_as_the_server_makes_it() {
     let server = Server::start();

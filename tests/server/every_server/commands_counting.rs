@@ -1,4 +1,4 @@
-//! LC.*: every command with every option, and the type, shape and order of what it answers.
+//! Tests LC.*: every command with every option, and the type, shape and order of its replies.
 
 use redis::Value;
 
@@ -31,7 +31,7 @@ fn info(client: &mut Client, key: &str, label: &str) -> Value {
     field(&client.cmd(&format!("LC.INFO {key}")), label)
 }
 
-/// Capacity, error rate and EXACT limit, as LC.INFO shows them.
+/// The capacity, the error rate and the EXACT limit of a counter, from LC.INFO.
 #[track_caller]
 fn parameters(client: &mut Client, key: &str) -> [f64; 3] {
     ["Capacity", "Error rate", "Exact limit"].map(|label| number(&info(client, key, label)))
@@ -44,7 +44,7 @@ fn members(client: &mut Client, key: &str) -> Vec<String> {
     members
 }
 
-/// Panics if `count` is off `truth` by more than the share `parts`.
+/// Panics if `count` differs from `truth` by more than the share `parts`.
 #[track_caller]
 fn assert_near(count: i64, truth: i64, parts: f64) {
     let off = (count - truth).abs() as f64 / truth as f64;

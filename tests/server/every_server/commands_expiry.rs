@@ -1,9 +1,9 @@
-//! EX, PX, EXAT and PXAT: when a key expires that a command creates.
+//! Tests the options EX, PX, EXAT and PXAT, which set the expiry of a key that a command creates.
 
 use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Commands that create a key, with the options in the place of `?`.
+/// Commands that create a key. `?` stands for the expiry option.
 const CREATING: [&str; 6] = [
     "BF.RESERVE k 0.01 100 ?",
     "BF.INSERT k ? ITEMS a",

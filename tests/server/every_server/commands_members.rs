@@ -1,4 +1,4 @@
-//! LC.*: questions about single members, intersections, estimates with their errors, and clearing.
+//! Tests LC.* commands about single members, intersections and standard errors, and LC.CLEAR.
 
 use redis::Value;
 
@@ -49,7 +49,7 @@ fn differences_list_members() {
     );
 }
 
-/// The two elements of an estimate.
+/// The count and the standard error in the reply to `line`.
 #[track_caller]
 fn estimate(client: &mut Client, line: &str) -> (i64, f64) {
     match &client.list(line)[..] {

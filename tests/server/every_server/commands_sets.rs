@@ -1,14 +1,15 @@
-//! LC.UNIONCARD, LC.INTERCARD, LC.DIFFCARD, LC.UNION, LC.INTER and LC.DIFF: keys, spans, and what mixes.
+//! Tests LC.UNIONCARD, LC.INTERCARD, LC.DIFFCARD, LC.UNION, LC.INTER and LC.DIFF: keys, time spans, and which counters
+//! can be combined.
 
 use std::collections::BTreeSet;
 
 use rollcall_testkit::client::{Client, error_text, number, show, text};
 use rollcall_testkit::server::{Server, session};
 
-/// The questions over sets of members.
+/// The commands on several counters as sets.
 pub const SETS: [&str; 6] = ["LC.UNIONCARD", "LC.INTERCARD", "LC.DIFFCARD", "LC.UNION", "LC.INTER", "LC.DIFF"];
 
-/// The number and the standard error of a reply.
+/// The count and the standard error in the reply to `line`.
 #[track_caller]
 pub fn card(client: &mut Client, line: &str) -> (i64, f64) {
     let reply = client.list(line);
@@ -119,7 +120,7 @@ fn spans_and_counters_without_a_window_mix() {
     }
 }
 
-/// Estimates of spans are those of counters that saw just these: their numbers are within four standard errors.
+/// Checks that the estimate for a time span is within four standard errors of the number of members added in that span.
 #[test]
 fn estimates_of_spans_are_within_their_errors() {
     let server = Server::start();

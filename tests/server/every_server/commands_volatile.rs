@@ -1,4 +1,4 @@
-//! VOLATILE: a windowed key that expires at the moment at which it would be empty, on servers whose clock the test sets.
+//! Tests VOLATILE: a windowed key that expires when its last item does. The test sets the server's clock.
 
 use crate::effects::{appending, sent, sent_as};
 use crate::events::{events, subscriber};
@@ -8,20 +8,20 @@ use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Server;
 
-/// A slice that begins, by windows whose slices have ten seconds, and when.
+/// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
 const SLICE: u64 = 170_000_000;
 const START: u64 = SLICE * 10;
 
-/// 40 seconds in slices of ten. What comes in a slice is remembered for 40 seconds from its end on.
+/// A window of 40 seconds in slices of ten. An item expires 40 seconds after the end of its slice.
 const WINDOW: &str = "WINDOW 40 SLICES 4 VOLATILE";
 
-/// When a key expires whose newest slice this is, Unix milliseconds: the server deletes it in the next millisecond, with
-/// which the fifth slice behind that begins.
+/// The expiry of a key with this newest slice, in Unix milliseconds. The server deletes the key in the next
+/// millisecond, when the fifth slice after it begins.
 fn expiry_of(slice: u64) -> i64 {
     i64::try_from((slice + 5) * 10_000).expect("a time") - 1
 }
 
-/// Both commands that make such a key of a family, if it is missing, and add an item to it.
+/// Two commands that create the volatile key if it is missing, and add an item to it.
 fn writing(family: &str, item: &str) -> [String; 2] {
     [format!("{family}.INSERT k {WINDOW} ITEMS {item}"), format!("{family}.ADMIT k LIMIT 9 {WINDOW} ITEMS {item}")]
 }
@@ -116,7 +116,7 @@ fn it_is_set_once_a_slice_behind_what_moved_it() {
     }
 }
 
-/// Each time that it is set there is an event, behind those of what was done.
+/// Each new expiry time causes an event, after the event of the write.
 #[test]
 fn each_expiry_is_reported() {
     for (family, form) in FAMILIES.iter().flat_map(|family| [(family, 0), (family, 1)]) {
@@ -203,7 +203,8 @@ fn what_is_set_manually_holds_until_the_next_move() {
     }
 }
 
-/// Of values alike but for the flag the digests differ. A key that moves to another server takes both along.
+/// Two values that differ only in the flag have different digests. A key that moves to another server keeps the flag
+/// and the expiry.
 #[test]
 fn the_flag_is_part_of_the_value() {
     for family in FAMILIES {

@@ -1,4 +1,4 @@
-//! Windows, what both families have in common: how they are made, what INFO says of them, and manual ADVANCE.
+//! Tests the common behaviour of windowed filters and counters: creation, INFO, and manual ADVANCE.
 
 use redis::Value;
 
@@ -6,10 +6,10 @@ use crate::effects::{appending, sent, sent_as};
 use rollcall_testkit::client::{Client, error_text, field, pairs, show, text, words};
 use rollcall_testkit::server::{Server, Setup, session};
 
-/// Both families.
+/// The prefixes of both command families.
 pub const FAMILIES: [&str; 2] = ["BF", "LC"];
 
-/// The three commands that create a key of a family, with options.
+/// The three commands that create a key of a family with these options.
 pub fn creating(family: &str, key: &str, options: &str) -> [String; 3] {
     [
         reserve(family, key, options),
@@ -18,13 +18,13 @@ pub fn creating(family: &str, key: &str, options: &str) -> [String; 3] {
     ]
 }
 
-/// The command that makes an empty key of a family, with options.
+/// The command that creates an empty key of a family with these options.
 pub fn reserve(family: &str, key: &str, options: &str) -> String {
     let parameters = if family == "BF" { "0.001 100" } else { "100" };
     format!("{family}.RESERVE {key} {parameters} {options}")
 }
 
-/// Adds an item and says whether it was new.
+/// Adds an item, and returns whether it was new.
 #[track_caller]
 pub fn is_new(client: &mut Client, family: &str, key: &str, item: &str) -> bool {
     match client.cmd(&format!("{family}.ADD {key} {item}")) {
@@ -215,7 +215,7 @@ fn windows_are_advanced_manually() {
     }
 }
 
-/// The end of time is a slice like any other: nothing overflows.
+/// The last possible slice can be reached without an overflow.
 #[test]
 fn the_last_slice_of_all_can_be_reached() {
     for family in FAMILIES {

@@ -1,4 +1,4 @@
-//! Windows on the system clock, on servers whose clock the test sets.
+//! Tests windows with the system clock. The test sets the server's clock.
 
 use crate::effects::{appending, sent, sent_as};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
@@ -7,7 +7,7 @@ use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;
 
-/// A slice that begins, by windows whose slices have ten seconds, and when.
+/// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
 const SLICE: u64 = 170_000_000;
 const START: u64 = SLICE * 10;
 
@@ -17,7 +17,7 @@ const WINDOW: &str = "WINDOW 40 SLICES 4";
 /// A year in seconds.
 const YEAR: u64 = 365 * 86_400;
 
-/// Whether an item is found, by either family.
+/// Whether an item is found in the key `k` of this family.
 #[track_caller]
 fn exists(client: &mut Client, family: &str, item: &str) -> bool {
     client.int(&format!("{family}.EXISTS k {item}")) == 1
@@ -28,7 +28,7 @@ fn count(client: &mut Client, family: &str) -> i64 {
     client.int(if family == "BF" { "BF.CARD k" } else { "LC.COUNT k" })
 }
 
-/// The server, a connection, and the window `k`.
+/// Starts a server and creates the windowed key `k`.
 fn start(clock: &Clock, family: &str, options: &str) -> (Server, Client) {
     let server = appending(clock.setup());
     let mut client = server.client();
@@ -129,7 +129,7 @@ fn changes_advance_first_and_others_do_not() {
     }
 }
 
-/// What comes to life again in the slice of the advance is new: the advance is decided before the items are looked at.
+/// An item that has expired by now is new again when it is added: the window advances before the items are looked up.
 #[test]
 fn what_is_dead_on_the_clock_is_new_again() {
     for family in FAMILIES {
@@ -275,7 +275,7 @@ fn a_clock_that_jumps_a_year_ahead_and_comes_back_freezes_nothing() {
     }
 }
 
-/// Clocks of different servers differ a little: what is one slice ahead stays where it is.
+/// The clocks of servers differ a little, so a window that is one slice ahead of the clock stays there.
 #[test]
 fn a_slice_ahead_is_no_jump() {
     for family in FAMILIES {
@@ -302,7 +302,7 @@ fn a_slice_ahead_is_no_jump() {
     }
 }
 
-/// Before 1970 plus a window there are no slices to go back to.
+/// Soon after 1970 the window would begin before slice 0, which must not cause an error.
 #[test]
 fn the_beginning_of_time_is_a_time_like_any_other() {
     for family in FAMILIES {
@@ -397,7 +397,8 @@ fn windows_expire_as_other_keys_do() {
     }
 }
 
-/// Clocks differ a little. Who was seen in the last seconds is counted too where the clock is a slice behind.
+/// The clocks of servers differ a little. If the clock is one slice behind, the members of the last seconds are counted
+/// nevertheless.
 #[test]
 fn a_clock_a_slice_behind_counts_all_that_was_asked_for() {
     let clock = Clock::at(START + 3);
@@ -413,7 +414,7 @@ fn a_clock_a_slice_behind_counts_all_that_was_asked_for() {
     }
 }
 
-/// A window that a jump of the clock has taken far ahead comes back with whatever is added, known or not.
+/// If a clock jump took a window far ahead, any added item brings the window back, whether or not the item is known.
 #[test]
 fn known_items_bring_a_window_back_too() {
     for family in FAMILIES {
@@ -430,7 +431,7 @@ fn known_items_bring_a_window_back_too() {
     }
 }
 
-/// Two windows that a jump of the clock has taken ahead are joined as they are, and the destination comes back.
+/// If two windows are ahead of the clock, they are merged first, and then the destination moves back.
 #[test]
 fn windows_that_are_ahead_together_are_merged_before_one_comes_back() {
     for family in FAMILIES {
@@ -466,7 +467,8 @@ fn windows_that_are_ahead_together_are_merged_before_one_comes_back() {
     }
 }
 
-/// What a merge makes new is as late as it is, or rejected, whichever source comes first.
+/// A merge into a new key moves its window to the clock's slice. The merge is rejected if a source is far ahead of the
+/// clock, in any order of the sources.
 #[test]
 fn a_merge_into_a_new_key_runs_on_the_clock() {
     for family in FAMILIES {
@@ -498,7 +500,7 @@ fn a_merge_into_a_new_key_runs_on_the_clock() {
     }
 }
 
-/// A window that is handed to the clock is at once where the clock is: what has expired by that is freed.
+/// A window that changes to the system clock advances to the clock's slice at once, and frees what has expired by then.
 #[test]
 fn running_on_the_clock_frees_what_is_forgotten() {
     for family in FAMILIES {
@@ -544,7 +546,7 @@ fn running_on_the_clock_frees_what_is_forgotten() {
     }
 }
 
-/// Slices before that which begins in 1970 are slices like any others.
+/// Time spans may begin before 1970, and then count no more members than the window has.
 #[test]
 fn spans_that_begin_before_1970_count_no_more_than_they_reach() {
     let clock = Clock::at(START);
@@ -569,7 +571,7 @@ fn spans_that_begin_before_1970_count_no_more_than_they_reach() {
     client.expect("LC.EXISTS k b", "1");
 }
 
-/// What is merged into such a window does not die by that.
+/// If the merge brings a window back from the future, the merged items stay live.
 #[test]
 fn a_merge_brings_a_window_back_too() {
     for family in FAMILIES {

@@ -1,4 +1,4 @@
-//! Counters with windows: members count by when they were last seen.
+//! Tests windowed counters: a member counts from the time of its last add.
 
 use redis::Value;
 
@@ -30,7 +30,7 @@ pub fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
     client.list(&format!("LC.HISTORY {key}")).iter().map(row).collect()
 }
 
-/// On a manual clock the present moment is the last second of the slice: 129 in slice 12 of 10 seconds.
+/// With the manual clock, the present is the last second of the newest slice: second 129 for slice 12 of 10 seconds.
 #[test]
 fn spans_begin_with_the_slice_that_has_their_first_second() {
     let server = Server::start();

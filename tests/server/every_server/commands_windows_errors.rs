@@ -1,4 +1,4 @@
-//! Windows, bad input: an error that says what was wrong, and nothing changed.
+//! Tests invalid input about windows: the error names what is wrong, and nothing is changed.
 
 use crate::every_server::commands_windows::{FAMILIES, creating, reserve};
 use rollcall_testkit::client::{Client, show};
@@ -14,7 +14,7 @@ fn rejected(client: &mut Client, line: &str) -> String {
     error
 }
 
-/// Panics unless an error names one of these words, whatever the case.
+/// Panics unless the error contains one of these words, in any case.
 #[track_caller]
 fn assert_names(line: &str, error: &str, words: &str) {
     let lower = error.to_lowercase();
@@ -69,7 +69,7 @@ fn options_that_cannot_be() {
     }
 }
 
-/// An advance goes through all cells at once, so there may not be too many.
+/// The number of bits times the number of slices is limited, because an advance visits all cells.
 #[test]
 fn counters_of_many_slots() {
     let server = Server::start();
@@ -291,7 +291,7 @@ fn limits_that_cannot_be() {
     }
 }
 
-/// The generations to come are checked when a filter is made: all may be live together.
+/// The size limit is checked for all generations when the filter is created, because all of them may be live together.
 #[test]
 fn a_window_has_room_for_all_its_generations() {
     let server = Server::with_args("max-key-bytes 1048576");

@@ -1,4 +1,4 @@
-//! Filters with windows: what is found, when it expires, and what is counted.
+//! Tests windowed filters: which items are found, when they expire, and which are counted.
 
 use redis::Value;
 
@@ -167,7 +167,8 @@ fn merging_joins_slice_by_slice() {
     }
 }
 
-/// Slices of whole seconds, as few as cover the window: it is longer than asked for by less than two of them.
+/// Slices have whole seconds, and their number is the least that covers the window. So the window exceeds the requested
+/// length by less than two slices.
 #[test]
 fn a_window_is_longer_by_less_than_two_slices() {
     let server = Server::start();
@@ -191,7 +192,7 @@ fn a_window_is_longer_by_less_than_two_slices() {
     }
 }
 
-/// At least the last n are remembered, and no more than as few generations as that needs.
+/// At least the last `n` items are found. Older items are found only as far as they share a generation with these.
 #[test]
 fn the_last_items_are_as_few_as_their_slices_allow() {
     let server = Server::start();
@@ -213,7 +214,8 @@ fn the_last_items_are_as_few_as_their_slices_allow() {
     }
 }
 
-/// With REFRESH the last n different items are remembered, whenever they came, and at most twice as many.
+/// With REFRESH, the last `n` distinct items are found, whenever they were added, and at most twice as many items in
+/// all.
 #[test]
 fn the_last_different_items_whatever_came_how_often() {
     let server = Server::start();
@@ -240,7 +242,7 @@ fn the_last_different_items_whatever_came_how_often() {
     assert!((21..=40).contains(&most), "{most}");
 }
 
-/// Chunks of a filter that has moved on in between do not belong together.
+/// Chunks from before and after an advance do not fit together, so the dump fails.
 #[test]
 fn dumps_that_an_advance_interrupts_fail() {
     let server = Server::start();

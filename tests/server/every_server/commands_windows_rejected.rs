@@ -1,4 +1,4 @@
-//! What is rejected: an error, of whatever kind, leaves windows as they were, and nothing is sent or announced.
+//! Tests rejected commands: an error of any kind leaves windows unchanged, and nothing is replicated or announced.
 
 use std::collections::BTreeSet;
 
@@ -9,10 +9,11 @@ use rollcall_testkit::client::{Client, error_text, show, with_items, words};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::server::Server;
 
-/// A slice that begins, by windows whose slices have ten seconds, and when.
+/// The Unix time at which a slice begins, for windows with slices of ten seconds.
 const START: u64 = 1_700_000_000;
 
-/// Keys, and how they are made. Windows of the first three may be merged, the others with none of them.
+/// Keys and the options that create them. The first three have windows that can be merged; the others cannot be merged
+/// with any of them.
 const KEYS: [(&str, &str); 9] = [
     ("a", "WINDOW 40 SLICES 4"),
     ("b", "WINDOW 40 SLICES 4"),
@@ -25,7 +26,7 @@ const KEYS: [(&str, &str); 9] = [
     ("large", "EXPANSION 2000 WINDOW 40 SLICES 1"),
 ];
 
-/// All that an error has to leave as it is.
+/// Everything that a failed command must not change.
 #[derive(Debug, PartialEq)]
 struct State {
     values: Vec<String>,
@@ -41,7 +42,7 @@ impl State {
     }
 }
 
-/// A command that may be rejected, by random numbers below what is asked for.
+/// A command that may be rejected. `random` returns a random number below its argument.
 fn line(family: &str, mut random: impl FnMut(u64) -> u64) -> Vec<String> {
     let mut key = || match random(KEYS.len() as u64 + 5) {
         at @ 0..9 => KEYS[at as usize].0,
@@ -70,7 +71,7 @@ fn line(family: &str, mut random: impl FnMut(u64) -> u64) -> Vec<String> {
     words(&line).into_iter().map(str::to_owned).collect()
 }
 
-/// A merge into a window that is to be renumbered, since the clock was set back, is decided before that.
+/// After the clock was set back, a merge renumbers the slices of its destination. A rejected merge must not do so.
 #[test]
 fn a_rejected_merge_renumbers_nothing() {
     for family in FAMILIES {

@@ -1,11 +1,11 @@
-//! The module's options: as load-time arguments, by CONFIG SET, as lines of the configuration file.
+//! Tests the module's options as load-time arguments, by CONFIG SET, and as lines of the configuration file.
 
 use redis::Value;
 
 use rollcall_testkit::client::{Client, error_text, field, number, show};
 use rollcall_testkit::server::{Server, Setup};
 
-/// An option: its name, its default, values it takes and values it rejects.
+/// An option: its name, its default, and examples of accepted and rejected values.
 struct Parameter {
     name: &'static str,
     default: &'static str,
@@ -66,7 +66,7 @@ const SETTABLE: [Parameter; 9] = [
     },
 ];
 
-/// Whether two values of an option are the same: as numbers if both are numbers.
+/// Whether two values of an option are equal. Numbers are compared as numbers.
 fn same(a: &str, b: &str) -> bool {
     match (a.parse::<f64>(), b.parse::<f64>()) {
         (Ok(a), Ok(b)) => a == b,
@@ -84,8 +84,8 @@ fn set(client: &mut Client, server: &Server, name: &str, value: &str) -> Value {
     client.call(&["CONFIG", "SET", &server.parameter(name), value])
 }
 
-/// The parameters of keys made with the defaults: rate, capacity and expansion of a filter, then capacity, rate and
-/// limit of a counter.
+/// The parameters of a filter and a counter that are created with the defaults: error rate, capacity and expansion of
+/// the filter, then capacity, error rate and exact limit of the counter.
 fn made_now(client: &mut Client) -> String {
     client.cmd("DEL f c");
     client.cmd("BF.ADD f a");

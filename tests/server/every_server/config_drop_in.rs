@@ -1,5 +1,5 @@
-//! Options in the words of the modules that this one replaces: RedisBloom's load-time arguments, and the `bf-*` and
-//! `cf-*` lines of Redis 8. Those of valkey-bloom are rejected by name.
+//! Tests options of the modules that this one replaces: RedisBloom's load-time arguments, and the `bf-*` and `cf-*`
+//! lines of Redis 8. Options of valkey-bloom are rejected, with an error that names them.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use redis::Value;
 use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::server::{Server, Setup, module_path, optional_file};
 
-/// Arguments that RedisBloom 2.8 takes, and the rate, capacity and expansion that filters then have by default.
+/// Load-time arguments that RedisBloom 2.8 accepts, each with the resulting default error rate, capacity and expansion.
 const LINES: [(&str, &str); 10] = [
     ("", "0.01 100 2"),
     ("ERROR_RATE 0.02", "0.02 100 2"),
@@ -24,7 +24,7 @@ const LINES: [(&str, &str); 10] = [
     ("\"\"", "0.01 100 2"),
 ];
 
-/// Arguments that RedisBloom 2.8 rejects.
+/// Load-time arguments that RedisBloom 2.8 rejects.
 const REJECTED: [&str; 18] = [
     "ERROR_RATE",
     "ERROR_RATE 0",
@@ -46,7 +46,7 @@ const REJECTED: [&str; 18] = [
     "ERROR_RATE 0.02 FOO bar",
 ];
 
-/// Rate, capacity and expansion that new filters get, as `CONFIG GET` reports them.
+/// The defaults of new filters (error rate, capacity and expansion), from `CONFIG GET`.
 fn defaults(server: &Server) -> String {
     let value = |name: &str| server.config(&server.parameter(name)).expect("an option");
     format!("{} {} {}", value("bf-error-rate"), value("bf-initial-size"), value("bf-expansion-factor"))
@@ -163,7 +163,7 @@ fn errors_are_those_of_redis_8() {
     assert_eq!(defaults(&server), "0.01 100 2");
 }
 
-/// Lines as the redis.conf of Redis 8 has them.
+/// Lines from the redis.conf of Redis 8.
 const REDIS_8: [&str; 8] = [
     "bf-error-rate 0.02",
     "bf-initial-size 200",
@@ -241,7 +241,7 @@ fn counters_alone_leave_the_names_of_redis_8_to_others() {
     client.expect("CONFIG GET rollcall.bf-error-rate", "[\"rollcall.bf-error-rate\", \"0.01\"]");
 }
 
-/// valkey-bloom's options and what the log names instead.
+/// Options of valkey-bloom, each with the option that the log recommends instead.
 const VALKEY_BLOOM: [(&str, &str); 9] = [
     ("bloom-capacity 1000", "use bf-initial-size"),
     ("bloom-fp-rate 0.001", "use bf-error-rate"),

@@ -1,4 +1,4 @@
-//! What `INFO rollcall` counts, and where its sections are shown.
+//! Tests the counts of events in `INFO rollcall`, and in which sections of INFO they are shown.
 
 use redis::Value;
 
@@ -7,7 +7,7 @@ use rollcall_testkit::client::{Client, add_many, error_text, wait_until};
 use rollcall_testkit::fixture::figures;
 use rollcall_testkit::server::Server;
 
-/// How much each of the figures has grown by what `act` does.
+/// The growth of each figure while `act` runs.
 fn grown<const N: usize>(client: &mut Client, names: [&str; N], act: impl FnOnce(&mut Client)) -> [i64; N] {
     let before = figures(client);
     act(client);

@@ -1,4 +1,4 @@
-//! The sums that `INFO rollcall` shows are those of all values, whatever happened to these.
+//! Tests that the totals in `INFO rollcall` are the sums over all values, after every kind of change.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use rollcall_testkit::fixture::{figures, populate};
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Server;
 
-/// What the sums must be by what each key says, as long as every sum is of a figure that keys say. Of sparse counters
-/// the bytes are left out.
+/// The totals computed from the INFO of each key. Totals of figures that single keys do not report are left out, and so
+/// are the bytes of sparse counters.
 fn summed(client: &mut Client) -> BTreeMap<String, i64> {
     let mut sums: BTreeMap<String, i64> = BTreeMap::new();
     for name in [
@@ -83,7 +83,7 @@ fn summed(client: &mut Client) -> BTreeMap<String, i64> {
     sums
 }
 
-/// Compares both, once nothing waits to be freed.
+/// Compares the totals with the sums, once no value waits to be freed.
 fn assert_sums(client: &mut Client, after: &str) {
     let expected = summed(client);
     let reported = wait_until(&format!("the sums after {after}"), || {
@@ -210,7 +210,8 @@ fn sums_follow_values_that_arrive() {
     assert_eq!(figures(&mut client)["filters_loading"], 0);
 }
 
-/// Of a classic filter of a high rate whose count stands at its bits, new items are not counted any more.
+/// A classic filter with a high error rate has fewer bits than items. Once its count equals the number of its bits, new
+/// items are no longer counted, and the totals must not grow either.
 #[test]
 fn sums_stop_where_a_filter_stops_counting() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! What every supported server has to pass: commands, options, figures, persistence, replication.
+//! Tests that every supported server has to pass: commands, options, INFO, persistence, replication.
 
 mod commands_admission;
 mod commands_beside;

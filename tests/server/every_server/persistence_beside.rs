@@ -1,5 +1,5 @@
-//! One data set, moved from one choice of commands to the next: every value comes back as it was. Needs the RedisBloom
-//! module (`ROLLCALL_PEER`).
+//! Restarts one data set with one value of the option `commands` after the other. Every value must stay equal. Needs
+//! the RedisBloom module (`ROLLCALL_PEER`).
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::beside::{Mode, assert_same_values, chunks, fill_classic, fill_counter
 use rollcall_testkit::client::{add_many, error_text};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
-/// There and back.
+/// The values of the option, in the order of the restarts.
 const WAY: [Mode; 5] = [Mode::Beside, Mode::Lc, Mode::Beside, Mode::All, Mode::Lc];
 
 fn filled(setup: Setup) -> Server {
@@ -107,7 +107,7 @@ fn a_classic_filter_that_had_not_fully_arrived_is_kept_whole() {
     }
 }
 
-/// Commands in the format of the AOF.
+/// Encodes commands in the format of the AOF.
 fn commands(all: &[&[&[u8]]]) -> Vec<u8> {
     let mut text = Vec::new();
     for words in all {

@@ -1,4 +1,4 @@
-//! SCANDUMP and LOADCHUNK: round trips, resumed round trips, and wrong chunks.
+//! Tests SCANDUMP and LOADCHUNK: complete and resumed transfers, and wrong chunks.
 
 use redis::Value;
 
@@ -8,7 +8,7 @@ use rollcall_testkit::server::{Server, Setup};
 
 const BAD_DATA: &str = "ERR received bad data";
 
-/// What SCANDUMP gives, from the first chunk to the last.
+/// All replies of SCANDUMP, from the first chunk to the last.
 #[track_caller]
 fn dump(client: &mut Client, family: &str, key: &str) -> Vec<(i64, Vec<u8>)> {
     let (mut chunks, mut iterator) = (Vec::new(), 0);
@@ -39,7 +39,7 @@ fn load_all(client: &mut Client, family: &str, key: &str, chunks: &[(i64, Vec<u8
     }
 }
 
-/// `bytes loaded, bytes in all` by the error that a command on a key being loaded gives.
+/// The bytes loaded and the bytes in total, from the error that a command on a partially loaded key returns.
 #[track_caller]
 fn progress(error: &str, family: &str) -> (u64, u64) {
     let what = if family == "BF" { "filter" } else { "counter" };
@@ -50,7 +50,7 @@ fn progress(error: &str, family: &str) -> (u64, u64) {
     (done.parse().expect("bytes loaded"), total.parse().expect("bytes in all"))
 }
 
-/// A dump of at least two chunks, from a server that holds its key as `src`.
+/// A dump with at least two chunks, from a server that has the key `src`.
 fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
     match family {
         "BF" => {

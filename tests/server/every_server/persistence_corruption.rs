@@ -1,16 +1,16 @@
-//! RDB files that are damaged inside a value of ours: the server says where and does not start.
+//! Tests RDB files with damage inside a value of this module: the server does not start, and its log names the damage.
 
 use std::fs;
 
 use rollcall_testkit::server::{Server, Setup};
 
-/// Starts a server on an RDB file; the error is the log of one that rejected.
+/// Starts a server with an RDB file. If the server does not start, the error is its log.
 fn start_with(rdb: &[u8]) -> Result<Server, String> {
     // The file has no checksum of its own, so only ours can find the damage.
     Setup::default().line("rdbchecksum no").line("rdbcompression no").file("dump.rdb", rdb).try_start()
 }
 
-/// An RDB file with one key of ours, and where in it the value begins and ends.
+/// An RDB file with one key, and the offsets at which the value begins and ends.
 fn saved(make: &str) -> (Vec<u8>, usize, usize) {
     let server = Setup::default().line("rdbchecksum no").line("rdbcompression no").start();
     let mut client = server.client();

@@ -1,8 +1,8 @@
-//! Files that a server with this module wrote when the stored format was fixed: an RDB file, an AOF as it was appended, and
-//! a rewritten one without an RDB file in it. Every later version loads them, on every server.
+//! Loads files that were written when the stored format was fixed: an RDB file, an AOF of appended commands, and a
+//! rewritten AOF without an RDB part. Every later version must load them, on every server.
 //!
-//! They are in `golden/`, with the digest of each value; `make golden` writes them anew. The values by themselves are in
-//! the golden files of the core.
+//! The files are in `golden/`, with the digest of each value; `make golden` writes them again. Golden files of single
+//! values are in the core library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/golden").join(name)
 }
 
-/// A line a key: its name, its type and its digest.
+/// A line for each key: its name, its type and its digest.
 fn digests(client: &mut Client) -> String {
     let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
     keys.sort();
@@ -24,7 +24,7 @@ fn digests(client: &mut Client) -> String {
     keys.iter().map(line).collect()
 }
 
-/// A value of every kind, and what other commands make of such.
+/// Creates a value of every kind, and results of commands such as merges.
 fn populate(client: &mut Client) {
     for (number, (_, lines)) in KINDS.iter().enumerate() {
         make(client, &format!("k{number:02}"), lines);
@@ -49,7 +49,7 @@ fn rewritten(server: &Server) -> Vec<u8> {
     fs::read(paths.find(|path| path.to_string_lossy().ends_with(".base.aof")).expect("a base file")).expect("the AOF")
 }
 
-/// Writes the golden files where `make golden` asks for it.
+/// Writes the golden files if `make golden` asks for it.
 #[test]
 fn files_are_written_when_asked_for() {
     if std::env::var_os("ROLLCALL_WRITE_GOLDEN").is_none_or(|value| value != "1") {
@@ -83,7 +83,7 @@ fn files_of_old_are_loaded() {
     }
 }
 
-/// What is made now is what was made then.
+/// New values must be equal to the values in the golden files.
 #[test]
 fn values_are_made_as_of_old() {
     let server = Server::start();

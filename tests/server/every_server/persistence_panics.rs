@@ -1,4 +1,4 @@
-//! What a defect of ours that shows while a value is saved may not do: leave a file that lacks a part of it.
+//! Tests a panic while a value is saved: the server must not leave a file that lacks part of the value.
 
 use std::fs;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::neighbour::hosted;
 use rollcall_testkit::client::{Client, error_text, show, wait_until};
 use rollcall_testkit::server::Server;
 
-/// A server with a counter and filters of each data type, and a client of it.
+/// Starts a server with a counter and with filters of each data type, and connects a client.
 fn server_with_values(line: &str) -> (Server, Client) {
     let server = hosted("").line(line).start();
     let mut client = server.client();
@@ -19,7 +19,7 @@ fn server_with_values(line: &str) -> (Server, Client) {
     (server, client)
 }
 
-/// Every file of the server's data, with its content.
+/// Every data file of the server with its content.
 fn files(server: &Server) -> Vec<(PathBuf, Vec<u8>)> {
     let folders = [server.dir().to_owned(), server.dir().join("appendonlydir")];
     let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();

@@ -1,5 +1,6 @@
-//! RedisBloom's RDB values of every encoding version. 0 and 1 have 32-bit hashes, and are rejected by name. 2 and 3
-//! lack the growth, which was 2. 4 is today's, and later ones are unknown.
+//! Tests RedisBloom's RDB values of every encoding version. Versions 0 and 1 have 32-bit hashes and are rejected, with
+//! an error that says so. Versions 2 and 3 do not store the growth factor, which was always 2. Version 4 is the present
+//! one; later versions are unknown.
 
 use redis::Value;
 
@@ -19,7 +20,7 @@ fn string(value: &[u8]) -> Vec<u8> {
     [&[5, 0x80][..], &(value.len() as u32).to_be_bytes(), value].concat()
 }
 
-/// An empty filter for 100 items at 0.01, as a release that wrote this encoding version saved it.
+/// An empty filter for 100 items at an error rate of 0.01, as RedisBloom saved it with this encoding version.
 fn value(encoding: u64) -> Vec<u8> {
     const FORCE64_AND_NOROUND: u64 = 5;
     let mut fields = vec![unsigned(0), unsigned(1)];
@@ -37,7 +38,7 @@ fn value(encoding: u64) -> Vec<u8> {
     [module_value("MBbloom--", encoding), fields.concat(), vec![0]].concat()
 }
 
-/// The reasons in the log for rejected values, by field.
+/// The reasons for rejected values in the log, by field.
 fn errors(log: &str) -> Vec<&str> {
     log.lines().filter_map(|line| Some(line.split_once("rejected a stored filter: ")?.1)).collect()
 }

@@ -1,4 +1,4 @@
-//! What a restart brings back, from the RDB file and from the AOF.
+//! Tests which state a restart restores, from the RDB file and from the AOF.
 
 use std::fs;
 
@@ -6,7 +6,8 @@ use rollcall_testkit::client::{Client, add_many, show, sum};
 use rollcall_testkit::fixture::{assert_same, populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Other defaults than those the keys were made with: none of them may show in a key.
+/// Defaults that differ from those with which the keys were created. None of them may influence a key after the
+/// restart.
 const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
                               lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
 
@@ -93,7 +94,7 @@ fn rewriting_twice_changes_nothing() {
     }
 }
 
-/// A filter of 36 MB with some items in it.
+/// Creates a filter of 36 MB with some items.
 fn make_big_filter(client: &mut Client) {
     client.expect("BF.RESERVE bf:big 0.001 20000000 NONSCALING", "+OK");
     add_many(client, "BF.MADD bf:big", "item:", 0..20_000);
@@ -117,7 +118,7 @@ fn big_filters_survive_both_ways() {
     }
 }
 
-/// The commands of an AOF: name and length of the longest argument of each.
+/// The commands in an AOF, each with its name and the length of its longest argument.
 fn commands(aof: &[u8]) -> Vec<(String, usize)> {
     fn number(aof: &[u8], at: &mut usize, mark: u8) -> usize {
         assert_eq!(aof[*at], mark, "at byte {at}");

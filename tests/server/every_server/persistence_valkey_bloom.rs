@@ -1,4 +1,4 @@
-//! Data of valkey-bloom is rejected, and the error names the document about moving from it.
+//! Tests that data of valkey-bloom is rejected with an error that names the document on migration.
 
 use rollcall_fuzz::payload::{forge, module_value, rdb_file};
 use rollcall_testkit::client::show;
@@ -6,12 +6,12 @@ use rollcall_testkit::server::{Server, Setup};
 
 const POINTER: &str = "\"Coming from valkey-bloom\" in docs/migrating.md";
 
-/// A value of another module's type: one unsigned number.
+/// A value of another module's type that consists of one unsigned number.
 fn value(type_name: &str) -> Vec<u8> {
     [&module_value(type_name, 1)[..], &[2, 1, 0]].concat()
 }
 
-/// Commands in the format of the AOF.
+/// Encodes commands in the format of the AOF.
 fn aof(commands: &[&[&str]]) -> Vec<u8> {
     let mut text = String::new();
     for words in commands {

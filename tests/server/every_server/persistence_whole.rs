@@ -1,4 +1,5 @@
-//! Whatever a command made is saved, dumped and loaded again. Loading costs only the memory that the value touches.
+//! Tests that every value that a command can create is saved, dumped and loaded again. Loading takes only the memory
+//! pages that the value uses.
 
 use redis::Value;
 
@@ -6,7 +7,7 @@ use crate::every_server::replication_redisbloom::{chunks, load, peer, peer_serve
 use rollcall_testkit::client::{Client, error_text, show, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Creations at the ends of their ranges, and past them.
+/// Commands that create keys with parameters at and beyond the ends of their ranges.
 fn creations() -> Vec<String> {
     let rates = ["1.5e-323", "3e-310", "1e-323", "5e-324", "1e-300", "0.001", "0.25", "0.999999", "0.9999999999999999"];
     let rest = ["1", "3 EXPANSION 1", "3 EXPANSION 32768", "1000 NONSCALING"];
@@ -26,7 +27,8 @@ fn digests(client: &mut Client, keys: usize) -> Vec<String> {
     (0..keys).map(|key| client.digest(&format!("k{key}"))).collect()
 }
 
-/// Halving a rate with rounding once made a key that kept the server from starting again.
+/// A regression test: rounding while halving a very low error rate created a key that kept the server from starting
+/// again.
 #[test]
 fn whatever_is_accepted_is_loaded_again() {
     let mut server = Setup::default().line("appendonly no").start();
@@ -67,7 +69,8 @@ fn whatever_is_accepted_is_loaded_again() {
     assert_eq!(digests(&mut client, keys), before, "an AOF");
 }
 
-/// What one more key of each kind adds to an RDB file, with a name of 9 bytes: RedisBloom's full filter of 100 adds 208.
+/// The bytes that one more key of each kind adds to an RDB file, for a key name of 9 bytes. RedisBloom's full filter of
+/// 100 items adds 208 bytes.
 #[test]
 fn small_keys_add_few_bytes_to_an_rdb_file() {
     let server = Setup::default().line("appendonly no").start();
@@ -90,7 +93,7 @@ fn small_keys_add_few_bytes_to_an_rdb_file() {
     assert!((counter - filter).abs_diff(43) <= 8, "{}", counter - filter);
 }
 
-/// A header of RedisBloom, with `sub_filters` sub-filters of one byte and `items` items each.
+/// A RedisBloom header with `sub_filters` sub-filters of one byte each and `items` items each.
 fn header(sub_filters: u32, items: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(items.wrapping_mul(u64::from(sub_filters)).to_le_bytes());
@@ -132,8 +135,8 @@ fn headers_that_claim_what_cannot_be_are_rejected() {
     client.expect("BF.CARD k", &(1200 * 8).to_string());
 }
 
-/// With `EXPANSION 4294967296` RedisBloom makes a filter with a growth of 0. Once that is full, it gets a sub-filter of
-/// no bits.
+/// With `EXPANSION 4294967296` RedisBloom creates a filter with a growth factor of 0. When the filter is full, it gets
+/// a sub-filter without bits.
 #[test]
 fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     let Some(peer) = peer() else { return };
@@ -160,7 +163,7 @@ fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     client.expect("BF.MADD full c d e", "[1, 1, 1]");
 }
 
-/// Resident memory of the server, bytes.
+/// The resident memory of the server in bytes.
 fn resident_bytes(client: &mut Client) -> u64 {
     let pid = client.info("process_id");
     let statm = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("the server's memory");
@@ -168,7 +171,7 @@ fn resident_bytes(client: &mut Client) -> u64 {
     pages * 4096
 }
 
-/// Copies, unions and loaded values of filters that hold next to nothing take next to no memory.
+/// Copies, unions and loaded values of nearly empty filters take nearly no memory.
 #[test]
 fn pages_of_zeros_are_not_touched() {
     const MOST_BYTES: u64 = 8 << 20;

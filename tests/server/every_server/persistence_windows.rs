@@ -1,4 +1,5 @@
-//! Windows that are stored and come back: reload, restart, AOF, payloads, chunks, and after the window has passed.
+//! Tests that windowed values are stored and loaded unchanged: reload, restart, AOF, payloads and chunks, also after
+//! the window has passed.
 
 use redis::Value;
 
@@ -12,7 +13,7 @@ use rollcall_testkit::server::{Server, Setup};
 
 const START: u64 = 1_700_000_000;
 
-/// Makes windows in every state that they can be in, by hand; all start with `bf:` or `lc:`.
+/// Creates windowed values with the manual clock in every possible state. All keys begin with `bf:` or `lc:`.
 fn populate(client: &mut Client) {
     for (key, options) in [
         ("bf:empty", "0.01 100 WINDOW 40 MANUAL"),
@@ -93,7 +94,7 @@ fn populate(client: &mut Client) {
     assert_eq!(client.call(&binary), Value::Int(4));
 }
 
-/// What comes after: the same for a value that has just been loaded and for one that was never stored.
+/// Makes further changes, which must have the same result for a value just loaded and for one that was never stored.
 fn go_on(client: &mut Client) {
     let mut keys: Vec<_> = client.list("KEYS *[a-z]").iter().map(rollcall_testkit::client::text).collect();
     keys.sort();
@@ -225,7 +226,7 @@ fn chunks_bring_everything_back() {
     assert_same(&snapshot(&mut there), &snapshot(&mut client));
 }
 
-/// A client goes by the first word, and not by the text.
+/// The error begins with the code word STALE, so that clients need not compare the text.
 #[test]
 fn a_dump_across_slices_is_stale() {
     let server = Server::start();

@@ -1,5 +1,5 @@
-//! Primaries and replicas of every choice of commands, beside RedisBloom where BF.* are not ours, and the names that
-//! effects are sent under. Needs the RedisBloom module (`ROLLCALL_PEER`), except where nothing of it is asked.
+//! Tests primaries and replicas with every value of the option `commands`, with RedisBloom if BF.* are its commands,
+//! and the command names under which changes are replicated. Most tests need the RedisBloom module (`ROLLCALL_PEER`).
 
 use std::path::Path;
 
@@ -8,19 +8,19 @@ use crate::effects::{appended, appending, sent};
 use rollcall_testkit::client::{Client, show, wait_until, words};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
-/// Panics unless the replica holds what the primary holds.
+/// Panics unless the replica has the same values as the primary.
 #[track_caller]
 fn assert_equal(primary: &Server, replica: &Server, what: &str) {
     replica.wait_synced(primary);
     assert_same_values(&values(&mut primary.client()), &values(&mut replica.client()), what);
 }
 
-/// Defaults of which none may show in what a primary of ours sends. RedisBloom sends none of its own, so with one of those
-/// both sides have to have the same.
+/// Defaults of a replica that must not influence what it receives from a primary with this module. RedisBloom does not
+/// replicate defaults, so with a RedisBloom primary both sides need the same defaults.
 const OTHER_DEFAULTS: &str =
     "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 hash-seed 12345 max-key-bytes 1048576";
 
-/// A server that ends if a command that it is sent fails, where it can.
+/// Starts a replica. If the server supports it, the replica ends when a replicated command fails.
 fn replica_of(primary: &Server, mode: Mode, peer: &Path, defaults: &str) -> Server {
     let setup = mode.setup(peer).line("appendonly yes");
     let server = setup.more_args(defaults).start();
@@ -31,7 +31,7 @@ fn replica_of(primary: &Server, mode: Mode, peer: &Path, defaults: &str) -> Serv
     server
 }
 
-/// Fills a primary with what its mode can make.
+/// Fills a primary with every kind of value that its mode can create.
 fn fill(client: &mut Client, mode: Mode) {
     fill_counters(client);
     fill_classic(client, mode == Mode::All);
@@ -40,7 +40,7 @@ fn fill(client: &mut Client, mode: Mode) {
     }
 }
 
-/// Random commands that a primary of this mode takes.
+/// Runs random commands that a primary of this mode accepts.
 fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl FnMut(u64)) {
     let mut state = seed;
     let mut random = move |below: u64| {
@@ -90,7 +90,7 @@ fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl Fn
     }
 }
 
-/// Waits until the AOF is complete: a server that is still writing its first one does not end.
+/// Waits until the server has written its first AOF. Until then it does not shut down.
 fn wait_for_aof(client: &mut Client) {
     wait_until("the AOF", || {
         let idle = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| client.info_number(field));
@@ -98,7 +98,8 @@ fn wait_for_aof(client: &mut Client) {
     });
 }
 
-/// Every mode follows every mode: by full synchronisation, by the stream, and by its own AOF after a restart.
+/// Tests replicas of every mode with this primary: full synchronisation, the replication stream, and a restart from the
+/// replica's AOF.
 fn follow(primary_mode: Mode) {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     for mode in MODES {
@@ -199,7 +200,7 @@ fn a_promoted_replica_of_another_mode_goes_on() {
     one.client().expect("TYPE theirs", "+MBbloom--");
 }
 
-/// Commands on filters of both layouts, and what becomes of each.
+/// Commands on filters of both layouts, each with the commands that replicate it.
 const SENT: [(&str, &[&str]); 25] = [
     ("BF.RESERVE l 0.01 100 SEED 7", &["RF.RESERVE l 0.01 100 EXPANSION 2 SEED 7 LAYOUT lines"]),
     ("RF.RESERVE c 0.01 100 LAYOUT classic", &["BF.RESERVE c 0.01 100 EXPANSION 2"]),
@@ -253,8 +254,8 @@ fn effects_are_named_after_the_layout_whatever_the_client_said() {
     }
 }
 
-/// However a server comes to be listened to, no change is lost or sent under a name that a server beside RedisBloom
-/// would take for another's.
+/// From the first change on, the module knows who receives its commands. No change is lost, or replicated under a name
+/// that a server with RedisBloom would treat as RedisBloom's.
 #[test]
 fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };

@@ -1,4 +1,5 @@
-//! What a replica is sent: the effects of commands, so that it holds the same values under other defaults.
+//! Tests which commands a replica receives. They are effects, so that the replica gets equal values even with other
+//! defaults.
 
 use redis::Value;
 
@@ -124,7 +125,8 @@ fn every_write_leaves_the_replica_equal() {
     pair.assert_no_errors();
 }
 
-/// Those of the sizing table, plain and with a window: none is beyond what PRECISION and TAIL may say.
+/// All layouts of the sizing table, with and without a window, can be replicated: none exceeds the ranges of PRECISION
+/// and TAIL.
 #[test]
 fn every_layout_of_sizing_is_equal_on_the_replica() {
     let mut pair = Pair::start();

@@ -1,6 +1,6 @@
-//! From a live RedisBloom primary to this module and back, while clients write: the steps of docs/migrating.md.
+//! Tests the steps of docs/migrating.md: from a live RedisBloom primary to this module and back, while clients write.
 //!
-//! The primary is `redis-server` of the PATH with RedisBloom, whatever server the module is tested on.
+//! The primary is `redis-server` from the PATH with RedisBloom, whichever server the module is tested on.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,23 +15,24 @@ use crate::every_server::replication_redisbloom::{
 use rollcall_testkit::client::{Client, error_text, show, text, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Where the clients write, and who stops them.
+/// The servers of the service, and the flags that control the writers.
 struct Service<'a> {
-    /// The old server, then the new one.
+    /// The old server, then the new server.
     servers: [&'a Server; 2],
-    /// Which of them the clients write to.
+    /// The index of the server to which the clients write.
     current: AtomicUsize,
-    /// Whether the new server follows, so that writers can look there for what they wrote.
+    /// Whether the new server is a replica of the old one, so that the writers can look there for their writes.
     follows: AtomicBool,
     is_over: AtomicBool,
-    /// Held for reading during every step of a writer. While it is held for writing, no step is in flight.
+    /// Each writer holds it for reading during a step. A thread that holds it for writing knows that no step is
+    /// running.
     gate: RwLock<()>,
-    /// Steps done.
+    /// Number of completed steps.
     steps: AtomicUsize,
 }
 
 impl Service<'_> {
-    /// Waits until the writers have done `more` further steps.
+    /// Waits until the writers have completed `more` further steps.
     fn wait_steps(&self, more: usize) {
         let goal = self.steps.load(SeqCst) + more;
         wait_until("the writers", || (self.steps.load(SeqCst) >= goal).then_some(()));
@@ -42,18 +43,18 @@ impl Service<'_> {
 #[derive(Default)]
 struct Acknowledged {
     items: Vec<String>,
-    /// How many of them were new.
+    /// Number of acknowledged items that were new.
     new: i64,
 }
 
 /// A client that writes to keys of its own and remembers what was acknowledged.
 struct Writer {
     name: String,
-    /// State of a small generator of numbers, from a fixed seed.
+    /// The state of a small pseudo-random generator with a fixed seed.
     random: u64,
     made: usize,
     keys: BTreeMap<String, Acknowledged>,
-    /// Commands that the old server rejected after the new one had left it.
+    /// Number of commands that the old server rejected after the switch to the new one.
     rejected: usize,
 }
 
@@ -75,7 +76,7 @@ impl Writer {
         format!("{prefix}{}:{}", self.name, self.made)
     }
 
-    /// Items to add: new ones, and now and then one that was added before.
+    /// Items to add. Most are new; some were added before.
     fn some_items(&mut self, key: &str, count: u64) -> Vec<String> {
         let mut some: Vec<String> = (0..count).map(|_| self.fresh("item:")).collect();
         if let Some(known) = self.keys.get(key).and_then(|written| written.items.first()) {
@@ -84,8 +85,8 @@ impl Writer {
         some
     }
 
-    /// Sends a command to the current server and returns the reply. If that server has been left, sends it to the new
-    /// one.
+    /// Sends a command to the current server and returns the reply. If that server has been replaced, sends the command
+    /// to the new server.
     fn call(&mut self, service: &Service, client: &mut Client, words: &[&str]) -> Value {
         loop {
             let reply = client.call(words);
@@ -98,7 +99,7 @@ impl Writer {
         }
     }
 
-    /// Adds items by any of the commands and remembers those that were taken.
+    /// Adds items by one of the adding commands, and records the accepted items.
     fn add(&mut self, service: &Service, client: &mut Client, head: &[&str], key: &str, some: &[String]) {
         let reply = self.call(service, client, &with(head, some));
         let elements = match reply {
@@ -123,7 +124,7 @@ impl Writer {
         self.keys.keys().nth(at % count).cloned()
     }
 
-    /// One step: a write of any kind.
+    /// One step: a random write.
     fn step(&mut self, service: &Service, client: &mut Client) {
         let key = self.any_key();
         match (self.below(12), key) {
@@ -177,7 +178,7 @@ impl Writer {
         }
     }
 
-    /// Asks a server about all that was acknowledged.
+    /// Checks that a server has everything that was acknowledged.
     #[track_caller]
     fn check(&self, client: &mut Client) {
         for (key, written) in &self.keys {
@@ -187,7 +188,7 @@ impl Writer {
         }
     }
 
-    /// While the new server follows, it has all that the old one says it has passed on.
+    /// While the new server is a replica, checks that it has all writes that the old server reports as replicated.
     fn check_passed_on(&mut self, client: &mut Client, follower: &mut Client) {
         let Some(key) = self.any_key() else { return };
         assert_eq!(client.int("WAIT 1 20000"), 1, "the follower keeps up");
@@ -220,8 +221,8 @@ fn lasting(client: &mut Client) -> Vec<String> {
     keys
 }
 
-/// Compares every lasting key of two servers that are at the same point: parameters, every sub-filter, and answers
-/// about added and absent items.
+/// Compares every key without expiry on two servers with the same data: parameters, every sub-filter, and replies about
+/// added and absent items.
 #[track_caller]
 fn assert_equal(one: &mut Client, other: &mut Client) {
     let keys = lasting(one);
@@ -240,7 +241,7 @@ fn assert_equal(one: &mut Client, other: &mut Client) {
     }
 }
 
-/// Filters go back to RedisBloom by payload and in chunks, and go on there as they do here.
+/// Moves filters back to RedisBloom by payload and in chunks, and checks that they behave there as they do here.
 fn assert_way_back(ours: &Server, peer: &Path) {
     // RedisBloom's server has the same version, because that decides the version of `DUMP` payloads.
     let mut again = peer_server(peer);

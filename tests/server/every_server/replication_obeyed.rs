@@ -1,6 +1,7 @@
-//! Commands that a RedisBloom primary has acknowledged and our clients may not send: unknown and repeated options,
-//! letters for words, expansions beyond ours, chunks out of order. They arrive by replication and by the AOF, and must
-//! not be lost. Needs the RedisBloom module (`ROLLCALL_PEER`), except where a file is enough.
+//! Tests commands that RedisBloom accepts and this module rejects from clients: unknown and repeated options,
+//! abbreviated words, very large expansions, chunks in the wrong order. If they come from a RedisBloom primary or from
+//! an AOF, they have already been acknowledged and must not be lost. Most tests need the RedisBloom module
+//! (`ROLLCALL_PEER`).
 
 use std::path::Path;
 
@@ -10,8 +11,8 @@ use crate::every_server::replication_redisbloom::{chunks, items, load, peer, wit
 use rollcall_testkit::client::{Client, error_text, show, text, wait_until, words};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Commands that RedisBloom takes, each with a key of its own, the second word. `true` means that our clients are
-/// rejected.
+/// Commands that RedisBloom accepts, each with a key of its own as second word. `true` means that this module rejects
+/// the command from clients.
 const TAKEN: [(&str, bool); 61] = [
     ("BF.RESERVE a0 0.01 10 NONSC", true),
     ("BF.RESERVE a1 0.01 10 foo", true),
@@ -78,15 +79,15 @@ const TAKEN: [(&str, bool); 61] = [
     ("BF.RESERVE g2 0.01 10 EX 4", false),
 ];
 
-/// Keys of filters that cannot grow: the next sub-filter would take terabytes.
+/// Keys of filters that cannot grow, because the next sub-filter would take terabytes.
 const TOO_LARGE_TO_GROW: [&str; 2] = ["b1", "b3"];
 
 fn key_of(line: &str) -> &str {
     words(line)[1]
 }
 
-/// A RedisBloom server that keeps an AOF. It is `redis-server` of the PATH, whatever server the module is tested on:
-/// the server parses the numbers, and Valkey parses no hexadecimal ones.
+/// Starts a RedisBloom server with an AOF. It is always `redis-server` from the PATH, because the server parses the
+/// numbers, and Valkey does not accept hexadecimal ones.
 fn primary(peer: &Path) -> Server {
     let setup = Setup::default().without_module().module_before(peer).binary(Path::new("redis-server"));
     setup.line("appendonly yes").line("appendfsync always").start()
@@ -96,7 +97,7 @@ fn ours() -> Setup {
     Setup::default().args("bf-layout classic").line("appendonly yes")
 }
 
-/// The commands that a server has appended to its AOF since it started.
+/// The content of a server's AOF.
 fn appended(server: &Server) -> Vec<u8> {
     let folder = std::fs::read_dir(server.dir().join("appendonlydir")).expect("the folder of the AOF");
     let mut files: Vec<_> = folder.map(|file| file.expect("a file").path()).collect();
@@ -105,7 +106,7 @@ fn appended(server: &Server) -> Vec<u8> {
     files.iter().flat_map(|path| std::fs::read(path).expect("a part of the AOF")).collect()
 }
 
-/// A server of ours that starts from this AOF.
+/// Starts a server with this module from this AOF.
 fn loaded(args: &str, aof: &[u8]) -> Server {
     Setup::default().args(args).line("appendonly yes").file("appendonly.aof", aof).start()
 }
@@ -120,7 +121,7 @@ fn aof_of(lines: &[&str]) -> Vec<u8> {
     aof
 }
 
-/// What has to be equal of a filter: what it says, what it answers, and its bits.
+/// Everything about a filter that must be equal: the replies to INFO and to look-ups, and its bits.
 fn state(client: &mut Client, key: &str) -> (Vec<Value>, Vec<(String, Vec<u8>)>) {
     let asked = items("item", 200);
     let said = vec![

@@ -1,5 +1,6 @@
-//! One logical filter and one logical counter over the parts of a cluster, by the client of examples/cluster, while
-//! slots move. The oracle is the library: filters and counters of the same parameters in this process.
+//! Tests one logical filter and one logical counter that are partitioned over a cluster by the client of
+//! examples/cluster, while slots move. Results are compared with filters and counters of the library that have the same
+//! parameters.
 
 use redis::Value;
 use redis::cluster::ClusterClient;
@@ -17,19 +18,19 @@ const PARTS: u32 = 16;
 const ITEMS: u64 = 16_000;
 const BATCH: u64 = 500;
 const ERROR_RATE: f64 = 0.01;
-/// Standard error of a part of the counter.
+/// The standard error of one part of the counter.
 const PART_ERROR: f64 = 0.02;
 
 fn url(nodes: &[Server]) -> String {
     format!("redis://127.0.0.1:{}/", nodes[0].port())
 }
 
-/// Opens the slot of a key for its move to the next node.
+/// Begins to move the slot of a key to the next node.
 fn begin(nodes: &[Server], key: &str) -> Moving {
     Moving::begin(nodes, nodes[0].client().int(&format!("CLUSTER KEYSLOT {key}")))
 }
 
-/// How often the nodes answered with this error.
+/// The number of times that the nodes replied with this error.
 fn answered(nodes: &[Server], error: &str) -> u64 {
     let counts = nodes.iter().map(|node| {
         let count = node.client().info(&format!("errorstat_{error}"));
@@ -118,7 +119,7 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     assert_eq!(kept, i64::from(2 * PARTS));
 }
 
-/// The only node of a cluster has never heard its own address, and gives an empty one.
+/// The only node of a cluster does not know its own address, and reports an empty one.
 #[test]
 fn a_cluster_may_have_one_node() {
     let nodes = cluster(1);
@@ -129,7 +130,7 @@ fn a_cluster_may_have_one_node() {
     assert_eq!(filter.card().unwrap(), 2);
 }
 
-/// What a part rejects comes through by its own words, and not as a redirection.
+/// An error about one part is reported with its own text, and is not treated as a redirection.
 #[test]
 fn what_a_part_rejects_is_reported() {
     let nodes = cluster(3);

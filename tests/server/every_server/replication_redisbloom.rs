@@ -1,5 +1,5 @@
-//! RedisBloom's data is loaded here and goes back: by file, by payload, by chunks, and from a live primary. Needs the
-//! RedisBloom module (`ROLLCALL_PEER`).
+//! Tests that RedisBloom's data is loaded and can be moved back: by file, by payload, by chunks, and from a live
+//! primary. Needs the RedisBloom module (`ROLLCALL_PEER`).
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use redis::Value;
 use rollcall_testkit::client::{Client, text, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
-/// RedisBloom's module, if there is one.
+/// The path of RedisBloom's module, if `ROLLCALL_PEER` names one.
 pub fn peer() -> Option<PathBuf> {
     let path = std::env::var_os("ROLLCALL_PEER").map(PathBuf::from);
     if path.is_none() {
@@ -21,7 +21,7 @@ pub fn peer_server(path: &std::path::Path) -> Server {
     Setup::default().without_module().module_before(path).start()
 }
 
-/// Filters of many shapes: key and what reserves it.
+/// Filters with different parameters: the key, and the arguments of BF.RESERVE.
 pub const SHAPES: [(&str, &str); 8] = [
     ("one", "0.01 1"),
     ("small", "0.1 5 EXPANSION 1"),
@@ -48,7 +48,7 @@ pub fn populate(client: &mut Client) {
     }
 }
 
-/// Replies about a filter that must be the same on two servers: totals, every sub-filter, and 3,000 answers.
+/// Replies about a filter that must be equal on two servers: totals, every sub-filter, and 3,000 look-ups.
 pub fn said(client: &mut Client, key: &str) -> Vec<Value> {
     let (known, unknown) = (items("item", 1000), items("absent", 2000));
     vec![

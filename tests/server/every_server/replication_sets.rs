@@ -1,4 +1,5 @@
-//! Questions over sets on a replica whose clock is behind, or ahead: each server answers by its own.
+//! Tests commands on several windowed counters on a replica whose clock differs from the primary's: each server uses
+//! its own clock.
 
 use std::collections::BTreeSet;
 
@@ -6,15 +7,15 @@ use crate::every_server::commands_sets::{card, members};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
 
-/// A slice that begins, by windows whose slices have ten seconds.
+/// The Unix time at which a slice begins, for windows with slices of ten seconds.
 const START: u64 = 1_700_000_000;
 
 fn set(names: &str) -> BTreeSet<String> {
     names.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Ann was seen in the slice that begins at second 0, and Ben in the next. A span reaches into the slice in which it
-/// begins. By a clock that is two slices behind the moment is the last second of the newest slice, 19.
+/// Ann was added in the slice that begins at second 0, and Ben in the next one. A time span includes the slice in which
+/// it begins. If the clock is two slices behind, the present is the last second of the newest slice, second 19.
 #[test]
 fn spans_run_on_the_clock_of_the_server_that_is_asked() {
     let (here, there) = (Clock::at(START), Clock::at(START));

@@ -1,4 +1,4 @@
-//! A cluster's slots on the move: key by key with MIGRATE, and in one piece where the server can (Valkey 9).
+//! Tests moving slots of a cluster: key by key with MIGRATE, and in one piece if the server supports that (Valkey 9).
 
 use crate::every_server::commands_sets::SETS;
 use rollcall_testkit::client::{Client, error_text, show, wait_until};
@@ -6,7 +6,7 @@ use rollcall_testkit::cluster::cluster;
 use rollcall_testkit::fixture::{assert_same, snapshot};
 use rollcall_testkit::server::Server;
 
-/// One slot for all keys, owned by the second node.
+/// Keys in one slot, which the second node owns, each with a command that creates it.
 const KEYS: [(&str, &str); 7] = [
     ("BF.MADD", "{x}filter"),
     ("BF.MADD", "{x}chain"),

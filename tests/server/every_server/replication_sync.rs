@@ -1,10 +1,10 @@
-//! Full synchronisation: by file and without one, into an empty replica and into one that holds data.
+//! Tests full synchronisation, with and without an RDB file on disk, into an empty replica and into one that has data.
 
 use rollcall_testkit::client::{Client, add_many, show, wait_until, with_items};
 use rollcall_testkit::fixture::{assert_same, populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Panics if the server did not let the module load directly from what its primary sends, or if that failed.
+/// Panics unless the server let the module load values directly from the primary's stream, and that succeeded.
 #[track_caller]
 fn assert_loads_directly(replica: &Server) {
     let log = replica.log();

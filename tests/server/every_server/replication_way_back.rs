@@ -1,5 +1,5 @@
-//! The way back to RedisBloom: classic filters go there by file, by payload, by AOF and by a live replica, while
-//! clients write. Needs the RedisBloom module (`ROLLCALL_PEER`).
+//! Tests the rollback to RedisBloom: classic filters move there by file, by payload, by AOF and by a live replica,
+//! while clients write. Needs the RedisBloom module (`ROLLCALL_PEER`).
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -130,8 +130,8 @@ fn redisbloom_follows_us_while_clients_write() {
     assert_eq!(other.info_number("total_error_replies"), 0, "{}", other.text("INFO errorstats"));
 }
 
-/// A partially loaded classic filter has a type of ours; a complete one has RedisBloom's. Its time to live stays, WATCH
-/// sees the change, and a reload in the middle changes nothing.
+/// A partially loaded classic filter has the type of this module, a complete one RedisBloom's type. The change keeps
+/// the time to live and is visible to WATCH. A reload of the partially loaded filter changes nothing.
 #[test]
 fn a_filter_changes_its_type_when_it_is_complete() {
     let source = ours().start();

@@ -1,4 +1,4 @@
-//! Windows on primaries, replicas and hosts whose clocks differ: the values are equal, whatever the clocks say.
+//! Tests windows on primaries and replicas with different clocks: the values are equal, whatever the clocks say.
 
 use redis::Value;
 
@@ -9,13 +9,13 @@ use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::{Server, Setup};
 
-/// A slice that begins, by windows whose slices have ten seconds, and when.
+/// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
 const SLICE: u64 = 170_000_000;
 const START: u64 = SLICE * 10;
 const YEAR: u64 = 365 * 86_400;
 const WINDOW: &str = "WINDOW 40 SLICES 4";
 
-/// A primary and a replica with clocks of their own. The replica keeps an AOF, where one sees what it was sent.
+/// A primary and a replica with a clock each. The replica's AOF shows which commands it received.
 fn pair(primary: &Clock, replica: &Clock) -> Pair {
     let pair = Pair::of(primary.setup(), replica.setup().line("appendonly yes").line("appendfsync always"));
     // The AOF is begun anew after the first synchronisation. Afterwards all that arrives is appended.
@@ -27,13 +27,13 @@ fn pair(primary: &Clock, replica: &Clock) -> Pair {
     pair
 }
 
-/// Whether an item is found in `k`.
+/// Whether an item is found in the key `k`.
 #[track_caller]
 fn exists(client: &mut Client, family: &str, item: &str) -> bool {
     client.int(&format!("{family}.EXISTS k {item}")) == 1
 }
 
-/// Whether the replica was sent a command with these words in it.
+/// Whether the replica received a command that contains these words.
 fn was_sent(replica: &Server, words: &str) -> bool {
     let text = String::from_utf8_lossy(&appended(replica)).into_owned();
     let lines: Vec<_> = text.split("\r\n").filter(|part| !part.starts_with(['$', '*'])).collect();
@@ -173,7 +173,8 @@ fn each_reads_by_its_own_clock() {
     }
 }
 
-/// The replica takes over in the middle of a slice, with a clock that is a little or much off; the old primary follows.
+/// The replica takes over in the middle of a slice, with a clock that is slightly or far off, and the old primary
+/// becomes its replica.
 #[test]
 fn promotion_in_the_middle_of_a_slice() {
     for family in FAMILIES {
@@ -272,7 +273,7 @@ fn a_year_ahead_and_back_again() {
     }
 }
 
-/// A replica that clients write to may be ahead of what it is sent.
+/// On a writable replica, clients may have moved a window further than the replicated commands do.
 #[test]
 fn a_writable_replica_may_be_ahead() {
     for family in FAMILIES {
@@ -343,7 +344,7 @@ fn values_move_between_hosts_whose_clocks_differ() {
     }
 }
 
-/// Commands as a replica or an AOF has them: nobody asks a clock, and what is late or has no key does nothing.
+/// Replicated commands never ask a clock. A command that comes too late, or whose key is missing, does nothing.
 #[test]
 fn what_must_be_obeyed_asks_no_clock() {
     let lines = [
@@ -401,7 +402,7 @@ fn what_must_be_obeyed_asks_no_clock() {
     }
 }
 
-/// A synchronisation in full sends the values as they are stored, whatever the clocks say.
+/// A full synchronisation sends the values as they are stored, whatever the clocks say.
 #[test]
 fn a_replica_that_comes_later_gets_all() {
     let (here, there) = (Clock::at(START), Clock::at(START + YEAR));
@@ -430,7 +431,7 @@ fn a_replica_that_comes_later_gets_all() {
     assert_eq!(replica.client().text("DEBUG DIGEST"), client.text("DEBUG DIGEST"));
 }
 
-/// Filters of the last items turn by the same rule on both sides.
+/// Filters of the last items start new generations at the same items on both sides.
 #[test]
 fn the_last_items_are_the_same_everywhere() {
     let (here, there) = (Clock::at(START), Clock::at(START - YEAR));
@@ -457,7 +458,8 @@ fn the_last_items_are_the_same_everywhere() {
     assert_eq!(aof.client().digest("k"), before);
 }
 
-/// Any command at any time: clocks that go on, stand still, jump ahead by minutes or years, and come back, on both sides.
+/// Random commands at random times. The clocks of both sides advance, stand still, jump ahead by minutes or years, and
+/// come back.
 #[test]
 fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
     let (here, there) = (Clock::at(START), Clock::at(START + 17));

@@ -1,4 +1,5 @@
-//! No memory for a command: what `maxmemory` leaves, and what the system gives to the process. An error, no change.
+//! Tests commands without enough memory, because of `maxmemory` or because the system gives none: they return an error
+//! and change nothing.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -9,7 +10,7 @@ use rollcall_testkit::client::{Client, add_many, error_text, shorten, show, text
 use rollcall_testkit::fixture::populate_for_no_change;
 use rollcall_testkit::server::{Server, Setup};
 
-/// Calls of commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF and for RF.
+/// Commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF or RF.
 const WRITES: [&str; 41] = [
     "?.RESERVE new 0.01 100",
     "?.RESERVE new 0.0001 1000000 EXPANSION 4",
@@ -54,7 +55,7 @@ const WRITES: [&str; 41] = [
     "COPY cw new",
 ];
 
-/// Commands that write and may run when memory is full: they forget.
+/// Commands that write but only remove data, so they may run when memory is full.
 const FORGETS: [&str; 5] = ["BF.ADVANCE", "RF.ADVANCE", "LC.ADVANCE", "BF.CLEAR", "RF.CLEAR"];
 
 fn writes() -> Vec<String> {
@@ -66,7 +67,7 @@ fn writes() -> Vec<String> {
         .collect()
 }
 
-/// The commands of the module that write, and whether the server rejects each when memory is full.
+/// The writing commands of the module, each with whether the server rejects it when memory is full.
 fn writing_commands(client: &mut Client) -> Vec<(String, bool)> {
     let names = client.list("COMMAND LIST FILTERBY MODULE rollcall");
     let mut writing = Vec::new();
@@ -82,7 +83,7 @@ fn writing_commands(client: &mut Client) -> Vec<(String, bool)> {
     writing
 }
 
-/// Every command that may take memory is in the list above, so that a new one cannot be forgotten.
+/// Every command that may take memory is in `WRITES`, so that new commands cannot be left out of these tests.
 #[test]
 fn every_command_that_may_take_memory_is_rejected_without() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();
@@ -113,7 +114,7 @@ fn every_command_that_may_take_memory_is_rejected_without() {
     server.assert_up();
 }
 
-/// The server lets such scripts write when memory is full: then the module's own limits reject.
+/// The server lets scripts with this flag write when memory is full. The module's own limits then reject the commands.
 #[test]
 fn scripts_that_may_write_without_memory_are_rejected_whole_commands() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();
@@ -142,13 +143,13 @@ fn scripts_that_may_write_without_memory_are_rejected_whole_commands() {
     server.assert_up();
 }
 
-/// Address space that the system gives to a server, KiB: several times what it takes to start.
+/// The address space limit of a server in KiB: several times the size that it needs to start.
 const SPACE_KIB: u64 = 1_200_000;
 
-/// Address space for what the server itself needs when all else is taken, and the thread that frees large values, KiB.
+/// Additional address space in KiB for the server itself, and for the thread that frees large values.
 const SPARE_KIB: u64 = 7 << 10;
 
-/// Takes all address space with filters `ballast:*` but what no large block fits in, and gives the server some more.
+/// Fills the address space with filters `ballast:*` until no large block fits, then gives the server some more.
 fn fill_space(server: &Server) {
     let mut client = server.client();
     let mut taken = 0;
@@ -163,14 +164,14 @@ fn fill_space(server: &Server) {
     limit_space(server, &((SPACE_KIB + SPARE_KIB) << 10).to_string());
 }
 
-/// Sets how much address space the system gives to a server, bytes.
+/// Sets the address space limit of a running server in bytes.
 fn limit_space(server: &Server, bytes: &str) {
     let space = format!("--as={bytes}:");
     let status = Command::new("prlimit").args(["--pid", &server.pid().to_string(), &space]).status();
     assert!(status.is_ok_and(|status| status.success()), "prlimit {space}");
 }
 
-/// Number of keys, and what INFO reports of those named `k:*`.
+/// The number of keys, and the INFO of the keys `k:*`.
 fn state(client: &mut Client) -> Vec<String> {
     let keys = client.list("KEYS k:*");
     let info = |key: &Value| {
@@ -190,7 +191,7 @@ fn digests(client: &mut Client) -> Vec<String> {
     keys.iter().map(|key| client.digest(key)).collect()
 }
 
-/// Runs a command that must fail for want of memory and leave all as it was.
+/// Runs a command that must fail for lack of memory and change nothing.
 #[track_caller]
 fn fails<A: AsRef<[u8]>>(client: &mut Client, command: &[A]) {
     let what = shorten(command);
@@ -207,7 +208,7 @@ fn fails<A: AsRef<[u8]>>(client: &mut Client, command: &[A]) {
     assert_eq!(state(client), before, "{what}: {error}");
 }
 
-/// A dump's chunks, loaded up to the one that fails.
+/// Loads the chunks of a dump up to the chunk that fails.
 fn load_fails(client: &mut Client, from: &str) {
     let mut iterator = "0".to_owned();
     loop {
@@ -227,7 +228,7 @@ fn load_fails(client: &mut Client, from: &str) {
     }
 }
 
-/// The system gives the process no more memory. Nothing of it may end the server, and nothing be done by half.
+/// If the system gives no more memory, the server must not end, and no command may be half done.
 #[test]
 fn what_the_system_does_not_give_is_an_error() {
     let setup = Setup::default().args("max-key-bytes 1099511627776").line("activedefrag no");

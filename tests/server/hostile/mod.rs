@@ -1,5 +1,5 @@
-//! A hostile world: links cut, disks full, children killed, memory denied. `make hostile` runs all of it on all
-//! servers.
+//! Tests under hostile conditions: cut links, full disks, killed child processes, denied memory. `make hostile` runs
+//! all of them on all servers.
 
 mod commands_without_memory;
 mod persistence_full_disk;

@@ -1,5 +1,5 @@
-//! A disk that fills while the server saves or rewrites its AOF: an error, the file from before, all data, and all works
-//! again once there is room.
+//! Tests a disk that fills up while the server saves or rewrites its AOF. The save fails, the old file and all data
+//! remain, and the next save succeeds once there is room.
 
 use std::fs;
 use std::io::Write as _;
@@ -10,24 +10,25 @@ use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until, w
 use rollcall_testkit::fixture::populate_without_ttl;
 use rollcall_testkit::server::{Server, Setup};
 
-/// A disk that a test fills and makes room on.
+/// A disk that a test can fill and empty.
 #[derive(Clone, Copy)]
 enum Disk {
-    /// Files that may not grow, by a limit of the process: works everywhere. To write then fails with `EFBIG`.
+    /// A size limit for the files of the process, which works everywhere. Writes beyond it fail with `EFBIG`.
     Limited,
-    /// A small file system in memory, where the test may mount one. To write then fails with `ENOSPC`.
+    /// A small file system in memory, if the test is allowed to mount one. Writes to the full disk fail with `ENOSPC`.
     Small,
 }
 
-/// Bytes that can still be written to a full disk: less than an RDB file of the test, more than the log.
+/// Bytes that can still be written to a full disk: less than an RDB file of the test, but more than the log.
 const LEFT_BYTES: u64 = 64 << 10;
 
-/// Mounts 16 MB on the folder `disk`, which only this process and its children see, and executes the rest of the line.
+/// Shell commands that mount 16 MB on the folder `disk`, visible only to this process and its children, and then
+/// execute the remaining arguments.
 const MOUNT: &str = r#"mkdir -p disk; as_root=; [ "$(id -u)" = 0 ] || as_root="--user --map-root-user"
     exec unshare --mount $as_root sh -c 'mount -t tmpfs -o size=16m tmpfs disk && exec "$@"' sh "$@""#;
 
 impl Disk {
-    /// A server that stores on this disk; `None` where there can be no such disk.
+    /// The setup of a server that stores on this disk; `None` if the test cannot have such a disk.
     fn setup(self) -> Option<Setup> {
         match self {
             // The signal, which would end the server, is ignored: then the write fails.
@@ -67,19 +68,19 @@ impl Disk {
     }
 }
 
-/// Sets how large the server's files may become.
+/// Sets the size limit of the server's files.
 fn limit_files(server: &Server, limit: &str) {
     let status =
         Command::new("prlimit").args(["--pid", &server.pid().to_string(), &format!("--fsize={limit}")]).status();
     assert!(status.is_ok_and(|status| status.success()), "prlimit --fsize={limit}");
 }
 
-/// A file in the folder where the server stores, as the server sees it.
+/// A file in the folder in which the server stores, as the server's process sees it.
 fn stored(server: &Server, name: &str) -> PathBuf {
     PathBuf::from(format!("/proc/{}/cwd/{name}", server.pid()))
 }
 
-/// Panics if a file is left that a server writes before it gives it its name.
+/// Panics if the server left a temporary file behind.
 fn assert_nothing_half_written(server: &Server) {
     for folder in [".", "appendonlydir"] {
         let files =
@@ -93,7 +94,7 @@ fn digest(client: &mut Client) -> String {
     client.text("DEBUG DIGEST")
 }
 
-/// Fills the disk, fails at everything that is to be stored, makes room, and succeeds.
+/// Fills the disk, checks that every save fails, makes room, and checks that saving succeeds.
 fn a_disk_fills(disk: Disk, preamble: &str) {
     let Some(setup) = disk.setup() else { return };
     let setup = setup.line("appendonly yes").line("appendfsync everysec").line("rdbcompression no");

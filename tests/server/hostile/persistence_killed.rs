@@ -1,4 +1,4 @@
-//! The process that saves is killed: the server goes on, with all data, and the next save works.
+//! Kills the child process that saves. The server must keep running with all data, and the next save must succeed.
 
 use std::fs;
 use std::process::Command;
@@ -8,10 +8,10 @@ use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::fixture::{assert_same, populate_without_ttl, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
-/// How long a child waits after each key that it has saved, microseconds: all keys take more than a second.
+/// Makes the child wait 30,000 microseconds after each key, so that a save takes more than a second.
 const DELAY: &str = "CONFIG SET rdb-key-save-delay 30000";
 
-/// The process that saves for this server, once there is one.
+/// Waits for the child process in which the server saves, and returns its process id.
 fn child_of(server: &Server) -> u32 {
     let parent = server.pid().to_string();
     // What a process is called stands in parentheses, then its state, then its parent.
@@ -46,7 +46,7 @@ fn populated(setup: Setup) -> Server {
     server
 }
 
-/// At several moments: at the beginning, and between some of the values.
+/// Kills the child at several moments: at the beginning, and between values.
 #[test]
 fn a_killed_save_costs_nothing_but_the_save() {
     for preamble in ["yes", "no"] {
@@ -86,8 +86,8 @@ fn a_killed_save_costs_nothing_but_the_save() {
     }
 }
 
-/// The replica loads from disk. One that loads what it receives may end by itself: to a link that it is about to close,
-/// its primary may send a newline that keeps links alive, and there it is no part of a value.
+/// The replica loads from disk. A replica that loads from the connection may end by itself, for a reason outside this
+/// module: the primary may send a keep-alive newline into the middle of a value before it closes the connection.
 #[test]
 fn a_replica_whose_sync_was_killed_gets_everything_with_the_next() {
     for diskless in ["yes", "no"] {

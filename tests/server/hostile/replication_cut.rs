@@ -1,7 +1,7 @@
-//! A primary whose link breaks in the middle of a value: the replica keeps or drops what it had, as it does with the
-//! server's own types, and takes all data when it comes whole.
+//! Tests a link to the primary that breaks in the middle of a value. The replica keeps or drops its old data as with
+//! the server's own types, and accepts the data when it comes completely.
 //!
-//! Some places of each value by default; with `ROLLCALL_THOROUGH` every byte of the RDB.
+//! By default the link breaks at some positions in each value, with `ROLLCALL_THOROUGH` at every byte of the RDB.
 
 use std::fs;
 
@@ -15,9 +15,9 @@ use rollcall_testkit::server::{Server, Setup, is_thorough};
 struct Sample {
     kind: &'static str,
     rdb: Vec<u8>,
-    /// Where the value begins in it.
+    /// The offset of the value in the RDB file.
     start: usize,
-    /// What a server holds that has loaded it.
+    /// The digest of the data set on a server that has loaded the file.
     digest: String,
 }
 
@@ -41,7 +41,8 @@ fn samples(source: &Server) -> Vec<Sample> {
     KINDS.iter().map(|(kind, lines)| sample(kind, lines)).collect()
 }
 
-/// The numbers of bytes after which the link breaks: `few` of them within the value, or all there are.
+/// The numbers of bytes after which the link breaks: `few` positions within the value, or all positions in thorough
+/// runs.
 fn cuts(sample: &Sample, few: usize) -> Vec<usize> {
     let end = sample.rdb.len();
     if is_thorough() {
@@ -50,17 +51,17 @@ fn cuts(sample: &Sample, few: usize) -> Vec<usize> {
     (0..few).map(|place| sample.start + (end - 1 - sample.start) * place / (few - 1)).collect()
 }
 
-/// Filters, counters and bytes that the module holds by its own account.
+/// The numbers of filters, counters and bytes that the module reports.
 fn held(client: &mut Client) -> [i64; 3] {
     ["rollcall_filters", "rollcall_counters", "rollcall_allocated_bytes"].map(|name| client.info_number(name))
 }
 
-/// Bytes that the module may hold more after many cuts than before: lists that values share. It is less than what the
-/// values of a sweep would leave behind.
+/// Bytes by which the module's memory may grow over all cuts, for lists that values share. This is less than the leak
+/// of one value per cut would be.
 const SHARED_BYTES: i64 = 16 << 10;
 
-/// Cuts every sample in several places, and lets it come whole after that. `old` is what the replica has from before: an
-/// RDB and its digest.
+/// Cuts every sample at several positions, then sends it completely. `old` is the data set that the replica has before:
+/// an RDB and its digest.
 fn sweep(setup: Setup, old: Option<&(Vec<u8>, String)>, samples: &[Sample], few: usize) {
     let mut replica = setup.start();
     let mut client = replica.client();
@@ -105,7 +106,7 @@ fn sweep(setup: Setup, old: Option<&(Vec<u8>, String)>, samples: &[Sample], few:
     replica.assert_up();
 }
 
-/// The old data stays until the new is whole, and answers meanwhile.
+/// The replica keeps the old data until the new data is complete, and answers queries from it meanwhile.
 #[test]
 fn a_replica_that_swaps_keeps_what_it_had() {
     let source = Server::start();
@@ -115,14 +116,14 @@ fn a_replica_that_swaps_keeps_what_it_had() {
     sweep(Setup::default().line("repl-diskless-load swapdb"), Some(&old), &samples, 5);
 }
 
-/// Half of a value is dropped again.
+/// The replica drops the partial value.
 #[test]
 fn an_empty_replica_stays_empty() {
     let source = Server::start();
     sweep(Setup::default().line("repl-diskless-load on-empty-db"), None, &samples(&source), 5);
 }
 
-/// A file that did not arrive whole is not loaded at all.
+/// The replica does not load a file that was not received completely.
 #[test]
 fn a_replica_that_loads_from_disk_keeps_what_it_had() {
     let source = Server::start();

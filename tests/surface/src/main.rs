@@ -1,6 +1,6 @@
-//! Prints what rollcall-core shows to its users, a line each, from the JSON that rustdoc wrote: `make lint` compares it
-//! with core/surface.txt. Derived and automatic impls are left out, and so is the module `unstable`, which promises
-//! nothing. Fails if a type or module has functions, and neither it nor any of them has an example.
+//! Prints the public interface of rollcall-core, one line per item, from the JSON that rustdoc wrote. `make lint`
+//! compares it with core/surface.txt. Derived and automatic impls are left out, and so is the module `unstable`, which
+//! promises no stability. Fails if a type or module has functions, and neither it nor any of them has an example.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -9,7 +9,7 @@ use std::process::ExitCode;
 const CRATE: &str = "rollcall_core::";
 const UNSTABLE: &str = "rollcall_core::unstable";
 
-/// A path without what stands in angle brackets, up to arguments or a type.
+/// A path without generic arguments, up to the arguments of a function or the type of a field.
 fn without_generics(place: &str) -> String {
     let mut depth = 0;
     let is_outside = |c: &char| {

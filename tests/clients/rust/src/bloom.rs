@@ -1,4 +1,5 @@
-//! Every BF command of redis-rs' feature `bloom`. The module may be RedisBloom too: nothing here is ours alone.
+//! Tests every BF command of redis-rs' feature `bloom`. They use nothing beyond RedisBloom, so they pass with
+//! RedisBloom too.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use crate::ways::{Connection, Session, error};
 
 const FULL: &str = "ERR non scaling filter is full";
 
-/// The five lines of the client's info, as numbers: the rate of a filter that does not grow is read as 0.
+/// The five lines of the client's reply to BF.INFO, as numbers. The expansion of a filter that does not grow is 0.
 fn info(session: &mut Session, key: &str) -> HashMap<String, f64> {
     let found: HashMap<String, BloomFilterInfoTypeResponse> =
         got!(&mut session.connection, bf_info(key)).expect("what BF.INFO says");

@@ -1,4 +1,4 @@
-//! The examples of docs/clients.md, as build.rs found them there.
+//! Runs the examples of docs/clients.md, which build.rs extracted.
 
 include!(concat!(env!("OUT_DIR"), "/examples.rs"));
 

@@ -1,4 +1,4 @@
-//! Commands for which redis-rs has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
+//! Tests commands without a method in redis-rs, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG.
 
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ fn dump(session: &mut Session, key: &str) -> Vec<(i64, Vec<u8>)> {
     }
 }
 
-/// One line of an INFO, asked for by name.
+/// The reply to INFO for a single field.
 fn line(session: &Session, label: &str, value: Value) -> Value {
     if session.resp3 {
         Value::Map(vec![(Value::SimpleString(label.to_owned()), value)])

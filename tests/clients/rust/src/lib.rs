@@ -1,4 +1,4 @@
-//! redis-rs against the module on the server that `ROLLCALL_URL` names: `make test-clients` runs this.
+//! Tests redis-rs with the module. `ROLLCALL_URL` names the server; `make test-clients` runs the tests.
 
 #[cfg(test)]
 #[macro_use]

@@ -8,23 +8,23 @@ use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Client, Cmd, FromRedisValue, RedisError, RedisResult, Value};
 use tokio::runtime::{Builder, Runtime};
 
-/// The client's own limit on a reply, half a second, is too little on a busy machine.
+/// The time limit of a reply. The client's default of half a second is too short on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// How commands are called.
+/// The API of redis-rs that a test uses, by the name of its trait.
 #[derive(Clone, Copy, Debug)]
 pub enum Style {
-    /// `Commands`.
+    /// The trait `Commands`.
     Blocking,
-    /// `TypedCommands`.
+    /// The trait `TypedCommands`.
     Typed,
-    /// `AsyncCommands`.
+    /// The trait `AsyncCommands`.
     Async,
-    /// `AsyncTypedCommands`.
+    /// The trait `AsyncTypedCommands`.
     AsyncTyped,
 }
 
-/// A connection, for each style.
+/// A connection for each style.
 pub enum Connection {
     Blocking(redis::Connection),
     Typed(redis::Connection),
@@ -32,8 +32,8 @@ pub enum Connection {
     AsyncTyped(Runtime, MultiplexedConnection),
 }
 
-/// Calls a command of the client's API: `got!(connection, bf_add(key, item))`. All styles return one type, which the
-/// typed styles fix.
+/// Calls a command of the client's API: `got!(connection, bf_add(key, item))`. The result has the type that the typed
+/// traits return.
 macro_rules! got {
     ($connection:expr, $command:ident($($argument:expr),*)) => {
         match $connection {
@@ -49,13 +49,13 @@ macro_rules! got {
     };
 }
 
-/// The address of the server, for a client of that protocol.
+/// The URL of the server for a client that speaks RESP2 or RESP3.
 pub fn url(resp3: bool) -> String {
     let address = std::env::var("ROLLCALL_URL").expect("ROLLCALL_URL: make test-clients sets it");
     format!("{address}/?protocol={}", if resp3 { "resp3" } else { "resp2" })
 }
 
-/// What one test works with.
+/// The connection and the key prefix of one test.
 pub struct Session {
     pub connection: Connection,
     pub resp3: bool,
@@ -90,12 +90,12 @@ impl Session {
         Session { connection, resp3, prefix: format!("{test}:{style:?}:{resp3}") }
     }
 
-    /// A key that no other test has.
+    /// The name of a key that no other test uses.
     pub fn key(&self, name: &str) -> String {
         format!("{}:{name}", self.prefix)
     }
 
-    /// The generic call.
+    /// Sends a command by the client's generic call.
     pub fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
         match &mut self.connection {
             Connection::Blocking(connection) | Connection::Typed(connection) => command.query(connection),
@@ -105,13 +105,13 @@ impl Session {
         }
     }
 
-    /// How a double of the server arrives when it is not converted.
+    /// A double of the server as the client delivers it without conversion.
     pub fn double(&self, value: f64) -> Value {
         if self.resp3 { Value::Double(value) } else { Value::BulkString(value.to_string().into_bytes()) }
     }
 }
 
-/// The text with which the server rejected.
+/// The text of the server's error; panics if the command succeeded.
 #[track_caller]
 pub fn error<T: std::fmt::Debug>(result: RedisResult<T>) -> String {
     let error: RedisError = result.expect_err("an error");

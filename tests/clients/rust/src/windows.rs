@@ -1,4 +1,5 @@
-//! Filters and counters with windows, made by the generic call. The methods for plain filters work on them unchanged.
+//! Tests windowed filters and counters, which the generic call creates. The client's methods work on them as on other
+//! filters.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -7,7 +8,7 @@ use redis::{RedisResult, Value, cmd};
 
 use crate::ways::{Session, error};
 
-/// A day in four slices, which have the manual clock.
+/// A window of a day in four slices, with the manual clock.
 const WINDOW: [&str; 5] = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
 
 fn advance(session: &mut Session, family: &str, key: &str, slice: u64) {
