@@ -35,7 +35,7 @@ WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package setup clean setup-test
+.PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package release setup clean setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -206,6 +206,11 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 	@ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
 		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading
 	@echo "== make test-package: the packages are right"
+
+release: ## Rehearse the release of VERSION=0.1.0: check, make and gather all of it in target/release-0.1.0/, and say what is left for a person; FINAL=1: fail on a gap
+	@scripts/release.sh check "$(VERSION)"
+	@$(MAKE) package wheel
+	@scripts/release.sh gather "$(VERSION)"
 
 setup: ## Install everything that any target needs, as far as it is missing
 	@scripts/setup.sh build lint server wheels clocks node go counts watch words package deb

@@ -1,0 +1,134 @@
+#!/usr/bin/env bash
+# Rehearses a release: checks all that a machine can check, gathers what would be published in target/release-VERSION/, and
+# says what is left for a person. It tags, pushes, publishes and signs nothing. `make release VERSION=X.Y.Z` runs it.
+#
+#   scripts/release.sh check VERSION     the tree: clean, versions agree, golden files, changelog, names and addresses
+#   scripts/release.sh gather VERSION    the packages, wheel and images that were made of it, and the crates
+#
+# What is wrong stops it. What is missing is a gap: it is named at the end, and with FINAL=1 it stops too.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+fail() { printf 'release: %s\n' "$*" >&2; exit 1; }
+step() { printf 'release: %s\n' "$*"; }
+gaps=()
+gap() { gaps+=("$*"); }
+
+command=${1:-} version=${2:-}
+[[ $command == check || $command == gather ]] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "which version? make release VERSION=0.1.0"
+out=target/release-$version
+identity() { scripts/identity.py "$1"; }
+
+# The version's part of CHANGELOG.md, from its heading to the next.
+changes() { awk -v head="## [$version]" '/^## /{ inside = index($0, head) == 1 } inside' CHANGELOG.md; }
+
+find_gaps() {
+    local key date image golden
+    [[ -z $(git status --porcelain) ]] || fail "the tree is not clean: $(git status --porcelain | head -n 3)"
+    scripts/identity.py check
+    for key in $(scripts/identity.py missing); do gap "packaging/identity.toml has no $key"; done
+    date=$(changes | sed -nE '1s/^## \[[^]]*\] - (.*)/\1/p')
+    [[ -n $date ]] || fail "CHANGELOG.md has no heading '## [$version] - DATE'"
+    [[ $date =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] || gap "CHANGELOG.md says '$date' where the date will be"
+    ! grep -q "^Version .*not released yet" README.md || gap "README.md says 'not released yet'"
+    # After the check of the list in `check`: what was listed at an earlier tag still is.
+    golden=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || return 0
+    [[ $golden != "v$version" ]] || fail "the tag $golden is there already"
+    ! git diff "$golden" -- core/tests/golden/released.txt | grep '^-[^-]' || fail "the lines above are gone from released.txt since $golden"
+}
+
+check() {
+    local file unlisted
+    find_gaps
+    step "versions"
+    [[ $(scripts/package.sh version) == "$version" ]] || fail "Cargo.toml is at $(scripts/package.sh version)"
+    cargo metadata --locked --format-version 1 >/dev/null || fail "Cargo.lock is not up to date: cargo check --workspace"
+    grep -q "^rollcall ($version-[0-9]*) " <(head -n 1 packaging/debian/changelog) || fail "packaging/debian/changelog does not begin with $version"
+    grep -q "^rollcall-core = .*version = \"$version\"" cli/Cargo.toml || fail "the tool does not ask for rollcall-core $version"
+    grep -q 'dynamic = \["version"\]' python/pyproject.toml || fail "python/pyproject.toml has a version of its own"
+    grep -q "^Version $(sed 's/\./\\./g' <<<"$version")[,.]" README.md || fail "README.md does not say 'Version $version' below Status"
+    for file in LICENSE-MIT LICENSE-APACHE; do
+        cmp "$file" "core/$file" && cmp "$file" "cli/$file" || fail "the crates have another $file"
+    done
+    step "golden files: all listed, unchanged, and loaded"
+    unlisted=$(git ls-files core/tests/golden tests/server/golden | grep -vE '\.rs$|/released\.txt$' |
+        grep -vxFf <(cut -d' ' -f4 core/tests/golden/released.txt) || true)
+    [[ -z $unlisted ]] || fail "not in core/tests/golden/released.txt (see docs/releasing.md): $unlisted"
+    cargo test --quiet --locked --package rollcall-core --test released --test golden >/dev/null || fail "golden files: the message is above"
+}
+
+# Copies what matches into $out, or names the gap $1.
+take() {
+    local files=()
+    mapfile -t files < <(compgen -G "$2" || true)
+    if ((${#files[@]})); then cp "${files[@]}" "$out/"; else gap "$1"; fi
+}
+
+# Images have the identity's name, and stay where they were built: their digests are noted.
+images() {
+    local image name
+    command -v podman >/dev/null && [[ -x scripts/image.sh ]] || { gap "no images: podman or scripts/image.sh is not here"; return; }
+    for image in $(scripts/image.sh list); do
+        name=$(scripts/image.sh name "$image")
+        if podman image exists "$name"; then
+            printf '%s %s\n' "$(podman image inspect --format '{{.Digest}}' "$name")" "$name" >>"$out/images.txt"
+        else
+            gap "no image $name on this machine: make image"
+        fi
+    done
+}
+
+gather() {
+    local machine libc commit label
+    find_gaps
+    label=$(scripts/package.sh label)
+    rm -rf "$out"
+    mkdir -p "$out"
+    step "packages"
+    (cd target/package && sha256sum --quiet --check SHA256SUMS) || fail "target/package is not what make package made"
+    # All files in the archive bear the time of the commit that they were made of.
+    commit=$(TZ=UTC git log -1 --format=%cd --date=format-local:'%Y-%m-%d %H:%M:%S')
+    [[ $(TZ=UTC tar --list --verbose --full-time --file "target/package/$label.tar.gz" | awk 'NR == 1 { print $4, $5 }') == "$commit" ]] ||
+        fail "the packages are of another commit: make package"
+    for machine in x86_64 aarch64; do
+        for libc in gnu musl; do
+            take "no packages for $machine-linux-$libc: LIBC=$libc make package on such a machine, or the release workflow" \
+                "target/package*/rollcall-$version-$machine-linux-$libc*"
+        done
+    done
+    take "no Debian package for amd64" "target/package*/rollcall_$version-*_amd64.deb"
+    take "no Debian package for arm64" "target/package*/rollcall_$version-*_arm64.deb"
+    step "wheel"
+    take "no wheel: make wheel" "target/python/wheels/rollcall_redis-$version-*.whl"
+    take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
+    images
+    step "crates: each compiled from what would be published (some minutes the first time)"
+    cargo package --quiet --locked --package rollcall-core --package rollcall-cli --target-dir target/crates ||
+        fail "cargo package: its message is above"
+    cp "target/crates/package/rollcall-core-$version.crate" "target/crates/package/rollcall-cli-$version.crate" "$out/"
+    step "notes and sums"
+    # The notes stand alone, so a link within the repository becomes its text.
+    changes | sed -E '1d; s/\[([^]]*)\]\([^):]*\)/\1/g' >"$out/NOTES.md"
+    (cd "$out" && LC_ALL=C && sha256sum -- * >SHA256SUMS)
+    (cd "$out" && LC_ALL=C && for file in *; do printf '  %10d  %s\n' "$(stat -c %s "$file")" "$file"; done)
+    left | tee "$out/LEFT.md"
+    ((!${#gaps[@]})) || [[ ${FINAL:-} != 1 ]] || fail "${#gaps[@]} gaps, named above"
+    step "$version is rehearsed, with ${#gaps[@]} gaps: $out"
+}
+
+# What no machine does here.
+left() {
+    printf '# Left for a person, before %s is published\n\n' "$version"
+    ((!${#gaps[@]})) || printf -- '- gap: %s\n' "${gaps[@]}"
+    cat <<END
+- Tag and push: git tag -s v$version && git push origin v$version. The workflow builds for both processors, tests and attests.
+- Sign: gpg --armor --detach-sign SHA256SUMS
+- Publish crates, in this order: cargo publish -p $(identity crate_library) && cargo publish -p $(identity crate_tool)
+- Publish $(identity python_package): twine upload the wheels and the sdist
+- Push the images to $(identity image | grep . || echo "the registry that identity.toml will name"), by digest as in images.txt
+- Check the published files: docs/releasing.md, "How to check a release"
+END
+}
+
+"$command"
