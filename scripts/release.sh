@@ -65,22 +65,18 @@ take() {
     if ((${#files[@]})); then cp "${files[@]}" "$out/"; else gap "$1"; fi
 }
 
-# Images have the identity's name, and stay where they were built: their digests are noted.
+# Images stay where they were built: their digests are noted.
 images() {
     local image name
     command -v podman >/dev/null && [[ -x scripts/image.sh ]] || { gap "no images: podman or scripts/image.sh is not here"; return; }
     for image in $(scripts/image.sh list); do
         name=$(scripts/image.sh name "$image")
-        if podman image exists "$name"; then
-            printf '%s %s\n' "$(podman image inspect --format '{{.Digest}}' "$name")" "$name" >>"$out/images.txt"
-        else
-            gap "no image $name on this machine: make image"
-        fi
+        podman image inspect --format "{{.Digest}} $name" "$name" >>"$out/images.txt" 2>/dev/null || gap "no image $name on this machine: make image"
     done
 }
 
 gather() {
-    local machine libc commit label
+    local kind commit label
     find_gaps
     label=$(scripts/package.sh label)
     rm -rf "$out"
@@ -91,15 +87,10 @@ gather() {
     commit=$(TZ=UTC git log -1 --format=%cd --date=format-local:'%Y-%m-%d %H:%M:%S')
     [[ $(TZ=UTC tar --list --verbose --full-time --file "target/package/$label.tar.gz" | awk 'NR == 1 { print $4, $5 }') == "$commit" ]] ||
         fail "the packages are of another commit: make package"
-    for machine in x86_64 aarch64; do
-        for libc in gnu musl; do
-            take "no packages for $machine-linux-$libc: LIBC=$libc make package on such a machine, or the release workflow" \
-                "target/package*/rollcall-$version-$machine-linux-$libc*"
-        done
+    for kind in -x86_64-linux-gnu -x86_64-linux-musl -aarch64-linux-gnu -aarch64-linux-musl; do
+        take "no archive$kind: the release workflow makes all four" "target/package*/rollcall-$version$kind*"
     done
-    take "no Debian package for amd64" "target/package*/rollcall_$version-*_amd64.deb"
-    take "no Debian package for arm64" "target/package*/rollcall_$version-*_arm64.deb"
-    step "wheel"
+    for kind in amd64 arm64; do take "no Debian package for $kind" "target/package*/rollcall_$version-*_$kind.deb"; done
     take "no wheel: make wheel" "target/python/wheels/rollcall_redis-$version-*.whl"
     take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
     images
