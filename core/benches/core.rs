@@ -1,8 +1,8 @@
-//! The core alone, without a server: time an item, in cache and in memory.
+//! Benchmarks of the library without a server: time per item, with data in a cache and in memory.
 //!
 //!     cargo bench --bench core
 //!
-//! Read the medians of `item/s`. Each call handles [`BATCH`] items, other ones than the call before.
+//! Read the medians of `item/s`. Each call handles [`BATCH`] items, and no call repeats the items of the call before.
 
 use std::cell::Cell;
 
@@ -23,7 +23,7 @@ fn main() {
 
 const BATCH: usize = 1000;
 
-/// Items from this number on are in no filter.
+/// The first number of items that are in no filter.
 const ABSENT: u64 = 1 << 40;
 
 fn item(number: u64) -> String {
@@ -39,13 +39,13 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(|item| item.as_bytes())
 }
 
-/// A filter and how many items it holds.
+/// A filter, and the number of items in it.
 struct Filled {
     filter: LineFilter,
     items: u64,
 }
 
-/// Capacity, error rate: 130 KB that stay in a cache, and 190 MB that do not.
+/// Capacity and error rate: one filter of 130 KB, which stays in a cache, and one of 190 MB, which does not.
 const SIZES: [(u64, f64); 2] = [(100_000, 0.01), (100_000_000, 0.001)];
 
 fn filled((capacity, error_rate): (u64, f64)) -> Filled {
@@ -60,7 +60,7 @@ fn filled((capacity, error_rate): (u64, f64)) -> Filled {
     Filled { filter, items: count }
 }
 
-/// The items of the next call: [`BATCH`] numbers further each time.
+/// The items of the next call, whose numbers follow those of the previous call.
 fn numbers(next: &Cell<u64>) -> Vec<String> {
     let start = next.replace(next.get() + BATCH as u64);
     items(start..start + BATCH as u64)
@@ -127,7 +127,7 @@ mod bloom {
         });
     }
 
-    /// One item at a time, so cache misses overlap less.
+    /// Looks up one item at a time, so cache misses overlap less than in a batch.
     #[divan::bench(args = SIZES)]
     fn contain_one_by_one(bencher: Bencher, size: (u64, f64)) {
         let Filled { filter, .. } = filled(size);
@@ -139,16 +139,17 @@ mod bloom {
     }
 }
 
-/// A plain filter and one with a window, of the same capacity and rate, as users have them: lists of 350.
+/// Compares a filter without a window and a windowed filter with the same capacity and error rate, in lists of 350
+/// items.
 mod windowed {
     use super::*;
 
     const LIST: usize = 350;
 
-    /// Of plain filters, and of four slices.
+    /// The kind of filter (without a window, or with four slices) and its capacity.
     const KINDS: [(&str, u64); 4] = [("plain", 1000), ("window", 1000), ("plain", 50_000), ("window", 50_000)];
 
-    /// A filter with nine tenths of its capacity; of a window's, a fifth of that in each living slice.
+    /// A filter with nine tenths of its capacity. A windowed filter has a fifth of the items in each live slice.
     fn filled((kind, capacity): (&str, u64)) -> BloomFilter {
         let params = BloomParams { capacity, error_rate: 0.001, expansion: 2, seed: 0 };
         let count = capacity * 9 / 10;
@@ -215,7 +216,7 @@ mod windowed {
 mod counting {
     use super::*;
 
-    /// Capacity, error rate: 4.5 KB, and 130 KB.
+    /// Capacity and error rate: a bitmap of 4.5 KB, and one of 130 KB.
     const COUNTERS: [(u64, f64); 2] = [(50_000, 0.01), (1_000_000, 0.001)];
 
     fn counter((capacity, error_rate): (u64, f64), numbers: std::ops::Range<u64>) -> Counter {
@@ -236,7 +237,7 @@ mod counting {
         });
     }
 
-    /// The estimate after a change, when none is cached.
+    /// Computes the estimate after a change, so that no cached estimate is used.
     #[divan::bench(args = COUNTERS)]
     fn estimate(bencher: Bencher, size: (u64, f64)) {
         let counter = counter(size, 0..40_000);
@@ -253,7 +254,7 @@ mod counting {
         bencher.counter(BytesCount::new(bytes)).bench_local(|| union_card(black_box(&views)));
     }
 
-    /// The same bytes, only read: a lower bound for the time of a union.
+    /// Only reads the same bytes, which is a lower bound for the time of a union.
     #[divan::bench(args = [2, 100])]
     fn count_bits_of_1_mbit(bencher: Bencher, number: usize) {
         let bitmaps = vec![vec![0x5555_5555_5555_5555u64; 1 << 14]; number];
@@ -262,14 +263,15 @@ mod counting {
     }
 }
 
-/// Counters with windows. Beside [`counting`], which has the plain ones.
+/// Windowed counters; [`counting`] has counters without a window.
 mod counting_windowed {
     use super::*;
 
-    /// Capacity, error rate, slices: 18 KB of half bytes, 37 KB of bytes, and the largest there is, 8 MiB.
+    /// Capacity, error rate and slices: 18 KB with 4-bit tags, 37 KB with 8-bit tags, and the largest possible counter
+    /// of 8 MiB.
     const COUNTERS: [(u64, f64, u32); 3] = [(50_000, 0.01, 12), (50_000, 0.01, 24), (10_000_000_000, 0.001, 24)];
 
-    /// A counter that was full of members in every slice of its window.
+    /// A counter that was filled with members in every slice of its window.
     fn counter((capacity, error_rate, slices): (u64, f64, u32), exact_limit: u32) -> Counter {
         let params = CounterParams { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 0 };
         let window = Window::new(86_400, slices, Counter::MAX_SLICES, ClockSource::Manual).expect("a window");
@@ -299,7 +301,7 @@ mod counting_windowed {
         });
     }
 
-    /// Half a day of a whole one.
+    /// Counts half of the window.
     #[divan::bench(args = COUNTERS)]
     fn count_since(bencher: Bencher, size: (u64, f64, u32)) {
         let counter = counter(size, 0);
@@ -312,7 +314,7 @@ mod counting_windowed {
         bencher.bench_local(|| counter.history(black_box(Time::At(0))));
     }
 
-    /// As many members as may be listed.
+    /// Advances a counter with the largest number of members that can be listed.
     #[divan::bench]
     fn advance_of_members(bencher: Bencher) {
         let params = CounterParams {

@@ -1,12 +1,12 @@
 //! Fixed work for scripts/check_instructions.py, which runs it under valgrind and counts instructions.
 //!
-//!     instructions list        print the names of the work and how many items each handles
-//!     instructions NAME        do it once: what happens inside `measured` is counted
+//!     instructions list        print the name of each work and the number of items that it handles
+//!     instructions NAME        do the work once; instructions inside `measured` are counted
 //!
 //! Time differs between machines and between runs. The number of instructions does not, as long as the compiler is the
-//! same. Unions are left out, since they choose their loops by the processor. Filters do so too, but valgrind knows no
-//! AVX-512: the screen of a chain is counted with AVX2, the rest as compiled for baseline x86-64. Results go to memory
-//! reserved before, so the allocator is counted only where values are made or grow.
+//! same. Unions are left out, because they choose their loops by the processor. Filters also do so, but valgrind does
+//! not know AVX-512: the search of long chains is counted with AVX2, the rest as compiled for baseline x86-64. Results
+//! are written to memory reserved before, so the allocator is counted only if values are created or grow.
 
 use std::hint::black_box;
 
@@ -21,7 +21,7 @@ use rollcall_core::window::{ClockSource, Time, Window};
 
 const ITEMS: usize = 3500;
 
-/// Everything that runs while this function is on the stack is counted. The script knows its name.
+/// Calls `work`. Instructions are counted while this function is on the stack; the script looks it up by name.
 #[inline(never)]
 fn measured(work: &mut dyn FnMut()) {
     work();
@@ -38,7 +38,7 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
     items.iter().map(|item| item.as_bytes())
 }
 
-/// A filter that holds `items(0)`, in sub-filters of `capacity` items.
+/// A filter with the items `items(0)`, in sub-filters of `capacity` items.
 fn filter(error_rate: f64, capacity: u64) -> LineFilter {
     let params = BloomParams { capacity, error_rate, expansion: 1, seed: 0 };
     let mut filter = LineFilter::new(params, &Unlimited).expect("a filter");
@@ -46,7 +46,7 @@ fn filter(error_rate: f64, capacity: u64) -> LineFilter {
     filter
 }
 
-/// A dense counter that holds `items(0)`.
+/// A dense counter with the members `items(0)`.
 fn counter() -> Counter {
     let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).expect("a counter");
@@ -82,7 +82,7 @@ fn insert_one_by_one(mut filter: LineFilter, from: u64) {
     black_box(added);
 }
 
-/// A chain of about 300 sub-filters that holds `items(0)`.
+/// A chain of about 300 sub-filters with the items `items(0)`.
 fn chain(layout: BitLayout) -> BloomFilter {
     let params = BloomParams { capacity: ITEMS as u64 / 300, error_rate: 0.01, expansion: 1, seed: 0 };
     let mut chain = BloomFilter::new(layout, params, &Unlimited).expect("a filter");
@@ -96,7 +96,7 @@ fn contain_in_chain(layout: BitLayout, from: u64) {
     black_box(found);
 }
 
-/// Grows the chain to twice its length.
+/// Adds items until the chain has twice its length.
 fn insert_in_chain(layout: BitLayout, from: u64) {
     let (mut chain, items, mut added) = (chain(layout), items(from), Vec::with_capacity(ITEMS));
     measured(&mut || {
@@ -105,7 +105,7 @@ fn insert_in_chain(layout: BitLayout, from: u64) {
     black_box(added);
 }
 
-/// A filter of a window of four slices that holds `items(0)`, a fifth in each slice that is live.
+/// A filter with a window of four slices and the items `items(0)`, a fifth in each live slice.
 fn windowed() -> BloomFilter {
     let params = BloomParams { capacity: 10_000, error_rate: 0.001, expansion: 1, seed: 0 };
     let day = Windowing::time(86_400, 4, ClockSource::Manual, false).expect("a window");
@@ -137,7 +137,7 @@ fn empty_counter() -> Counter {
     Counter::new(params).expect("a counter")
 }
 
-/// Small counters of `len` members each, which are `items(0)` together.
+/// Small counters with `len` members each, which together are `items(0)`.
 fn small_counters(len: usize) -> Vec<Counter> {
     let items = items(0);
     let counter = |members: &[String]| {
@@ -148,7 +148,7 @@ fn small_counters(len: usize) -> Vec<Counter> {
     items.chunks(len).map(counter).collect()
 }
 
-/// Adds one item after another to small counters, `len` to each.
+/// Adds items to small counters one by one, `len` items to each counter.
 fn add_to_small(len: usize, mut counters: Vec<Counter>, from: u64) {
     let (items, mut added) = (items(from), 0);
     measured(&mut || {
@@ -160,12 +160,12 @@ fn add_to_small(len: usize, mut counters: Vec<Counter>, from: u64) {
     black_box((counters, added));
 }
 
-/// Small filters for 10 items, each with 5.
+/// Small filters with a capacity of 10 items, each with 5 items.
 fn small_filters() -> Vec<BloomFilter> {
     half_full_filters(5)
 }
 
-/// Small filters for twice `len` items, each with `len`.
+/// Small filters with a capacity of twice `len` items, each with `len` items.
 fn half_full_filters(len: usize) -> Vec<BloomFilter> {
     let params = BloomParams { capacity: 2 * len as u64, error_rate: 0.01, expansion: 2, seed: 0 };
     let filter = |items: &[String]| {
@@ -194,13 +194,13 @@ fn load<T: Value>(values: &[T]) {
     black_box(loaded);
 }
 
-/// Twelve slices.
+/// A counter with a window of a day in twelve slices.
 fn counter_of_a_day(params: CounterParams) -> Counter {
     let window = Window::new(86_400, 12, Counter::MAX_SLICES, ClockSource::Manual).expect("a window");
     Counter::new(params).expect("a counter").with_window(window, 0).expect("a counter")
 }
 
-/// As [`small_counters`], with windows. Their members were seen two slices ago.
+/// Like [`small_counters`], with windows. Their members were added two slices ago.
 fn small_windowed(len: usize) -> Vec<Counter> {
     let add = |(mut counter, members): (Counter, &[String])| {
         counter.live(Time::Reached).add_all(bytes(members), &Unlimited, |_| ()).expect("room");
@@ -210,7 +210,7 @@ fn small_windowed(len: usize) -> Vec<Counter> {
     (0..ITEMS / len).map(|_| counter_of_a_day(*empty_counter().params())).zip(items(0).chunks(len)).map(add).collect()
 }
 
-/// As [`counter`], with a window and a cell for each slot.
+/// Like [`counter`], with a window and a tag for each slot.
 fn windowed_counter() -> Counter {
     let mut counter = counter_of_a_day(*counter().params());
     counter.live(Time::Reached).add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");

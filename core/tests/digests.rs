@@ -1,4 +1,5 @@
-//! Digests see all that is stored: of a value of every kind each stored field is changed, one at a time, bit by bit.
+//! Tests that digests depend on everything that is stored: in a value of every kind, every bit of every stored field is
+//! changed, one at a time.
 //!
 //! The layouts of the headers are those of docs/persistence.md.
 
@@ -15,13 +16,13 @@ use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
 
-/// The name of a stored field, and its bytes.
+/// The name of a stored field, and the range of its bytes.
 type Field = (&'static str, Range<usize>);
 
-/// What a digest is made of, string by string.
+/// The strings that a digest is made of.
 type Digest = Vec<Vec<u8>>;
 
-/// Reads off where fields are.
+/// Reads a stored value from front to back, and records where its fields are.
 struct Layout<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -38,7 +39,7 @@ impl<'a> Layout<'a> {
         self.at += len;
     }
 
-    /// A number, seven bits a byte. Returns it.
+    /// Records a number in varint encoding (seven bits per byte), and returns it.
     fn number(&mut self, name: &'static str) -> usize {
         let len = 1 + self.bytes[self.at..].iter().take_while(|&&byte| byte >= 0x80).count();
         let digits = self.bytes[self.at..self.at + len].iter().rev();
@@ -53,12 +54,12 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// A rate: a digit and an exponent, or 0 and eight bytes.
+    /// Records a rate: a digit and an exponent, or 0 and eight bytes.
     fn rate(&mut self) {
         self.bytes("rate", if self.bytes[self.at] == 0 { 9 } else { 2 });
     }
 
-    /// Records of equal fields up to `end`.
+    /// Records fields up to the offset `end`, by repeated calls of `record`.
     fn records(&mut self, end: usize, mut record: impl FnMut(&mut Self)) {
         while self.at < end {
             record(self);
@@ -77,7 +78,7 @@ impl<'a> Layout<'a> {
         self.numbers(&["capacity", "expansion", "seed"]);
     }
 
-    /// The form of the payload, and the payload as bits.
+    /// Records the form of the payload, and the payload as bits.
     fn bits(mut self, end: usize) -> Vec<Field> {
         self.bytes("form", 1);
         self.bytes("bits", end - self.at);
@@ -165,16 +166,16 @@ fn digest_of_loading<L: Loading>(loading: &L) -> Digest {
     digest
 }
 
-/// All of a value, as it is stored: the header and the payload.
+/// The stored form of a value: its header and its payload.
 fn stored<T: Stored>(value: &T) -> (Vec<u8>, Vec<u8>) {
     (value.header(), value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect())
 }
 
-/// A value as it is stored, to be changed.
+/// The stored form of a value, in which bits can be changed.
 struct Changed {
     header: Vec<u8>,
     payload: Vec<u8>,
-    /// Whether the header ends with a checksum, as all but RedisBloom's do.
+    /// Whether the header ends with a checksum. Only RedisBloom's headers have none.
     is_checked: bool,
 }
 
@@ -187,7 +188,7 @@ impl Changed {
         Changed { header, payload, is_checked }
     }
 
-    /// Header and payload, without the checksum.
+    /// The header without its checksum, and the payload.
     fn bytes(&self) -> Vec<u8> {
         [&*self.header, &*self.payload].concat()
     }
@@ -207,7 +208,8 @@ impl Changed {
         header
     }
 
-    /// What is stored, read; with it its digest while its last byte was still to come, where it came out of line.
+    /// Loads the changed value. Also returns the digest of the partially loaded value before its last byte, if the
+    /// payload is out of line. `None` if the value is rejected.
     fn load<T: Stored>(&self) -> Option<(T, Option<Digest>)> {
         let mut loading = T::Loading::begin(&self.header(), &MaxBytes(MOST_BYTES)).ok()?;
         let partial = self.payload.split_last().map(|(last, most)| {
@@ -223,11 +225,11 @@ impl Changed {
     }
 }
 
-/// Names of fields.
+/// A set of field names.
 type Names = BTreeSet<&'static str>;
 
-/// Changes the bits of every field, one at a time. What can be read after that has another digest if and only if it is another value.
-/// Returns the names of all fields, and those of fields that can change alone, wherever they stand.
+/// Changes every bit of every field, one at a time. If the result can be loaded, its digest must differ exactly if its
+/// stored form differs. Returns the names of all fields, and of the fields that can change alone.
 #[track_caller]
 fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -> (Names, Names) {
     let mut changed = Changed::of(value, is_checked);
@@ -264,8 +266,8 @@ fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -
     (all, changed)
 }
 
-/// Compares the fields that were changed in none of the values with those that cannot change alone: they follow from
-/// others, or choose among forms of one value.
+/// Checks that `fixed` are the fields that cannot change alone in any value. Such fields follow from others, or choose
+/// between two forms of one value.
 #[track_caller]
 fn assert_fixed(checked: impl IntoIterator<Item = (Names, Names)>, fixed: &[&str]) {
     let (mut all, mut changed) = (Names::new(), Names::new());
@@ -277,10 +279,10 @@ fn assert_fixed(checked: impl IntoIterator<Item = (Names, Names)>, fixed: &[&str
     assert_eq!(never, fixed);
 }
 
-/// Bytes that a changed value may take.
+/// The size limit for a changed value in bytes.
 const MOST_BYTES: u64 = 1 << 18;
 
-/// A rate whose least bits make no difference to sizes.
+/// An error rate whose lowest bits do not influence sizes.
 const ODD_RATE: f64 = 0.0123;
 
 fn params(capacity: u64, expansion: u32) -> bloom::Params {
@@ -380,7 +382,8 @@ fn counters_with_windows() {
     assert_fixed(checked, &["form", "kind", "length", "representation"]);
 }
 
-/// A set has no order, and neither has its digest; but what is known of its members belongs to each.
+/// A set has no order, so the digest does not depend on the order of members. But it depends on which member has which
+/// tag.
 #[test]
 fn members_are_digested_in_no_order() {
     let with = |members: &[(u64, &str)]| {
@@ -401,7 +404,7 @@ fn members_are_digested_in_no_order() {
     assert!(digest(&base) != digest(&with(&[(1_001, "ann"), (1_001, "cy"), (1_002, "ben")])));
 }
 
-/// What has arrived of a value has a digest of its own at every length.
+/// A partially loaded value has a different digest after each received byte.
 #[test]
 fn digests_see_how_much_has_arrived() {
     fn check<T: Stored>(value: &T) {

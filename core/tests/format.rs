@@ -1,5 +1,5 @@
-//! The stored format: what is written reads back, whatever it is, and nothing that is damaged passes. What it looks like
-//! byte for byte is in golden.rs.
+//! Tests the stored format: every written value reads back equal, and damaged values are rejected. golden.rs tests the
+//! exact bytes.
 
 use proptest::prelude::*;
 use rollcall_core::admission::Terms;
@@ -82,7 +82,7 @@ fn counters_read_back() {
     assert!(same_dump(&counter(5, 0, 0), &reload(&counter(5, 0, 0))));
 }
 
-/// Loads a dump that something is wrong with.
+/// The error of loading a damaged dump.
 fn error<T: Stored>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
 }
@@ -152,7 +152,7 @@ fn sizes_are_checked_before_they_are_allocated() {
     assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
 }
 
-/// Remembers the most that was asked for.
+/// A size limit that allows everything, and records the largest number of bytes that was asked for.
 #[derive(Default)]
 struct Recording(std::cell::Cell<u64>);
 
@@ -163,7 +163,8 @@ impl SizeLimit for Recording {
     }
 }
 
-/// A header of a megabyte once made a key of 274 MB, for only bits were counted.
+/// A regression test: a header of one megabyte created a key of 274 MB, because only the bits were counted against the
+/// limit.
 #[test]
 fn what_is_checked_is_all_that_a_filter_takes() {
     // Its bitmaps, and the most that it takes for each besides.
@@ -205,7 +206,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
     }
 }
 
-/// Many short members once took ten times the memory that was asked for when they were loaded.
+/// A regression test: many short members took ten times the memory that the limit was asked for when they were loaded.
 #[test]
 fn members_are_asked_for_with_what_finds_them() {
     let params = |exact_limit| counting::Params {
@@ -235,7 +236,8 @@ fn members_are_asked_for_with_what_finds_them() {
     }
 }
 
-/// What a server sums over all values is what each says, but of sparse bitmaps, where it is the most that they may take.
+/// Servers add up the sizes that values report at once. These equal the memory used, except for sparse counters, which
+/// report the most that they may use.
 #[test]
 fn bytes_that_are_known_at_once_are_those_that_are_held() {
     for window in [None, Some(Window::new(600, 6, Counter::MAX_SLICES, ClockSource::Manual).unwrap())] {
@@ -270,7 +272,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
     }
 }
 
-/// Something that is partially loaded is stored and goes on, by every way.
+/// Checks that a partially loaded value can be stored and completed afterwards, in every format.
 fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
     if value.payload().is_empty() {
         // The header has all there is inline.
@@ -288,7 +290,7 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
     }
 }
 
-/// Cuts within a position, within a part, between parts and pieces: what arrives is cut as it came, by no law of ours.
+/// Cuts within a position, within a part, and between parts and pieces: transferred data may be cut at any byte.
 #[test]
 fn what_has_arrived_goes_on_from_anywhere() {
     // A payload of two parts, half a megabyte of words, a chain, and members.
@@ -312,7 +314,7 @@ fn what_has_arrived_goes_on_from_anywhere() {
     (0..chain.payload().len()).step_by(113).for_each(|end| assert_goes_on(&chain, end));
 }
 
-/// A number of payload bytes that is too small would make a complete value one that is partially loaded.
+/// If the number of payload bytes is reduced, a complete value would become a partially loaded one.
 #[test]
 fn a_length_changed_in_an_rdb_value_is_rejected() {
     use rollcall_fuzz::fields::Field::Unsigned;
@@ -327,7 +329,7 @@ fn a_length_changed_in_an_rdb_value_is_rejected() {
     }
 }
 
-/// Stores a filter every way there is.
+/// Stores a filter in every format, and checks that it reads back equal.
 fn assert_filter_reads_back(filter: &BloomFilter) -> Result<(), TestCaseError> {
     prop_assert!(reload(filter) == *filter);
     prop_assert!(filter_of_rdb(filter.layout(), &rdb_of_filter(filter)).unwrap() == *filter);
@@ -347,7 +349,7 @@ fn assert_counter_reads_back(counter: &Counter) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// With a window and without, filled until they are dense.
+/// Tests counters with and without a window, filled until they are dense.
 #[test]
 fn every_layout_of_sizing_reads_back() {
     let mut layouts = Vec::new();
@@ -389,7 +391,7 @@ proptest! {
         prop_assert!(same_dump(&filter, &reload(&filter)));
     }
 
-    /// Whatever options can ask for, over their whole ranges, is stored and read back, equal, however it grew since.
+    /// A filter with any parameters within their ranges is stored and read back equal, however it has grown.
     #[test]
     fn whatever_is_made_reads_back(
         rate_bits in prop_oneof![0u64..200, any::<u64>(), (-40i32..0).prop_map(|exponent| 2f64.powi(exponent).to_bits())],
@@ -422,7 +424,7 @@ proptest! {
         assert_filter_reads_back(&filter.new_like(&Unlimited).unwrap())?;
     }
 
-    /// The same of windowed filters, however far time has come between.
+    /// A windowed filter with any parameters is stored and read back equal, however far its window has advanced.
     #[test]
     fn whatever_windowed_filter_is_made_reads_back(
         error_rate in prop_oneof![1e-12..=0.9, Just(0.01), (-30i32..0).prop_map(|exponent| 2f64.powi(exponent))],
@@ -468,7 +470,7 @@ proptest! {
         assert_filter_reads_back(&filter.new_like(&Unlimited).unwrap())?;
     }
 
-    /// The same of counters.
+    /// A counter with any parameters is stored and read back equal.
     #[test]
     fn whatever_counter_is_made_reads_back(
         error_rate in prop_oneof![0.001..=0.25, Just(0.001), Just(0.25)],
@@ -502,8 +504,8 @@ proptest! {
         }
     }
 
-    /// Counters whose layouts were given, and what they make of each other: two of them may make one that is finer than any
-    /// rate that can be asked for.
+    /// Counters with given layouts, and their unions, are stored and read back equal. A union may be finer than any
+    /// error rate that a user can ask for.
     #[test]
     fn whatever_is_merged_of_given_layouts_reads_back(
         tails in (8u32..=18, 8u32..=18), more in (1u32..4, 1u32..4), capacities in (1u64..2000, 1u64..=10_000_000_000),
@@ -545,8 +547,8 @@ proptest! {
     }
 }
 
-/// RDB files hold 23 or 24 bytes of the server for a key with a name of 9 bytes. With them RedisBloom's full filter of
-/// 100 takes 208 bytes, and a set of one member of 12 bytes 25.
+/// For a key with a name of 9 bytes, an RDB file has 23 or 24 bytes that the server writes. With them, RedisBloom's
+/// full filter of 100 items takes 208 bytes, and a set of one member of 12 bytes takes 25.
 #[test]
 fn small_values_take_few_bytes() {
     let bytes = |fields: &[rollcall_fuzz::fields::Field]| match fields {

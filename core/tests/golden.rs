@@ -1,8 +1,9 @@
-//! Values of every kind as they are stored, byte for byte: `golden/*.txt`, one file a value. `make golden` writes them anew.
+//! Tests the stored form of values of every kind, byte for byte, against `golden/*.txt`. Each file has one value. `make
+//! golden` writes the files again.
 //!
-//! A line is, in this order: the data type and its encoding version, a primitive of the RDB value, the `DUMP` payload, a
-//! chunk of the dump after its iterator. Bytes are hexadecimal. Many bytes are their length and their XXH3-64, and so are
-//! many lines.
+//! The lines of a file are, in this order: the data type and its encoding version, the primitives of the RDB value, the
+//! `DUMP` payload, and the chunks of the dump, each after its iterator. Bytes are hexadecimal. Long bytes are replaced
+//! by their length and their XXH3-64, and so are long lists of lines.
 
 use std::path::{Path, PathBuf};
 
@@ -27,13 +28,13 @@ use rollcall_fuzz::values::{
 #[path = "golden/whole.rs"]
 mod whole;
 
-/// Bytes from which on a golden file has only their length and checksum.
+/// From this number of bytes on, a golden file has only the length and the checksum.
 const MANY_BYTES: usize = 4096;
 
-/// Primitives, or chunks, that a golden file has at most. Of the others it has number and checksum.
+/// The largest number of primitives or chunks in a golden file. Of further ones it has only the number and a checksum.
 const MANY_LINES: usize = 40;
 
-/// A value and, of one that is partially loaded, what it becomes.
+/// A value. A partially loaded value comes with the complete one.
 enum Value {
     Counter(Counter),
     Filter(BloomFilter),
@@ -42,17 +43,17 @@ enum Value {
 }
 
 impl Value {
-    /// A counter of which only so many bytes of payload have arrived.
+    /// A partially loaded counter that has received the first `bytes` bytes of the payload.
     fn cut_counter(counter: Counter, bytes: u64) -> Self {
         Value::LoadingCounter(cut_after(&counter, bytes), counter)
     }
 
-    /// As [`Self::cut_counter`].
+    /// A partially loaded filter that has received the first `bytes` bytes of the payload.
     fn cut_filter(filter: BloomFilter, bytes: u64) -> Self {
         Value::LoadingFilter(cut_after(&filter, bytes), filter)
     }
 
-    /// The server's data type, and its encoding version.
+    /// The name of the server's data type, and its encoding version.
     fn data_type(&self) -> (&'static str, u64) {
         match self {
             Value::Counter(_) | Value::LoadingCounter(..) => ("RCcounter", 1),
@@ -84,7 +85,7 @@ impl Value {
         payload::encode(name, encoding, &self.rdb())
     }
 
-    /// Whether these fields and these chunks are this value.
+    /// Whether both the RDB value `fields` and the dump `chunks` load as this value.
     fn reads_back(&self, fields: &[Field], chunks: &Dump) -> bool {
         match self {
             Value::Counter(counter) => {
@@ -107,7 +108,7 @@ impl Value {
         }
     }
 
-    /// The golden file.
+    /// The content of the golden file.
     fn text(&self) -> String {
         let (name, encoding) = self.data_type();
         let primitives = self.rdb().iter().map(primitive_text).collect();
@@ -117,7 +118,7 @@ impl Value {
     }
 }
 
-/// What has arrived with these chunks, the first being the header.
+/// The partially loaded value after these chunks, of which the first is the header.
 fn from_chunks<L: Loading>(chunks: &Dump) -> L {
     let mut loading = L::begin(&chunks[0].1, &Unlimited).unwrap();
     chunks[1..].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
@@ -160,7 +161,8 @@ fn classic(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
     filter(params(capacity, expansion, 0), BitLayout::Classic, items)
 }
 
-/// A filter of as many bits as a power of two, which RedisBloom has once and no command of ours makes.
+/// A filter with a power of two as number of bits. Old versions of RedisBloom made such filters; no command of this
+/// module does.
 fn power_of_two() -> BloomFilter {
     let shape = Shape::new(0.02, 60, FORCE64).unwrap();
     assert_eq!(shape.n2, 9);
@@ -181,7 +183,7 @@ fn window(clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilte
     window_of(100, 2, clock_source, refresh, items)
 }
 
-/// A filter of which some items came again.
+/// A filter to which some items were added twice.
 fn renewed() -> BloomFilter {
     let mut filter = window(ClockSource::System, true, &[30, 10, 0]);
     for item in 0..20u32 {
@@ -196,26 +198,26 @@ fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
     windowed(params(capacity, 0, 7), windowing, &[items])
 }
 
-/// A counter with a window: of half bytes up to 14 slices, of bytes beyond.
+/// A windowed counter. Its tags have 4 bits up to 14 slices, and 8 bits for more slices.
 fn dated(capacity: u64, exact_limit: u32, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
     let params = counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 };
     windowed_counter(params, slices, clock_source, members)
 }
 
-/// The same, after its clock had been ahead.
+/// The counter after its clock was set back.
 fn rebased(mut counter: Counter) -> Counter {
     counter.rebase(777);
     counter
 }
 
-/// With the parameters that are not stored.
+/// A counter with the default parameters, which are not stored.
 fn standard() -> Counter {
     let mut counter = Counter::new(counting::Params::default()).unwrap();
     counter.live(Time::Reached).add("member of 12", &Unlimited).unwrap();
     counter
 }
 
-/// A counter whose key expires once it is empty, with the parameters that are not stored.
+/// A counter with the default parameters, whose key expires once it is empty.
 fn volatile(members: &[u32]) -> Counter {
     let window = Window::new(12, 12, Counter::MAX_SLICES, ClockSource::System).unwrap().with_volatile(true);
     counter_with_window(counting::Params::default(), window, members)
@@ -234,7 +236,7 @@ fn dense() -> Counter {
     counter(1_000, 10, 3_000)
 }
 
-/// A value of every kind under the name of its file.
+/// A value of every kind, each with the name of its golden file.
 fn values() -> Vec<(&'static str, Value)> {
     use Value::{Counter as C, Filter as F};
     let seeded = filter(params(10, 2, 0xfedc_ba98_7654_3210), BitLayout::Lines, 10);
@@ -344,7 +346,7 @@ fn every_kind_of_value_is_stored_as_ever() {
     }
 }
 
-/// What the golden files hold is what is written now, so this is what is read of them.
+/// Checks that the written forms load again. They equal the golden files, so those load too.
 #[test]
 fn every_kind_of_value_reads_back() {
     for (name, value) in values() {

@@ -1,5 +1,5 @@
-//! Headers, field by field: what they hold, and what is rejected of forged ones whose checksum is right. The format is
-//! in docs/persistence.md.
+//! Tests headers field by field: their content, and the errors for damaged headers with a correct checksum.
+//! docs/persistence.md describes the format.
 
 use std::ops::Range;
 
@@ -28,18 +28,19 @@ fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
     filter
 }
 
-/// Loads a dump that something is wrong with.
+/// The error of loading a damaged dump.
 fn error<T: Stored>(chunks: Dump) -> Option<Error> {
     persist::load::<T, _>(chunks, &Unlimited).err()
 }
 
-/// A filter of a day in four slices: the oldest that is live, the one after it, none, one that grew, and the newest.
+/// A filter with a window of a day in four slices. Its five live generations have 10, 20, no, 70 and 5 items, oldest
+/// first; the fourth one has grown.
 fn of_a_day(clock_source: ClockSource) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
     windowed(params, Windowing::time(86_400, 4, clock_source, false).unwrap(), &[10, 20, 0, 70, 5])
 }
 
-/// A header of which `range` is replaced and the checksum made right again: what only the validator can reject.
+/// Replaces `range` in a header and corrects the checksum, so that only the checks of the fields can reject the header.
 fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
     let mut body = header[..header.len() - 4].to_vec();
     body.splice(range, bytes.iter().copied());
@@ -48,12 +49,12 @@ fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A rate as headers have any.
+/// A rate in the long notation of headers, which can represent any double.
 fn long_rate(rate: f64) -> Vec<u8> {
     [&[0][..], &rate.to_bits().to_le_bytes()].concat()
 }
 
-/// The largest number.
+/// The largest 64-bit number, in the encoding of headers.
 const LARGEST: &[u8] = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
 
 fn rejected_field<T: Stored>(header: Vec<u8>) -> &'static str {
@@ -223,7 +224,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
     }
 }
 
-/// A window is in as few slices as cover it: a header with another number is none that was made.
+/// A window has the least number of slices of equal length that cover it. A header with another number is rejected.
 #[test]
 fn slices_that_a_window_does_not_need_are_rejected() {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
@@ -254,7 +255,8 @@ fn windowed_counter(params: counting::Params, seconds: u64, slices: u32) -> Vec<
     Counter::new(params).unwrap().with_window(window, 0).unwrap().header()
 }
 
-/// A slice far ahead, as a forged header may claim: the filter goes on, and comes back with the clock.
+/// A damaged header may claim a newest slice far in the future. The filter can be used, and moves back when the clock
+/// is asked.
 #[test]
 fn a_slice_beyond_all_time_is_only_a_number() {
     let last = b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
@@ -284,7 +286,7 @@ fn a_slice_beyond_all_time_is_only_a_number() {
     assert!((950..1000u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }
 
-/// What follows from huge parameters is summed without overflow, and rejected before any of it is allocated.
+/// Sizes that follow from huge parameters are added up without overflow, and rejected before memory is allocated.
 #[test]
 fn sizes_of_all_generations_are_checked_before_they_are_allocated() {
     for (window, slices, expansion, len) in [(1u64 << 40, 64u64, 1u32, 1u64), (100, 2, 1024, 2), (0, 1, 0, 1)] {
@@ -324,7 +326,7 @@ fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// All generations together have as many sub-filters as a chain.
+/// The limit on the number of sub-filters of a chain applies to all generations together.
 #[test]
 fn generations_share_the_sub_filters_that_there_may_be() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 7 };
@@ -406,7 +408,8 @@ fn forged_counter_headers_are_rejected_by_field() {
     assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, &too_many)), "payload length");
 }
 
-/// What is inline in a header may come out of line as well: where the one ends and the other begins is free to change.
+/// A payload that is usually inline in the header may also be out of line, so that later versions may choose another
+/// threshold.
 #[test]
 fn small_payloads_may_come_out_of_line() {
     let whole = filter(10, 2, 5);
@@ -426,7 +429,7 @@ fn small_payloads_may_come_out_of_line() {
     }
 }
 
-/// Forged members: their checksum is right, their contents are not.
+/// Members that are invalid, although their checksum is correct, are rejected.
 #[test]
 fn members_that_cannot_be_are_rejected() {
     let header = counter(50_000, 2, 2).header();
@@ -445,7 +448,7 @@ fn members_that_cannot_be_are_rejected() {
     }
 }
 
-/// The table in the documentation of the format is what is written.
+/// Headers have the layout of the table in docs/persistence.md.
 #[test]
 fn headers_are_laid_out_as_documented() {
     // Kind and version, rate, capacity, expansion, seed, sub-filters; lines, items, lines an item, probes a line; form.
@@ -483,7 +486,7 @@ fn headers_are_laid_out_as_documented() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Any header fields under a right checksum: accepted or rejected, never a panic nor a huge allocation.
+    /// Any header fields with a correct checksum are accepted or rejected, without a panic or a huge allocation.
     #[test]
     fn any_forged_header_is_read_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20) {
         let day = of_a_day(ClockSource::System).header();

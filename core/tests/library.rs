@@ -1,4 +1,4 @@
-//! What a Rust program expects of the values: to share them between threads, and to print them.
+//! Tests what a Rust program expects of filters and counters, such as sharing them between threads and printing them.
 
 use std::fmt::Debug;
 
@@ -33,7 +33,7 @@ const _: () = {
     is_shared::<LoadingCounter>();
 };
 
-/// A program may choose its limit when it runs.
+/// A program can choose its kind of size limit at run time.
 #[test]
 fn a_limit_may_be_chosen_at_run_time() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
@@ -66,7 +66,7 @@ fn threads_read_the_same_values() {
     });
 }
 
-/// Neither in a log nor in a failed assertion has anyone use for a bitmap of many MiB, or for the members.
+/// `Debug` prints parameters only: a bitmap of many MiB or a list of members has no use in a log or a failed assertion.
 #[test]
 fn debug_prints_parameters_and_no_contents() {
     let params = Params { error_rate: 0.001, capacity: 1_000_000, expansion: 2, seed: 0 };
@@ -88,15 +88,15 @@ fn debug_prints_parameters_and_no_contents() {
     }
 }
 
-/// What a filter has in memory: bitmaps, and other allocations.
+/// The number of bitmaps of a filter, and the number of its other allocations.
 fn allocations(filter: &BloomFilter) -> (usize, usize) {
     let (mut bitmaps, mut others) = (0, 0);
     filter.heap_layouts(&mut |layout| if layout.align() == 64 { bitmaps += 1 } else { others += 1 });
     (bitmaps, others)
 }
 
-/// What follows from their parameters is held once: each has only its bits, and the list of them. The longest chain leaves
-/// room for what others have in common.
+/// Filters with equal parameters share what follows from the parameters; each has only its bits and a list of
+/// sub-filters. Even the longest chain leaves room in the pools of shared parameters.
 #[test]
 fn filters_of_equal_parameters_have_only_their_bits() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

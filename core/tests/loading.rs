@@ -1,4 +1,5 @@
-//! Values while their payload arrives: the memory it goes to, what they take, and what they become without the rest.
+//! Tests partially loaded values: where the payload is stored, how much memory they take, and their value if the rest
+//! never arrives.
 
 use std::borrow::Cow;
 
@@ -14,7 +15,7 @@ use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::{Field, Fields, written};
 
-/// A filter of 20 kB in several sub-filters.
+/// A filter of 20 kB with several sub-filters.
 fn filter(make: impl FnOnce(Params) -> BloomFilter) -> BloomFilter {
     let mut filter = make(Params { error_rate: 0.01, capacity: 5_000, expansion: 2, seed: 3 });
     for item in 0..12_000u32 {
@@ -23,7 +24,7 @@ fn filter(make: impl FnOnce(Params) -> BloomFilter) -> BloomFilter {
     filter
 }
 
-/// One of each kind.
+/// A filter of each kind.
 fn filters() -> [BloomFilter; 3] {
     [
         filter(|params| BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()),
@@ -35,7 +36,7 @@ fn filters() -> [BloomFilter; 3] {
     ]
 }
 
-/// One of each representation, then one with a window.
+/// A counter of each representation, then a windowed counter.
 fn counters() -> [Counter; 4] {
     let counter = |capacity, error_rate, exact_limit, members: u32| {
         let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 1 << 20, seed: 3 };
@@ -62,7 +63,8 @@ fn payload<T: Stored>(value: &T) -> Vec<u8> {
     value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect()
 }
 
-/// Loads a value piece by piece, and checks that each goes where it was said. Returns the longest piece.
+/// Loads a value piece by piece, and checks that each piece is stored at the announced address. Returns the length of
+/// the longest piece.
 fn check_next_memory<T: Stored>(value: &T) -> usize {
     let payload = payload(value);
     let mut loading = T::Loading::begin(&value.header(), &Unlimited).unwrap();
@@ -96,7 +98,7 @@ fn the_next_memory_is_where_the_next_bytes_go() {
     assert_eq!(counters().each_ref().map(check_next_memory), [0; 4]);
 }
 
-/// Checks what a value takes whose payload has not come, and has come to its half.
+/// Checks the memory of a partially loaded value before its payload, and after half of it.
 fn check_layouts<T: Stored>(value: &T) {
     let (header, payload) = (value.header(), payload(value));
     let mut loading = T::Loading::begin(&header, &Unlimited).unwrap();
@@ -141,7 +143,7 @@ fn classic_filters_alone_are_whole_without_the_rest() {
     }
 }
 
-/// RDB values whose pieces are right by their checksums and wrong by their lengths.
+/// RDB values with pieces of correct checksums and wrong lengths are rejected.
 #[test]
 fn pieces_are_neither_empty_nor_longer_than_what_was_stored() {
     let [filter, ..] = filters();
@@ -171,7 +173,7 @@ fn pieces_are_neither_empty_nor_longer_than_what_was_stored() {
     }
 }
 
-/// As a `LOADCHUNK` for a filter that is complete.
+/// Calls the function that handles `LOADCHUNK` for a complete filter.
 #[test]
 fn chunks_overwrite_complete_classic_filters_alone() {
     for mut filter in filters() {
@@ -201,7 +203,7 @@ fn chunks_overwrite_complete_classic_filters_alone() {
     assert!(counter.overwrite(2, b"a").is_err());
 }
 
-/// As `SCANDUMP` is asked, reply after reply, of a value whose iterators have a stamp.
+/// Calls `scandump` as a server does, reply after reply, on a value whose iterators contain a stamp.
 #[test]
 fn replies_of_a_moving_value_are_its_dump() {
     let [.., filter] = filters();

@@ -1,8 +1,10 @@
-//! The golden files of every released version are unchanged, and load. `golden/released.txt` lists them: version, XXH3-64 of
-//! the file, number of items (or bytes, if the value is partially loaded), path. Lines are only added, before a release:
-//! `ROLLCALL_RELEASE=1 cargo test -p rollcall-core --test released`.
+//! Checks that the golden files of every released version are unchanged, and that they load. `golden/released.txt`
+//! lists the files, each with its version, the XXH3-64 of the file, the number of items (or of bytes, if the value is
+//! partially loaded), and the path. Lines are only added, before a release, by `ROLLCALL_RELEASE=1 cargo test -p
+//! rollcall-core --test released`.
 //!
-//! `golden.rs` describes the files. Where one has only the checksum of long bytes, `NAME.whole` beside it has all of them.
+//! `golden.rs` describes the files. If a file has only the checksum of long bytes, `NAME.whole` next to it has all
+//! bytes.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +33,7 @@ fn list() -> PathBuf {
     root().join("core/tests/golden/released.txt")
 }
 
-/// The files that are there, as paths from the root.
+/// The present golden files, as paths from the root.
 fn present() -> Vec<String> {
     let mut paths = Vec::new();
     for folder in FOLDERS {
@@ -44,7 +46,7 @@ fn present() -> Vec<String> {
     paths
 }
 
-/// The payload of `DUMP` and the chunks of a golden file.
+/// The `DUMP` payload and the chunks in a golden file.
 fn stored(path: &Path) -> (Vec<u8>, Dump) {
     let text = fs::read_to_string(path).unwrap();
     if text.contains("XXH3") {
@@ -70,7 +72,8 @@ fn received<L: Loading>(fields: &[rollcall_fuzz::fields::Field], chunks: &Dump) 
     from_rdb.received_bytes()
 }
 
-/// Loads both forms of the value in a file. They are equal. Returns its items, or the bytes that a partial value has.
+/// Loads the value of a file from its payload and from its chunks, and checks that both are equal. Returns the number
+/// of items, or of received bytes if the value is partially loaded.
 fn load(path: &Path) -> u64 {
     let (payload, chunks) = stored(path);
     let (type_name, _, fields) = payload::decode(&payload).unwrap();
@@ -94,8 +97,8 @@ fn load(path: &Path) -> u64 {
     }
 }
 
-/// What the list says of a file besides its version. RedisBloom's values are loaded by `redisbloom/golden.rs`, and the
-/// server's files by `tests/server/every_server/persistence_golden.rs`.
+/// The line about a file in the list, without the version. RedisBloom's values are loaded by `redisbloom/golden.rs`,
+/// and the server's files by `tests/server/every_server/persistence_golden.rs`.
 fn described(path: &str) -> String {
     let bytes = fs::read(root().join(path)).unwrap_or_else(|error| panic!("{path} was released: {error}"));
     let is_value = path.starts_with(FOLDERS[0]) && path.ends_with(".txt") && !path.contains("/redisbloom-");

@@ -1,4 +1,4 @@
-//! Windowed filters, as a server keeps them: dumps while slices pass, memory, and how exact they are about it.
+//! Tests dumps of windowed filters while slices begin, as on a server.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::Error;
@@ -18,7 +18,7 @@ fn day(slices: u32, clock_source: ClockSource, refresh: bool) -> Windowing {
     Windowing::time(86_400, slices, clock_source, refresh).unwrap()
 }
 
-/// A dump, call by call. `between` happens to the filter before call number `at`.
+/// Dumps a filter call by call. Before call number `at`, `between` changes the filter.
 fn scan(filter: &mut BloomFilter, at: usize, between: impl Fn(&mut BloomFilter)) -> Result<Dump, Error> {
     let (mut chunks, mut iterator) = (Vec::new(), 0);
     loop {
@@ -40,7 +40,7 @@ fn reload_mixed(header: &Dump, rest: Dump) -> Result<(), Error> {
     persist::load::<BloomFilter, _>(mixed, &Unlimited).map(drop)
 }
 
-/// Begins so many slices more.
+/// Begins `slices` further slices.
 fn pass(filter: &mut BloomFilter, slices: u64) {
     let newest = filter.newest_slice().unwrap();
     match filter.windowing().unwrap().window() {
@@ -55,7 +55,8 @@ fn pass(filter: &mut BloomFilter, slices: u64) {
     }
 }
 
-/// A dump of more than its header does not go on after an advance, neither where it is made nor where it is loaded.
+/// After an advance, a dump of more than a header cannot continue: the dumping side returns an error, and the loading
+/// side rejects mixed chunks.
 #[test]
 fn a_dump_ends_with_its_slice() {
     let of_time = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
@@ -83,7 +84,7 @@ fn a_dump_ends_with_its_slice() {
     }
 }
 
-/// Stamps come round. What they do not show, the checksums of chunks do.
+/// Stamps repeat after 1,024 slices. Then the checksums of the chunks detect the mixture.
 #[test]
 fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
     let mut filter = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
@@ -99,7 +100,7 @@ fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
     assert!(matches!(reload_mixed(&chunks, later), Err(Error::Corrupt { field: "payload checksum", .. })));
 }
 
-/// Iterators of values that do not move are positions, whatever their bits.
+/// The iterators of a filter without a window are positions only, and contain no stamp.
 #[test]
 fn dumps_of_what_does_not_move_carry_no_stamp() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

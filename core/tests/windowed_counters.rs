@@ -1,4 +1,5 @@
-//! Windowed counters, as a server keeps them: stored and read back, forged, dumped while slices pass, and their memory.
+//! Tests windowed counters as a server uses them: storing and loading, damaged values, dumps while slices begin, and
+//! memory.
 
 use std::ops::Range;
 
@@ -20,7 +21,7 @@ fn params(capacity: u64, exact_limit: u32) -> Params {
     Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 }
 }
 
-/// One of each representation and of each width of tags, small and large.
+/// Small and large counters of each representation and of each width of tags.
 fn counters() -> Vec<(Representation, Counter)> {
     use Representation::{Dense, Exact, Sparse};
     let mut all = Vec::new();
@@ -72,7 +73,7 @@ fn each_representation_reads_back() {
     }
 }
 
-/// A dump, call by call. `between` happens to the counter before call number `at`.
+/// Dumps a counter call by call. Before call number `at`, `between` changes the counter.
 fn scan(counter: &mut Counter, at: usize, between: impl Fn(&mut Counter)) -> Result<Dump, Error> {
     let (mut chunks, mut iterator) = (Vec::new(), 0);
     loop {
@@ -88,7 +89,7 @@ fn scan(counter: &mut Counter, at: usize, between: impl Fn(&mut Counter)) -> Res
     }
 }
 
-/// A dump of more than its header goes on while members come, and not after an advance.
+/// A dump of more than a header continues while members are added, but not after an advance.
 #[test]
 fn a_dump_ends_with_its_slice() {
     for (slices, members) in [(12, &[30_000, 20_000][..]), (24, &[30_000])] {
@@ -121,7 +122,7 @@ fn a_dump_ends_with_its_slice() {
     }
 }
 
-/// A header of which `range` is replaced and the checksum made right again: what only the validator can reject.
+/// Replaces `range` in a header and corrects the checksum, so that only the checks of the fields can reject the header.
 fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
     let mut body = header[..header.len() - 4].to_vec();
     body.splice(range, bytes.iter().copied());
@@ -130,7 +131,7 @@ fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
     body
 }
 
-/// A few bytes do not stand for many megabytes: what a counter takes is asked for before it is allocated.
+/// A few bytes cannot cause an allocation of many megabytes: the size limit is asked before a counter is allocated.
 #[test]
 fn sizes_are_checked_before_they_are_allocated() {
     for (_, counter) in counters() {
@@ -162,7 +163,7 @@ fn every_flipped_bit_is_rejected() {
     }
 }
 
-/// The fields as the documentation of the format has them.
+/// Headers have the layout of the table in docs/persistence.md.
 #[test]
 fn headers_are_laid_out_as_documented() {
     let mut exact = windowed_counter(params(50_000, 250), 24, ClockSource::Manual, &[2, 1]);
@@ -198,7 +199,7 @@ fn a_day_by_the_hour_takes_at_most_40_kb() {
     println!("{largest} bytes");
 }
 
-/// What happens to a counter.
+/// A change of a counter.
 #[derive(Debug, Clone)]
 enum Step {
     Add(Vec<u16>),
@@ -223,7 +224,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
 
-    /// Whatever an accepted call makes is stored, dumped and loaded again, equal.
+    /// A counter after any accepted calls is stored, dumped and loaded again as an equal counter.
     #[test]
     fn whatever_counter_is_made_reads_back(
         error_rate in prop_oneof![0.001..=0.25, Just(0.001), Just(0.25)],
@@ -264,8 +265,8 @@ proptest! {
         assert_reads_back(&counter, cut.into());
     }
 
-    /// Any header fields under a right checksum: accepted or rejected, never a panic nor a huge allocation. What is
-    /// accepted can be used.
+    /// Any header fields with a correct checksum are accepted or rejected, without a panic or a huge allocation.
+    /// Accepted values can be used.
     #[test]
     fn any_forged_header_is_read_or_rejected(
         which in 0usize..20, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60, replaced in 0usize..20,
@@ -283,7 +284,7 @@ proptest! {
         }
     }
 
-    /// Any payload out of line, under right checksums.
+    /// Any out-of-line payload with correct checksums is accepted or rejected.
     #[test]
     fn any_payload_is_read_or_rejected(which in 0usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
         let counter = counters().swap_remove(which).1;

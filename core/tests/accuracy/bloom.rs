@@ -1,11 +1,11 @@
-//! False-positive rates of Bloom filters.
+//! Tests the false positive rates of Bloom filters.
 //!
-//! The share of `t` absent items that a run finds has two sources of noise. The trials add binomial noise,
-//! `sqrt(r*(1-r)/t)`, to the rate `r` of this one filter. And `r` itself deviates from the mean of all filters of its
-//! kind, because of where its items fell. That relative deviation was measured as `0.037 * sqrt(1000/n)` at 0.01, with
-//! 6 probes an item. Since `r ~ fill^k`, it grows in proportion to the number `k` of probes for lines of like load:
-//! `0.037 * (k/6) * sqrt(1000/n)`. Bounds are four standard deviations, both noises added as independent. Seeds are
-//! fixed, so a run that passes always passes.
+//! A test looks up `t` absent items and measures the share that is found. The share has two sources of noise. The
+//! look-ups add binomial noise of `sqrt(r*(1-r)/t)` to the filter's own rate `r`. And `r` differs between filters,
+//! because it depends on where the items fell. This relative deviation was measured as `0.037 * sqrt(1000/n)` at a rate
+//! of 0.01, with 6 probes per item. Since `r ~ fill^k`, it grows in proportion to the number `k` of probes if the load
+//! of the lines is similar: `0.037 * (k/6) * sqrt(1000/n)`. Bounds are four standard deviations of both noises
+//! together, taken as independent. Seeds are fixed, so every run has the same result.
 
 use rollcall_core::bloom::{Params, sizing};
 use rollcall_core::error::Error;
@@ -13,14 +13,15 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::{LineFilter, LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::hash128;
 
-/// Four standard deviations of the share that one filter finds in `trials`, if the mean rate of its kind is `rate`.
+/// Four standard deviations of the share that one filter finds in `trials` look-ups, if `rate` is the mean rate of
+/// filters with these parameters.
 pub(super) fn tolerance(rate: f64, probes: f64, capacity: u64, trials: u64) -> f64 {
     let binomial = rate * (1.0 - rate) / trials as f64;
     let filter = rate * 0.037 * (probes / 6.0) * (1000.0 / capacity as f64).sqrt();
     4.0 * (binomial + filter * filter).sqrt()
 }
 
-/// Share of `trials` items from 2^40 on that are found.
+/// The share of absent items that are found, in `trials` look-ups of numbers from 2^40 on.
 pub(super) fn measured_rate(trials: u64, mut found: impl FnMut(&[u8]) -> bool) -> f64 {
     let first = 1u64 << 40;
     (first..first + trials).filter(|item| found(&item.to_le_bytes())).count() as f64 / trials as f64
@@ -56,8 +57,8 @@ fn full_filters_err_as_predicted() {
     }
 }
 
-/// Small filters have few lines. Their load is binomial, not Poisson, and two lines of an item may coincide. The mean
-/// over 400 filters must keep the rate all the same.
+/// Small filters have few lines. The load of a line is binomial, not Poisson, and the two lines of an item may
+/// coincide. The mean rate of 400 filters must still be at most the error rate.
 #[test]
 fn small_filters_keep_their_rate_on_average() {
     for (error_rate, capacity) in [(0.01, 10u64), (0.01, 100), (0.001, 20), (0.001, 100), (1e-4, 60)] {
@@ -80,7 +81,8 @@ fn small_filters_keep_their_rate_on_average() {
     }
 }
 
-/// A chain that has grown to a thousand times its first capacity errs less than asked, and as often as it reports.
+/// A chain that has grown to a thousand times its first capacity has a rate below the error rate, and reports its rate
+/// correctly.
 #[test]
 fn grown_chains_keep_their_rate() {
     for (error_rate, trials) in [(0.01, 1_000_000), (0.001, 2_000_000)] {
@@ -104,8 +106,8 @@ fn grown_chains_keep_their_rate() {
     }
 }
 
-/// The number of items, estimated from the bits. Let `t = k*n/m` (probes by bits). The number of free bits has the
-/// variance `m * (e^-t - (1+t)*e^-2t)`, and one item takes `k*e^-t` of them. So the variance of the estimate is
+/// Tests the number of items that is estimated from the bits. Let `t = k*n/m` (probes by bits). The number of free bits
+/// has the variance `m * (e^-t - (1+t)*e^-2t)`, and one item takes `k*e^-t` of them. So the variance of the estimate is
 /// `n * (e^t - 1 - t) / (t*k)` (Whang, Vander-Zanden and Taylor, "A Linear-Time Probabilistic Counting Algorithm for
 /// Database Applications", 1990, section 4). The uneven load of the lines adds nothing of first order, since the number
 /// of all picks is fixed. The bound is four standard deviations.
@@ -129,8 +131,8 @@ fn estimates_of_items_are_near() {
     }
 }
 
-/// The rate of one filter, from its fill. A random item has its bits in a random line, each at a random place. Its
-/// lines are independent of each other as long as there are one or two.
+/// The rate of one filter, computed from its fill. An absent item has its bits in a random line, at random positions.
+/// With one or two lines per item, the lines are independent of each other.
 fn rate_of(filter: &LineSubFilter) -> f64 {
     let shape = filter.geometry();
     assert!(shape.lines_per_item <= 2);
@@ -139,14 +141,15 @@ fn rate_of(filter: &LineSubFilter) -> f64 {
     (rates.sum::<f64>() / shape.num_lines as f64).powi(shape.lines_per_item as i32)
 }
 
-/// Mean and its standard error.
+/// The mean of the values, and its standard error.
 fn mean(values: &[f64]) -> (f64, f64) {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
     (mean, (squares / (values.len() - 1) as f64 / values.len() as f64).sqrt())
 }
 
-/// Filled by the number of counted items alone, they would err 1.38, 1.22, 1.06, 1.03 and 0.99 times as often as asked.
+/// If the number of counted items alone decided when these filters are full, their rates would be 1.38, 1.22, 1.06,
+/// 1.03 and 0.99 times the error rate.
 #[test]
 fn filters_filled_until_they_reject_keep_their_rate() {
     for (error_rate, counted) in
@@ -175,8 +178,8 @@ fn filters_filled_until_they_reject_keep_their_rate() {
     }
 }
 
-/// The rate that a filter reports is right within 1 %, from a quarter of its capacity to twice its capacity. With fewer
-/// items, the rate of one filter is a matter of chance. At a million items it deviates by 0.2 % at most.
+/// The reported rate is within 1 % of the measured rate, from a quarter of the capacity to twice the capacity. With
+/// fewer items, the rate of one filter depends on chance. At a million items it deviates by at most 0.2 %.
 #[test]
 fn the_rate_reported_is_the_rate_measured_over_a_filters_life() {
     for error_rate in [0.5, 0.3, 0.1, 0.01, 0.001] {
@@ -193,13 +196,13 @@ fn the_rate_reported_is_the_rate_measured_over_a_filters_life() {
     }
 }
 
-/// Chains that have grown to a hundred times their first capacity, at rates where many new items are taken for known
-/// ones.
+/// Tests chains that have grown to a hundred times their first capacity, with high error rates, where many new items
+/// are false positives.
 ///
-/// An item goes into a sub-filter only if the ones before do not have its bits, and the places of its bits are related.
-/// So errors of sub-filters coincide less often than if they were independent. The reported rate takes them as
-/// independent: at 0.5 it is 1.4 % low, at 0.3 and below 0.5 %. The sum of the rates, which bounds the chain's rate,
-/// needs no independence.
+/// An item is added to a sub-filter only if no earlier sub-filter reports it, and its positions in the sub-filters are
+/// related. So false positives of several sub-filters coincide less often than if they were independent. The reported
+/// rate assumes independence: at an error rate of 0.5 it is 1.4 % too low, at 0.3 and below 0.5 %. The sum of the
+/// sub-filters' rates bounds the chain's rate without assuming independence.
 #[test]
 fn chains_of_high_rates_keep_their_rate_as_they_grow() {
     for error_rate in [0.5, 0.3, 0.1, 0.05] {

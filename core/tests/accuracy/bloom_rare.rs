@@ -1,10 +1,11 @@
-//! False-positive rates that are too small to be sampled, of filters of three lines an item and more.
+//! Tests false positive rates that are too low to be measured by look-ups, in filters with three or more lines per
+//! item.
 //!
 //! The rate of a filter is computed from its fill. All bitmaps with the same number of set bits in each line are
-//! equally likely. So `u` different places of a line with `f` set bits are all set with the chance
-//! `C(512-u, f-u) / C(512, f)`. An absent item is found with the product of these chances over its *different* lines:
-//! lines that coincide count once. The filter's rate is the mean of that product over absent items. The mean over
-//! filters of many seeds is compared with the rate asked for. Its standard error is that of the filters' rates.
+//! equally likely. So `u` distinct positions in a line with `f` set bits are all set with the probability `C(512-u,
+//! f-u) / C(512, f)`. An absent item is found with the product of these probabilities over its *distinct* lines: lines
+//! that coincide count once. The filter's rate is the mean of this product over absent items. The mean over filters
+//! with many seeds is compared with the error rate; its standard error comes from the variance between filters.
 
 use rollcall_core::bloom::sizing;
 use rollcall_core::size_limit::Unlimited;
@@ -13,7 +14,8 @@ use rollcall_core::unstable::hash::{Hash128, hash128};
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Line and place of every bit of an item, from the documented layout and independently of the code.
+/// The line and the position of every bit of an item, computed from the documented layout, independently of the code
+/// under test.
 fn positions(hash: Hash128, shape: &sizing::Geometry) -> impl Iterator<Item = (usize, u32)> {
     let sizing::Geometry { lines_per_item, probes_per_line, num_lines } = *shape;
     (0..u64::from(lines_per_item)).flat_map(move |i| {
@@ -26,7 +28,7 @@ fn positions(hash: Hash128, shape: &sizing::Geometry) -> impl Iterator<Item = (u
     })
 }
 
-/// `chances[u][f]`: the chance that `u` given places of a line with `f` set bits are all set.
+/// `chances[u][f]` is the probability that `u` given positions in a line with `f` set bits are all set.
 fn chances(most: usize) -> Vec<[f64; 513]> {
     let mut chances = vec![[1.0; 513]];
     for u in 0..most {
@@ -39,7 +41,7 @@ fn chances(most: usize) -> Vec<[f64; 513]> {
     chances
 }
 
-/// The rate of a filter of `capacity` items under `seed`, from `probes` absent items.
+/// The rate of a filter with `capacity` items and this seed, computed from `probes` absent items.
 fn rate(error_rate: f64, capacity: u64, seed: u64, probes: u64) -> f64 {
     let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
     let shape = filter.geometry();
@@ -65,7 +67,7 @@ fn rate(error_rate: f64, capacity: u64, seed: u64, probes: u64) -> f64 {
     sum / probes as f64
 }
 
-/// Mean and standard error of the rate, over `filters` seeds.
+/// The mean rate over `filters` seeds, and its standard error.
 fn mean_rate(error_rate: f64, capacity: u64, filters: u64, probes: u64) -> (f64, f64) {
     let rates: Vec<f64> = (0..filters).map(|seed| rate(error_rate, capacity, seed, probes)).collect();
     let mean = rates.iter().sum::<f64>() / filters as f64;
@@ -73,7 +75,8 @@ fn mean_rate(error_rate: f64, capacity: u64, filters: u64, probes: u64) -> (f64,
     (mean, (variance / filters as f64).sqrt())
 }
 
-/// Without the third term of the positions, filters of 1e-15 for 60 and 113 items would err 6 and 3 times too often.
+/// Without the third term in the formula of positions, filters with an error rate of 1e-15 for 60 and 113 items would
+/// have 6 and 3 times this rate.
 #[test]
 fn rates_that_cannot_be_sampled_are_kept() {
     for error_rate in [1e-6, 1e-9, 1e-12, 1e-15] {

@@ -1,4 +1,5 @@
-//! Windowed filters: rates, numbers of items and memory, once their rings have gone round. Bounds are as in bloom.rs.
+//! Tests the rates, numbers of items and memory of windowed filters after all their generations have been replaced. The
+//! bounds are those of bloom.rs.
 
 use std::collections::HashMap;
 
@@ -20,7 +21,7 @@ fn window(error_rate: f64, slices: u32, refresh: bool) -> BloomFilter {
     BloomFilter::windowed(params(error_rate, CAPACITY, 2), windowing, 0, &Unlimited).unwrap()
 }
 
-/// Checks a filter at its capacity: the rate it was asked for is kept, and it reports the one it has.
+/// Checks a filter at its capacity: its rate is at most the error rate, and it reports its rate correctly.
 fn check_rate(filter: &BloomFilter, error_rate: f64, trials: u64) {
     let measured = measured_rate(trials, |item| filter.may_contain(item));
     let predicted = filter.false_positive_rate();
@@ -35,14 +36,16 @@ fn check_rate(filter: &BloomFilter, error_rate: f64, trials: u64) {
     );
 }
 
-/// Items that are taken for known ones are not counted. Their number is binomial, with the rate at most.
+/// Checks the number of counted items. New items that are false positives are not counted; their number is binomial,
+/// with at most the error rate.
 fn check_items(counted: u64, distinct: u64, error_rate: f64) {
     let lost = distinct as f64 * error_rate;
     let expected = lost + 4.0 * lost.sqrt();
     assert!(counted <= distinct && (distinct - counted) as f64 <= expected, "{counted} of {distinct}");
 }
 
-/// A window that is full at every moment: each slice brings as many new items as it may, three rounds long.
+/// The window is full at all times: each slice gets its full share of new items, until the window has passed three
+/// times.
 #[test]
 fn windows_at_capacity_keep_their_rate() {
     for (error_rate, trials) in [(0.01, 400_000), (0.001, 1_000_000)] {
@@ -76,7 +79,7 @@ fn windows_at_capacity_keep_their_rate() {
     }
 }
 
-/// Each slice adds half the capacity again and a few new items, so that every window has as many as it may.
+/// Each slice adds half of the capacity again and a few new items, so that every window has exactly its capacity.
 #[test]
 fn renewed_items_stay_and_the_rate_is_kept() {
     for (error_rate, trials) in [(0.01, 400_000), (0.001, 1_000_000)] {
@@ -109,7 +112,8 @@ fn renewed_items_stay_and_the_rate_is_kept() {
     }
 }
 
-/// The last items: as many as were asked for are found, in memory that does not change once the ring has gone round.
+/// A filter of the last items finds the requested number of items, and its memory stays constant once all generations
+/// have been replaced.
 #[test]
 fn the_last_items_are_found_in_the_same_memory_for_ever() {
     for (error_rate, trials) in [(0.1, 100_000), (0.01, 400_000), (0.001, 1_000_000)] {
@@ -141,8 +145,9 @@ fn the_last_items_are_found_in_the_same_memory_for_ever() {
     }
 }
 
-/// Bits an item of the window, against `(g + 1) / g * log2((g + 1) / p) / ln 2` of a filter without any loss. Ours takes
-/// 2 to 7 % more: the first sub-filter of a chain has nine tenths of the rate, lines take 1 to 5 %, 0.5 % is margin.
+/// Compares the bits per item of a window with `(g + 1) / g * log2((g + 1) / p) / ln 2`, the size with ideal Bloom
+/// filters. Rollcall's filters take 2 to 7 % more: the first sub-filter of a chain gets nine tenths of the rate,
+/// blocked filters take 1 to 5 % more, and 0.5 % is margin.
 #[test]
 fn windows_take_the_memory_that_theory_asks_for() {
     let capacity = 1_000_000;

@@ -1,8 +1,9 @@
-//! Estimates against the standard error that they state.
+//! Compares the errors of estimates with the standard error that they report.
 //!
-//! Tolerances come from theory. If errors have standard deviation `s`, their root mean square over N trials
-//! has mean about `s` and standard deviation `s / sqrt(2 N)`, and their mean has `s / sqrt(N)`. The bounds are at
-//! three of those. Each trial hashes under a seed of its own, so trials are independent.
+//! Tolerances come from theory. If errors have the standard deviation `s`, their root mean square over `N` trials has a
+//! mean of about `s` and a standard deviation of `s / sqrt(2 N)`, and their mean has a standard deviation of `s /
+//! sqrt(N)`. Bounds are three of these standard deviations. Each trial uses a seed of its own, so trials are
+//! independent.
 
 use rollcall_core::counting::{Counter, Params, diff_card, union_card};
 use rollcall_core::size_limit::Unlimited;
@@ -12,10 +13,10 @@ use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::hash::hash64;
 use rollcall_core::window::Time;
 
-/// Standard deviations that an outcome may lie off.
+/// Number of standard deviations by which a result may differ from theory.
 const SIGMAS: f64 = 3.0;
 
-/// Adds the items of these numbers, as eight bytes each.
+/// Adds the items with these numbers, each as eight bytes.
 fn add_all(counter: &mut Counter, numbers: impl Iterator<Item = u64>) {
     let mut numbers = numbers.peekable();
     let mut added = Vec::with_capacity(1024);
@@ -40,7 +41,7 @@ fn rms(errors: &[f64]) -> f64 {
     (errors.iter().map(|error| error * error).sum::<f64>() / errors.len() as f64).sqrt()
 }
 
-/// Checks errors that are stated to have the standard deviation `stated`.
+/// Checks that errors have the standard deviation `stated`.
 pub(super) fn assert_as_stated(errors: &[f64], stated: f64, what: &str) {
     let trials = errors.len() as f64;
     let (rms, mean) = (rms(errors), errors.iter().sum::<f64>() / trials);
@@ -52,13 +53,13 @@ pub(super) fn assert_as_stated(errors: &[f64], stated: f64, what: &str) {
     assert!(mean.abs() < SIGMAS * stated / trials.sqrt(), "{what}: mean {mean}, stated {stated}");
 }
 
-/// The relative errors of counters of `members` sequential numbers.
+/// The relative errors of counters with `members` sequential numbers as members.
 fn relative_errors(capacity: u64, error_rate: f64, members: u64, trials: u64) -> Vec<f64> {
     let error = |seed| counter(capacity, error_rate, seed, 0..members).estimate() / members as f64 - 1.0;
     (0..trials).map(error).collect()
 }
 
-/// Checks the errors of counters of so many members against theory; returns their root mean square.
+/// Compares the errors of counters with `members` members with theory. Returns their root mean square.
 fn check(capacity: u64, error_rate: f64, members: u64, trials: u64) -> f64 {
     let params = Params { capacity, error_rate, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
     let layout: Layout = sizing::layout(params.error_rate, params.capacity).unwrap();
@@ -114,7 +115,7 @@ fn a_thousand_times_past_the_capacity() {
     assert!(rms < 0.042 * (1.0 + SIGMAS / (2.0 * 200.0f64).sqrt()), "{rms}");
 }
 
-/// An item from the number of a trial and its own.
+/// Makes an item from the number of a trial and the number of the item.
 type Shape = fn(u64, u64) -> Vec<u8>;
 
 #[test]
@@ -157,8 +158,8 @@ fn unions_of_different_capacities_err_as_their_common_layout() {
     assert_as_stated(&(0..trials).map(error).collect::<Vec<_>>(), stated, "union");
 }
 
-/// Checks |A without B|, A holding `common` members that B has too and `missing` that it has not, B
-/// `others` of its own.
+/// Checks the estimate of |A without B|. Both have `common` members, only A has `missing` members, and only B has
+/// `others` members.
 fn check_difference(capacity: u64, error_rate: f64, common: u64, missing: u64, others: u64, trials: u64) {
     let mut stated = 0.0;
     let mut error = |seed| {
@@ -183,9 +184,9 @@ fn differences_are_within_their_error() {
     check_difference(1_000, 0.02, 50_000, 50_000, 20_000, 200);
 }
 
-/// Two standard errors around the estimate cover the truth in nearly all trials, also where the others leave few slots free
-/// and the estimate is 0 more often than not. For a normal error that would be 95.4 %; what is asked is 88 %, less the
-/// binomial noise.
+/// Two standard errors around the estimate cover the true difference in nearly all trials, also if B leaves few free
+/// slots and the estimate is mostly 0. Normal errors would be covered in 95.4 % of trials; the test requires 88 %, less
+/// the binomial noise.
 #[test]
 fn two_errors_cover_a_difference() {
     let trials = 100u32;
@@ -215,8 +216,7 @@ fn two_errors_cover_a_difference() {
     }
 }
 
-/// Of few members missing too, of which some may have found their slots taken: all of them show themselves, or all but one or
-/// two.
+/// Tests differences of one to five members. Most of these members set a bit that B lacks; one or two may not.
 #[test]
 fn two_errors_cover_a_difference_of_few() {
     const TRIALS: u64 = 300;
@@ -239,7 +239,8 @@ fn two_errors_cover_a_difference_of_few() {
     }
 }
 
-/// Two standard errors cover the count, and one is what counts are off by, also where that is less than a member.
+/// Two standard errors cover the count, and the root mean square of the errors is one standard error, even if that is
+/// less than a member.
 #[test]
 fn two_errors_cover_counts_that_are_hardly_off() {
     const TRIALS: u64 = 400;
@@ -264,8 +265,8 @@ fn two_errors_cover_counts_that_are_hardly_off() {
     }
 }
 
-/// An exact counter is hashed into the layout of the others: what is missing of its 100 members in 50,000 is known to one or
-/// two, whatever it was made for itself.
+/// An exact counter is hashed into the layout of the other counter. So the number of its 100 members that are missing
+/// in a counter of 50,000 is known within two members, whatever the exact counter's own error rate is.
 #[test]
 fn differences_of_exact_counters_are_as_fine_as_the_others() {
     let (trials, missing) = (200, 50u64);

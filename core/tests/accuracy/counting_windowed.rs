@@ -1,4 +1,4 @@
-//! Counts of spans against the standard error that they state.
+//! Compares the errors of counts of time spans with the standard error that they report.
 //!
 //! Bounds are those of `counting.rs`: three standard deviations of the root mean square and of the mean.
 
@@ -12,8 +12,8 @@ use rollcall_core::window::{ClockSource, Time, Window};
 
 use super::counting::assert_as_stated;
 
-/// A counter that saw `each` members in every slice, half of them those of the slice before, while its window passed
-/// three times.
+/// A windowed counter with `each` members in every slice, half of which are members of the previous slice. Its window
+/// has passed three times.
 fn counter(params: Params, slices: u32, each: u64) -> Counter {
     let window = Window::new(u64::from(10 * slices), slices, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
     let mut counter = Counter::new(params).unwrap().with_window(window, 0).unwrap();
@@ -25,7 +25,7 @@ fn counter(params: Params, slices: u32, each: u64) -> Counter {
     counter
 }
 
-/// Checks all spans of counters of seeds of their own against theory.
+/// Compares the errors of all time spans with theory, in counters with different seeds.
 fn check(capacity: u64, error_rate: f64, slices: u32, each: u64, trials: u64) {
     let params = |seed| Params { capacity, error_rate, exact_limit: 0, exact_bytes: 16_384, seed };
     let counters: Vec<Counter> = (0..trials).map(|seed| counter(params(seed), slices, each)).collect();

@@ -1,4 +1,4 @@
-//! Intersections against the standard errors that they state.
+//! Compares the errors of intersections with the standard errors that they report.
 
 use rollcall_core::counting::{Counter, Params, View, inter_card};
 use rollcall_core::size_limit::Unlimited;
@@ -24,8 +24,8 @@ fn layout(precision: u32, tail_bits: u32) -> Layout {
     Layout::new(precision, tail_bits).unwrap()
 }
 
-/// Of how many trials the count is within two standard errors of the truth: by members of the small set, by
-/// how many of these the large ones have, and whether the small one estimates.
+/// For each case, the number of trials in which the count is within two standard errors of the truth. A case has a size
+/// of the small set, a share of its members that the large sets have too, and an exact or estimating small set.
 fn covered(large: u64, sets: usize, trials: u64) -> Vec<(String, u64)> {
     let layout = layout(14, 10);
     let mut found = Vec::new();
@@ -56,7 +56,7 @@ fn covered(large: u64, sets: usize, trials: u64) -> Vec<(String, u64)> {
     found
 }
 
-/// At least 88 % of each case, in so many trials of fixed members.
+/// Checks that each case is covered in at least 88 % of trials with fixed members.
 #[track_caller]
 fn assert_two_errors_cover(sets: usize) {
     const TRIALS: u64 = 50;
@@ -82,14 +82,14 @@ fn two_errors_cover_small_sets_in_three() {
     assert_two_errors_cover(3);
 }
 
-/// How many of `n` trials must be covered: 88 %, less three standard deviations of their number.
+/// The least number of covered trials that passes: 88 %, minus three standard deviations.
 fn least(trials: u64) -> f64 {
     let trials = trials as f64;
     0.88 * trials - 3.0 * (0.88 * 0.12 * trials).sqrt()
 }
 
-/// Two standard errors cover what two to eight sets have in common, of few members or many of their own; and stated errors are
-/// no more than a few times those found.
+/// Two standard errors cover the intersection of two to eight sets, with few or many members of their own. The reported
+/// errors are at most a few times the true errors.
 #[test]
 fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
     const TRIALS: u64 = 40;
@@ -122,11 +122,11 @@ fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
     }
 }
 
-/// Ranges of numbers, each a start and an end: the members of a set.
+/// The members of a set as ranges of numbers, each with a start and an end.
 type Ranges<'a> = &'a [(u64, u64)];
 
-/// Root of the mean square of errors over the standard errors reported, in trials with fixed members: 1 where these are
-/// right, up to chance.
+/// The root mean square of the true errors divided by the reported standard errors, in trials with fixed members. It is
+/// near 1 if the reported errors are right. Also returns the number of trials.
 fn reported_and_found(layouts: &[Layout], exact_limit: u32, sets: &[Ranges<'_>], truth: u64) -> (f64, usize) {
     const TRIALS: usize = 200;
     let mut squares = 0.0;

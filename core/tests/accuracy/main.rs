@@ -1,4 +1,4 @@
-//! Accuracy, measured: seeded runs, with bounds from theory. They take seconds, so they are not unit tests.
+//! Tests of accuracy: seeded runs with bounds from theory. They take seconds, so they are not unit tests.
 
 mod bloom;
 mod bloom_rare;

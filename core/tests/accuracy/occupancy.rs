@@ -1,23 +1,23 @@
-//! How many slots of each segment a set of random members takes, drawn by chance and not by hashing them: 10^11 members
-//! cost what 1,000 do. What a counter would answer follows from these numbers alone.
+//! Simulates how many slots of each segment a set of random members takes. Members are not hashed, so 10^11 members
+//! cost as much as 1,000. The estimate of a counter depends only on these numbers.
 //!
-//! Members fall on segments by a multinomial distribution, drawn as one binomial after the other. Within a segment each
-//! member takes a slot at random. With `j` of `C` slots taken, the number of members until a further one is taken is
-//! geometric: that chain is exact, and it draws what small segments, few members and the last free slots are. In between the
-//! number of slots taken is drawn as normal, with the mean and the variance that N. L. Johnson and S. Kotz, "Urn Models and
-//! Their Application", 1977, section 3.2 give.
+//! The members per segment have a multinomial distribution, which is drawn as one binomial after the other. Within a
+//! segment each member takes a random slot. If `j` of `C` slots are taken, the number of members until the next slot is
+//! taken has a geometric distribution. This chain is exact. It is used for small segments, few members and the last
+//! free slots. In other cases the number of taken slots is drawn from a normal distribution, with the mean and the
+//! variance given by N. L. Johnson and S. Kotz, "Urn Models and Their Application", 1977, section 3.2.
 
 use rollcall_core::unstable::counting::estimate::Segments;
 use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
 
-/// Slots up to which each that is taken is drawn by itself.
+/// The largest number of slots for which each taken slot is drawn individually.
 const FEW_SLOTS: f64 = 1024.0;
 
-/// What is expected to be more than this is drawn as normal.
+/// Variances and expected numbers above this value are large enough for a normal distribution.
 const MANY: f64 = 300.0;
 
-/// Random numbers that are the same in every run (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014: SplitMix64).
+/// A pseudo-random generator with the same numbers in every run (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable
+/// pseudorandom number generators", OOPSLA 2014: SplitMix64).
 #[derive(Debug, Clone)]
 pub struct Random(u64);
 
@@ -33,23 +33,23 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Above 0, at most 1.
+    /// A number above 0 and at most 1.
     fn uniform(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
-    /// Box and Muller.
+    /// A standard normal number, by the method of Box and Muller.
     fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.uniform().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 
-    /// How many trials it takes until one succeeds, each with this chance.
+    /// The number of trials until one succeeds, if each succeeds with this probability.
     fn geometric(&mut self, chance: f64) -> f64 {
         if chance >= 1.0 { 1.0 } else { (self.uniform().ln() / (-chance).ln_1p()).ceil().max(1.0) }
     }
 
-    /// How many of `trials` succeed, each with this chance.
+    /// The number of successes in `trials` trials with this probability.
     pub fn binomial(&mut self, trials: f64, chance: f64) -> f64 {
         if chance > 0.5 {
             return trials - self.binomial(trials, 1.0 - chance);
@@ -70,7 +70,7 @@ impl Random {
         successes
     }
 
-    /// How many of `slots` are taken once so many members chose one each.
+    /// The number of taken slots after `members` members each chose one of `slots` slots.
     fn taken(&mut self, slots: f64, members: f64) -> f64 {
         let full = 2.0 * slots;
         if members > full {
@@ -88,7 +88,7 @@ impl Random {
         (slots * (1.0 - free) + variance.sqrt() * self.normal()).round().clamp(1.0, slots.min(members))
     }
 
-    /// The same when some are taken already, exactly.
+    /// The number of taken slots after `members` further members, drawn exactly, if `taken` slots were taken before.
     fn taken_further(&mut self, slots: f64, mut taken: f64, mut members: f64) -> f64 {
         // No slot would be left but once in 10^9 times.
         if slots * (-members / slots).exp() < 1e-9 {
@@ -105,7 +105,7 @@ impl Random {
     }
 }
 
-/// The slots that so many random members take.
+/// The numbers of taken slots in each segment after `members` random members.
 pub fn occupied(layout: Layout, members: f64, random: &mut Random) -> SegmentCounts {
     let mut counts = SegmentCounts::default();
     let (mut left, mut share_left) = (members, 1.0);
@@ -120,7 +120,7 @@ pub fn occupied(layout: Layout, members: f64, random: &mut Random) -> SegmentCou
     counts
 }
 
-/// The relative errors of the estimates of counters of this layout that hold so many random members.
+/// The relative errors of estimates of counters with this layout and this number of random members.
 pub fn relative_errors(layout: Layout, members: f64, trials: u64, random: &mut Random) -> Vec<f64> {
     let error = |_| Segments::new(layout, &occupied(layout, members, random)).estimate() / members - 1.0;
     (0..trials).map(error).collect()

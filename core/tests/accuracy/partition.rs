@@ -1,4 +1,4 @@
-//! Logical filters and counters over several parts: what each part keeps, and what the whole does.
+//! Tests logical filters and counters that are partitioned: the rate and the error of each part, and of the whole.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
@@ -15,10 +15,10 @@ const ITEMS: u64 = 400_000;
 const ERROR_RATE: f64 = 0.01;
 const ABSENT: u64 = 1_600_000;
 
-/// Probes of an item at this rate.
+/// Number of probes per item at this error rate.
 const PROBES: f64 = 7.0;
 
-/// For each part the share of its absent items that it finds, how many these are, and the rate it states.
+/// For each part: the share of absent items that it finds, the number of these items, and the rate that it reports.
 fn measured(layout: BitLayout, part_of: impl Fn(&[u8]) -> u32) -> Vec<(f64, u64, f64)> {
     let capacity = Partitioned::new("seen", PARTS).unwrap().capacity_of_part(ITEMS).unwrap();
     let params = Params { error_rate: ERROR_RATE, capacity, expansion: 2, seed: 0 };
@@ -40,7 +40,8 @@ fn measured(layout: BitLayout, part_of: impl Fn(&[u8]) -> u32) -> Vec<(f64, u64,
     answers.into_iter().zip(filters).map(row).collect()
 }
 
-/// Were the hashes of parts and filters not independent, the items of a part would crowd into some of its lines.
+/// If the hash that selects a part were not independent of the filter's hash, the items of a part would concentrate in
+/// some of its lines.
 #[test]
 fn parts_of_a_filter_keep_its_rate() {
     let parts = Partitioned::new("seen", PARTS).unwrap();
@@ -61,7 +62,7 @@ fn parts_of_a_filter_keep_its_rate() {
     }
 }
 
-/// The measurement above would notice: here the filter's own hash decides about the part.
+/// Checks that the test above would notice a dependence: here the filter's own hash selects the part.
 #[test]
 fn routing_by_the_hash_of_the_filter_would_show() {
     let rows = measured(BitLayout::Lines, |item| (hash128(item, 0).lo >> 60) as u32);
@@ -70,8 +71,8 @@ fn routing_by_the_hash_of_the_filter_would_show() {
     }
 }
 
-/// The relative error of the sum over `k` parts falls by `sqrt(k)`, and is the one that [`unite`] states. Errors are
-/// taken relative to that. Members and seed are others in each trial.
+/// The relative error of the sum over `k` parts is smaller by `sqrt(k)`, and is the one that [`unite`] reports. Errors
+/// are compared in units of that error. Each trial has other members and another seed.
 #[test]
 fn counts_of_parts_add_up_with_their_errors() {
     let (members, trials) = (4_000u64, 400u64);

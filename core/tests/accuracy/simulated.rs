@@ -1,5 +1,6 @@
-//! Estimates of every layout that counters are made with, from 251 members to far beyond what they are made for, against the
-//! standard error that they state. Occupied slots are drawn, see `support/occupancy.rs`; tolerances are those of `counting`.
+//! Compares the errors of estimates with the standard error that they report, for every layout that sizing chooses,
+//! from 251 members to far beyond the capacity. Taken slots are simulated by `occupancy.rs`; tolerances are those of
+//! `counting.rs`.
 
 use std::collections::BTreeMap;
 
@@ -14,14 +15,14 @@ use crate::occupancy::{Random, occupied, relative_errors};
 
 const TRIALS: u64 = 30;
 
-/// Standard deviations that an outcome may lie off. There are some 400 of them.
+/// Number of standard deviations by which a result may differ from theory. There are some 400 results.
 const SIGMAS: f64 = 4.0;
 
-/// Members of which the error is looked at.
+/// The numbers of members for which the error is checked.
 const MEMBERS: [f64; 8] = [251.0, 1e3, 1e4, 1e5, 1e6, 1e7, 1e9, 1e10];
 
-/// Every layout that [`sizing::layout`] chooses, as far as steps of 5 % of the error and of half an octave of the
-/// capacity find them, with the smallest error and the largest capacity among those that led to it.
+/// Every layout that [`sizing::layout`] chooses, found in steps of 5 % of the error and of half an octave of the
+/// capacity. Each layout comes with the smallest error and the largest capacity that led to it.
 pub fn chosen() -> Vec<(Layout, f64, u64)> {
     let mut found = BTreeMap::new();
     let rates = std::iter::successors(Some(Params::MAX_ERROR_RATE), |rate| Some(rate / 1.05));
@@ -71,8 +72,8 @@ fn every_layout_errs_as_it_states() {
     assert!((together - 1.0).abs() < SIGMAS * noise, "{together} +- {noise}");
 }
 
-/// Beyond 10^10 members the last two segments fill up: the error grows, slowly with many tail bits, and at 10^11 the few
-/// slots left free make an estimate that stays finite.
+/// Beyond 10^10 members the last two segments fill up and the error grows, slowly if the layout has many tail bits. At
+/// 10^11 members few slots are free, and the estimate is still finite.
 #[test]
 fn beyond_what_is_promised_the_error_grows_and_ends() {
     let mut random = Random::new(12);
@@ -89,7 +90,7 @@ fn beyond_what_is_promised_the_error_grows_and_ends() {
     }
 }
 
-/// The drawn numbers against real members: the same mean number of taken slots in every segment.
+/// Simulated counters have the same mean number of taken slots in every segment as counters with hashed members.
 #[test]
 fn drawn_slots_are_as_many_as_hashed_ones() {
     let (trials, members) = (200u64, 20_000u64);

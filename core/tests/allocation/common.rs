@@ -1,4 +1,4 @@
-//! Operations run with each of their large allocations failing.
+//! Runs operations while one of their large allocations fails.
 
 use std::fmt::Debug;
 
@@ -12,8 +12,8 @@ use crate::failing::with_failure;
 use rollcall_fuzz::fields::{Field, Fields};
 use rollcall_fuzz::values::{dump_of, same_dump};
 
-/// Runs `operate` on what `make` makes until no large allocation of it is left to fail; each failure is reported and
-/// `same` says that it changed nothing. Returns how many there were.
+/// Runs `operate` on a new value from `make` with its first large allocation failing, then its second, and so on. Each
+/// failure must be returned as an error, and `same` checks that the value is unchanged. Returns the number of failures.
 pub fn failures<T, R>(
     what: &str,
     make: impl Fn() -> T,
@@ -37,7 +37,7 @@ pub fn assert_out_of_memory<R: Debug>(what: &str, outcome: &Result<R, Error>) {
     assert!(matches!(outcome, Err(Error::OutOfMemory { .. })), "{what}: {outcome:?}");
 }
 
-/// [`failures`], of which there is one at least.
+/// Like [`failures`], and panics if the operation has no large allocation.
 pub fn fails_cleanly<T, R>(
     what: &str,
     make: impl Fn() -> T,
@@ -47,7 +47,7 @@ pub fn fails_cleanly<T, R>(
     assert!(failures(what, make, operate, same) > 0, "{what}: no large allocation");
 }
 
-/// As [`fails_cleanly`], of what only reads.
+/// Like [`fails_cleanly`], for an operation that only reads.
 pub fn reading_fails_cleanly<R>(what: &str, read: impl Fn() -> Result<R, Error>) {
     fails_cleanly(what, || (), |()| read(), |(), ()| true);
 }
@@ -58,8 +58,8 @@ pub fn clone_of(filter: &BloomFilter) -> BloomFilter {
 pub fn items(count: u32) -> Vec<Vec<u8>> {
     (0..count).map(|item| format!("more:{item}").into_bytes()).collect()
 }
-/// Adds the items with the first large allocation failing, then with the second and so on, and returns how many there
-/// are. What was added before a failure must be in, and reported.
+/// Adds the items with the first large allocation failing, then with the second, and so on. Items added before the
+/// failure must be stored and reported. Returns the number of failures.
 pub fn add_all_failures<T>(
     empty: impl Fn() -> T,
     items: &[Vec<u8>],
@@ -81,7 +81,7 @@ pub fn add_all_failures<T>(
     }
     unreachable!()
 }
-/// Loads a dump a step at a time, each with its own failures.
+/// Loads a dump step by step, with every large allocation of each step failing once.
 pub fn assert_dumps_load_or_fail<T: Stored>(value: &T) {
     let dump = dump_of(value);
     reading_fails_cleanly("load", || {

@@ -1,4 +1,4 @@
-//! Counters, of which large allocations fail.
+//! Tests counters while their large allocations fail.
 
 use rollcall_core::admission::Terms;
 use rollcall_core::counting::{self, Counter, Representation, View, diff_card, inter_card, union_card};
@@ -24,7 +24,7 @@ fn counter(capacity: u64, error_rate: f64, exact_limit: u32, members: u32) -> Co
     counter
 }
 
-/// A counter of each representation, none of them small.
+/// A large counter of each representation.
 fn counters() -> Vec<(Counter, Representation)> {
     use Representation::{Dense, Exact, Sparse};
     let all = vec![
@@ -57,7 +57,7 @@ fn a_union_of_members_says_what_it_needs() {
     }
 }
 
-/// Small allocations too: members lie in one buffer that grows, and move to a table when they are many.
+/// Includes small allocations: few members are in one buffer that grows, and many members are in a table.
 #[test]
 fn members_say_what_the_next_one_needs() {
     let mut counter = counter(10_000_000, 0.01, 65_536, 0);
@@ -83,7 +83,7 @@ fn members_say_what_the_next_one_needs() {
     panic!("no table after {grown} buffers");
 }
 
-/// From members to positions to words, with every large allocation on the way failing once.
+/// Promotes counters from exact to sparse to dense, with every large allocation on the way failing once.
 #[test]
 fn counters_grow_or_stay_as_they_are() {
     // From exact to sparse, from exact to dense, from sparse to dense.
@@ -151,7 +151,7 @@ fn counters_are_copied_and_loaded_or_not_at_all() {
     }
 }
 
-/// Of one other, and of so many that lists of pointers to them are large.
+/// Compares and merges with one other counter, and with so many counters that the lists of pointers to them are large.
 #[test]
 fn counters_are_compared_and_merged_or_stay_as_they_are() {
     let counters: Vec<Counter> = counters().into_iter().map(|(counter, _)| counter).collect();
@@ -172,7 +172,7 @@ fn counters_are_compared_and_merged_or_stay_as_they_are() {
     assert!(found.iter().all(|&failures| failures > 4), "{found:?}");
 }
 
-/// A windowed counter of each representation, none of them small.
+/// A large windowed counter of each representation.
 fn windowed_counters() -> Vec<(Counter, Representation)> {
     use Representation::{Dense, Exact, Sparse};
     let of = |capacity, error_rate, exact_limit, members: u32| {

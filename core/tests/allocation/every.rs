@@ -1,13 +1,13 @@
-//! Allocations of any size, each failing in its turn. Where one must not fail, the process ends: so each operation runs in
-//! a process of its own, this program called again.
+//! Makes allocations of any size fail, one after the other. If Rust code cannot handle a failed allocation, the process
+//! ends. So each operation runs in a child process, which is this program again.
 //!
-//! A server ends by itself when a small allocation fails, whoever asks for it. So what may end the process here is no
-//! worse there than any command. These may, all small:
-//! - the fixed part of a value: of a counter that estimates or has a window, of a filter with a window;
-//! - parameters that values share, when a value is made, grows or is loaded;
+//! A server ends when a small allocation of any command fails. So it is acceptable if this module's small allocations
+//! end the process too. These allocations may do so, all of them small:
+//! - the fixed part of a value: of a counter that estimates or has a window, and of a filter with a window;
+//! - parameters that values share, when a value is created, grows or is loaded;
 //! - the header of a dump;
-//! - the containers of a Roaring bitmap, 8 KiB at most: the positions of a sparse counter, which unions and differences
-//!   list of others too;
+//! - the containers of a Roaring bitmap, at most 8 KiB: the positions of a sparse counter, which unions and differences
+//! also list for other counters;
 //! - lists with an entry for each of the few counters of an intersection.
 
 use std::process::{Command, Output};
@@ -29,23 +29,25 @@ use crate::failing::with_failure_from;
 use rollcall_fuzz::fields::Fields;
 use rollcall_fuzz::values::{counter, cut_after, dump_of, filter, rdb_of, rdb_of_filter, windowed, windowed_counter};
 
-/// What a child process is to do: the number of an operation, and of the first allocation of it that fails.
+/// The environment variable with the task of a child process: the number of an operation, and the number of the first
+/// allocation that fails in it.
 const ORDER: &str = "ROLLCALL_FAILING_ALLOCATION";
 
-/// Begins the line by which a child says which allocation fails now.
+/// The beginning of a line in which a child process reports which allocation fails next.
 const FAILS_NOW: &str = "allocation ";
 
-/// The line by which a child says that no allocation is left to fail.
+/// The line in which a child process reports that every allocation has failed once.
 const ALL_DONE: &str = "no allocation is left";
 
-/// Bytes from which no allocation may end the process. All values here are small, so that what grows with a value and is
-/// not asked for first would be above it.
+/// No allocation of at least this number of bytes may end the process. All values are small here, so only allocations
+/// that grow with a value exceed it.
 const SMALL_BYTES: usize = 2048;
 
-/// An operation: runs with this allocation failing, and returns whether there was one.
+/// Runs an operation with its `n`th allocation failing. Returns whether it had this number of allocations.
 type Operation = Box<dyn Fn(u64) -> bool>;
 
-/// An operation on what `make` makes. It fails with an error and changes nothing, or does all it does otherwise.
+/// An operation on a value from `make`. It must either fail with an error and change nothing, or do its work
+/// completely.
 fn operation<T: 'static, R>(
     make: impl Fn() -> T + 'static,
     operate: impl Fn(&mut T) -> Result<R, Error> + 'static,
@@ -65,7 +67,7 @@ fn operation<T: 'static, R>(
     })
 }
 
-/// An operation that only reads, or makes a value of its own.
+/// An operation that only reads, or that makes a new value.
 fn reading<T: 'static, R>(
     make: impl Fn() -> T + 'static,
     read: impl Fn(&T) -> Result<R, Error> + 'static,
@@ -73,7 +75,7 @@ fn reading<T: 'static, R>(
     operation(make, move |value| read(value), |_, _| true)
 }
 
-/// A change that cannot fail.
+/// Turns a change that cannot fail into an operation.
 fn always<T>(change: impl Fn(&mut T) + 'static) -> impl Fn(&mut T) -> Result<(), Error> + 'static {
     move |value| {
         change(value);
@@ -83,13 +85,13 @@ fn always<T>(change: impl Fn(&mut T) + 'static) -> impl Fn(&mut T) -> Result<(),
 
 type Operations = Vec<(String, Operation)>;
 
-/// A kind of value, and what makes one.
+/// The name of a kind of value, and a function that makes one.
 type Kind<T> = (&'static str, fn() -> T);
 
-/// Under which new items are admitted.
+/// The terms of admission for new items.
 const TERMS: Terms = Terms { limit: 40, all: false, dry_run: false };
 
-/// Some of them are in every value already.
+/// Items to add. Every value already has some of them.
 const ITEMS: [&[u8]; 6] = [b"a", b"item:1", b"member:1", b"b", b"c", b"d"];
 
 fn params(expansion: u32) -> bloom::Params {
@@ -100,7 +102,7 @@ fn of_time() -> Windowing {
     Windowing::time(40, 4, ClockSource::Manual, true).unwrap()
 }
 
-/// Filters of every kind, each about to grow or to turn.
+/// Filters of every kind. The next items make each one grow or begin a new generation.
 const FILTERS: [Kind<BloomFilter>; 6] = [
     ("filter of lines", || filter(params(2), BitLayout::Lines, 10)),
     ("chain of lines", || filter(params(2), BitLayout::Lines, 30)),
@@ -174,7 +176,7 @@ fn counted(capacity: u64, exact_limit: u32) -> counting::Params {
     counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 }
 }
 
-/// Counters of every kind, each about to grow.
+/// Counters of every kind. The next members make each one grow.
 const COUNTERS: [Kind<Counter>; 8] = [
     ("empty counter", || counter(50_000, 250, 0)),
     ("exact counter", || counter(50_000, 250, 7)),
@@ -289,7 +291,7 @@ fn of_counters() -> Operations {
     all
 }
 
-/// To store a value of this kind, and to load it again.
+/// The operations that store a value of this kind and load it again.
 fn stored<T: Stored + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T, &T) -> bool) -> Operations {
     let name = |what: &str| format!("{what} a {kind}");
     let half = move || cut_after(&make(), make().payload().len() / 2);
@@ -343,7 +345,7 @@ fn operations() -> Operations {
     all
 }
 
-/// What a child process does when its environment says so. As a test by itself it does nothing.
+/// The work of a child process, if the environment asks for it. It is not a test by itself.
 #[test]
 fn the_rest_of_the_operations() {
     let Ok(order) = std::env::var(ORDER) else { return };
@@ -360,18 +362,18 @@ fn the_rest_of_the_operations() {
     eprintln!("{ALL_DONE}");
 }
 
-/// What became of allocations that failed.
+/// The results of a child process.
 #[derive(Default)]
 struct Reported {
     /// The operation and the allocation that failed last.
     last: (usize, u64),
-    /// How many failed.
+    /// The number of failed allocations.
     failed: usize,
-    /// Bytes of the one that ended the process; none where all was done.
+    /// The size in bytes of the allocation that ended the process; `None` if all operations were completed.
     ended_at: Option<usize>,
 }
 
-/// Runs all operations from an allocation on, up to one that ends the process.
+/// Runs all operations in a child process, beginning with an allocation of an operation, until the process ends.
 fn run(from: usize, first: u64) -> Reported {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "every::the_rest_of_the_operations", "--nocapture"]);
@@ -392,8 +394,8 @@ fn run(from: usize, first: u64) -> Reported {
     reported
 }
 
-/// By default up to the first allocation of an operation that ends the process; with `ROLLCALL_THOROUGH` also those after
-/// it.
+/// By default, an operation is tested up to its first allocation that ends the process. With `ROLLCALL_THOROUGH`, later
+/// allocations are tested too.
 #[test]
 fn an_allocation_that_fails_is_an_error_or_small() {
     let names: Vec<String> = operations().into_iter().map(|(name, _)| name).collect();

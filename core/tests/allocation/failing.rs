@@ -1,22 +1,22 @@
-//! An allocator that fails when it is asked to.
+//! An allocator in which a chosen allocation fails.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// Allocations of fewer bytes are small. A server ends when one of those fails, whoever asked for it.
+/// Allocations of fewer bytes are small. If a small allocation fails, a server ends, whichever command asked for it.
 pub const LARGE_BYTES: usize = 16 << 10;
 
 thread_local! {
-    /// Which allocation of this thread fails, counted from 1; 0 for none. It counts down.
+    /// The number of allocations of this thread until one fails; 0 if none fails. It counts down.
     static FAILS_IN: Cell<u64> = const { Cell::new(0) };
-    /// Bytes from which allocations are counted.
+    /// The least size in bytes of the allocations that are counted.
     static FROM_BYTES: Cell<usize> = const { Cell::new(LARGE_BYTES) };
 }
 
 struct Failing;
 
 impl Failing {
-    /// Whether an allocation of so many bytes fails.
+    /// Whether the next allocation, of this number of bytes, fails.
     fn fails(bytes: usize) -> bool {
         let left = FAILS_IN.get();
         if left == 0 || bytes < FROM_BYTES.get() {
@@ -63,7 +63,8 @@ unsafe impl GlobalAlloc for Failing {
 #[global_allocator]
 static ALLOCATOR: Failing = Failing;
 
-/// Runs `operate` with its `n`th allocation of at least `from_bytes` failing; returns whether one did.
+/// Runs `operate` while its `n`th allocation of at least `from_bytes` fails. Returns its result, and whether an
+/// allocation failed.
 pub fn with_failure_from<R>(from_bytes: usize, n: u64, operate: impl FnOnce() -> R) -> (R, bool) {
     FROM_BYTES.set(from_bytes);
     FAILS_IN.set(n);
@@ -72,7 +73,7 @@ pub fn with_failure_from<R>(from_bytes: usize, n: u64, operate: impl FnOnce() ->
     (outcome, failed)
 }
 
-/// [`with_failure_from`], of large ones.
+/// Runs `operate` while its `n`th large allocation fails.
 pub fn with_failure<R>(n: u64, operate: impl FnOnce() -> R) -> (R, bool) {
     with_failure_from(LARGE_BYTES, n, operate)
 }

@@ -1,4 +1,4 @@
-//! Filters, of which large allocations fail.
+//! Tests filters while their large allocations fail.
 
 use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
@@ -20,7 +20,7 @@ fn params(capacity: u64, expansion: u32) -> bloom::Params {
     bloom::Params { error_rate: 0.01, capacity, expansion, seed: 0 }
 }
 
-/// Filters whose bitmaps are large, and whose lists of sub-filters are.
+/// Filters with large bitmaps, and filters with large lists of sub-filters.
 fn filters() -> Vec<BloomFilter> {
     let mut filters = Vec::new();
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -32,7 +32,8 @@ fn filters() -> Vec<BloomFilter> {
     filters
 }
 
-/// Windowed filters: one that grew in its last slice, and one of the last items that is about to turn.
+/// Windowed filters: one that grew in its last slice, and one of the last items that is about to begin a new
+/// generation.
 fn windows() -> Vec<BloomFilter> {
     let of_time = Windowing::time(86_400, 2, ClockSource::Manual, true).unwrap();
     let of_last = Windowing::last(2).unwrap();
@@ -138,7 +139,8 @@ fn filters_admit_what_they_are_to_or_nothing() {
     }
 }
 
-/// A merge allocates lists of pointers and of numbers, which so many filters make large, and the sub-filters that it has not.
+/// A merge allocates the sub-filters that the destination lacks, and lists of pointers and of numbers, which are large
+/// for this number of filters.
 #[test]
 fn filters_merge_or_stay_as_they_are() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -155,7 +157,7 @@ fn filters_merge_or_stay_as_they_are() {
     }
 }
 
-/// Generations that are missing on either side, that die by it, and that have grown.
+/// Merges generations that are missing in one of the filters, that expire by the merge, and that have grown.
 #[test]
 fn windows_merge_or_stay_as_they_are() {
     let [ours, mut ahead] = [windows().remove(0), windows().remove(0)];
@@ -171,7 +173,7 @@ fn windows_merge_or_stay_as_they_are() {
     fails_cleanly("merge", same, |empty| empty.live(Time::Reached).merge(&[&ours, &ahead], &Unlimited), |a, b| a == b);
 }
 
-/// What has expired is handed over in a list; where there is no memory for it, it is dropped at once.
+/// An advance returns expired data in a list. If there is no memory for the list, the data is freed at once.
 #[test]
 fn windows_advance_without_memory() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 0 };
@@ -203,7 +205,7 @@ fn filters_are_loaded_or_not_at_all() {
     }
 }
 
-/// Known ones are sorted out of a list first: where there is little room, and where there are older sub-filters.
+/// Building removes known items from the list first: if little memory is left, or if there are older sub-filters.
 #[test]
 fn filters_are_built_or_stay_as_they_are() {
     for (layout, capacity, expansion) in

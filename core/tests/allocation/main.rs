@@ -1,5 +1,6 @@
-//! Allocations that fail: each operation is run with its first allocation failing, then its second, and so on. It has to
-//! say so and leave all as it was; the process must not end. Large allocations here, and those of any size in every.rs.
+//! Runs each operation with its first allocation failing, then with its second, and so on. The operation must return an
+//! error and change nothing; the process must not end. `every.rs` has allocations of any size, the other files large
+//! ones.
 
 mod common;
 mod counters;

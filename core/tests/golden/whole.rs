@@ -1,8 +1,8 @@
-//! All bytes of a value whose golden file has only their checksums: the payload of `DUMP`, then each chunk after its
-//! iterator, all after their length. Then runs of zero bytes are left out: a part is a number of zeros, a number of other
-//! bytes, and these. Numbers are u64, little-endian.
+//! All bytes of a value whose golden file has only their checksums: the `DUMP` payload, then each chunk after its
+//! iterator, each preceded by its length. Runs of zero bytes are compressed: a part is a number of zeros, a number of
+//! other bytes, and these bytes. Numbers are u64, little-endian.
 
-/// Zero bytes from which on a run is left out.
+/// The length from which a run of zero bytes is compressed.
 const LONG_RUN: usize = 32;
 
 type Dump = Vec<(u64, Vec<u8>)>;

@@ -1,4 +1,4 @@
-//! Headers and RDB values of RedisBloom that are wrong in one field. Each is rejected, and the error names a field.
+//! Tests RedisBloom headers and RDB values with one wrong field. Each is rejected, with an error that names a field.
 
 use rollcall_core::error::Error;
 use rollcall_core::persist;
@@ -29,10 +29,12 @@ fn load_rdb_of(encoding: u32, fields: &[Field], limit: &impl SizeLimit) -> Resul
     redisbloom::load_rdb(&mut Fields(fields), encoding, limit, &mut |_| ())
 }
 
-/// What is wrong, how it is forged, and the fields that the errors for dump and RDB value name.
+/// A description of the damage, a function that makes it, and the fields that the errors name: for the dump, then for
+/// the RDB value.
 type Forgery = (&'static str, fn(&mut HeaderOf), &'static str, &'static str);
 
-/// Claims that RedisBloom accepted, some of them with harm. In the RDB value, the bytes are the length of the string.
+/// Damages that RedisBloom accepted, some with harmful results. RDB values have no field `bytes`; the length of the
+/// bitmap's string takes its place.
 const FORGERIES: [Forgery; 28] = [
     ("no sub-filter", |h| h.links.clear(), "header length", "capacity"),
     (
@@ -130,8 +132,8 @@ fn rdb_values_are_rejected_by_field_where_they_end_or_differ() {
     }
 }
 
-/// RedisBloom stores `EXPANSION 4294967296` as a growth of 0. Once full, such a filter gets a sub-filter of no bits,
-/// which takes every item for known and holds none.
+/// RedisBloom stores `EXPANSION 4294967296` as a growth factor of 0. When such a filter is full, it gets a sub-filter
+/// without bits, which reports every item as present.
 #[test]
 fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
     let grown = grown();
@@ -157,8 +159,8 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
     assert_eq!(rejected_field(load_rdb(&header.rdb())), "sub-filter without bits");
 }
 
-/// Positions are taken modulo a power of two, which may be fewer than the bits of a word. Found by fuzzing: such a
-/// filter reported nine times as many set bits as it had bits.
+/// Positions are taken modulo a power of two, which may be less than the bits of a word. A regression test, found by
+/// fuzzing: such a filter reported nine times as many set bits as it has bits.
 #[test]
 fn bits_beyond_all_positions_fill_nothing() {
     let mut header = HeaderOf::of(&classic(params(0.01, 1, 1)));

@@ -1,4 +1,5 @@
-//! State and replies of RedisBloom 2.8.2 after the same commands: `core/tests/golden/redisbloom-*.txt`.
+//! Compares classic filters with the state and the replies of RedisBloom 2.8.2 after the same commands, which are in
+//! `core/tests/golden/redisbloom-*.txt`.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
@@ -11,9 +12,9 @@ use rollcall_core::unstable::persist::{CHUNK_MAX_BYTES, redisbloom, scandump};
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, item, params, written};
 
-/// State and replies of RedisBloom 2.8.2 after its command and the items `item:0`, `item:1` and so on.
+/// State and replies of RedisBloom 2.8.2 after one command and the items `item:0`, `item:1` and so on.
 struct Golden {
-    /// The command that made the key.
+    /// The command that created the key.
     command: String,
     /// Replies of BF.ADD; `f` means that the filter was full.
     added: String,
@@ -66,7 +67,7 @@ fn golden(text: &str) -> Golden {
     golden
 }
 
-/// Every golden file, with the filter that its command makes; `None` where no command makes it.
+/// Every golden file, with the filter that its command creates; `None` if no command of this module creates it.
 fn goldens() -> Vec<(Golden, Option<ClassicFilter>)> {
     let fixed = ClassicFilter::with_growth(params(0.05, 40, 0), 3, &Unlimited).unwrap();
     [
@@ -92,7 +93,7 @@ fn probes(count: usize) -> Vec<Vec<u8>> {
     (0..count).map(|index| format!("probe:{index}").into_bytes()).collect()
 }
 
-/// C's `%g`, as far as rates need it: six significant digits.
+/// Formats a rate like `%g` in C, with six significant digits.
 fn six_digits(value: f64) -> String {
     let rounded: f64 = format!("{value:.5e}").parse().unwrap();
     if rounded >= 1e-4 { format!("{rounded}") } else { pad_exponent(&format!("{rounded:e}")) }
@@ -103,7 +104,7 @@ fn pad_exponent(text: &str) -> String {
     format!("{digits}e-{exponent:0>2}")
 }
 
-/// Compares all that a filter reports with what RedisBloom reported.
+/// Compares everything that a filter reports with RedisBloom's replies.
 fn assert_as_golden(filter: &ClassicFilter, golden: &Golden) {
     let name = &golden.command;
     let expansion = if filter.params().expansion == 0 { "null".into() } else { filter.growth().to_string() };
@@ -143,7 +144,7 @@ fn assert_as_golden(filter: &ClassicFilter, golden: &Golden) {
     }
 }
 
-/// Adds the items that RedisBloom was given. Some commands add the first item themselves.
+/// Adds the items that RedisBloom got. Some commands have already added the first item.
 fn add_one_by_one(filter: &mut ClassicFilter, golden: &Golden) {
     if golden.command.ends_with("item:0") {
         assert_eq!(filter.add(&item(0), &Unlimited), Ok(true));

@@ -1,4 +1,4 @@
-//! Loading of filters: complete, interrupted and damaged ones.
+//! Tests loading of classic filters: complete, interrupted and damaged dumps.
 
 use proptest::prelude::*;
 use rollcall_core::bloom::{BitLayout, BloomFilter};
@@ -23,7 +23,7 @@ fn load_rdb(fields: &[Field], limit: &impl SizeLimit) -> Result<LoadingBloomFilt
     rdb::load(&mut Fields(fields), limit, &mut |_| ())
 }
 
-/// A chain that is too large for a header.
+/// A filter in the layout `lines` whose payload is too large to be inline in the header.
 fn lines() -> BloomFilter {
     let mut filter = BloomFilter::new(BitLayout::Lines, params(0.01, 1000, 2), &Unlimited).unwrap();
     (0..4000).for_each(|index| assert!(filter.live(Time::Reached).add(item(index), &Unlimited).is_ok()));
@@ -52,7 +52,8 @@ fn loading_goes_on_where_it_was_stored() {
     }
 }
 
-/// Our header is distinguished from RedisBloom's even where the count of items looks like our kind.
+/// Rollcall's headers are distinguished from RedisBloom's, even if RedisBloom's item count looks like the kind byte of
+/// Rollcall's.
 #[test]
 fn headers_are_distinguished() {
     let spelt = 0x4642_43f1;
@@ -109,7 +110,7 @@ fn chunks_out_of_place_are_rejected_and_change_nothing() {
     assert!(loading.finish().unwrap() == BloomFilter::from(filter));
 }
 
-/// A header is written as the table in the documentation says, and loading keeps the same bytes.
+/// A header has the layout of the table in the documentation, and loading it keeps the same bytes.
 #[test]
 fn headers_are_laid_out_as_documented() {
     let filter = grown();
@@ -130,8 +131,8 @@ fn headers_are_laid_out_as_documented() {
     assert_eq!(begun.header(), header);
 }
 
-/// In an RDB value of a partially loaded filter, every flipped bit is found. Chunks of RedisBloom have no checksum, so
-/// there only some are found.
+/// In the RDB value of a partially loaded filter, every flipped bit is detected. RedisBloom's chunks have no checksum,
+/// so in chunks only some flipped bits are detected.
 #[test]
 fn damage_is_rejected_or_harmless() {
     let filter = BloomFilter::from(grown());

@@ -1,5 +1,5 @@
-//! RedisBloom's filters in Rollcall: the same bits, numbers and dumps, and every way a dump or value can be wrong. The
-//! tests of the module compare what servers reply.
+//! Tests RedisBloom's filters in the library: equal bits, numbers and dumps, and every kind of damage in a dump or RDB
+//! value. The tests in tests/redisbloom compare the replies of servers.
 
 mod forged;
 mod golden;
