@@ -35,7 +35,7 @@ WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package release setup clean setup-test
+.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package release setup clean setup-test
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -84,12 +84,18 @@ test-clients: ## Run redis-py, node-redis, redis-rs, valkey-glide and redigo aga
 	@$(WITH) scripts/clients.sh run
 	@echo "== make test-clients: every client passed"
 
-wheel: ## Build the wheel of the Python package: target/python/wheels/
-	@scripts/setup.sh build wheels
+wheel: ## Build the wheel of the Python package, for glibc 2.28 and later, and its source distribution: target/python/wheels/
+	@scripts/setup.sh build wheels package
+	@scripts/tools.sh zig cyclonedx
 	@scripts/python.sh wheel
 
-test-python: setup-test build wheel ## Test the Python package as it is installed, on every Python from 3.11 on that is here, with all servers and clients; ROLLCALL_ALL_WAYS=1: each command in all 60 ways of calling
+test-wheel: wheel ## Test what `make wheel` made: symbols, licences, bill of materials, installed on Debian 11, and built from source; some minutes
+	@scripts/setup.sh roots
+	@packaging/test/wheel.sh
+
+test-python: setup-test build ## Test the Python package as it is installed, on every Python from 3.11 on that is here, with all servers and clients; ROLLCALL_ALL_WAYS=1: each command in all 60 ways of calling
 	@scripts/setup.sh node
+	@scripts/python.sh plain
 	@scripts/servers.py fetch $(OTHER_SERVERS)
 	cargo build --profile test --workspace --locked --bins --example floor
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
@@ -213,7 +219,7 @@ release: ## Rehearse the release of VERSION=0.1.0: check, make and gather all of
 	@scripts/release.sh gather "$(VERSION)"
 
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels clocks node go counts watch words package deb
+	@scripts/setup.sh build lint server wheels clocks node go counts watch words package roots deb
 	@scripts/tools.sh lint zig cyclonedx deb
 	@scripts/servers.py fetch
 	@cargo fetch --locked

@@ -3,6 +3,8 @@
 #
 #   scripts/package.sh build      compile the module and the tool, split off their symbols, check what they need
 #   scripts/package.sh pack       from these, all that a release has, in target/package/
+#   scripts/package.sh bill FOLDER FILE    write the bill of materials of the crate in this folder
+#   scripts/package.sh check FILE          fail if this library or program needs a newer glibc, or more than glibc
 #   scripts/package.sh version    print the version; likewise `target` (Rust's name), `label` (of files), `packages` (crates)
 #
 # LIBC=musl makes them for musl, without a Debian package; the default is glibc 2.28 and later. The time in all files is
@@ -103,17 +105,13 @@ tool_documents() {
     "$out/rollcall" completions fish >"$parts/completions/rollcall.fish"
 }
 
-# A bill of materials (CycloneDX) of each package; the tool takes its time from SOURCE_DATE_EPOCH.
-bills() {
-    local package folder
-    # It writes beside each Cargo.toml of the workspace, and every one: all but ours are removed.
+# Writes the bill of materials (CycloneDX) of the crate in the folder $1 into the file $2. The tool takes its time from
+# SOURCE_DATE_EPOCH.
+bill() {
+    # It writes beside each Cargo.toml of the workspace, and every one: all but this are removed.
     "$tools/cyclonedx/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --target "$target" --override-filename .rollcall-bill ||
         fail "cargo-cyclonedx failed: its message is above. Where it is missing:  scripts/tools.sh cyclonedx"
-    for package in "${packages[@]}"; do
-        folder=.
-        [[ $package == rollcall ]] || folder=cli
-        sed "s|$PWD|/rollcall|g" "$folder/.rollcall-bill.json" >"$(bill_of "$package")"
-    done
+    sed "s|$PWD|/rollcall|g" "$1/.rollcall-bill.json" >"$2"
     find . -path ./target -prune -o -name .rollcall-bill.json -exec rm {} +
 }
 
@@ -180,7 +178,8 @@ pack() {
     snippet >"$parts/rollcall.conf"
     tool_documents
     step "bills of materials"
-    bills
+    bill . "$(bill_of rollcall)"
+    bill cli "$(bill_of rollcall-cli)"
     step "$label.tar.gz"
     tarball
     if [[ $libc == gnu ]]; then
@@ -196,9 +195,11 @@ pack() {
 case "${1:-}" in
     build) build ;;
     pack) pack ;;
+    bill) bill "${@:2}" ;;
+    check) check "$2" ;;
     version) echo "$version" ;;
     target) echo "$target" ;;
     label) echo "$label" ;;
     packages) printf '%s\n' "${packages[@]}" ;;
-    *) sed -n '2,11s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,15 +1,16 @@
 #!/usr/bin/env bash
 # The Python package.
 #
-#   scripts/python.sh wheel             build the wheel, into target/python/wheels/
-#   scripts/python.sh test              check forms and types, and run python/tests with the wheel installed
+#   scripts/python.sh wheel             build the wheel for glibc 2.28 and the source distribution, into target/python/wheels/
+#   scripts/python.sh plain             build a wheel for this machine, which is quicker, into target/python/plain/
+#   scripts/python.sh test              check forms and types, and run python/tests with that one installed
 #   scripts/python.sh bench [OPTION..]  run python/benches with the wheel installed
 #
 # Each Python has its virtual environment in target/python/, with what python/tests/requirements.txt or
 # python/benches/requirements.txt pins. It is made again when the pins change. All Pythons from 3.11 on are tested that are
 # found, by the names python3, python3.12 and so on, in pyenv, or where GitHub's machines have them. What needs a server
 # takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels` installs, and `node`
-# for types.
+# for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -19,6 +20,7 @@ sources=$PWD/python
 folder=$CARGO_TARGET_DIR/python
 export MYPY_CACHE_DIR=$folder/mypy
 wheels=$folder/wheels
+plain=$folder/plain
 pip=(python3 -m pip --quiet --disable-pip-version-check)
 
 # Path of the environment of Python $1 with the pins of the file $2, made if it is missing.
@@ -39,9 +41,20 @@ environment() {
     echo "$path"
 }
 
-# Installs the wheel into the environment $1.
+# Runs maturin with the action $1, which writes into the folder $2.
+maturin() { "$(environment python3 "$sources/tests/requirements.txt")/bin/maturin" "$1" --manifest-path "$sources/Cargo.toml" --out "$2" "${@:3}"; }
+
+# Builds a wheel for the Rust target $1 into the folder $2, with further options of maturin.
+build() {
+    rm -rf "$2"
+    # What is compiled in comes with its licences.
+    scripts/third_party.py "$1" rollcall-python >"$sources/THIRD-PARTY"
+    maturin build "$2" --release --locked --quiet "${@:3}"
+}
+
+# Installs the wheel of the folder $2 into the environment $1.
 install_wheel() {
-    "${pip[@]}" --python "$1/bin/python" install --force-reinstall --no-deps --no-index "$wheels"/rollcall_redis-*.whl
+    "${pip[@]}" --python "$1/bin/python" install --force-reinstall --no-deps --no-index "$2"/rollcall_redis-*.whl
 }
 
 # Pythons from 3.11 on, one of each version, the first of which is python3 if that is new enough.
@@ -64,19 +77,26 @@ pythons() {
 
 case "${1:-}" in
     wheel)
-        path=$(environment python3 "$sources/tests/requirements.txt")
-        rm -rf "$wheels"
-        target=$(rustc --version --verbose | sed -n 's/^host: //p')
-        # What is compiled in comes with its licences.
-        scripts/third_party.py "$target" rollcall-python >"$sources/THIRD-PARTY"
-        "$path/bin/maturin" build --release --locked --quiet --manifest-path "$sources/Cargo.toml" --out "$wheels"
+        # As scripts/package.sh compiles: for an old glibc, without paths of this machine, with the last commit's time.
+        target=$(scripts/package.sh target)
+        bill=$folder/rollcall-python.cdx.json
+        environment python3 "$sources/tests/requirements.txt" >/dev/null
+        scripts/package.sh bill python "$bill"
+        zig=$CARGO_TARGET_DIR/tools/zig
+        export PATH=$zig/bin:$PATH PYTHONPATH=$zig SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
+        export RUSTFLAGS="--remap-path-prefix=$PWD=/rollcall --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates"
+        build "$target" "$wheels" --target "$target" --zig --compatibility manylinux_2_28 --sbom-include "$bill"
+        maturin sdist "$wheels"
         ls "$wheels"
+        ;;
+    plain)
+        build "$(rustc --version --verbose | sed -n 's/^host: //p')" "$plain"
         ;;
     test)
         mapfile -t found < <(pythons)
         ((${#found[@]})) || { echo "python: no Python from 3.11 on is here" >&2; exit 1; }
         path=$(environment "${found[0]}" "$sources/tests/requirements.txt")
-        install_wheel "$path"
+        install_wheel "$path" "$plain"
         cd "$sources"
         "$path/bin/ruff" format --check --quiet .
         "$path/bin/ruff" check --quiet .
@@ -101,7 +121,7 @@ case "${1:-}" in
             [[ -z "${ROLLCALL_SERVER:-}" ]] || export ROLLCALL_SERVER=${ROLLCALL_SERVER%%:*}
             for name in "${found[@]:1}"; do
                 path=$(environment "$name" "$sources/tests/requirements.txt")
-                install_wheel "$path"
+                install_wheel "$path" "$plain"
                 run_tests "$path"
             done
         }
@@ -114,11 +134,11 @@ case "${1:-}" in
         ;;
     bench)
         path=$(environment python3 "$sources/benches/requirements.txt")
-        install_wheel "$path"
+        install_wheel "$path" "$wheels"
         PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/bench.py" "${@:2}"
         ;;
     *)
-        sed -n '2,12s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac

@@ -14,6 +14,7 @@
 #     nightly  a nightly Rust toolchain, for sanitizers
 #     miri     the same with Miri, which interprets tests
 #     package  the programs that `make package` splits, packs and reads binaries with
+#     roots    mmdebstrap, which makes the root of an old Debian
 #     deb      lintian, which checks the Debian package
 #     watch    Prometheus, which reads the figures of the exporter, and Chromium with letters to draw, which shows the
 #              dashboard
@@ -97,6 +98,7 @@ need() {
             command -v objcopy >/dev/null && command -v readelf >/dev/null || packages+=(binutils)
             command -v git >/dev/null || packages+=(git)
             ;;
+        roots) command -v mmdebstrap >/dev/null || packages+=(mmdebstrap) ;;
         deb) command -v lintian >/dev/null || packages+=(lintian) ;;
         watch)
             command -v prometheus >/dev/null && command -v promtool >/dev/null || packages+=(prometheus)

@@ -21,7 +21,17 @@ from rollcall_redis._types import (
 )
 
 if TYPE_CHECKING:
-    from rollcall_redis._rollcall import BloomFilter, Counter, diff, diff_card, inter, inter_card, union, union_card
+    from rollcall_redis._rollcall import (
+        BloomFilter,
+        Counter,
+        __version__,
+        diff,
+        diff_card,
+        inter,
+        inter_card,
+        union,
+        union_card,
+    )
 
 __all__ = [
     "Admission",
@@ -37,6 +47,7 @@ __all__ = [
     "NotExactError",
     "ParameterError",
     "SizeError",
+    "__version__",
     "diff",
     "diff_card",
     "inter",
@@ -46,7 +57,7 @@ __all__ = [
 ]
 
 _COMPILED = frozenset(
-    ("BloomFilter", "Counter", "diff", "diff_card", "inter", "inter_card", "union", "union_card"),
+    ("BloomFilter", "Counter", "__version__", "diff", "diff_card", "inter", "inter_card", "union", "union_card"),
 )
 
 

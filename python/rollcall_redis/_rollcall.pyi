@@ -5,6 +5,8 @@ from datetime import timedelta
 from os import PathLike
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, final, overload
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 from rollcall_redis._types import Admission, Estimate
@@ -20,6 +22,7 @@ __all__ = [
     "Counter",
     "_CounterLoader",
     "_FilterLoader",
+    "__version__",
     "diff",
     "diff_card",
     "inter",
@@ -28,14 +31,19 @@ __all__ = [
     "union_card",
 ]
 
+__version__: str
+
 class _Array(Protocol):
-    """An array of NumPy, which type checkers take for a buffer from Python 3.12 on alone."""
+    """An array of NumPy. Type checkers take it for a buffer from Python 3.12 on alone."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
 
 _Rows: TypeAlias = Buffer | _Array
 """What has rows of bytes in memory."""
+
+_Answers: TypeAlias = NDArray[np.bool_]
+"""Answers about the items of an array, in an array."""
 
 class _Client(Protocol):
     """A client that replies at once."""
@@ -74,13 +82,17 @@ class BloomFilter:
     @overload
     def update(self, items: Iterable[_Item], *, width: None = None, now: int | None = None) -> None: ...
     @overload
-    def add_many(self, items: _Rows, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
+    def add_many(self, items: _Array, *, width: int | None = None, now: int | None = None) -> _Answers: ...
+    @overload
+    def add_many(self, items: Buffer, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
     @overload
     def add_many(self, items: Iterable[_Item], *, width: None = None, now: int | None = None) -> list[bool]: ...
     def contains(self, item: _Item, now: int | None = None) -> bool: ...
     def __contains__(self, item: _Item, /) -> bool: ...
     @overload
-    def contains_many(self, items: _Rows, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
+    def contains_many(self, items: _Array, *, width: int | None = None, now: int | None = None) -> _Answers: ...
+    @overload
+    def contains_many(self, items: Buffer, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
     @overload
     def contains_many(self, items: Iterable[_Item], *, width: None = None, now: int | None = None) -> list[bool]: ...
     def admit(
@@ -187,14 +199,20 @@ class Counter:
     @overload
     def update(self, members: Iterable[_Item], *, width: None = None, now: int | None = None) -> None: ...
     @overload
-    def add_many(self, members: _Rows, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
+    def add_many(self, members: _Array, *, width: int | None = None, now: int | None = None) -> _Answers: ...
+    @overload
+    def add_many(self, members: Buffer, *, width: int | None = None, now: int | None = None) -> memoryview[bool]: ...
     @overload
     def add_many(self, members: Iterable[_Item], *, width: None = None, now: int | None = None) -> list[bool]: ...
     def contains(self, member: _Item, *, since: int | timedelta | None = None, now: int | None = None) -> bool: ...
     def __contains__(self, member: _Item, /) -> bool: ...
     @overload
     def contains_many(
-        self, members: _Rows, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+        self, members: _Array, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
+    ) -> _Answers: ...
+    @overload
+    def contains_many(
+        self, members: Buffer, *, width: int | None = None, since: int | timedelta | None = None, now: int | None = None
     ) -> memoryview[bool]: ...
     @overload
     def contains_many(

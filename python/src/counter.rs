@@ -156,7 +156,8 @@ impl Counter {
         Items::new(members, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many members, and returns for each what `add` would: a list, or for an array a memoryview of format '?'.
+    /// Adds many members, and returns for each what `add` would: a list, for an array of NumPy an array, or for another
+    /// buffer a memoryview of format '?'.
     ///
     /// A member of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
     /// `width` bytes of any.

@@ -193,7 +193,8 @@ impl BloomFilter {
         Items::new(items, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many items, and returns for each whether it was new: a list, or for an array a memoryview of format '?'.
+    /// Adds many items, and returns for each whether it was new: a list, for an array of NumPy an array, or for another
+    /// buffer a memoryview of format '?'.
     ///
     /// An item of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
     /// `width` bytes of any.

@@ -204,7 +204,8 @@ fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyRe
     take(&all)
 }
 
-/// Calls `ask` with all items, and returns the answers: a list of bool, or for an array a memoryview of format `?`.
+/// Calls `ask` with all items, and returns the answers: an array of bool for an array of NumPy, a memoryview of format `?`
+/// for another buffer, else a list of bool.
 pub(crate) fn answers<'py>(
     given: &Bound<'py, PyAny>,
     width: Option<Whole>,
@@ -216,7 +217,14 @@ pub(crate) fn answers<'py>(
     let mut answers = Vec::new();
     items.blocks(py, |block| ask(block, &mut answers))?;
     if as_array {
-        return PyMemoryView::from(&PyByteArray::new(py, &answers))?.call_method1("cast", ("?",));
+        let view = PyMemoryView::from(&PyByteArray::new(py, &answers))?.call_method1("cast", ("?",))?;
+        // Other libraries have this attribute too. Without NumPy their users get the view.
+        if given.hasattr("__array_interface__")?
+            && let Ok(numpy) = py.import("numpy")
+        {
+            return numpy.call_method1("asarray", (view,));
+        }
+        return Ok(view);
     }
     let shown = answers.iter().map(|&answer| PyBool::new(py, answer != 0));
     Ok(PyList::new(py, shown)?.into_any())

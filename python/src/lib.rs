@@ -35,4 +35,8 @@ mod _rollcall {
     use super::loaders::{CounterLoader, FilterLoader};
     #[pymodule_export]
     use super::sets::{diff, diff_card, inter, inter_card, union, union_card};
+    /// The version of the package.
+    #[pymodule_export]
+    #[expect(non_upper_case_globals, reason = "its name in Python")]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

@@ -9,6 +9,7 @@ import redis
 import redis.asyncio
 import valkey
 import valkey.asyncio
+from numpy.typing import NDArray
 
 import rollcall_redis as rollcall
 from rollcall_redis import Admission, BloomFilter, Counter, Estimate
@@ -18,7 +19,8 @@ def filters(seen: BloomFilter) -> None:
     assert_type(seen.add("ann"), bool)
     assert_type(seen.add_many(["ann", b"ben"]), list[bool])
     assert_type(seen.contains_many({"ann"}), list[bool])
-    assert_type(seen.contains_many(np.zeros(3)), memoryview[bool])
+    assert_type(seen.contains_many(np.zeros(3)), NDArray[np.bool_])
+    assert_type(seen.add_many(np.zeros(3)), NDArray[np.bool_])
     assert_type(seen.contains_many(bytearray(8), width=4), memoryview[bool])
     assert_type(seen | seen, BloomFilter)
     assert_type(seen.admit(["ann"], 5), list[Admission])
@@ -29,6 +31,10 @@ def counters(visitors: Counter) -> None:
     assert_type(visitors.estimate(), Estimate)
     assert_type(visitors.estimate().count, int)
     assert_type(visitors.members(), list[bytes])
+    assert_type(visitors.contains_many(np.zeros(3), since=60), NDArray[np.bool_])
+    assert_type(visitors.contains_many(b"ann", width=3), memoryview[bool])
+    assert_type(visitors.add_many(["ann"]), list[bool])
+    assert_type(rollcall.__version__, str)
     assert_type(rollcall.inter_card(visitors, (visitors, 60)), Estimate)
     assert_type(rollcall.diff(visitors, (visitors, timedelta(hours=1))), list[bytes])
 

@@ -41,7 +41,7 @@ def test_any_number_of_items_is_answered_in_order(length: int) -> None:
     expected = [number % 2 == 0 for number in range(length)]
     assert seen.contains_many(items) == seen.contains_many(tuple(items)) == seen.contains_many(iter(items)) == expected
     rows = np.array(items, dtype="S")
-    assert np.asarray(seen.contains_many(rows)).tolist() == expected
+    assert seen.contains_many(rows).tolist() == expected
 
 
 @pytest.mark.parametrize("item", [5, 5.0, None, ["ann"], ("ann",), np.int64(5), object()])
@@ -82,11 +82,10 @@ def test_rows_of_numpy_are_the_bytes_that_numpy_hands_out() -> None:
     rows = np.array([b"ann", b"zoe\0\0", b"", b"a\0b"])
     seen = BloomFilter(1000)
     answers = seen.add_many(rows)
-    assert isinstance(answers, memoryview) and answers.format == "?"
+    assert isinstance(answers, np.ndarray) and answers.dtype == np.bool_ and answers.flags.writeable
     assert all(item in seen for item in rows.tolist())
     assert b"zoe" in seen and b"zoe\0\0" not in seen
-    found = np.asarray(seen.contains_many(rows))
-    assert found.dtype == np.bool_ and found.all()
+    assert rows[~seen.contains_many(rows)].tolist() == []
 
 
 @pytest.mark.parametrize("kind", ["<i8", "<u4", "<f8", ">i8", "?", "<c16", "i2,i4"])
@@ -94,7 +93,7 @@ def test_elements_of_one_dimension_are_items(kind: str) -> None:
     rows = np.zeros(2, dtype=kind)
     rows[1] = np.ones(1, dtype=kind)[0]
     seen = BloomFilter(1000)
-    assert np.asarray(seen.add_many(rows)).tolist() == [True, True]
+    assert seen.add_many(rows).tolist() == [True, True]
     # Scalars of NumPy have this machine's byte order, their arrays that of their type.
     assert rows[1:].tobytes() in seen and rows[:1].tobytes() in seen and len(seen) == 2
 
@@ -104,7 +103,7 @@ def test_bytes_of_the_last_of_two_dimensions_are_items() -> None:
     seen = BloomFilter(len(rows))
     seen.update(rows)
     assert rows[7].tobytes() in seen and rows[-1].tobytes() in seen
-    assert np.asarray(seen.contains_many(rows)).all()
+    assert seen.contains_many(rows).all()
     listed = BloomFilter(len(rows))
     listed.update([row.tobytes() for row in rows])
     assert listed == seen
@@ -115,7 +114,9 @@ def test_width_cuts_any_buffer() -> None:
     buffers: list[Any] = [data, bytearray(data), memoryview(data), np.frombuffer(data, np.uint8)]
     for buffer in [*buffers, array.array("B", data)]:
         seen = BloomFilter(1000)
-        assert list(seen.add_many(buffer, width=3)) == [True] * 3
+        answers = seen.add_many(buffer, width=3)
+        assert list(answers) == [True] * 3
+        assert isinstance(answers, np.ndarray if isinstance(buffer, np.ndarray) else memoryview)
         assert "ann" in seen and "cem" in seen
     with pytest.raises(ValueError, match="9 bytes are no whole number of rows of 2"):
         BloomFilter(10).update(data, width=2)
@@ -133,7 +134,7 @@ def test_columns_of_arrow() -> None:
     seen.update(column.buffers()[1], width=column.type.byte_width)
     assert "ann!" in seen and "cem!" in seen and len(seen) == 3
     numbers = pa.array([1, 2, 3])
-    assert np.asarray(seen.add_many(numbers.to_numpy(zero_copy_only=True))).all()
+    assert seen.add_many(numbers.to_numpy(zero_copy_only=True)).all()
     with pytest.raises(TypeError, match="got FixedSizeBinaryScalar"):
         seen.update(column)
     assert seen.contains_many(column.to_pylist()) == [True, True, True]
@@ -165,11 +166,11 @@ def test_dates_are_rejected_by_numpy_itself() -> None:
 def test_empty_arrays() -> None:
     for empty in (np.zeros(0, "S4"), np.zeros((0, 16), np.uint8), np.zeros(0, np.int64)):
         answers = BloomFilter(10).contains_many(empty)
-        assert len(np.asarray(answers)) == 0
-    assert len(np.asarray(BloomFilter(10).contains_many(b"", width=4))) == 0
+        assert answers.dtype == np.bool_ and len(answers) == 0
+    assert len(BloomFilter(10).contains_many(b"", width=4)) == 0
     # Rows of no bytes are empty items.
     seen = BloomFilter(10)
-    assert np.asarray(seen.add_many(np.zeros((3, 0), np.uint8))).tolist() == [True, False, False]
+    assert seen.add_many(np.zeros((3, 0), np.uint8)).tolist() == [True, False, False]
     assert b"" in seen
 
 
@@ -182,7 +183,7 @@ def test_other_buffers() -> None:
         # It is not held on to.
         mapped.resize(8192)
     numbers = (ctypes.c_uint32 * 3)(1, 2, 3)
-    assert np.asarray(BloomFilter(10).add_many(numbers)).all()
+    assert list(BloomFilter(10).add_many(numbers)) == [True] * 3
 
 
 def test_arrays_are_let_go_of_whatever_happens() -> None:
@@ -195,8 +196,8 @@ def test_arrays_are_let_go_of_whatever_happens() -> None:
 
 def test_counters_take_the_same_items() -> None:
     visitors = Counter()
-    assert np.asarray(visitors.add_many(np.arange(100))).sum() == 100
-    assert np.asarray(visitors.contains_many(np.arange(90, 110))).sum() == 10
+    assert visitors.add_many(np.arange(100)).sum() == 100
+    assert visitors.contains_many(np.arange(90, 110)).sum() == 10
     visitors.update(np.arange(100_000))
     count, error = visitors.estimate()
     assert abs(count - 100_000) < 4 * error

@@ -86,7 +86,7 @@ def test_a_thread_asks_while_another_adds_grows_and_stores() -> None:
             assert repr(seen) and seen.size_bytes and seen.fill_ratio < 1
 
     together(adds, asks, asks)
-    assert np.asarray(seen.contains_many(rows)).all()
+    assert seen.contains_many(rows).all()
 
 
 def test_unions_in_both_directions_end() -> None:
