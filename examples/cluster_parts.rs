@@ -1,14 +1,14 @@
-//! Beyond one machine: one logical filter and one logical counter over all nodes of a cluster.
+//! Shows one logical filter and one logical counter over all nodes of a cluster.
 //!
-//! Several threads add tokens by lists, which go out as one command a part, and ask for them again; slots may move
-//! between nodes meanwhile. In the end nothing is missing, the filter errs as often as one on a single node would, and
-//! the counter is within its united standard error.
+//! Several threads add lists of tokens, which are sent as one command per part, and look them up again. Slots may move
+//! between nodes meanwhile. In the end no token is missing, the filter has the false positive rate of a filter on a
+//! single node, and the counter is within its combined standard error.
 //!
 //! - [`Partitioned`] routes items to parts and splits lists.
-//! - [`cluster`] sends each share to its node, and follows slots that move.
+//! - [`cluster`] sends each share to its node, and follows moving slots.
 //!
-//! `ROLLCALL_URL` is any node of the cluster; `cargo with-server --primaries 3 COMMAND` starts one. `TOKENS`,
-//! `PARTS`, `THREADS` and `BATCH` are how many tokens, parts, threads and tokens a list there are.
+//! `ROLLCALL_URL` is any node of the cluster; `cargo with-server --primaries 3 COMMAND` starts one. `TOKENS`, `PARTS`,
+//! `THREADS` and `BATCH` set the number of tokens, parts, threads, and tokens per list.
 
 mod cluster;
 #[allow(dead_code)]
@@ -26,12 +26,12 @@ use rollcall_core::bloom::{Params, sizing};
 use rollcall_core::partition::Partitioned;
 
 const ERROR_RATE: f64 = 0.001;
-/// Standard error of each part of the counter.
+/// The standard error of each part of the counter.
 const PART_ERROR: f64 = 0.02;
-/// Standard errors that a promise allows.
+/// Number of standard errors by which a measured number may differ from the expected one.
 const SIGMAS: f64 = 4.0;
 
-/// What `TOKENS` and the like say.
+/// The numbers of tokens, parts and threads, from environment variables such as `TOKENS`.
 #[derive(Clone, Copy)]
 struct Size {
     tokens: u64,
@@ -128,7 +128,8 @@ fn measure(
     Ok(())
 }
 
-/// False positives against theory: of strangers in the full filter, and of new tokens while it filled.
+/// Compares false positive rates with theory: of unknown tokens in the full filter, and of new tokens while the filter
+/// was filled.
 fn rates(size: Size, taken: u64, new: u64, promises: &mut Promises) -> Result<(), Failure> {
     // A part as the server makes it, with its share of the tokens.
     let capacity = Partitioned::new("", size.parts)?.capacity_of_part(size.tokens)?;
@@ -149,8 +150,8 @@ fn rates(size: Size, taken: u64, new: u64, promises: &mut Promises) -> Result<()
     Ok(())
 }
 
-/// Lets all threads work on lists of the tokens of a range, each by what `worker` makes for it. Gives the sum of what
-/// lists gave, and how long it took in seconds.
+/// Runs the workers of all threads on lists of the tokens in a range. Returns the sum of the results for all lists, and
+/// the time in seconds.
 fn over_lists<W>(
     size: Size,
     range: Range<u64>,

@@ -1,9 +1,10 @@
-//! Contact limit: how many different people has a customer written to in this billing cycle, and would this list be
-//! too many?
+//! Contact limit: how many different people has a customer written to in this billing cycle, and would this list exceed
+//! the limit?
 //!
 //! An e-mail service's plans limit the unique contacts of a billing cycle. Customers upload lists that overlap, and
-//! want to know before a list is taken whether it fits. One Bloom filter a customer does both, in two bytes a contact.
-//! It errs in the customer's favour only: it may take a new contact for a known one, at most at the error rate.
+//! want to know before a list is taken whether it fits. One Bloom filter per customer does both, in two bytes per
+//! contact. It errs only in the customer's favour: a new contact may be taken for a known one, at most at the error
+//! rate.
 //!
 //! - `BF.ADMIT key LIMIT limit ALL CAPACITY limit ERROR 0.001 EXAT end ITEMS contact ...` takes a list, as a whole or
 //!   not at all, decided and done in one step: no lock, also where lists come in parallel. 1 is a new contact, 0 a
@@ -31,10 +32,10 @@ const PREFIX: &str = "rollcall-demo:contacts:";
 const ERROR_RATE: f64 = 0.001;
 const CYCLE_SECONDS: u64 = 30 * 24 * 60 * 60;
 
-/// Lists that each customer uploads.
+/// Number of lists that each customer uploads.
 const LISTS: u64 = 24;
 
-/// The customers: a name, the contacts that the plan allows, and about how many a list has.
+/// The customers: a name, the number of contacts that the plan allows, and the approximate number of contacts per list.
 const CUSTOMERS: [(&str, u64, u64); 3] = [("club", 500, 90), ("shop", 10_000, 1_500), ("newsletter", 100_000, 12_000)];
 
 fn main() -> ExitCode {
@@ -61,25 +62,25 @@ fn main() -> ExitCode {
     })
 }
 
-/// A customer in a billing cycle, and what was measured.
+/// A customer in a billing cycle, and the measurements.
 #[derive(Default)]
 struct Customer<'a> {
     name: &'static str,
     key: String,
     limit: u64,
-    /// The contacts that they truly wrote to.
+    /// The contacts that the customer has really written to.
     truth: HashSet<&'a str>,
     taken: u64,
     declined: u64,
-    /// Lists that were taken or rejected though the question before had another answer.
+    /// Number of lists for which the result differed from the answer to the preceding DRYRUN.
     surprises: u64,
-    /// Lists for which the in-process copy gave another answer than the server.
+    /// Number of lists for which the in-process copy answered differently from the server.
     differences: u64,
-    /// Lists with a wrong decision that the error rate does not explain.
+    /// Number of lists with a wrong decision that the error rate does not explain.
     mistakes: u64,
-    /// Contacts in all lists.
+    /// Number of contacts in all lists.
     asked: u64,
-    /// When the cycle ends, Unix seconds.
+    /// The end of the cycle in Unix seconds.
     end: u64,
     dry_run_time: Duration,
     admit_time: Duration,
@@ -93,7 +94,7 @@ impl<'a> Customer<'a> {
         Ok(Customer { name, key: format!("{PREFIX}{name}"), limit, end: now + CYCLE_SECONDS, ..Customer::default() })
     }
 
-    /// Takes a list if all of it fits; with `dry_run` only returns whether it would be taken.
+    /// Admits a list if all its new contacts fit. With `dry_run`, only returns whether the list would be admitted.
     fn admit(&self, list: &[&str], dry_run: bool, server: &mut Connection) -> Result<Answer, Failure> {
         let mut admit = redis::cmd("BF.ADMIT");
         admit.arg(&self.key).arg("LIMIT").arg(self.limit).arg("ALL");
@@ -106,7 +107,7 @@ impl<'a> Customer<'a> {
         Ok(Answer { is_taken: !reported.contains(&REJECTED), known })
     }
 
-    /// Asks whether the list would be taken, here and in a copy, and then hands it in.
+    /// Asks the server and a downloaded copy whether the list would be admitted, and then uploads it.
     fn upload(&mut self, list: &[&'a str], server: &mut Connection) -> Result<(), Failure> {
         let (answer, took) = timed(|| self.admit(list, true, server));
         let answer = answer?;
@@ -139,11 +140,11 @@ impl<'a> Customer<'a> {
     }
 }
 
-/// What `BF.ADMIT` says of a contact that is there already, and of one that may not come in.
+/// Replies of `BF.ADMIT` for a contact that is already in the filter, and for one that is rejected.
 const KNOWN: i64 = 0;
 const REJECTED: i64 = -1;
 
-/// What a filter says about a list.
+/// The answer about a list.
 #[derive(PartialEq)]
 struct Answer {
     is_taken: bool,
@@ -151,7 +152,7 @@ struct Answer {
     known: Vec<bool>,
 }
 
-/// Asks a copy in this process.
+/// Looks up a list in the downloaded copy.
 fn ask_copy(filter: &BloomFilter, limit: u64, list: &[&str]) -> Answer {
     let mut known = Vec::with_capacity(list.len());
     filter.may_contain_all(list.iter().map(|contact| contact.as_bytes()), |is_there| known.push(is_there));
@@ -159,8 +160,8 @@ fn ask_copy(filter: &BloomFilter, limit: u64, list: &[&str]) -> Answer {
     Answer { is_taken: filter.num_items() + new <= limit, known }
 }
 
-/// A copy of the server's filter. All its chunks must come from one state of the filter. If they do not, a checksum
-/// says so, and the filter has to be downloaded again.
+/// Downloads the server's filter. All chunks must come from one state of the filter. Otherwise a checksum is wrong, and
+/// the filter has to be downloaded again.
 fn download(key: &str, server: &mut Connection) -> Result<BloomFilter, Failure> {
     let mut chunks: Vec<(u64, Vec<u8>)> = Vec::new();
     let mut iterator = 0;
@@ -174,7 +175,7 @@ fn download(key: &str, server: &mut Connection) -> Result<BloomFilter, Failure> 
     }
 }
 
-/// An upload: no contact twice.
+/// A list to upload, without repeated contacts.
 fn list<'a>(addresses: &'a [String], about: u64, random: &mut Random) -> Vec<&'a str> {
     // From a stretch of the addresses, so that a customer's lists overlap.
     let stretch = (12 * about).min(addresses.len() as u64);
@@ -185,7 +186,7 @@ fn list<'a>(addresses: &'a [String], about: u64, random: &mut Random) -> Vec<&'a
     contacts
 }
 
-/// An address for each word of the largest word list that is installed.
+/// E-mail addresses, one for each word of the largest installed word list.
 fn addresses() -> Result<Vec<String>, Failure> {
     let files = std::fs::read_dir("/usr/share/dict").into_iter().flatten().flatten().map(|entry| entry.path());
     let size = |path: &std::path::PathBuf| std::fs::metadata(path).map_or(0, |metadata| metadata.len());
@@ -256,7 +257,7 @@ fn check(customers: &[Customer], server: &mut Connection, promises: &mut Promise
     Ok(())
 }
 
-/// How many of `contacts` may have been taken for known ones.
+/// The number of new contacts among `contacts` that the filter may take for known ones.
 fn uncertain(contacts: u64) -> u64 {
     (ERROR_RATE * contacts as f64).ceil() as u64
 }

@@ -1,9 +1,10 @@
-//! Message summary: how many received an announcement, read it, or could not be reached, and who is missing.
+//! Message summary: how many people received an announcement, read it, or could not be reached, and who has not read
+//! it.
 //!
-//! A school messenger keeps these three numbers for every message. Nearly all messages go to a class: there the numbers
-//! must be exact and the people behind them listed. A few go to whole districts: there a standard error of 1 % is fine,
-//! but the counters must stay small. One kind of counter does both: it lists its members up to its EXACT limit. Beyond
-//! the limit it estimates, in a few kilobytes.
+//! A school messenger keeps these three numbers for every message. Nearly all messages go to a class: these numbers
+//! must be exact, and the people must be listed. A few messages go to whole districts: here a standard error of 1 % is
+//! enough, but the counters must stay small. One kind of counter does both. Up to its EXACT limit it lists its members.
+//! Beyond the limit it estimates, in a few kilobytes.
 //!
 //! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
 //! - `LC.COUNT` for the numbers under the message.
@@ -14,10 +15,10 @@
 //! - "Who was here this month, and not this week?": `LC.DIFF 2 seen seen SINCE - 604799` asks one key about two spans.
 //! - `LC.HISTORY seen` draws the month, and `LC.COUNTSINCE` counts any part of it up to now.
 //!
-//! `seen` is `MANUAL` here: `LC.ADVANCE` moves it from day to day, so that a month passes in seconds, and "now" is the last
-//! second of a day. A service leaves that out.
+//! Here `seen` has the manual clock (`MANUAL`): `LC.ADVANCE` moves it from day to day, so that a month passes in
+//! seconds. The present is the last second of a day. A service uses the system clock instead.
 //!
-//! Redis' sets and HyperLogLogs are fed the same receipts, to compare.
+//! For comparison, Redis' sets and HyperLogLogs get the same receipts.
 
 mod demo;
 
@@ -29,32 +30,32 @@ use redis::Connection;
 
 const PREFIX: &str = "rollcall-demo:message:";
 
-/// What a counter is made for. These are the server's defaults too, unless its configuration says otherwise.
+/// The capacity and the error rate of the counters, which are the server's defaults.
 const CAPACITY: u64 = 50_000;
 const ERROR_RATE: f64 = 0.01;
 const EXACT_LIMIT: u64 = 250;
 
-/// The error rate for those who must know "delivered but not read" better than by the defaults.
+/// The error rate of counters that need a more precise "delivered but not read".
 const PRECISE_ERROR_RATE: f64 = 0.001;
 
-/// Receipts a call.
+/// Number of receipts per call.
 const BATCH: usize = 350;
 
-/// How many standard errors an estimate may be off: of 400 estimates one is off by more than 3.
+/// Number of standard errors by which an estimate may be off. About one of 400 estimates is off by more than 3.
 const STANDARD_ERRORS: f64 = 3.0;
 
-/// Days of the month that is drawn, each a slice of its window.
+/// Number of days in the month that is drawn. Each day is a slice of the window.
 const DAYS: u64 = 28;
 const DAY_SECONDS: u64 = 86_400;
 
-/// The days of this week reach back to the first second of the first of them. Now is the last second of the last one.
+/// The week begins with the first second of its first day. The present is the last second of its last day.
 const WEEK_DAYS: u64 = 7;
 const WEEK_SECONDS: u64 = WEEK_DAYS * DAY_SECONDS - 1;
 
-/// Names that are printed of an answer.
+/// Number of names of an answer that are printed.
 const NAMES: usize = 3;
 
-/// Districts over which the average error is taken.
+/// Number of districts over which the average error is computed.
 const DISTRICTS: u64 = 20;
 
 fn main() -> ExitCode {
@@ -82,10 +83,10 @@ fn main() -> ExitCode {
     })
 }
 
-/// A question about two counters, over all that they know or since a time.
+/// A question about two counters, over all their members or over those of a time span.
 struct Question {
     words: &'static str,
-    /// What reports how many, and what reports who.
+    /// The command that counts, and the command that lists.
     commands: [&'static str; 2],
     counters: [&'static str; 2],
     since: Option<u64>,
@@ -110,7 +111,7 @@ const DRIFTS_AWAY: Question = Question {
     since: Some(WEEK_SECONDS),
 };
 
-/// A class: everything is exact, and the names are there.
+/// Checks a class: all numbers are exact, and all names are listed.
 fn check_class(class: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     for (status, people) in &class.truth {
         promises.same(&format!("class: {status}"), people.len(), class.count(status, server)?);
@@ -118,7 +119,7 @@ fn check_class(class: &Announcement, server: &mut Connection, promises: &mut Pro
     class.ask(&NOT_READ, &class.delivered_but_not_read(), server, promises)
 }
 
-/// A district: estimates within some of their standard errors, in little memory.
+/// Checks a district: estimates are within some of their standard errors, and take little memory.
 fn check_district(district: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     for (status, people) in &district.truth {
         let truth = people.len() as f64;
@@ -136,7 +137,7 @@ fn check_district(district: &Announcement, server: &mut Connection, promises: &m
     Ok(())
 }
 
-/// One count may be lucky; the average error of many is not.
+/// Checks the average error of several districts, because a single estimate may be right by chance.
 fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     let bar = progress(DISTRICTS, "districts");
     let mut sum = 0.0;
@@ -154,8 +155,8 @@ fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Resu
     Ok(())
 }
 
-/// Four weeks of the messenger. Readers open it in the first week, most of them early. One in three of all people comes on
-/// a later day, read or not. Each counts in the day on which they came last.
+/// Simulates four weeks of the messenger. Readers open it in the first week, most of them early. One in three people
+/// opens it on a later day too. Each person counts on the last day of opening it.
 fn check_month(message: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     let key = message.key("LC", "seen");
     let options = ("ERROR", ERROR_RATE, "EXACT", EXACT_LIMIT, "WINDOW", DAYS * DAY_SECONDS, "SLICES", DAYS, "MANUAL");
@@ -209,7 +210,7 @@ fn check_month(message: &Announcement, server: &mut Connection, promises: &mut P
     Ok(())
 }
 
-/// The days of a window, each with those who were last seen in it.
+/// Draws the days of a window, each with the people whose last visit was on that day.
 fn print_history(message: &Announcement, history: &[(i64, u64, f64)]) {
     const WIDTH: u64 = 50;
     // A row counts all since its slice began: what the row before has not, was last seen in this slice.
@@ -225,15 +226,15 @@ fn print_history(message: &Announcement, history: &[(i64, u64, f64)]) {
     println!();
 }
 
-/// A message, and what became of it.
+/// A message, and the people in each status.
 struct Announcement {
     name: String,
-    /// The people who are truly in each status.
+    /// The people who are really in each status.
     truth: [(&'static str, Vec<String>); 3],
 }
 
 impl Announcement {
-    /// One that nearly all receive and most read.
+    /// A message that nearly all recipients receive and most read.
     fn new(name: &str, first_person: u64, recipients: u64) -> Self {
         let mut random = Random(first_person);
         let (mut delivered, mut read, mut failed) = (Vec::new(), Vec::new(), Vec::new());
@@ -263,7 +264,8 @@ impl Announcement {
         self.people("delivered").iter().filter(|person| !read.contains(person)).collect()
     }
 
-    /// Asks, and prints the answer: by name while the counters are exact, else a number with its standard error.
+    /// Asks a question and prints the answer: names while the counters are exact, otherwise a number with its standard
+    /// error.
     fn ask(
         &self,
         question: &Question,
@@ -299,7 +301,7 @@ impl Announcement {
         Ok(())
     }
 
-    /// Sends all receipts to a counter a status.
+    /// Sends all receipts to one counter per status.
     fn record(&self, error_rate: f64, server: &mut Connection) -> Result<(), Failure> {
         for (status, _) in &self.truth {
             let options = ("ERROR", error_rate, "EXACT", EXACT_LIMIT);
@@ -308,7 +310,7 @@ impl Announcement {
         self.send("LC.ADD", "LC", server)
     }
 
-    /// Sends all receipts to a set and a HyperLogLog a status.
+    /// Sends all receipts to one set and one HyperLogLog per status.
     fn record_elsewhere(&self, server: &mut Connection) -> Result<(), Failure> {
         self.send("SADD", "S", server)?;
         self.send("PFADD", "PF", server)

@@ -1,9 +1,9 @@
 //! Push dedupe: never send a notification to one device twice, without a table of 100 million tokens.
 //!
-//! A push service sends a campaign to tokens of 32 bytes to 4 KB that come from many lists, with repeats. A device must
-//! not get it twice; that one in a thousand does not get it at all is accepted. A Bloom filter fits: it always
-//! recognises a token that was sent to, and takes a new one for a repeat at the error rate at most. It holds no tokens,
-//! so their length does not matter, and 100 million take less than 180 MiB.
+//! A push service sends a campaign to tokens of 32 bytes to 4 KB that come from many lists, with repeats. No device may
+//! get a campaign twice, but one in a thousand may miss it. A Bloom filter fits: it finds every token that was added,
+//! and takes a new token for a repeated one at most at the error rate. It does not store the tokens, so their length
+//! does not matter: 100 million tokens take less than 180 MiB.
 //!
 //! - `BF.RESERVE key 0.001 100000000 NONSCALING`, once a campaign. The number of tokens is known, so the filter
 //!   need not be able to grow, which saves 3 % of memory; one token too many would be rejected.
@@ -30,21 +30,22 @@ const CAPACITY: u64 = 100_000_000;
 const ERROR_RATE: f64 = 0.001;
 const MAX_MIB: f64 = 180.0;
 
-/// Tokens a call, and calls on their way at once.
+/// Number of tokens per call, and number of calls that are in flight at once.
 const BATCH: usize = 350;
 const BATCHES_PER_PIPELINE: usize = 20;
 
-/// The capacity of the small filter that is filled to the last token, to see its error rate there.
+/// The capacity of a small filter that is filled completely, to measure its error rate when full.
 const SMALL_CAPACITY: u64 = 1_000_000;
 
-/// Devices of which each is notified at most once in 24 hours, and the capacity of their filter: those of one window.
+/// Number of devices that get at most one notification in 24 hours, and the capacity of their filter, which is the
+/// number of items in one window.
 const DAILY_DEVICES: u64 = 100_000;
 const DAILY_CAPACITY: u64 = 105_000;
-/// Bits an item of the capacity that such a filter takes at most, as docs/windows.md says of 24 slices.
+/// The most bits per item of capacity that this windowed filter takes, according to docs/windows.md for 24 slices.
 const DAILY_BITS: u64 = 24;
-/// Hours of the simulated clock.
+/// Number of hours of the simulated clock.
 const HOURS: u64 = 4 * 24;
-/// Tokens that were never sent to, asked for at the end of each day.
+/// Number of unknown tokens that are looked up at the end of each day.
 const UNKNOWN_TOKENS: u64 = 100_000;
 
 fn main() -> ExitCode {
@@ -72,17 +73,17 @@ fn reserve(key: &str, capacity: u64, server: &mut Connection) -> Result<(), Fail
     Ok(redis::cmd("BF.RESERVE").arg(key).arg(ERROR_RATE).arg(capacity).arg("NONSCALING").exec(server)?)
 }
 
-/// What the filter's answers would have led to.
+/// The effects of the filter's answers.
 #[derive(Default)]
 struct Sent {
     new: u64,
     repeats: u64,
-    /// Repeats that were called new: devices that would get it twice.
+    /// Number of repeated tokens that were reported as new: these devices would get the campaign twice.
     sent_twice: u64,
-    /// New tokens that were called repeats: devices that would not get it.
+    /// Number of new tokens that were reported as repeated: these devices would miss the campaign.
     left_out: u64,
     bytes: u64,
-    /// Time spent sending and waiting, without that for making up tokens.
+    /// Time for sending and waiting, without the time for making tokens.
     elapsed: Duration,
 }
 
@@ -118,7 +119,8 @@ fn send_campaign(key: &str, tokens: u64, server: &mut Connection) -> Result<Sent
     Ok(sent)
 }
 
-/// The token of a device: most have 64 to 200 bytes, some 32, and one of fifty up to 4 KB. No two are equal.
+/// The token of a device. Most tokens have 64 to 200 bytes, some have 32, and one in fifty has up to 4 KB. All are
+/// different.
 fn token(device: u64) -> Vec<u8> {
     let mut random = Random(device);
     // The generator's first number is different for every device, so no two tokens are equal.
@@ -155,7 +157,8 @@ fn check_sending(sent: &Sent, rate_now: f64, promises: &mut Promises) {
     );
 }
 
-/// How many of `new` tokens may be taken for repeats: some more than by the error rate, because one run may be unlucky.
+/// The number of `new` tokens that may be reported as repeated: somewhat more than by the error rate, because of
+/// chance.
 fn mistaken(new: u64) -> Bounds {
     let expected = ERROR_RATE * new as f64;
     Bounds::at_most((expected + 3.0 * expected.sqrt()).floor())
@@ -180,7 +183,7 @@ fn check_memory(
     Ok(())
 }
 
-/// A filter is at its worst when it is full; a hundredth of the size shows that in seconds.
+/// Checks a full filter, whose error rate is the highest. A hundredth of the size shows the error rate in seconds.
 fn check_full_filter(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     let key = format!("{PREFIX}full");
     reserve(&key, SMALL_CAPACITY, server)?;
@@ -209,7 +212,7 @@ fn check_full_filter(server: &mut Connection, promises: &mut Promises) -> Result
     Ok(())
 }
 
-/// What became of devices that may be notified once in 24 hours.
+/// The notifications of devices that get at most one in 24 hours.
 #[derive(Default)]
 struct Daily {
     devices: HashMap<u64, Device>,
@@ -217,21 +220,21 @@ struct Daily {
     sent: u64,
     again: u64,
     too_early: u64,
-    /// How many times a device became due and came, and how often it was left out then.
+    /// How often a device was due and opened the app, and how often it got no notification then.
     due: u64,
     left_out: u64,
 }
 
 #[derive(Default)]
 struct Device {
-    /// The hour in which it was notified last.
+    /// The hour of the last notification.
     notified: Option<u64>,
-    /// Whether it has been left out since it became due: it may be for some hours, which counts once.
+    /// Whether the device has been left out since it became due. Several hours in a row count once.
     left_out: bool,
 }
 
 impl Daily {
-    /// Hours after which a device is certainly due: the window, and the hour in which it was notified.
+    /// Number of hours after which a device is certainly due: the window, plus the hour of the notification.
     const DUE: u64 = 25;
 
     fn note(&mut self, device: u64, hour: u64, send: bool) {
@@ -252,7 +255,7 @@ impl Daily {
     }
 }
 
-/// Some days, hour by hour. Each device comes about three times a day, as apps do when they are opened.
+/// Simulates some days, hour by hour. Each device comes about three times a day, whenever its app is opened.
 fn check_once_a_day(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     let key = format!("{PREFIX}daily");
     let window = ("WINDOW", 86_400, "SLICES", 24, "MANUAL");
@@ -277,7 +280,7 @@ fn check_once_a_day(server: &mut Connection, promises: &mut Promises) -> Result<
     check_days(&key, &daily, taken as u64, server, promises)
 }
 
-/// Those that come in an hour: those whose hour it is, and others that have come before.
+/// The devices that come in an hour: those whose first hour it is, and some that have come before.
 fn devices_of_hour(hour: u64, random: &mut Random) -> Vec<u64> {
     let known_groups = (hour + 1).min(24);
     let mut coming: Vec<u64> = (hour % 24..DAILY_DEVICES).step_by(24).collect();
@@ -320,7 +323,7 @@ fn check_days(
     Ok(())
 }
 
-/// The answers for the tokens of devices, in order.
+/// The answers about the tokens of devices, in order.
 fn ask(command: &str, key: &str, devices: &[u64], server: &mut Connection) -> Result<Vec<bool>, Failure> {
     let mut all = Vec::with_capacity(devices.len());
     for devices in devices.chunks(BATCH * BATCHES_PER_PIPELINE) {
@@ -334,7 +337,7 @@ fn ask(command: &str, key: &str, devices: &[u64], server: &mut Connection) -> Re
     Ok(all)
 }
 
-/// One field of `BF.INFO`: an array of one in RESP2, a map of one in RESP3.
+/// The reply to `BF.INFO` for a single field: an array of one element in RESP2, a map of one pair in RESP3.
 fn info(key: &str, field: &str, server: &mut Connection) -> Result<f64, Failure> {
     let value = match redis::cmd("BF.INFO").arg(key).arg(field).query(server)? {
         Value::Map(fields) => fields.into_iter().map(|(_, value)| value).next(),
@@ -344,7 +347,7 @@ fn info(key: &str, field: &str, server: &mut Connection) -> Result<f64, Failure>
     Ok(redis::from_redis_value(value.ok_or("BF.INFO has no such field")?)?)
 }
 
-/// Resident memory of the server's process, bytes.
+/// The resident memory of the server's process in bytes.
 fn resident_bytes(server: &mut Connection) -> Result<f64, Failure> {
     // The server updates this figure ten times a second.
     sleep(Duration::from_millis(300));

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """Compares how many instructions the core takes for fixed work with the numbers kept in core/benches/instructions.txt.
 
-    scripts/check_instructions.py            compare; exit 1 if anything takes over 3 % more than it did
-    scripts/check_instructions.py --update   keep the numbers of now
+    scripts/check_instructions.py            compare; exit 1 if any work takes over 3 % more instructions
+    scripts/check_instructions.py --update   store the present numbers
 
 Time on a shared machine shows nothing below a factor of two. The instructions that valgrind's callgrind counts are the
 same on every x86-64 machine with the same rustc. The work is fixed (core/benches/instructions.rs), and the code is
-compiled for the oldest processor. Loops that are chosen by the processor see no AVX-512, which valgrind does not know.
-With another rustc the numbers differ for no fault of ours; then they are shown, and nothing fails. The numbers leave
-out the cost of waiting for memory, which `make bench` measures.
+compiled for the oldest processor. Loops that depend on the processor run without AVX-512, which valgrind does not know.
+Another rustc changes the numbers without any change of the code; then they are shown, and nothing fails. The numbers do
+not include the time of waiting for memory, which `make bench` measures.
 
-Where valgrind is missing (scripts/setup.sh counts), or on another architecture, it says so and does nothing.
+If valgrind is missing or the architecture is not x86-64, the script says so and does nothing.
 """
 
 import json

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks which file names which, and what else the compiler does not. Exits with 1 and a line for each violation.
+"""Checks which files use which, and other rules that the compiler does not check. Prints a line for each violation and exits
+with 1 if there is any.
 
-- Layers: a line of docs/design.md for each of FOLDERS, `core/src  bits hash <- bloom | counting <- lib`, says in which layer
-  its files and folders (rooms) stand. A room names those below it, and those beside it in one direction, not beyond a `|`.
-- No files name each other in a circle; modules under `#[cfg(test)]` count as files.
-- The core names nothing in NEVER; src/server names of the core SERVER_KNOWS alone; `unsafe` stands in MAY_BE_UNSAFE.
-- A file has at most 600 lines, and re-exports nothing by `*`: who names a re-exported item names the file that has it.
+- Layers: docs/design.md has a line for each of FOLDERS, such as `core/src  bits hash <- bloom | counting <- lib`. A file or
+  folder may use only those to its left. Within a layer, those separated by `|` must not use each other.
+- Files must not use each other in a circle. Modules under `#[cfg(test)]` count as separate files.
+- The core must not use anything in NEVER, and src/server only SERVER_KNOWS of the core. `unsafe` is allowed in MAY_BE_UNSAFE.
+- A file has at most 600 lines, and no re-exports by `*`, so that every use of a re-exported item can be resolved.
 """
 
 import json
@@ -35,7 +36,7 @@ def place(file, text, found):
 
 
 def leaves(tree):
-    """The paths of a `use`, each with the name that it gives."""
+    """The paths of a `use`, each with the name that it introduces."""
     tree = re.sub(r"\s", "", re.sub(r"\sas\s+", "@", tree))
     while "{" in tree:
         tree = re.sub(r"([\w:]*)\{([^{}]*)\}", lambda found: ",".join(found[1] + one for one in found[2].split(",")), tree)
@@ -44,7 +45,7 @@ def leaves(tree):
 
 
 def file_of(file, name):
-    """The file of `mod name;`: by `#[path]`, in the folder that has the name of the file, or beside a root or a mod.rs."""
+    """The file of `mod name;`: the one in `#[path]`, or one in the folder named like `file`, or one next to `file`."""
     by_path = re.search(rf'#\[path = "(.*?)"\](?:\s*#\[.*\])*\s*(?:pub )?mod {name};', Path(file).read_text())
     names = [folder + name + end for folder in (f"{Path(file).stem}/", "") for end in (".rs", "/mod.rs")]
     places = (os.path.normpath(Path(file).parent / name) for name in ([by_path[1]] if by_path else names))
@@ -52,7 +53,7 @@ def file_of(file, name):
 
 
 class Tree(dict):
-    """The modules of a crate, test, bench or example by their paths. `mod x;`, and `pub use` of those below, name nothing."""
+    """The modules of a crate, test, bench or example, by their paths."""
 
     def mount(self, file, path, test, text):
         module = self[path] = SimpleNamespace(file=file, test=bool(test), uses={}, names=[], words=set())
@@ -72,7 +73,8 @@ class Tree(dict):
         return self
 
     def find(self, at, path, inside=False, seen=()):
-        """The tree and the module that have what `path` names in the module `at`, or None where they are not ours."""
+        """The tree and the module that contain the item `path`, as named in the module `at`; None if it is in another
+        crate."""
         while path[:1] in (("crate",), ("self",), ("super",)):
             at, path, inside = {"crate": (), "self": at, "super": at[:-1]}[path[0]], path[1:], True
         if path in ((), ("*",)):
@@ -86,7 +88,7 @@ class Tree(dict):
         return found or ((self, at) if used or inside else None)
 
     def references(self):
-        """All that names a module of ours: by whom, whose, where, what; and whether it is only passed on."""
+        """All uses of modules: user, used module, place, path, and whether it is only a re-export."""
         for at, module in self.items():
             for path, where, name, public in module.names:
                 tree, to = self.find(at, path) or (None, None)
@@ -97,7 +99,7 @@ class Tree(dict):
 
 
 def room(folder, file):
-    """The room of a folder that a file is in. None: it is elsewhere, or the folder's own."""
+    """The first-level file or folder of `folder` that a file belongs to; None if there is none."""
     return (found := re.match(rf"{folder}/(?!mod\.|tests\.)(\w+)", file)) and found[1]
 
 

@@ -20,7 +20,7 @@ INDENT = " " * 4
 
 
 class Face(NamedTuple):
-    """A file: a class of filters and one of counters, for one way of using a client."""
+    """A generated file: a class of filter commands and one of counter commands, for one way of using a client."""
 
     file: str
     title: str
@@ -101,7 +101,7 @@ def method(node: ast.FunctionDef, face: Face, is_first: bool) -> list[str]:
 
 
 def call(run: str, name: str, arguments: list[str], *, is_overloaded: bool) -> list[str]:
-    """Runs the command that the method describes."""
+    """The body of a generated method, which runs the command."""
     pad = INDENT * 2
     if is_overloaded:
         # Which overload it is, the caller has decided.
@@ -114,7 +114,7 @@ def call(run: str, name: str, arguments: list[str], *, is_overloaded: bool) -> l
 
 
 def parameters(arguments: ast.arguments) -> list[str]:
-    """The parameters of a signature, as texts."""
+    """The parameters of a signature, each as text."""
     defaults = [None] * (len(arguments.args) - len(arguments.defaults)) + list(arguments.defaults)
     texts = [parameter(argument, default) for argument, default in zip(arguments.args, defaults, strict=True)]
     if arguments.vararg:
@@ -134,7 +134,7 @@ def parameter(argument: ast.arg, default: ast.expr | None) -> str:
 
 
 def passed(arguments: ast.arguments) -> list[str]:
-    """The same parameters, handed on."""
+    """The arguments with which a generated method passes on its own parameters."""
     texts = [argument.arg for argument in arguments.args[1:]]
     if arguments.vararg:
         texts.append(f"*{arguments.vararg.arg}")
@@ -142,7 +142,7 @@ def passed(arguments: ast.arguments) -> list[str]:
 
 
 def signature(start: str, parts: list[str], end: str) -> list[str]:
-    """On one line, on a line of its own, or one part a line: as the formatter does it."""
+    """A signature in the formatter's style: on one line, with all parameters on the next line, or one line each."""
     pad = " " * (len(start) - len(start.lstrip()))
     joined = ", ".join(parts).replace("'", '"')
     if len(start + joined + end) <= LINE:

@@ -56,7 +56,7 @@ def write(folder: Path, monitoring: str) -> None:
 
 
 def anchors(page: Path) -> set[str]:
-    """Of headings: small letters, no punctuation, dashes for spaces."""
+    """The anchors of a page's headings: in lower case, without punctuation, with dashes for spaces."""
     text = "".join(FENCES.split(page.read_text())[::2])
     titles = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w -]", "", title.strip().lower()).replace(" ", "-") for title in titles}

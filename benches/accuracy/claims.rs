@@ -1,4 +1,4 @@
-//! What is claimed, what was measured, and whether the one holds by the other.
+//! Claims of the documents, the measured figures, and the verdict whether each claim holds.
 
 use std::sync::OnceLock;
 
@@ -6,17 +6,17 @@ use crate::trials::Measured;
 use rollcall_bench_output::markdown;
 use rollcall_bench_output::plot;
 
-/// Standard errors of the measurement that a figure may lie beyond what is claimed, in a full run: its seeds are fixed, and
-/// with them none does.
+/// Number of standard errors by which a measured figure may exceed a claim in a full run. A full run has fixed seeds,
+/// with which all claims hold.
 const SIGMAS: f64 = 3.0;
 
-/// What chance takes a quick run for one in which a claim does not hold, at most.
+/// The largest probability that a quick run rejects a true claim by chance.
 const FALSE_ALARM: f64 = 0.01;
 
 static BOUND: OnceLock<f64> = OnceLock::new();
 
-/// Among n figures of pure chance, hardly one lies further beyond (Bonferroni's bound for normal ones): so that a run
-/// of any seed reports what does not hold.
+/// Sets the number of standard errors that a quick run allows, from the number of figures. By chance alone, hardly any
+/// figure of a run exceeds it (Bonferroni's bound for normal errors), whichever seed the run has.
 pub fn bound_for(figures: usize) {
     let each = FALSE_ALARM / figures.max(1) as f64;
     let (mut low, mut high) = (0.0, 40.0);
@@ -32,27 +32,27 @@ fn bound() -> f64 {
     BOUND.get().copied().unwrap_or(SIGMAS)
 }
 
-/// What a document says of a figure.
+/// The claim of a document about a figure.
 #[derive(Debug, Clone, Copy)]
 pub enum Claim {
-    /// An upper bound.
+    /// The figure is at most this number.
     AtMost(f64),
-    /// A lower bound.
+    /// The figure is at least this number.
     AtLeast(f64),
-    /// An equality, to within the second number.
+    /// The figure differs from the first number by at most the second one.
     Near(f64, f64),
-    /// An equality with 0 in every single trial.
+    /// The figure is 0 in every single trial.
     Never,
-    /// Nothing: the figure is shown for comparison.
+    /// There is no claim; the figure is shown for comparison.
     Nothing,
 }
 
-/// How a figure is written.
+/// The notation of a figure.
 #[derive(Debug, Clone, Copy)]
 pub enum Unit {
-    /// Per cent, with so many decimals.
+    /// In per cent, with this number of decimals.
     Percent(usize),
-    /// As it is, with so many decimals.
+    /// Without a unit, with this number of decimals.
     Plain(usize),
 }
 
@@ -74,30 +74,31 @@ pub fn thousands(number: u64) -> String {
     groups.join(",")
 }
 
-/// A number of members: up to 999,999 in full, above as a power of ten where it is one.
+/// A number of members: in full up to 999,999, and larger powers of ten as such.
 pub fn members(number: u64) -> String {
     let log = number.ilog10();
     if number >= 10_000_000 && number == 10u64.pow(log) { format!("10^{log}") } else { thousands(number) }
 }
 
-/// A figure beside what is claimed of it.
+/// A measured figure, and the claim about it.
 #[derive(Debug, Clone, Copy)]
 pub struct Check {
-    /// What is claimed.
+    /// The claim.
     pub claim: Claim,
-    /// What was measured.
+    /// The measured figure.
     pub measured: Measured,
-    /// How both are written.
+    /// The notation of both.
     pub unit: Unit,
 }
 
 impl Check {
-    /// One figure and its claim.
+    /// A check of one figure against its claim.
     pub fn new(claim: Claim, measured: Measured, unit: Unit) -> Check {
         Check { claim, measured, unit }
     }
 
-    /// Standard errors that the figure lies beyond the claim; less than 0 within it, and `None` without one.
+    /// Number of standard errors by which the figure exceeds the claim. It is negative if the claim holds without any,
+    /// and `None` without a claim.
     pub fn excess(&self) -> Option<f64> {
         let Measured { value, error } = self.measured;
         let beyond = match self.claim {
@@ -117,12 +118,12 @@ impl Check {
         })
     }
 
-    /// Whether the claim holds; `None` without one.
+    /// Whether the claim holds; `None` without a claim.
     pub fn holds(&self) -> Option<bool> {
         self.excess().map(|excess| excess <= bound())
     }
 
-    /// What is claimed, in a cell.
+    /// The claim, as text for a cell.
     pub fn claimed(&self) -> String {
         match self.claim {
             Claim::AtMost(most) => format!("≤ {}", self.unit.text(most)),
@@ -138,7 +139,7 @@ impl Check {
         if self.measured.error == 0.0 { "-".to_owned() } else { self.unit.text(self.measured.error) }
     }
 
-    /// What was measured and its standard error, in a cell.
+    /// The measured figure and its standard error, as text for a cell.
     pub fn brief(&self) -> String {
         let value = self.unit.text(self.measured.value);
         let text = match (self.unit, self.measured.error) {
@@ -152,11 +153,12 @@ impl Check {
 
 /// A cell of a table.
 pub enum Cell {
-    /// Words.
+    /// Plain text.
     Text(String),
-    /// Three columns: what is claimed, what was measured, its standard error.
+    /// Three columns: the claim, the measured figure, and its standard error.
     Full(Check),
-    /// One column: what was measured and its standard error; bold where the claim, which the head has, does not hold.
+    /// One column: the measured figure and its standard error, in bold if the claim does not hold. The head of the
+    /// column has the claim.
     Brief(Check),
 }
 
@@ -172,19 +174,19 @@ impl From<String> for Cell {
     }
 }
 
-/// A table of claims. Each row ends in its verdict.
+/// A table of figures and claims. The last cell of each row is its verdict.
 pub struct Table {
-    /// What stands above it, if anything.
+    /// The title above the table; empty for none.
     pub title: String,
     heads: Vec<String>,
     rows: Vec<Vec<Cell>>,
 }
 
-/// Longer tables are folded away.
+/// Longer tables are shown folded.
 const LONGEST_SHOWN: usize = 24;
 
 impl Table {
-    /// Without rows yet. The head of a full check is what its second column is called.
+    /// A table without rows. For a full check, `heads` has the head of the column with the measured figure.
     pub fn new(title: impl Into<String>, heads: &[&str]) -> Table {
         Table { title: title.into(), heads: heads.iter().map(|&head| head.to_owned()).collect(), rows: Vec::new() }
     }
@@ -202,12 +204,12 @@ impl Table {
         })
     }
 
-    /// Whether all claims of the row hold; `None` where there is none.
+    /// Whether all claims of a row hold; `None` if the row has no claim.
     fn holds(row: &[Cell]) -> Option<bool> {
         Self::checks(row).filter_map(Check::holds).reduce(|all, holds| all && holds)
     }
 
-    /// As Markdown.
+    /// The table as Markdown.
     pub fn markdown(&self) -> String {
         let is_full = |column: usize| self.rows.iter().any(|row| matches!(row[column], Cell::Full(_)));
         let mut heads: Vec<&str> = Vec::new();
@@ -255,38 +257,38 @@ fn verdict(holds: Option<bool>) -> String {
     .to_owned()
 }
 
-/// What a section of the document gets.
+/// The results for a section of the document.
 #[derive(Default)]
 pub struct Findings {
-    /// Its tables.
+    /// The tables of the section.
     pub tables: Vec<Table>,
-    /// Its plots.
+    /// The plots of the section.
     pub plots: Vec<plot::File>,
 }
 
-/// Which figure of a section stands for it.
+/// Selects the figure that represents a section.
 #[derive(Debug, Clone, Copy)]
 pub enum Pick {
-    /// The lowest of those with a lower bound.
+    /// The lowest figure that has a lower bound.
     Lowest,
-    /// The highest of those with an upper bound.
+    /// The highest figure that has an upper bound.
     Highest,
-    /// That of this number in the first row whose first texts are these.
+    /// The figure with this index in the first row that begins with these texts.
     Row(&'static [&'static str], usize),
 }
 
-/// How many claims a section checked, how many of them do not hold, and how far the furthest is off, in standard errors.
+/// A summary of the claims of a section.
 pub struct Summary {
-    /// Figures with a claim.
+    /// Number of figures with a claim.
     pub claims: usize,
-    /// The rows whose claims do not hold, in words.
+    /// Descriptions of the rows with a claim that does not hold.
     pub broken: Vec<String>,
-    /// Of the claims that hold, by how many standard errors the furthest figure lies beyond.
+    /// The largest excess of a figure whose claim holds, in standard errors.
     pub furthest: f64,
 }
 
 impl Findings {
-    /// The figure that stands for them.
+    /// The figure that represents the section.
     pub fn pick(&self, pick: Pick) -> Option<&Check> {
         let rows = || self.tables.iter().flat_map(|table| &table.rows);
         let checks = || rows().flat_map(|row| Table::checks(row));
@@ -303,7 +305,7 @@ impl Findings {
         }
     }
 
-    /// What to say of them in a line.
+    /// Summarizes all claims of the section.
     pub fn summary(&self) -> Summary {
         let mut summary = Summary { claims: 0, broken: Vec::new(), furthest: f64::NEG_INFINITY };
         for table in &self.tables {

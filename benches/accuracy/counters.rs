@@ -1,5 +1,5 @@
-//! One counter: its error, its bias, what its standard error covers, its bytes, and the step from exact to estimate.
-//! Everything is measured on replies, which are whole numbers.
+//! Measures a single counter: its error, its bias, the coverage of its standard error, its bytes, and the step from
+//! exact to estimate. All measurements use replies, which are whole numbers.
 
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
@@ -9,7 +9,7 @@ use crate::random::Random;
 use crate::segments::{Kind, add};
 use crate::trials::{Measured, Run, error_of_rms, error_of_share, mean, rms, share};
 
-/// ERROR, and the capacities that lead to different layouts.
+/// Values of ERROR, each with capacities that lead to different layouts.
 const SIZES: [(f64, &[u64]); 4] = [
     (0.02, &[1_000, 10_000, 50_000, 100_000, 1_000_000]),
     (0.01, &[1_000, 50_000, 100_000, 1_000_000]),
@@ -17,31 +17,32 @@ const SIZES: [(f64, &[u64]); 4] = [
     (0.001, &[100_000, 1_000_000, 10_000_000, 1_000_000_000]),
 ];
 
-/// Members up to which every member is hashed and added; more are simulated.
+/// Numbers of members that are really hashed and added. Larger numbers are simulated.
 const HASHED: [u64; 6] = [251, 1_000, 10_000, 50_000, 100_000, 1_000_000];
 const SIMULATED: [u64; 5] = [10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
-/// Up to here many trials, since they are cheap.
+/// Up to this number of members, trials are cheap, so there are many.
 const CHEAP: u64 = 100_000;
-/// Members up to which the error is promised.
+/// The largest number of members for which the documents promise the error.
 const MOST_MEMBERS: u64 = 10_000_000_000;
 
-/// An error above the stated one by this share, or below it, would be no help either.
+/// The error may differ from the reported one by this share. A lower error would be wrong too.
 const STATED_WITHIN: f64 = 0.02;
-/// A bias of this share of the standard error changes the root mean square by half its square.
+/// The largest bias as a share of the standard error. This bias changes the root mean square by half of its square.
 const MOST_BIAS: f64 = 0.1;
-/// Half a member, by which rounding may move every reply of a number of members.
+/// Half a member: rounding may change every reply by this amount.
 const ROUNDING: f64 = 0.5;
-/// What two standard errors cover at least, whatever happens.
+/// The least share of trials that two standard errors cover in all cases.
 const LEAST_COVERED: f64 = 0.88;
-/// Where at least this number of members share a slot with another, errors are roughly normal and far above one member.
+/// If at least this number of members share a slot with another member, errors are roughly normal and far above one
+/// member.
 const NORMAL_FROM: f64 = 300.0;
-/// So many collisions in all trials show how large errors are.
+/// This number of collisions in all trials is enough to measure the size of errors.
 const MANY_COLLISIONS: f64 = 200.0;
-/// Shares of a normal variable within one and two standard deviations, and how near these are.
+/// The shares of a normal distribution within one and two standard deviations.
 const NORMAL: [f64; 2] = [0.6827, 0.9545];
 const NORMAL_WITHIN: f64 = 0.02;
 
-/// A count, and its standard error in members as it is reported with it.
+/// A count, and the standard error in members that is reported with it.
 #[derive(Clone, Copy)]
 struct Reply {
     count: u64,
@@ -83,10 +84,10 @@ fn relative(replies: &[Reply], number: u64) -> Vec<f64> {
     replies.iter().map(|each| each.count as f64 / number as f64 - 1.0).collect()
 }
 
-/// Points of the plot of errors: members and root mean square, of the kind at this place of [`SIZES`].
+/// The points of a curve in the plot of errors, as pairs of members and root mean square, with the kind of counter.
 pub type Curve = (Kind, Vec<(f64, f64)>);
 
-/// Error, bias and coverage. The curves are for the plot beside HyperLogLog.
+/// Measures error, bias and coverage. The curves are for the plot that compares with HyperLogLog.
 pub fn errors(run: &mut Run, curves: &mut Vec<Curve>) -> Findings {
     let mut findings = Findings::default();
     for (error_rate, capacities) in SIZES {
@@ -161,8 +162,9 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
     ]
 }
 
-/// The error over the stated one. Where few members share a slot, estimates are about one member apart, so all counts
-/// may be rounded away from the truth, or all towards it, by up to half a member.
+/// The claim about the quotient of the measured and the reported error. If few members share a slot, possible estimates
+/// are about one member apart. Rounding may then move all counts away from the truth, or all towards it, by up to half
+/// a member.
 fn near_stated(kind: Kind, number: f64) -> Claim {
     let (deviation, stated) = (kind.deviation(number), number * kind.stated(number));
     // The mean of an error of normal distribution, without its sign.
@@ -173,7 +175,7 @@ fn near_stated(kind: Kind, number: f64) -> Claim {
     Claim::Near((least + most) / 2.0, (most - least) / 2.0)
 }
 
-/// Bytes of a dense counter as documented, by ERROR and capacity.
+/// The documented bytes of a dense counter, by ERROR and capacity.
 const BYTES: [(f64, [(u64, u64); 7]); 4] = [
     (
         0.02,
@@ -225,7 +227,7 @@ const BYTES: [(f64, [(u64, u64); 7]); 4] = [
     ),
 ];
 
-/// Bytes against the documented ones.
+/// Compares the bytes of dense counters with the documented ones.
 pub fn sizes() -> Findings {
     let mut table = Table::new("", &["ERROR", "capacity", "(p, c)", "bytes"]);
     for (error_rate, sizes) in BYTES {
@@ -243,7 +245,7 @@ pub fn sizes() -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// Whether a count ever falls by an addition: at the step from exact to estimate, and up to twice the members after it.
+/// Checks that no addition lowers a count: at the step from exact to estimate, and up to twice the members after it.
 pub fn steps(run: &mut Run) -> Findings {
     let mut table =
         Table::new("", &["ERROR", "capacity", "EXACT", "counters", "falls at the step", "falls later", "largest fall"]);
@@ -288,7 +290,7 @@ pub fn steps(run: &mut Run) -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// Simulated counters against hashed ones, where both can be had.
+/// Compares simulated counters with hashed ones, for numbers of members for which both are possible.
 pub fn simulation(run: &mut Run) -> Findings {
     let mut table = Table::new(
         "",

@@ -1,4 +1,4 @@
-//! Differences of counters.
+//! Measures differences of counters.
 
 use rollcall_core::counting::{Counter, Estimated, diff_card};
 use rollcall_core::window::Time;
@@ -12,13 +12,13 @@ const DEFAULT: (f64, u64) = (0.01, 50_000);
 const COARSE: (f64, u64) = (0.02, 1_000);
 const FINE: (f64, u64) = (0.001, 1_000_000);
 
-/// How far above the stated error the root mean square may be.
+/// The share by which the root mean square may exceed the reported error.
 const STATED_WITHIN: f64 = 0.05;
 
-/// What two standard errors of a difference cover at least.
+/// The least share of trials in which two standard errors cover a difference.
 const LEAST_COVERED: f64 = 0.88;
 
-/// Members that only the first has.
+/// Numbers of members that only the first counter has.
 const MISSING: [u64; 9] = [1, 2, 3, 5, 20, 100, 1_000, 10_000, 100_000];
 
 fn is_covered(difference: &Estimated, missing: u64) -> bool {
@@ -29,7 +29,8 @@ fn difference(one: &Counter, other: &Counter) -> Estimated {
     diff_card(&[one.at(Time::Reached), other.at(Time::Reached)]).expect("counters of one seed")
 }
 
-/// The differences of a counter that begins as `one` and gets missing members, a few, more and more.
+/// The differences between a counter and `other`, while more and more missing members are added to the counter, which
+/// begins as `one`.
 fn differences(mut one: Counter, other: &Counter, trial: u64, first: u64) -> Vec<Estimated> {
     let mut added = 0;
     let mut at = |&missing: &u64| {
@@ -49,7 +50,7 @@ fn coverage(all: &[Vec<Estimated>]) -> Vec<Check> {
     MISSING.iter().enumerate().map(covered).collect()
 }
 
-/// Whether two standard errors of LC.DIFFCARD cover what they should.
+/// Measures how often two standard errors of LC.DIFFCARD cover the true difference.
 pub fn coverages(run: &mut Run) -> Findings {
     let mut heads = vec!["members of B"];
     let labels = MISSING.map(members);
@@ -98,7 +99,8 @@ pub fn coverages(run: &mut Run) -> Findings {
     findings
 }
 
-/// A small exact counter against a large one: as fine as the large one.
+/// Measures differences of a small exact counter and a large one. The error should be that of the large counter's
+/// layout.
 fn exact_against_large(run: &mut Run) -> Table {
     let mut table = Table::new(
         "A exact, of 200 members and ERROR 0.02, 100 of them in B of 40,000; errors in members",
@@ -130,7 +132,7 @@ fn exact_against_large(run: &mut Run) -> Table {
     table
 }
 
-/// The error of the same difference, stated by two counters of the large one's layout.
+/// The reported error of the same difference, if both counters have the large one's layout.
 fn all_in_large(run: &mut Run, large: Kind) -> f64 {
     let stated = run.map(run.trials(400), |trial| {
         let (mut one, other) = (large.filled(trial, 0..200), large.filled(trial, 100..40_100));

@@ -1,5 +1,4 @@
-//! Writes docs/accuracy-tables.md and the table of docs/accuracy.md: what stands between two marks is replaced, the rest
-//! is kept.
+//! Writes docs/accuracy-tables.md and the table of docs/accuracy.md. Only the text between two marks is replaced.
 
 use std::path::Path;
 use std::{fs, io};
@@ -12,11 +11,11 @@ const END: &str = "<!-- measured: end -->";
 
 /// A section of the document.
 pub struct Section {
-    /// The name in its marks.
+    /// The name of the section in its marks.
     pub mark: &'static str,
-    /// What it is about, in the table of all.
+    /// The subject of the section, for the table of all sections.
     pub title: &'static str,
-    /// What was found.
+    /// The results of the section.
     pub findings: Findings,
 }
 
@@ -24,7 +23,7 @@ fn begin(mark: &str) -> String {
     format!("<!-- measured: {mark}, written by make accuracy -->")
 }
 
-/// Puts `text` between the marks of this name.
+/// Replaces the text between the marks with this name.
 fn replaced(document: &str, mark: &str, text: &str) -> io::Result<String> {
     let begin = begin(mark);
     let parts = document.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
@@ -48,7 +47,7 @@ pub fn summary(sections: &[Section]) -> String {
     markdown::table(&["what", "figures with a claim", "furthest that holds, standard errors beyond", "verdict"], &lines)
 }
 
-/// The figures of the page that people read: the mark of a section, what the figure is, and which.
+/// The figures of docs/accuracy.md: the mark of the section, a description of the figure, and which figure it is.
 const FIGURES: [(&str, &str, Pick); 11] = [
     ("counters", "Error of a default counter, 50,000 members", Pick::Row(&["50,000", "(14, 10)", "50,000"], 0)),
     ("counters", "The same with a million, 20 times its capacity", Pick::Row(&["50,000", "(14, 10)", "1,000,000"], 0)),
@@ -67,7 +66,7 @@ const FIGURES: [(&str, &str, Pick); 11] = [
     ("chains", "Rate of filters grown up to a hundredfold, likewise", Pick::Highest),
 ];
 
-/// Writes the table of figures into the page that people read.
+/// Writes the table of figures into docs/accuracy.md.
 pub fn write_page(page: &Path, sections: &[Section]) -> io::Result<()> {
     let line = |&(mark, what, pick): &(&str, &str, Pick)| {
         let check = sections.iter().find(|section| section.mark == mark).and_then(|found| found.findings.pick(pick));
@@ -78,7 +77,7 @@ pub fn write_page(page: &Path, sections: &[Section]) -> io::Result<()> {
     fs::write(page, replaced(&fs::read_to_string(page)?, "figures", &table)?)
 }
 
-/// Writes the document, with the text of `template`, and the plots into the folder `accuracy` beside it.
+/// Writes the document from the text of `template`, and the plots into the folder `accuracy` next to it.
 pub fn write(template: &Path, document: &Path, sections: &[Section]) -> io::Result<()> {
     let name = "accuracy";
     let folder = document.with_file_name(name);

@@ -1,8 +1,10 @@
-//! The rate of a filter of lines, computed from its bits: the one place here that knows where the bits of an item are.
+//! The rate of a filter in the layout `lines`, computed from its bits. Only this file knows the positions of an item's
+//! bits.
 //!
-//! An item that is not in a filter is found with chance `fill^g` in a line of which the share `fill` is set, since its
-//! `g` places there are as good as random. Its rate is the mean, over where the lines of an item are, of the product
-//! over them. So rates are known that no number of questions would show.
+//! An absent item has `g` bits in each of its lines. In a line whose share of set bits is `fill`, all of them are set
+//! with the probability `fill^g`, because the positions are nearly random. The rate is the mean of the product of these
+//! probabilities over random choices of the lines. So rates can be computed that are too low to be measured by
+//! look-ups.
 
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
@@ -11,10 +13,10 @@ use rollcall_core::unstable::hash::{Hash128, hash128};
 
 use crate::random::Random;
 
-/// Bytes of a line.
+/// Number of bytes of a line.
 const LINE: usize = 64;
 
-/// Line `index` of an item.
+/// The number of the line with index `index` of an item.
 fn line(hash: Hash128, index: u32, num_lines: u64) -> usize {
     let index = u64::from(index);
     let pairs = index * index.saturating_sub(1) / 2;
@@ -23,10 +25,10 @@ fn line(hash: Hash128, index: u32, num_lines: u64) -> usize {
     ((u128::from(x) * u128::from(num_lines)) >> 64) as usize
 }
 
-/// One sub-filter.
+/// The fill of one sub-filter.
 struct Fill {
     geometry: Geometry,
-    /// For each line, the chance that it has the bits of an item that it does not hold.
+    /// For each line, the probability that all bits of an absent item are set in it.
     chances: Vec<f64>,
 }
 
@@ -45,7 +47,7 @@ impl Fill {
     }
 }
 
-/// All sub-filters of a filter of lines, as they are filled now.
+/// The fills of all sub-filters of a filter in the layout `lines`.
 pub struct Fills(Vec<Fill>);
 
 impl From<&LineSubFilter> for Fills {
@@ -61,7 +63,8 @@ impl From<&LineFilter> for Fills {
 }
 
 impl Fills {
-    /// The rate. Exact where an item has one line in one sub-filter, else the mean over so many places of items.
+    /// The false positive rate. It is exact for a single sub-filter with one line per item, and otherwise the mean over
+    /// `places` random items.
     pub fn rate(&self, places: u64, random: &mut Random) -> f64 {
         if let [only] = &self.0[..]
             && only.geometry.lines_per_item == 1
@@ -76,7 +79,7 @@ impl Fills {
     }
 }
 
-/// Checks that bits are set in the lines where [`line`] says, and in no other.
+/// Checks that bits are set in the lines that [`line`] computes, and in no others.
 pub fn check_lines() {
     for (error_rate, capacity) in [(0.01, 1_000), (0.001, 1_000), (1e-6, 300), (1e-9, 30), (1e-15, 1_000)] {
         let geometry = sizing::geometry(error_rate, capacity).expect("a rate and a capacity in their ranges");

@@ -1,4 +1,5 @@
-//! Filters that do not grow: their rate at capacity, one by one and on average, and filled until they reject.
+//! Measures filters that do not grow: their rate at capacity, for single filters and on average, and after they are
+//! filled until they reject items.
 
 use rollcall_core::bloom::Params;
 use rollcall_core::error::Error;
@@ -14,22 +15,22 @@ use rollcall_bench_output::plot::{self, Line};
 
 const RATES: [f64; 14] = [0.5, 0.3, 0.1, 0.05, 0.02, 0.01, 0.005, 0.001, 1e-4, 1e-5, 1e-6, 1e-9, 1e-12, 1e-15];
 const CAPACITIES: [u64; 6] = [30, 100, 1_000, 10_000, 100_000, 1_000_000];
-/// Rates in the plot.
+/// Error rates that the plot shows.
 const DRAWN: [f64; 7] = [0.5, 0.1, 0.01, 0.001, 1e-6, 1e-9, 1e-15];
 
-/// Items are numbers, of which no other trial has any.
+/// An item of a trial. No other trial has an equal item.
 fn item(trial: u64, number: u64) -> [u8; 8] {
     (trial << 40 | number).to_le_bytes()
 }
 
-/// A sub-filter that holds as many distinct items as it is made for.
+/// A sub-filter with as many distinct items as its capacity.
 fn full(error_rate: f64, capacity: u64, trial: u64) -> LineSubFilter {
     let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
     filter.insert_all((0..capacity).map(|number| hash128(&item(trial, number), 0)), &mut |_| ());
     filter
 }
 
-/// Full filters of every rate and many sizes.
+/// Measures full filters with every error rate and many sizes.
 pub fn at_capacity(run: &mut Run) -> Findings {
     let labels = CAPACITIES.map(members);
     let mut heads = vec!["rate asked for, p"];
@@ -71,7 +72,7 @@ pub fn at_capacity(run: &mut Run) -> Findings {
     Findings { tables: vec![table], plots: vec![plot] }
 }
 
-/// The same by asking for items that were never added.
+/// Measures the same rates by looking up items that were never added.
 pub fn by_asking(run: &mut Run) -> Findings {
     let mut table = Table::new("", &["p", "items", "asked / worked out", "asked", "worked out"]);
     for (error_rate, capacity, asked) in [
@@ -108,7 +109,7 @@ pub fn by_asking(run: &mut Run) -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// How far the rate of one filter is from the mean of all.
+/// Measures how far the rate of one filter is from the mean of all filters.
 pub fn deviations(run: &mut Run) -> Findings {
     let mut table = Table::new("", &["items", "standard deviation, of the mean rate"]);
     for (capacity, filters, documented) in
@@ -124,7 +125,7 @@ pub fn deviations(run: &mut Run) -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// Filters that do not scale, filled until they reject an item.
+/// Measures filters that do not scale, filled until they reject an item.
 pub fn rejecting(run: &mut Run) -> Findings {
     let mut table = Table::new(
         "",
@@ -171,15 +172,16 @@ pub fn rejecting(run: &mut Run) -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// What BF.INFO FPR states is near the rate; by how much chance alone sets two filters of few items apart.
+/// The claim that BF.INFO FPR is near the true rate. There is none for few items, because chance alone makes the rates
+/// of such filters differ.
 pub fn stated_claim(items: u64) -> Claim {
     if items >= 1_000 { Claim::Near(1.0, 0.01) } else { Claim::Nothing }
 }
 
-/// By how much BF.CARD of a full filter that does not scale is low, as documented.
+/// The documented error of BF.CARD for a full filter that does not scale: error rates, each with a relative error.
 const CARDS: [(f64, f64); 5] = [(0.5, -0.28), (0.3, -0.12), (0.1, -0.03), (0.02, -0.004), (0.01, -0.0019)];
 
-/// BF.CARD beside the number of distinct items that were added.
+/// Compares BF.CARD with the number of distinct items that were added.
 pub fn cards(run: &mut Run) -> Findings {
     let mut table =
         Table::new("", &["p", "NONSCALING, full: BF.CARD - items", "scaling, at its capacity: BF.CARD - items"]);
@@ -205,7 +207,7 @@ pub fn cards(run: &mut Run) -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// Filters in RedisBloom's layout, asked for items that were never added.
+/// Measures filters in RedisBloom's layout by looking up items that were never added.
 pub fn classic(run: &mut Run) -> Findings {
     let mut table = Table::new("", &["p", "capacity", "rate / p", "rate / BF.INFO FPR"]);
     for (error_rate, asked) in [(0.1, 100_000), (0.01, 400_000), (0.001, 2_000_000), (1e-4, 4_000_000)] {

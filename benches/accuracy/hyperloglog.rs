@@ -1,5 +1,6 @@
 //! The server's own HyperLogLog, as PFADD and PFCOUNT keep it: 2^14 registers of 6 bits and the estimator of O. Ertl,
-//! "New cardinality estimation algorithms for HyperLogLog sketches", 2017, arXiv:1702.01284, section 4. Hashes are ours.
+//! "New cardinality estimation algorithms for HyperLogLog sketches", 2017, arXiv:1702.01284, section 4. Members are
+//! hashed with Rollcall's hash.
 
 use rollcall_core::unstable::hash::hash64;
 
@@ -10,13 +11,13 @@ use crate::segments::Kind;
 use crate::trials::{Run, rms};
 use rollcall_bench_output::plot::{self, Line};
 
-/// log2 of the registers.
+/// log2 of the number of registers.
 const PRECISION: u32 = 14;
 const REGISTERS: usize = 1 << PRECISION;
-/// Bits of a hash that are left: a register holds at most one more.
+/// Number of remaining bits of a hash. The largest value of a register is one more.
 const REST: u32 = 64 - PRECISION;
 
-/// How many registers hold each value.
+/// The number of registers with each value.
 type Histogram = [u32; REST as usize + 2];
 
 fn estimate(histogram: &Histogram) -> f64 {
@@ -30,7 +31,7 @@ fn estimate(histogram: &Histogram) -> f64 {
     registers * registers / (2.0 * std::f64::consts::LN_2 * sum)
 }
 
-/// `x + sum over k >= 1 of x^(2^k) * 2^(k-1)`: what empty registers add.
+/// `x + sum over k >= 1 of x^(2^k) * 2^(k-1)`: the contribution of empty registers.
 fn sigma(x: f64) -> f64 {
     if x == 1.0 {
         return f64::INFINITY;
@@ -47,7 +48,7 @@ fn sigma(x: f64) -> f64 {
     }
 }
 
-/// `(1 - x - sum over k >= 1 of (1 - x^(2^-k))^2 * 2^-k) / 3`: what full registers add.
+/// `(1 - x - sum over k >= 1 of (1 - x^(2^-k))^2 * 2^-k) / 3`: the contribution of full registers.
 fn tau(x: f64) -> f64 {
     if x == 0.0 || x == 1.0 {
         return 0.0;
@@ -64,7 +65,7 @@ fn tau(x: f64) -> f64 {
     }
 }
 
-/// Relative errors at these numbers of members of a trial.
+/// The relative errors in a trial, at each of these numbers of members.
 fn hashed(trial: u64, numbers: &[u64]) -> Vec<f64> {
     let mut registers = vec![0u8; REGISTERS];
     let mut added = 0;
@@ -84,8 +85,8 @@ fn hashed(trial: u64, numbers: &[u64]) -> Vec<f64> {
     numbers.iter().map(&mut at).collect()
 }
 
-/// A relative error at so many members that the registers share as independent Poisson variables, which is how they are
-/// but for a part of 1/n of the variance.
+/// The relative error at a simulated number of members. Registers are drawn as independent Poisson variables; this
+/// changes the variance by a share of only 1/n.
 fn simulated(random: &mut Random, number: u64) -> f64 {
     let load = number as f64 / REGISTERS as f64;
     let mut histogram = [0; REST as usize + 2];
@@ -100,11 +101,11 @@ fn simulated(random: &mut Random, number: u64) -> f64 {
 const CHEAP: [u64; 8] = [300, 1_000, 3_000, 10_000, 12_000, 16_000, 25_000, 50_000];
 const DEAR: [u64; 2] = [200_000, 1_000_000];
 const SIMULATED: [u64; 3] = [10_000_000, 1_000_000_000, 10_000_000_000];
-/// Members up to which the default counter is promised to be as near, and how nearly.
+/// The largest number of members for which the default counter is promised to be as accurate as HyperLogLog.
 const EVEN_TO: u64 = 12_000;
 const EVEN_WITHIN: f64 = 0.02;
 
-/// The default counter beside HyperLogLog, and the plot of all errors.
+/// Compares the default counter with HyperLogLog, and plots all errors.
 pub fn compare(run: &mut Run, curves: &[Curve]) -> Findings {
     let mut errors = Vec::new();
     for (numbers, trials) in [(&CHEAP[..], 4_000), (&DEAR[..], 600)] {
@@ -136,7 +137,7 @@ pub fn compare(run: &mut Run, curves: &[Curve]) -> Findings {
     Findings { tables: vec![table], plots: vec![plot(curves, points)] }
 }
 
-/// Kinds whose errors are drawn: ERROR and capacity.
+/// The kinds of counters whose errors are plotted: ERROR and capacity.
 const DRAWN: [(f64, u64); 6] =
     [(0.02, 1_000), (0.02, 1_000_000), (0.01, 50_000), (0.01, 1_000_000), (0.005, 1_000_000), (0.001, 1_000_000)];
 

@@ -1,4 +1,4 @@
-//! Intersections of two to eight counters.
+//! Measures intersections of two to eight counters.
 
 use rollcall_core::counting::{Counter, Estimated, View, inter_card};
 use rollcall_core::window::Time;
@@ -7,17 +7,17 @@ use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::segments::{Kind, add};
 use crate::trials::{Run, error_of_share, mean, rms, share};
 
-/// What two standard errors cover at least.
+/// The least share of trials in which two standard errors cover an intersection.
 const LEAST_COVERED: f64 = 0.88;
 
 /// Numbers of counters.
 const SETS: [usize; 7] = [2, 3, 4, 5, 6, 7, 8];
 
-/// Members that each counter has for itself, and those that all have.
+/// Number of members that only one counter has, for each counter, and number of common members.
 const MEMBERS: [(u64, u64); 7] =
     [(300, 3), (1_000, 0), (1_000, 100), (10_000, 100), (1_000, 10_000), (0, 1_000), (0, 20_000)];
 
-/// Counters that share these members and have `n` of their own each.
+/// Counters that have `common` members in common and `own` members of their own each.
 fn counters(kind: Kind, trial: u64, own: u64, common: u64) -> Vec<Counter> {
     let mut all = Vec::new();
     for set in 1..=SETS[SETS.len() - 1] as u64 {
@@ -28,24 +28,24 @@ fn counters(kind: Kind, trial: u64, own: u64, common: u64) -> Vec<Counter> {
     all
 }
 
-/// Whether two standard errors of LC.INTERCARD cover what they should.
+/// Measures how often two standard errors of LC.INTERCARD cover the true intersection.
 pub fn coverages(run: &mut Run) -> Findings {
     let mut findings = of_equal_sizes(run);
     findings.tables.extend(of_unequal_sizes(run));
     findings
 }
 
-/// Numbers of sets of which the first is smaller.
+/// Numbers of sets, of which the first set is smaller than the others.
 const AROUND: [usize; 3] = [2, 4, 8];
-/// Members that each of the others has for itself.
+/// Number of members that each large set has for itself.
 const LARGE: u64 = 100_000;
-/// Members of the small one, 1:1 to 1:10,000, and whether it is exact.
+/// Number of members of the small set, from 1:1 to 1:10,000, and whether its counter is exact.
 const SMALL: [(u64, bool); 7] =
     [(100_000, false), (10_000, false), (1_000, false), (100, false), (100, true), (10, false), (10, true)];
-/// Members of the small one that all others have too, in per cent.
+/// The share of the small set's members that all large sets have too, in per cent.
 const OVERLAPS: [u64; 6] = [0, 1, 10, 50, 90, 100];
 
-/// A small set and large ones. What they have in common is in none of the others alone.
+/// Measures a small set and several large ones. Every member that two large sets share is in all large sets.
 fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
     let kind = Kind::new(0.01, 50_000);
     let all: Vec<Vec<Estimated>> = run.map(run.trials(300), |trial| {
@@ -93,8 +93,8 @@ fn of_unequal_sizes(run: &mut Run) -> [Table; 2] {
     [covered, errors]
 }
 
-/// Appends to a row of each table: the share of replies that lie within two of their errors, and the errors in members,
-/// found and stated.
+/// Appends a cell to a row of each table: the share of replies within two of their standard errors, and the measured
+/// and the reported errors in members.
 pub fn push_cells([of_covered, of_errors]: [&mut Vec<Cell>; 2], replies: &[Estimated], truth: u64) {
     let off = |reported: &Estimated| reported.count().abs_diff(truth) as f64;
     let measured = share(replies.iter().map(|reported| off(reported) <= 2.0 * reported.standard_error))
@@ -105,7 +105,7 @@ pub fn push_cells([of_covered, of_errors]: [&mut Vec<Cell>; 2], replies: &[Estim
     of_errors.push(Cell::Text(format!("{found:.1} / {stated:.1}")));
 }
 
-/// Counters of equal sizes.
+/// Measures counters of equal sizes.
 fn of_equal_sizes(run: &mut Run) -> Findings {
     let mut findings = Findings::default();
     for (error_rate, capacity) in [(0.01, 50_000), (0.01, 1_000_000), (0.02, 1_000)] {
@@ -137,7 +137,7 @@ fn of_equal_sizes(run: &mut Run) -> Findings {
     findings
 }
 
-/// A number of members, which may be none.
+/// A number of members as text, which may be 0.
 fn whole(number: u64) -> String {
     if number == 0 { "0".to_owned() } else { members(number) }
 }

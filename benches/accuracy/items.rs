@@ -1,4 +1,4 @@
-//! Families of items as applications make them, and whether the hash spreads them as random ones.
+//! Measures families of items as applications make them: the hash should spread them like random items.
 
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
@@ -11,7 +11,7 @@ use crate::random::Random;
 use crate::segments::Kind;
 use crate::trials::{Measured, Run, error_of_rms, mean, rms};
 
-/// An item from its number.
+/// A function that makes an item from its number.
 type Family = fn(u64) -> Vec<u8>;
 
 const FAMILIES: [(&str, Family); 8] = [
@@ -40,10 +40,10 @@ fn email(number: u64) -> Vec<u8> {
     format!("{}.{}{}@example.com", of(FIRST, number), of(LAST, number / 8), number / 64).into_bytes()
 }
 
-/// Cells of a chi-square.
+/// Number of cells in the chi-square test.
 const CELLS: usize = 1 << 12;
 
-/// Pearson's chi-square over its degrees of freedom, which is 1 for random items.
+/// Pearson's chi-square divided by its degrees of freedom. It is near 1 for random items.
 fn chi_square(hashes: impl Iterator<Item = u64>) -> Measured {
     let mut counts = vec![0u64; CELLS];
     let mut all = 0;
@@ -58,7 +58,7 @@ fn chi_square(hashes: impl Iterator<Item = u64>) -> Measured {
     Measured { value: sum / freedom, error: (2.0 / freedom).sqrt() }
 }
 
-/// Counters and filters of each family against theory.
+/// Compares counters and filters of each family with theory.
 pub fn families(run: &mut Run) -> Findings {
     let (number, kind) = (50_000, Kind::new(0.01, 50_000));
     let (error_rate, capacity, asked) = (0.01, 20_000, run.questions(200_000));

@@ -1,13 +1,13 @@
 //! `make accuracy`: measures every claim of accuracy in the documents and writes docs/accuracy-tables.md.
 //!
-//! Every figure comes with its standard error. A claim holds if the figure lies within it or at most three standard errors
-//! beyond; if one does not, the program fails. Seeds are fixed and the mathematics is the same on every platform, so
-//! that a run gives the same document everywhere.
+//! Every figure comes with its standard error. A claim holds if the figure exceeds it by at most three standard errors.
+//! The program fails if a claim does not hold. Seeds are fixed, and the mathematics is the same on every platform, so a
+//! run writes the same document everywhere.
 //!
-//! It takes from the environment `ACCURACY_TEMPLATE`, the document whose text is kept, and `ACCURACY_DOCUMENT`, the one that is
-//! written (plots go into the folder `accuracy` beside it), and perhaps `ACCURACY_PAGE`, a page with a table of figures.
-//! `ACCURACY_QUICK=1` makes it quick, `ACCURACY_ONLY=word,word` runs the
-//! sections whose name has one of the words and writes nothing. `ACCURACY_SEED`, 0 to 7, gives a quick run other items.
+//! Environment variables: `ACCURACY_TEMPLATE` is the document whose text is kept, and `ACCURACY_DOCUMENT` the document
+//! that is written; plots go into the folder `accuracy` next to it. `ACCURACY_PAGE`, if set, is a page with a table of
+//! figures. `ACCURACY_QUICK=1` makes a quick run. `ACCURACY_ONLY=word,word` runs the sections whose name has one of the
+//! words, and writes nothing. `ACCURACY_SEED`, 0 to 7, gives a quick run other items.
 
 mod chains;
 mod claims;
@@ -34,16 +34,16 @@ use document::Section;
 use rollcall_bench_output::progress::Progress;
 use trials::Run;
 
-/// What a part does. The curves of the first are drawn by the second.
+/// Runs a part and returns its results. The part about counters adds curves, which the part about HyperLogLog plots.
 type Measure = fn(&mut Run, &mut Vec<Curve>) -> Findings;
 
 /// A part of the run.
 struct Part {
     mark: &'static str,
     title: &'static str,
-    /// About how long it takes, quick and in full.
+    /// The approximate duration in seconds, in a quick and in a full run.
     seconds: [u64; 2],
-    /// How often it calls [`Run::map`].
+    /// The approximate number of calls of [`Run::map`], for the progress bar.
     maps: usize,
     measure: Measure,
 }
@@ -52,7 +52,7 @@ const fn part(mark: &'static str, title: &'static str, seconds: [u64; 2], maps: 
     Part { mark, title, seconds, maps, measure }
 }
 
-/// In the order of the document.
+/// All parts, in the order of the document.
 const PARTS: [Part; 17] = [
     part("counters", "one counter", [8, 180], 119, counters::errors),
     part("hyperloglog", "beside HyperLogLog", [1, 8], 5, |run, curves| hyperloglog::compare(run, curves)),

@@ -1,21 +1,22 @@
-//! Random numbers that are the same on every platform and in every run, and what is drawn with them.
+//! Pseudo-random numbers that are the same on every platform and in every run, and random variables of several
+//! distributions.
 
 use rollcall_core::unstable::hash::hash64;
 
-/// Counts from which on a normal variable of the right mean and variance stands for a sum: its skewness, one over the
-/// square root of the count, is 3 % then.
+/// From this expected number on, a normal variable with the same mean and variance replaces a sum. Its skewness, one
+/// over the square root of the number, is then 3 %.
 const MANY: f64 = 1000.0;
 
 /// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 pub struct Random(u64);
 
 impl Random {
-    /// The numbers of this trial of what has this name.
+    /// The sequence of numbers for a trial of the measurement `name`.
     pub fn of(name: &str, trial: u64) -> Random {
         Random(hash64(name.as_bytes(), trial))
     }
 
-    /// 64 bits.
+    /// A number of 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -23,23 +24,23 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Uniform between 0 and 1, neither of which it is.
+    /// A uniform number between 0 and 1, both excluded.
     pub fn unit(&mut self) -> f64 {
         ((self.bits() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// Normal, of mean 0 and variance 1 (Box and Muller 1958).
+    /// A standard normal number (Box and Muller 1958).
     fn normal(&mut self) -> f64 {
         let radius = libm::sqrt(-2.0 * libm::log(self.unit()));
         radius * libm::cos(std::f64::consts::TAU * self.unit())
     }
 
-    /// Failures before the first success of this chance.
+    /// The number of failures before the first success, which has the probability `chance`.
     fn failures(&mut self, chance: f64) -> f64 {
         libm::floor(libm::log(self.unit()) / libm::log1p(-chance))
     }
 
-    /// Successes among `trials` of this chance.
+    /// The number of successes in `trials` trials with the probability `chance`.
     pub fn binomial(&mut self, trials: u64, chance: f64) -> u64 {
         if chance > 0.5 {
             return trials - self.binomial(trials, 1.0 - chance);
@@ -62,10 +63,10 @@ impl Random {
         }
     }
 
-    /// Urns of `urns` that are taken after `balls` fell, each into any of them.
+    /// The number of urns with at least one ball, after `balls` balls each fell into a random one of `urns` urns.
     ///
-    /// Drawn ball by ball, or urn by urn, where few balls fell together or few urns are free. In between mean and
-    /// variance are exact and the rest is normal (N. L. Johnson, S. Kotz, "Urn Models and Their Application", 1977,
+    /// If few balls share an urn or few urns are free, balls or urns are drawn one by one. Otherwise a normal variable
+    /// with the exact mean and variance is drawn (N. L. Johnson, S. Kotz, "Urn Models and Their Application", 1977,
     /// section 3.2).
     pub fn occupied(&mut self, urns: u64, balls: u64) -> u64 {
         let (count, thrown) = (urns as f64, balls as f64);

@@ -1,4 +1,4 @@
-//! Counters as their bitmaps' segments see them: the one place here that knows how a counter is laid out.
+//! Counters and the segments of their bitmaps. Only this file knows the layout of a counter.
 
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
@@ -11,26 +11,26 @@ use rollcall_core::window::Time;
 
 use crate::random::Random;
 
-/// A kind of counter that sizing may choose.
+/// A kind of counter, with parameters and the layout that sizing chooses for them.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
-    /// What it is asked for with.
+    /// The parameters that a user asks for.
     pub params: Params,
     layout: Layout,
 }
 
-/// Members added at a time.
+/// Number of members that are added at a time.
 const BATCH: u64 = 1024;
 
 impl Kind {
-    /// Exact to 250, as by default.
+    /// A kind with this error rate and capacity. It is exact up to 250 members, as by default.
     pub fn new(error_rate: f64, capacity: u64) -> Kind {
         let exact_bytes = Params::DEFAULT_EXACT_BYTES;
         let params = Params { capacity, error_rate, exact_limit: 250, exact_bytes, seed: 0 };
         Kind { params, layout: sizing::layout(error_rate, capacity).expect("parameters in their ranges") }
     }
 
-    /// A number of nine bits that few other kinds have.
+    /// A number of nine bits, which few other kinds have.
     pub fn number(&self) -> u64 {
         hash64(format!("{} {}", self.params.error_rate, self.params.capacity).as_bytes(), 0) >> 55
     }
@@ -40,24 +40,24 @@ impl Kind {
         Counter::new(self.params).expect("parameters in their ranges")
     }
 
-    /// A counter with these members of a trial.
+    /// A counter with the members of a trial that have these numbers.
     pub fn filled(&self, trial: u64, numbers: std::ops::Range<u64>) -> Counter {
         let mut counter = self.counter();
         add(&mut counter, trial, numbers);
         counter
     }
 
-    /// The two parameters of its layout, (p, c), as the design writes them.
+    /// The two parameters of the layout, as (p, c) in the documents.
     pub fn layout_name(&self) -> String {
         format!("({}, {})", self.layout.precision(), self.layout.tail_bits())
     }
 
-    /// Bytes of its bitmap when dense.
+    /// Bytes of the bitmap of a dense counter.
     pub fn bytes(&self) -> u64 {
         self.layout.num_bytes()
     }
 
-    /// The relative standard error of the reply, a whole number, that it states at this number of members.
+    /// The relative standard error that is reported with a reply, which is a whole number, at this number of members.
     pub fn stated(&self, members: f64) -> f64 {
         error_of_whole(self.deviation(members)) / members
     }
@@ -67,15 +67,15 @@ impl Kind {
         estimate::standard_error(self.layout, members) * members
     }
 
-    /// Members whose slot another has taken, on average.
+    /// The mean number of members whose slot another member has taken.
     pub fn collisions(&self, members: u64) -> f64 {
         let members = members as f64;
         let taken = |segment| self.layout.slots(segment) as f64 * -libm::expm1(-self.layout.share(segment) * members);
         members - (0..self.layout.num_segments()).map(taken).sum::<f64>()
     }
 
-    /// The count of a counter of `members` members that a perfect hash spreads: how many fall into each segment, then
-    /// how many of its slots they take.
+    /// The count of a counter with `members` simulated members that a perfect hash spreads. The number of members in
+    /// each segment is drawn first, then the number of taken slots in the segment.
     pub fn simulated(&self, members: u64, random: &mut Random) -> u64 {
         let mut set = SegmentCounts::default();
         let (mut left, mut left_share) = (members, 1.0);
@@ -92,7 +92,7 @@ impl Kind {
     }
 }
 
-/// Adds members of a trial by their numbers: eight bytes each, of which no other trial has any.
+/// Adds the members of a trial that have these numbers, as eight bytes each. No other trial has equal members.
 pub fn add(counter: &mut Counter, trial: u64, numbers: std::ops::Range<u64>) {
     let mut start = numbers.start;
     while start < numbers.end {

@@ -1,4 +1,4 @@
-//! Spans of counters with windows: counts, and questions over two counters with a span for each.
+//! Measures time spans of windowed counters: counts, and commands on two counters with a time span for each.
 
 use rollcall_core::counting::{Counter, Estimated, View, diff_card, inter_card, union_card};
 use rollcall_core::live::Windowed;
@@ -10,24 +10,26 @@ use crate::segments::{Kind, add};
 use crate::trials::Run;
 
 const HOUR: u64 = 3_600;
-/// Hours of the windows.
+/// Length of the windows in hours.
 const HOURS: u64 = 12;
-/// Hours that pass in a trial: the first few are forgotten.
+/// Number of hours in a trial. The members of the first hours expire.
 const PASSED: u64 = 16;
 
-/// Members an hour, and trials.
+/// Number of members per hour, and number of trials.
 const EACH: [(u64, u64); 3] = [(700, 600), (7_000, 400), (70_000, 60)];
 
-/// Hours of A, hours of B or `None` for a B without a window, and by how many hours B's members are ahead of A's.
+/// Cases: the time span of A in hours, that of B (`None` if B has no window), and the number of hours by which B's
+/// members are ahead of A's.
 const CASES: [(u64, Option<u64>, u64); 6] =
     [(1, Some(1), 1), (12, Some(3), 0), (12, Some(12), 2), (3, Some(12), 1), (6, None, 4), (1, Some(12), 12)];
 
-/// Members seen from one hour to another, both included. Each hour has `each`, half of them those of the hour before.
+/// The members added from the hour `first` to the hour `last`, both included. Each hour has `each` members, half of
+/// which are members of the hour before.
 fn seen(first: u64, last: u64, each: u64) -> std::ops::Range<u64> {
     first * (each / 2)..last * (each / 2) + each
 }
 
-/// A counter that saw all hours: with slices of this length, or without a window.
+/// A counter of all hours, with slices of `slice` seconds or without a window.
 fn filled(kind: Kind, trial: u64, slice: Option<u64>, each: u64, ahead: u64) -> Counter {
     let mut counter = kind.counter();
     if let Some(slice) = slice {
@@ -45,7 +47,7 @@ fn filled(kind: Kind, trial: u64, slice: Option<u64>, each: u64, ahead: u64) -> 
     counter
 }
 
-/// What was seen in the last hours, of a manual clock: the present moment is the last second of one.
+/// The members of the last hours. With the manual clock, the present is the last second of an hour.
 fn view(counter: &Counter, hours: Option<u64>) -> View<'_> {
     match hours {
         Some(hours) => counter.since(hours * HOUR - HOUR / 4, Time::Reached).expect("within the window"),
@@ -53,7 +55,8 @@ fn view(counter: &Counter, hours: Option<u64>) -> View<'_> {
     }
 }
 
-/// The four questions: COUNTSINCE of A, UNIONCARD, INTERCARD and DIFFCARD of both. With the true numbers.
+/// The estimates of four commands, each with the true number: COUNTSINCE of A, and UNIONCARD, INTERCARD and DIFFCARD of
+/// both.
 fn ask(a: &Counter, b: &Counter, each: u64, case: (u64, Option<u64>, u64)) -> [(Estimated, u64); 4] {
     let (hours, others, ahead) = case;
     let views = [view(a, Some(hours)), view(b, others)];
@@ -70,7 +73,7 @@ fn ask(a: &Counter, b: &Counter, each: u64, case: (u64, Option<u64>, u64)) -> [(
     ]
 }
 
-/// Whether replies about spans have the errors that they state.
+/// Measures whether replies about time spans have the errors that they report.
 pub fn coverages(run: &mut Run) -> Findings {
     let heads =
         ["members an hour", "hours of A", "of B", "LC.COUNTSINCE", "LC.UNIONCARD", "LC.INTERCARD", "LC.DIFFCARD"];

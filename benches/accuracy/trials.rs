@@ -1,4 +1,4 @@
-//! Trials on all cores, and what they show with its standard error.
+//! Runs trials on all cores, and computes figures from them with their standard errors.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,15 +6,15 @@ use std::thread;
 
 use rollcall_bench_output::progress::Progress;
 
-/// Trials that a quick run has of anything, at most.
+/// The largest number of trials of any kind in a quick run.
 const MOST_QUICK: u64 = 4096;
 
-/// Quick runs without a trial in common. More would be more trials than have items of their own.
+/// Number of quick runs without a common trial. More runs would need more trial numbers than the items allow.
 const SEEDS: u64 = 8;
 
-/// How long a run is, and how far.
+/// One run: its length, and its progress.
 pub struct Run {
-    /// Few trials: shows that everything works and roughly what it gives.
+    /// Whether there are only few trials, which show that everything works, and rough figures.
     pub is_quick: bool,
     /// The number of the first trial.
     first: u64,
@@ -23,41 +23,42 @@ pub struct Run {
 }
 
 impl Run {
-    /// Nothing is done yet. A quick run has other trials with each of the [`SEEDS`].
+    /// A run that has not begun. Quick runs with different [`SEEDS`] have different trials.
     pub fn new(is_quick: bool, seed: u64, progress: Progress) -> Run {
         let first = if is_quick { seed % SEEDS * MOST_QUICK } else { 0 };
         Run { is_quick, first, progress, steps: (0, 1) }
     }
 
-    /// A section begins, which calls [`Run::map`] about so many times.
+    /// Begins a section that calls [`Run::map`] about `maps` times.
     pub fn section(&mut self, index: usize, maps: usize) {
         self.steps = (0, maps.max(1));
         self.progress.section(index);
     }
 
-    /// All is done.
+    /// Ends the run.
     pub fn finish(&self) {
         self.progress.finish();
     }
 
-    /// The number of trials: a twentieth in a quick run, but so many at least that their scatter is known.
+    /// The number of trials. A quick run has a twentieth, but at least 50, so that their variance is known.
     pub fn trials(&self, full: u64) -> u64 {
         const LEAST: u64 = 50;
         if self.is_quick { (full / 20).max(LEAST.min(full)) } else { full }
     }
 
-    /// The number of questions in a trial: a tenth in a quick run.
+    /// The number of look-ups in a trial. A quick run has a tenth.
     pub fn questions(&self, full: u64) -> u64 {
         if self.is_quick { full / 10 } else { full }
     }
 
-    /// What each of `n` trials gives, in order. They are numbered on from the first of this run.
+    /// Runs `trials` trials and returns their results in order. Trials are numbered from the first trial of this run.
     pub fn map<T: Send>(&mut self, trials: u64, trial: impl Fn(u64) -> T + Sync) -> Vec<T> {
         let first = self.first;
         self.each(trials, |index| trial(first + index))
     }
 
-    /// What each number up to this one gives, in order: so it does not matter which core did which.
+    /// Calls `trial` with each number below `trials`, and returns the results in order. They do not depend on the core
+    /// that computed them.
     pub fn each<T: Send>(&mut self, trials: u64, trial: impl Fn(u64) -> T + Sync) -> Vec<T> {
         let next = AtomicU64::new(0);
         let done = Mutex::new(Vec::with_capacity(trials as usize));
@@ -87,42 +88,42 @@ impl Run {
 /// A figure and its standard error.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
-    /// The figure.
+    /// The value of the figure.
     pub value: f64,
-    /// Its standard error.
+    /// The standard error of the figure.
     pub error: f64,
 }
 
 impl Measured {
-    /// Known, not measured.
+    /// A known figure, whose error is 0.
     pub fn exact(value: f64) -> Measured {
         Measured { value, error: 0.0 }
     }
 
-    /// With at least the error that theory says: few trials may scatter little by chance.
+    /// The figure with at least the standard error `theory`, because few trials may have a low variance by chance.
     pub fn or(self, theory: f64) -> Measured {
         Measured { error: self.error.max(theory), ..self }
     }
 
-    /// In units of `unit`.
+    /// The figure in units of `unit`.
     pub fn over(self, unit: f64) -> Measured {
         Measured { value: self.value / unit, error: self.error / unit }
     }
 
-    /// The quotient of two that were measured apart.
+    /// The quotient of two independently measured figures.
     pub fn quotient(self, other: Measured) -> Measured {
         let value = self.value / other.value;
         let relative = (self.error / self.value).hypot(other.error / other.value);
         Measured { value, error: (value * relative).abs() }
     }
 
-    /// The difference of two that were measured apart.
+    /// The difference of two independently measured figures.
     pub fn minus(self, other: Measured) -> Measured {
         Measured { value: self.value - other.value, error: self.error.hypot(other.error) }
     }
 }
 
-/// The mean, and the standard deviation of the mean.
+/// The mean of the values, with its standard error.
 pub fn mean(values: &[f64]) -> Measured {
     let count = values.len() as f64;
     let value = values.iter().sum::<f64>() / count;
@@ -130,8 +131,9 @@ pub fn mean(values: &[f64]) -> Measured {
     Measured { value, error: (squares / (count * (count - 1.0))).sqrt() }
 }
 
-/// The root mean square. Its error comes from how the squares scatter, so it holds for errors that are not normal too; but
-/// it is at least that for normal ones, since few squares may scatter little by chance.
+/// The root mean square of the values. Its standard error comes from the variance of the squares, so that it also holds
+/// for errors that are not normal. It is at least the standard error for normal errors, because few squares may have a
+/// low variance by chance.
 pub fn rms(values: &[f64]) -> Measured {
     let squares: Vec<f64> = values.iter().map(|each| each * each).collect();
     let square = mean(&squares);
@@ -140,19 +142,19 @@ pub fn rms(values: &[f64]) -> Measured {
     Measured { value, error: if value > 0.0 { normal.max(square.error / (2.0 * value)) } else { 0.0 } }
 }
 
-/// The standard error of the root mean square of `n` errors of this standard deviation, which come from a Poisson number
-/// of this variance: with few of these a few trials decide.
+/// The standard error of the root mean square of `trials` errors with this standard deviation. The errors come from a
+/// Poisson number of events with this variance, so if events are few, few trials determine the result.
 pub fn error_of_rms(trials: usize, deviation: f64, variance: f64) -> f64 {
     deviation / 2.0 * ((2.0 + 1.0 / variance) / trials as f64).sqrt()
 }
 
-/// The standard error of a share of `n` trials that is claimed to be this one.
+/// The standard error of a share of `trials` trials whose claimed value is `claimed`.
 pub fn error_of_share(trials: usize, claimed: f64) -> f64 {
     (claimed * (1.0 - claimed) / trials as f64).sqrt()
 }
 
-/// The quotient of two means that were measured in the same trials. The mean of quotients would be another: larger, by how
-/// much the divisors scatter.
+/// The quotient of two means that were measured in the same trials. The mean of the quotients would be larger, because
+/// of the variance of the divisors.
 pub fn quotient(pairs: &[(f64, f64)]) -> Measured {
     let mean_of = |figure: fn(&(f64, f64)) -> f64| mean(&pairs.iter().map(figure).collect::<Vec<_>>()).value;
     let (above, below) = (mean_of(|pair| pair.0), mean_of(|pair| pair.1));
@@ -161,13 +163,14 @@ pub fn quotient(pairs: &[(f64, f64)]) -> Measured {
     Measured { value, error: mean(&rest).error / below }
 }
 
-/// The standard deviation of one value.
+/// The standard deviation of the values, with its standard error.
 pub fn deviation(values: &[f64]) -> Measured {
     let centre = mean(values).value;
     rms(&values.iter().map(|each| each - centre).collect::<Vec<_>>())
 }
 
-/// The share of which it is true. The error is that of one more of either, so that it is not 0 where all are alike.
+/// The share of values that are true. The standard error is computed with one more value of each kind, so that it is
+/// not 0 if all values are equal.
 pub fn share(is_so: impl Iterator<Item = bool>) -> Measured {
     let (mut so, mut all) = (0.0, 0.0);
     for is_so in is_so {

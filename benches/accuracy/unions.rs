@@ -1,4 +1,4 @@
-//! Several counters: unions.
+//! Measures unions of several counters.
 
 use rollcall_core::counting::{Counter, View, union_card};
 use rollcall_core::size_limit::Unlimited;
@@ -12,13 +12,14 @@ const DEFAULT: (f64, u64) = (0.01, 50_000);
 const COARSE: (f64, u64) = (0.02, 1_000);
 const FINE: (f64, u64) = (0.001, 1_000_000);
 
-/// How near the root mean square is to the stated error.
+/// The share by which the root mean square may differ from the reported error.
 const STATED_WITHIN: f64 = 0.05;
 
-/// A counter of a union: its kind, and which members it has.
+/// A counter of a union: its error rate and capacity, and the range of its members.
 type Part = ((f64, u64), std::ops::Range<u64>);
 
-/// Unions, and what is merged, against the standard error of the union. The first part is never exact.
+/// Compares the errors of unions, and of merged counters, with the reported standard error. The first counter of a
+/// union is never exact.
 pub fn unions(run: &mut Run) -> Findings {
     let cases: [(&str, u64, Vec<Part>); 7] = [
         (
@@ -84,7 +85,7 @@ pub fn unions(run: &mut Run) -> Findings {
     Findings { tables: vec![table], ..Findings::default() }
 }
 
-/// The standard error that counters of these kinds state once merged, relative to so many members.
+/// The relative standard error that merged counters of these kinds report for `number` members.
 fn merged_error(kinds: &[Kind], number: u64) -> f64 {
     let exact_limit = u64::from(kinds[0].params.exact_limit);
     let counters: Vec<Counter> = kinds.iter().map(|kind| kind.filled(0, 0..exact_limit + 1)).collect();

@@ -1,21 +1,21 @@
 //! A server module for benchmarks, whose commands do only what every command has to do.
 //!
-//! What our own commands cost above these is ours; the rest is the server's. The commands take keys and items, as ours
-//! do, and reply in the same way: one boolean an item. They also call the server's API in the same way: directly,
-//! through the bindings of `redis-module`.
+//! The time that Rollcall's commands take in addition is the cost of Rollcall; the rest is the cost of the server.
+//! These commands take keys and items and reply with a boolean per item, like Rollcall's. They also call the server's
+//! API directly, through the bindings of `redis-module`.
 //!
 //! | command | what it does |
 //! |---|---|
-//! | `BENCH.REPLY key item [item ...]` | replies with an array, 0 or 1 an item |
+//! | `BENCH.REPLY key item [item ...]` | replies with an array of 0 or 1 for each item |
 //! | `BENCH.READ key [item]` | opens the key for reading and reads a word of its value, replies 1 |
-//! | `BENCH.COUNT key` | the same, and replies with a number |
-//! | `BENCH.WRITE key [item]` | the same, opened for writing |
-//! | `BENCH.CHANGE key [item]` | opens the key for writing, reads a word of its value, propagates, signals, notifies, replies 1 |
-//! | `BENCH.BITMAPS lines bytes [bytes ...]` | makes bitmaps for the four commands below, and says how many lines an item has in each |
-//! | `BENCH.PROBE key item [item ...]` | as `BENCH.READ`; hashes each item in place, looks at one bit in each of its lines, replies with an array |
-//! | `BENCH.KNOWN key item [item ...]` | the same, opened for writing: what adding takes that changes nothing |
+//! | `BENCH.COUNT key` | as `BENCH.READ`, and replies with a number |
+//! | `BENCH.WRITE key [item]` | as `BENCH.READ`, with the key opened for writing |
+//! | `BENCH.CHANGE key [item]` | as `BENCH.WRITE`, then propagates, signals and notifies |
+//! | `BENCH.BITMAPS lines bytes [bytes ...]` | makes bitmaps in which an item has this number of lines |
+//! | `BENCH.PROBE key item [item ...]` | as `BENCH.READ`; hashes each item and reads one bit in each of its lines |
+//! | `BENCH.KNOWN key item [item ...]` | as `BENCH.PROBE`, with the key opened for writing, like adding known items |
 //! | `BENCH.FILL key item [item ...]` | as `BENCH.KNOWN`, but sets the bits, then propagates, signals, notifies |
-//! | `BENCH.FILLLAST key item [item ...]` | as `BENCH.FILL`, but only in the last bitmap; looks at one bit in one line of each other |
+//! | `BENCH.FILLLAST key item [item ...]` | sets bits only in the last bitmap; reads one line of the others |
 //! | `BENCH.UNION key [key ...]` | counts the bits that are set in any of several strings of one length |
 
 use std::array::from_fn;
@@ -44,15 +44,15 @@ macro_rules! api {
     };
 }
 
-/// Bytes of all bitmaps together, and lines an item, that `BENCH.BITMAPS` makes at most.
+/// The largest number of bytes of all bitmaps together that `BENCH.BITMAPS` makes.
 const MOST_BYTES: u64 = 16 << 30;
 const MOST_LINES: u64 = 64;
 
-/// Replies with an error and returns true when there are fewer arguments than `least`, the command's name included. The
-/// server knows no arity of a module's commands.
+/// Replies with an error and returns true if there are fewer than `least` arguments, including the command's name.
+/// Servers do not check the number of arguments of a module's commands.
 ///
 /// # Safety
-/// The context is live.
+/// The context must be live.
 unsafe fn lacks_arguments(ctx: *mut RedisModuleCtx, argc: c_int, least: c_int) -> bool {
     if argc < least {
         // SAFETY: the caller's promise.
@@ -63,8 +63,10 @@ unsafe fn lacks_arguments(ctx: *mut RedisModuleCtx, argc: c_int, least: c_int) -
 
 type Command = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
 
+/// Runs `BENCH.REPLY`.
+///
 /// # Safety
-/// As for every command here: called by the server, with a live context and `argc` live strings.
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn reply(ctx: *mut RedisModuleCtx, _argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the context is live.
     unsafe {
@@ -79,11 +81,10 @@ unsafe extern "C" fn reply(ctx: *mut RedisModuleCtx, _argv: *mut *mut RedisModul
     OK
 }
 
-/// Reads the first word of a value of a module. No command can answer without its value, which is a line of memory of
-/// its own.
+/// Reads the first word of a module's value. Every command has to read its value, which is in a cache line of its own.
 ///
 /// # Safety
-/// The key is open or null. Values of all modules here are pointers to at least a word.
+/// The key must be open or null. Values of all modules here are pointers to at least a word.
 unsafe fn touch(key: *mut RedisModuleKey) {
     // SAFETY: the type of an open key can be asked for, and only a module's value has one.
     unsafe {
@@ -93,24 +94,28 @@ unsafe fn touch(key: *mut RedisModuleKey) {
     }
 }
 
+/// Runs `BENCH.READ`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn read(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { if touch_key(ctx, argv, argc) { api!(RedisModule_ReplyWithBool(ctx, 1)) } else { OK } }
 }
 
+/// Runs `BENCH.COUNT`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn count(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the caller's promise. A number of five digits, as a counter has.
     unsafe { if touch_key(ctx, argv, argc) { api!(RedisModule_ReplyWithLongLong(ctx, 50_000)) } else { OK } }
 }
 
-/// Opens the key for reading, reads a word of its value, and closes it. False without a key's name.
+/// Opens the key for reading, reads a word of its value, and closes it. Returns false if the command has no key.
 ///
 /// # Safety
-/// See [`reply`].
+/// The context and the `argc` strings must be live.
 unsafe fn touch_key(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> bool {
     // SAFETY: there is a key's name. A missing key gives null, which is not closed.
     unsafe {
@@ -126,8 +131,10 @@ unsafe fn touch_key(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString,
     true
 }
 
+/// Runs `BENCH.WRITE`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: there is a key's name; a key opened for writing is never null.
     unsafe {
@@ -141,8 +148,10 @@ unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     }
 }
 
+/// Runs `BENCH.CHANGE`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: as in `write`; the event's name ends with NUL.
     unsafe {
@@ -171,16 +180,20 @@ thread_local! {
     static BITMAPS: RefCell<Bitmaps> = const { RefCell::new(Bitmaps { lines_per_item: 1, lines: Vec::new() }) };
 }
 
+/// The bytes of an argument.
+///
 /// # Safety
-/// `arg` is a live string, and stays so for `'a`.
+/// `arg` must be a live string for the lifetime `'a`.
 unsafe fn bytes<'a>(arg: *mut RedisModuleString) -> &'a [u8] {
     let mut len = 0;
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(api!(RedisModule_StringPtrLen(arg, &mut len)).cast(), len) }
 }
 
+/// Runs `BENCH.BITMAPS`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the context is live.
     if unsafe { lacks_arguments(ctx, argc, 2) } {
@@ -207,18 +220,19 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
     unsafe { api!(RedisModule_ReplyWithLongLong(ctx, sizes.len() as c_longlong)) }
 }
 
-/// Items hashed and prefetched before the first line is probed, because larger bitmaps are not in a cache.
+/// Number of items that are hashed and prefetched before the first line is probed, because large bitmaps are not in a
+/// cache.
 const CHUNK: usize = 32;
 
-/// Which bitmaps have every line of an item. In the others it has one.
+/// The bitmaps that have all lines of an item. The other bitmaps have one line of it.
 #[derive(Clone, Copy, PartialEq)]
 enum Whole {
     All,
     Last,
 }
 
-/// Calls `visit` with each line of each item and whether this bitmap has every line of the item, and `answer` after
-/// each item.
+/// Calls `visit` for each line of each item, and says whether this bitmap has all lines of the item. Calls `answer`
+/// after each item.
 fn walk<'a>(
     bitmaps: &mut Bitmaps,
     whole: Whole,
@@ -262,22 +276,28 @@ fn walk<'a>(
     }
 }
 
+/// Runs `BENCH.PROBE`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn probe(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { look(ctx, argv, argc, READ) }
 }
 
+/// Runs `BENCH.KNOWN`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn known(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { look(ctx, argv, argc, WRITE) }
 }
 
+/// Looks up the items with the key opened in `mode`, and replies.
+///
 /// # Safety
-/// See [`reply`].
+/// The context and the `argc` strings must be live.
 unsafe fn look(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int, mode: c_int) -> c_int {
     // SAFETY: there are `argc` live strings, of which the first two are the command and the key.
     unsafe {
@@ -306,22 +326,28 @@ unsafe fn look(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc
     OK
 }
 
+/// Runs `BENCH.FILL`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { set(ctx, argv, argc, Whole::All) }
 }
 
+/// Runs `BENCH.FILLLAST`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn fill_last(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: the caller's promise.
     unsafe { set(ctx, argv, argc, Whole::Last) }
 }
 
+/// Sets the bits of the items, propagates the command and replies.
+///
 /// # Safety
-/// See [`reply`].
+/// The context and the `argc` strings must be live.
 unsafe fn set(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int, whole: Whole) -> c_int {
     // SAFETY: as in `look`; the event's name ends with NUL.
     unsafe {
@@ -353,7 +379,8 @@ unsafe fn set(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc:
     OK
 }
 
-/// Words of the union that are computed before their bits are counted: a block stays in the first-level cache.
+/// Number of words of the union that are computed before their bits are counted. A block of this size stays in the
+/// first-level cache.
 const BLOCK: usize = 512;
 
 /// The number of set bits in the union of `strings`.
@@ -366,8 +393,8 @@ fn count_union(strings: &[&[u64]]) -> u64 {
     total
 }
 
-/// The number of set bits in the union of one part, at most a block, with AVX2 where the processor has it. Eight are
-/// read at once.
+/// The number of set bits in the union of one part, which is at most a block. Uses AVX2 if the processor has it. Eight
+/// strings are read at once.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_part(strings: &[&[u64]], part: Range<usize>) -> u64 {
     let mut block = [0; BLOCK];
@@ -386,8 +413,10 @@ fn count_part(strings: &[&[u64]], part: Range<usize>) -> u64 {
     block.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
+/// Runs `BENCH.UNION`.
+///
 /// # Safety
-/// See [`reply`].
+/// Must be called by the server, with a live context and `argc` live strings.
 unsafe extern "C" fn union(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> c_int {
     // SAFETY: there are `argc` strings. What StringDMA gives holds until a command changes the string; a key that is
     // missing or no string is left out. Any bytes are words; the unaligned ends are skipped.
@@ -413,8 +442,10 @@ unsafe extern "C" fn union(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     }
 }
 
+/// Registers the commands.
+///
 /// # Safety
-/// Called by the server when it loads the module.
+/// Must be called by the server when it loads the module.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)] // The server looks the function up by this name.
 pub unsafe extern "C" fn RedisModule_OnLoad(

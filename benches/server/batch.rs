@@ -1,4 +1,4 @@
-//! 350 items a call: a filter far larger than any cache, and one that fits.
+//! Measures calls with 350 items: on a filter far larger than any cache, and on one that fits.
 
 use crate::items::{ABSENT, PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEAR, NEVER_BEHIND, Row, Samples, server_time};
@@ -8,16 +8,17 @@ use crate::servers::Server;
 pub const BIG: &str = "big";
 const BIG_CAPACITY: u64 = 100_000_000;
 
-/// Room for the items that [`crate::persistence`] adds: 10,000 a second for some seconds, five times.
+/// Number of items that [`crate::persistence`] adds, for which the filter needs room: 10,000 per second for some
+/// seconds, five times.
 const WHILE_SAVING: u64 = 600_000;
 
 const SMALL: &str = "small";
 const SMALL_CAPACITY: u64 = 100_000;
 
-/// Calls under way at once.
+/// Number of calls that are in flight at once.
 const PIPELINED: usize = 4;
 
-/// Adds `count` items of `source`, unmeasured.
+/// Adds `count` items of `source` without measuring the time.
 pub fn fill(server: &mut Server, key: &str, source: &mut Source, count: u64) {
     let mut left = count as usize;
     while left > 0 {
@@ -35,11 +36,12 @@ pub fn fill(server: &mut Server, key: &str, source: &mut Source, count: u64) {
 /// The three kinds of work: a command, and the kind of items that it gets.
 const WORK: [(&str, &str); 3] = [("BF.MADD", "new"), ("BF.MEXISTS", "absent"), ("BF.MEXISTS", "present")];
 
-/// The command whose time is the lower bound for commands with items: it hashes the items and looks at their lines.
+/// The name of the lower bound for commands with items: a command that only hashes the items, reads their lines and
+/// replies.
 pub const LOOKS: &str = "hashes, looks, replies";
 
-/// The command that measures this lower bound. It looks at one bit a line, where ours look at several. Items that were
-/// added before change nothing, so nothing is propagated.
+/// The command that measures this lower bound. It reads one bit per line; Rollcall's commands read several. With
+/// `seen`, items were added before, so nothing changes and nothing is propagated.
 pub fn looks(command: &str, seen: bool) -> &'static str {
     match (command.ends_with("ADD"), seen) {
         (true, false) => "BENCH.FILL",
@@ -93,9 +95,9 @@ pub fn run(bench: &mut Bench) {
     });
 }
 
-/// Measures all kinds of work on one filter in both servers, and the lower bound. In ours, an item of the filter has
-/// `lines_per_item` lines. `prepare` readies a round. It returns the number from which items are new, and the number
-/// below which all items are present.
+/// Measures all kinds of work on one filter in both servers, and the lower bound. Rollcall's filter has
+/// `lines_per_item` lines per item. `prepare` readies a round. It returns the number from which items are new, and the
+/// number below which all items are present.
 fn rounds(
     bench: &mut Bench,
     name: &str,

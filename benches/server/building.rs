@@ -1,4 +1,5 @@
-//! `rollcall build`: a filter from a file of lines, on all cores, against one client that sends the same items.
+//! Compares `rollcall build`, which makes a filter from a file of lines on all cores, with one client that sends the
+//! same items.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -14,13 +15,13 @@ use crate::measure::{Bench, Goal, Row, Samples, throughput};
 
 const KEY: &str = "built";
 
-/// Lines of the file: 2 million in a quick run, 20 million in a full one, or what `BENCH_BUILD_LINES` says.
+/// Number of lines of the file: `BENCH_BUILD_LINES`, or 2 million in a quick run and 20 million in a full one.
 fn lines(bench: &Bench) -> u64 {
     let set = std::env::var("BENCH_BUILD_LINES").ok().filter(|text| !text.is_empty());
     set.map_or(bench.pick(2_000_000, 20_000_000), |text| text.parse().expect("BENCH_BUILD_LINES is a number"))
 }
 
-/// Nanoseconds per line of a command that reads the file.
+/// The nanoseconds per line that a program takes to read the file.
 fn timed(program: &Path, arguments: &[&str], lines: u64) -> f64 {
     let start = Instant::now();
     let status = Command::new(program).args(arguments).stdout(Stdio::null()).stderr(Stdio::null()).status();
@@ -28,7 +29,7 @@ fn timed(program: &Path, arguments: &[&str], lines: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e9 / lines as f64
 }
 
-/// Measures `rollcall build`. The tool is where `BENCH_TOOL` says.
+/// Measures `rollcall build`. `BENCH_TOOL` is the path of the tool.
 pub fn run(bench: &mut Bench) {
     let tool = PathBuf::from(std::env::var_os("BENCH_TOOL").expect("BENCH_TOOL is not set: run `make bench`"));
     let lines = lines(bench);

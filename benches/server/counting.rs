@@ -1,4 +1,4 @@
-//! Counters: adding, counting unions, memory, and errors.
+//! Measures counters: adding, counting unions, memory, and errors.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ const COUNTER: &str = "counting:lc";
 const LOG: &str = "counting:hll";
 const SET: &str = "counting:set";
 
-/// LC.ADD against PFADD.
+/// Compares LC.ADD with PFADD.
 pub fn run_add(bench: &mut Bench) {
     let (rounds, count) = (bench.rounds(), 40);
     let mut samples = [(); 4].map(|()| Samples::default());
@@ -39,7 +39,7 @@ pub fn run_add(bench: &mut Bench) {
     bench.ours.call(&format!("DEL {COUNTER} {LOG}"));
 }
 
-/// LC.COUNT of several counters against counting the set bits of equally many strings.
+/// Compares LC.COUNT of several counters with counting the set bits of equally many strings.
 pub fn run_union(bench: &mut Bench) {
     const ALL: usize = 100;
     let counters: Vec<String> = (0..ALL).map(|i| format!("union:lc:{i}")).collect();
@@ -77,7 +77,7 @@ pub fn run_union(bench: &mut Bench) {
     bench.ours.call(&format!("DEL {} {}", counters.join(" "), strings.join(" ")));
 }
 
-/// Bytes of a counter, of a set and of a HyperLogLog with equal members.
+/// Compares the bytes of a counter, a set and a HyperLogLog with equal members.
 pub fn run_bytes(bench: &mut Bench) {
     bench.ours.call(&format!("LC.RESERVE {COUNTER} 50000 ERROR 0.01"));
     let mut lines = Vec::new();
@@ -111,7 +111,7 @@ pub fn run_bytes(bench: &mut Bench) {
     bench.ours.call(&format!("DEL {COUNTER} {SET} {LOG}"));
 }
 
-/// Adds the items with these numbers to a key of our server, unmeasured.
+/// Adds the items with these numbers to a key of the server with Rollcall, without measuring the time.
 fn add(bench: &mut Bench, command: &str, key: &str, numbers: Range<u64>) {
     let mut source = Source::From(numbers.start);
     let mut left = (numbers.end - numbers.start) as usize;
@@ -122,7 +122,8 @@ fn add(bench: &mut Bench, command: &str, key: &str, numbers: Range<u64>) {
     }
 }
 
-/// Root mean square error over several counters of a growing number of the same items, in per cent.
+/// The root mean square error of several counters with equally many members, in per cent, for growing numbers of
+/// members.
 pub fn run_error(bench: &mut Bench) -> Vec<plot::File> {
     let counters = bench.pick(30, 300);
     let counts: &[u64] = &[10, 30, 100, 200, 300, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000];

@@ -1,38 +1,38 @@
-//! Every combination of what can change the time of a call, measured on our filters and on RedisBloom's.
+//! Measures every combination of parameters that influence the time of a call, on Rollcall's filters and on
+//! RedisBloom's.
 
 use crate::items::{ABSENT, scramble};
 use crate::measure::{Bench, NEVER_BEHIND, Row, Samples, server_time};
 use crate::resp::Batch;
 use crate::servers::Server;
 
-/// Bytes of an item.
+/// Sizes of items in bytes.
 const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
-/// Items per call, with the number of measured calls and of items that are sent at once.
+/// Number of items per call, number of measured calls, and number of calls that are sent at once.
 const LISTS: [(usize, usize, usize); 3] = [(1, 1000, 100), (10, 100, 20), (350, 8, 4)];
 
-/// The most bytes of items that are sent per call: long items get fewer measured calls.
+/// The most bytes of items in the measured calls. If items are long, fewer calls are measured.
 const MOST_BYTES: usize = 4 << 20;
 
-/// Capacities, and the number of sub-filters that a filter of such a capacity has. More would hold a million items and
-/// more, which take minutes to add. RedisBloom cannot load 1,000 sub-filters from its own dump: it asserts that there
-/// are fewer.
+/// Capacities, each with the numbers of sub-filters to measure. More sub-filters would mean a million items and more,
+/// which take minutes to add. RedisBloom cannot load 1,000 sub-filters from its own dump, because of an assertion.
 const FILTERS: [(u64, &[u64]); 4] =
     [(10, &[1, 10, 100, 980]), (1000, &[1, 10, 100]), (100_000, &[1, 10]), (3_000_000, &[1])];
 const QUICK_FILTERS: [(u64, &[u64]); 3] = [(10, &[1, 100]), (1000, &[1, 10]), (100_000, &[1])];
 
 const RATES: [&str; 2] = ["0.01", "0.001"];
 
-/// The most sub-filters that a filter of ours may have, minus a reserve.
+/// The largest number of sub-filters of a Rollcall filter, minus a reserve.
 const MOST_SUB_FILTERS: u64 = 1020;
 
-/// The contenders: our filters of both layouts, and RedisBloom's.
+/// The contenders: Rollcall's filters in both layouts, and RedisBloom's filters.
 const CONTENDERS: [&str; 3] = ["lines", "classic", "redisbloom"];
 
 const OPERATIONS: [(&str, [&str; 2]); 3] =
     [("new", ["BF.ADD", "BF.MADD"]), ("present", ["BF.EXISTS", "BF.MEXISTS"]), ("absent", ["BF.EXISTS", "BF.MEXISTS"])];
 
-/// How many times as often a cell is measured if it is not clearly ahead.
+/// If Rollcall is not ahead by at least this factor, a cell is measured `MORE_ROUNDS` times as often.
 const CLOSE: f64 = 1.1;
 const MORE_ROUNDS: usize = 5;
 
@@ -55,7 +55,7 @@ struct Cell {
 }
 
 impl Cell {
-    /// RedisBloom's time divided by ours.
+    /// RedisBloom's time divided by Rollcall's.
     fn ratio(&self, layout: usize) -> f64 {
         self.times[2] / self.times[layout]
     }
@@ -67,29 +67,30 @@ impl Cell {
     }
 }
 
-/// An item of `size` bytes. Its first 8 bytes set it apart from all others of its size.
+/// An item of `size` bytes. Its first 8 bytes differ from those of all other items of the same size.
 fn item(number: u64, size: usize) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
     let spread = scramble(number);
     (0..size).map(|at| DIGITS[if at < 8 { (spread >> (6 * at)) as usize & 63 } else { at & 63 }]).collect()
 }
 
-/// The first number of the items that fill filters. Those of present items begin at 0, in each size.
+/// The first number of the items that fill the filters. Numbers of present items begin at 0 for each size.
 const FILLERS: u64 = 1 << 32;
 const NEW: u64 = 1 << 44;
 
 impl Filter {
-    /// The number of items that are added before any measurement: the last sub-filter is half full.
+    /// The number of items that are added before any measurement, so that the last sub-filter is half full.
     fn filled(self) -> u64 {
         self.capacity * (self.chain - 1) + self.capacity / 2
     }
 
-    /// The number of items of each size in the filter.
+    /// The number of present items of each size that can be looked up.
     fn pool(self) -> u64 {
         (self.filled() / SIZES.len() as u64).min(500)
     }
 
-    /// The item that is added at this place: at even distances one of each size, else one of the shortest.
+    /// The item that is added at this position. At equal distances there is one item of each size; all others have the
+    /// shortest size.
     fn filling(self, place: u64) -> Vec<u8> {
         let sizes = SIZES.len() as u64;
         let (step, all) = (self.filled() / (sizes * self.pool()), sizes * self.pool());
@@ -99,7 +100,8 @@ impl Filter {
         }
     }
 
-    /// The number of equal filters that are asked in turn, so that added items do not make large filters of small ones.
+    /// The number of equal filters that are used in turn, so that added items do not turn small filters into large
+    /// ones.
     fn copies(self) -> usize {
         match (self.capacity, self.chain) {
             (..=1000, 1) => 32,
@@ -108,13 +110,13 @@ impl Filter {
         }
     }
 
-    /// The number of items that a filter may get before it no longer fits its row.
+    /// The number of items that a filter can get before it no longer fits its row.
     fn room(self) -> u64 {
         let most = self.capacity * (MOST_SUB_FILTERS - self.chain);
         (self.capacity / 2).max(self.capacity * self.chain / 5).min(most)
     }
 
-    /// The number of calls that are measured in a round; 0 if the filter has no room for one.
+    /// The number of calls that are measured in a round; 0 if the filter has no room for a call.
     fn calls(self, operation: usize, (items, calls, _): (usize, usize, usize), size: usize) -> usize {
         let calls = calls.min((MOST_BYTES / (items * size)).max(1));
         if OPERATIONS[operation].0 != "new" {
@@ -157,7 +159,7 @@ fn copy(contender: &str, index: usize) -> String {
     format!("grid:{contender}:{index}")
 }
 
-/// Makes all copies of a filter anew.
+/// Creates all copies of a filter again from its dump.
 fn restore(server: &mut Server, contender: &str, filter: Filter, dump: &[u8]) {
     for index in 0..filter.copies() {
         let mut batch = Batch::default();
@@ -243,7 +245,7 @@ fn measure(bench: &mut Bench, filter: Filter, cells: &mut Vec<Cell>) {
     }
 }
 
-/// Looks for some present items in each copy.
+/// Requests that look up some present items in each copy, to warm the caches.
 fn warm(filter: Filter, contender: &str) -> Vec<Batch> {
     let mut batch = Batch::default();
     for index in 0..filter.copies() {
@@ -253,7 +255,7 @@ fn warm(filter: Filter, contender: &str) -> Vec<Batch> {
     vec![batch]
 }
 
-/// The calls of one round. New and absent items have numbers from `first` on.
+/// The requests of one round. New and absent items have numbers from `first` on.
 fn requests(
     filter: Filter,
     contender: &str,
@@ -282,7 +284,7 @@ fn requests(
     batches
 }
 
-/// A ratio in few characters.
+/// A ratio in a short notation.
 fn short(ratio: f64) -> String {
     if ratio < 9.95 { format!("{ratio:.2}") } else { format!("{ratio:.0}") }
 }

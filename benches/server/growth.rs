@@ -1,4 +1,4 @@
-//! Time an item as a filter grows: in size, and in sub-filters.
+//! Measures the time per item as a filter grows, in size and in sub-filters.
 
 use crate::batch::{LOOKS, fill, looks};
 use crate::items::{ABSENT, PER_CALL, Source, calls};
@@ -8,13 +8,14 @@ use rollcall_bench_output::plot::{self, Line};
 
 const KEY: &str = "growth";
 
-/// Median times a call: BF.MEXISTS of absent and of present items, for ours and the peer's.
+/// Median times per call of BF.MEXISTS for absent and for present items. Each pair has Rollcall's time and
+/// RedisBloom's.
 struct Times {
     absent: [f64; 2],
     present: [f64; 2],
 }
 
-/// Looks up items both absent and present (those below `present`).
+/// Looks up absent items, and present items with numbers below `present`.
 fn lookups(bench: &mut Bench, key: &str, present: u64) -> Times {
     let count = bench.pick(20, 40);
     let mut samples = [(); 4].map(|()| Samples::default());
@@ -38,7 +39,7 @@ fn both(bench: &mut Bench, mut work: impl FnMut(&mut Server)) {
     work(&mut bench.peer);
 }
 
-/// Times against the size of a filter: 1e3 to 1e9 bits, and on to 1 GB.
+/// Measures times for filters of different sizes: from 1e3 to 1e9 bits, and up to 1 GB.
 pub fn run_size(bench: &mut Bench) -> Vec<plot::File> {
     const RATE: f64 = 0.001;
     const BITS_AN_ITEM: f64 = 14.6;
@@ -115,7 +116,7 @@ pub fn run_size(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// Times against the number of sub-filters.
+/// Measures times for different numbers of sub-filters.
 pub fn run_chain(bench: &mut Bench) -> Vec<plot::File> {
     const EACH: u64 = 10_000;
     let lengths: &[u64] = if bench.quick { &[1, 5, 20] } else { &[1, 2, 3, 5, 8, 12, 16, 20] };
@@ -156,7 +157,7 @@ pub fn run_chain(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// A filter that grew from the default capacity of 100 to 2 million items, against one reserved for them.
+/// Compares a filter that grew from the default capacity of 100 to 2 million items with one that was reserved for them.
 pub fn run_default(bench: &mut Bench) {
     const ITEMS: u64 = 2_000_000;
     const KEYS: [&str; 2] = ["growth:default", "growth:reserved"];

@@ -1,14 +1,14 @@
-//! Items as an application would have them, all different, the same in every run.
+//! Items as an application would have them. They are all different, and the same in every run.
 
 use crate::resp::Batch;
 
-/// The first of the numbers that are never added: their items are absent from every filter.
+/// The first number of items that are never added, and so are absent from every filter.
 pub const ABSENT: u64 = 1 << 40;
 
-/// Items a call of the batch commands, as the goals say.
+/// Number of items per call of the batch commands, as the goals require.
 pub const PER_CALL: usize = 350;
 
-/// Bits of an item's number.
+/// Number of bits of an item's number.
 const BITS: u32 = 48;
 
 /// An item: `user:`, twelve digits, `@example.com`.

@@ -1,15 +1,15 @@
-//! `make bench`: measures every goal of docs/benchmarks-tables.md on two servers of one binary, ours and RedisBloom's,
-//! and writes the table and the plots.
+//! `make bench`: measures every goal of docs/benchmarks-tables.md on two servers of one binary, one with Rollcall and
+//! one with RedisBloom. Writes the table and the plots.
 //!
-//! Times are the server's own, from `INFO commandstats`, unless a row says otherwise. So the speed of this client does
-//! not matter. The contenders take turns within each round, and medians over the rounds are compared. So a machine that
-//! is slow for a while is slow for all of them. Read ratios, not microseconds.
+//! Times are the server's own, from `INFO commandstats`, unless a row says otherwise, so the speed of this client does
+//! not matter. The contenders take turns within each round, and medians over the rounds are compared. A machine that is
+//! slow for a while is therefore slow for all contenders. Ratios are meaningful, microseconds are not.
 //!
-//! Its settings come in the environment: `BENCH_SERVER` (else redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and
-//! `BENCH_PEER` (the modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of the file that it
-//! builds from), `BENCH_DOCUMENT` (the Markdown file to write into; plots go into the folder `benchmarks` beside it)
-//! and, for a full run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew). `BENCH_QUICK=1`
-//! makes a quick run. `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
+//! Environment variables: `BENCH_SERVER` (by default redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and `BENCH_PEER` (the
+//! modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of the file that it builds from),
+//! `BENCH_DOCUMENT` (the Markdown file to write into; plots go into the folder `benchmarks` beside it) and, for a full
+//! run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew). `BENCH_QUICK=1` makes a quick run.
+//! `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
 mod batch;
 mod building;
@@ -47,7 +47,8 @@ fn no_plots(run: fn(&mut Bench)) -> impl Fn(&mut Bench) -> Vec<plot::File> {
     }
 }
 
-/// The sections, in their order: persistence uses the filter that the first one fills, and "waits" empties the servers.
+/// The sections in the order in which they run. The section about persistence uses the filter that the first one fills,
+/// and the section "waits" empties the servers.
 const SECTIONS: [(&str, [u64; 2], Section); 21] = [
     ("350 items a call", [9, 91], |bench| no_plots(batch::run)(bench)),
     ("saving and loading", [6, 60], |bench| no_plots(persistence::run)(bench)),

@@ -1,4 +1,4 @@
-//! Server time a call, rounds, medians, goals.
+//! Measures the server's time per call in rounds, and compares medians with goals.
 
 use std::time::Instant;
 
@@ -7,15 +7,15 @@ use crate::servers::Server;
 use rollcall_bench_output::markdown;
 use rollcall_bench_output::progress::Progress;
 
-/// What a measurement needs, and the results of all measurements.
+/// The servers, the settings, and the results of all measurements.
 pub struct Bench {
-    /// The server with our module and the one with the floor's commands.
+    /// The server with Rollcall and the benchmark module of benches/floor.
     pub ours: Server,
     /// The server with RedisBloom.
     pub peer: Server,
-    /// Whether to run fewer rounds on smaller data: this shows that everything works, and rough figures.
+    /// Whether to run fewer rounds on smaller data, which shows that everything works, and rough figures.
     pub quick: bool,
-    /// The lines of the table.
+    /// The rows of the table of goals.
     pub rows: Vec<Row>,
     /// Tables and sentences that follow the table of goals, in Markdown.
     pub extras: Vec<String>,
@@ -23,8 +23,8 @@ pub struct Bench {
 }
 
 impl Bench {
-    /// A bench without results yet. `sections` are the names of what will run, each with about how many seconds it
-    /// takes.
+    /// A bench without results. `sections` are the names of the sections, each with its approximate duration in
+    /// seconds.
     pub fn new(ours: Server, peer: Server, quick: bool, sections: &[(&'static str, u64)]) -> Bench {
         Bench { ours, peer, quick, rows: Vec::new(), extras: Vec::new(), progress: Progress::new("bench", sections) }
     }
@@ -34,7 +34,7 @@ impl Bench {
         self.pick(5, 15)
     }
 
-    /// `quick` in a quick run, else `full`.
+    /// Returns `quick` in a quick run, and `full` otherwise.
     pub fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
@@ -64,33 +64,33 @@ impl Bench {
 /// The goal of a row.
 #[derive(Clone, Copy)]
 pub enum Goal {
-    /// The other contender takes at least this many times our figure.
+    /// The other contender's figure is at least this multiple of Rollcall's.
     TimesFaster(f64),
-    /// Our figure is at most this many times the other contender's.
+    /// Rollcall's figure is at most this multiple of the other contender's.
     Within(f64),
-    /// Our figure is at most this number.
+    /// Rollcall's figure is at most this number.
     AtMost(f64),
-    /// No goal: shown for comparison.
+    /// There is no goal; the figure is shown for comparison.
     Shown,
 }
 
-/// The goal against RedisBloom: never slower, never larger. The ratio says how much better.
+/// The goal against RedisBloom: Rollcall is never slower and never larger.
 pub const NEVER_BEHIND: Goal = Goal::TimesFaster(1.0);
 
-/// The goal against a lower bound, or against another way to do the same.
+/// The goal against a lower bound, or against another way to do the same work.
 pub const NEAR: Goal = Goal::Within(1.1);
 
-/// A line of the table.
+/// A row of the table.
 pub struct Row {
     /// The work that was measured.
     pub work: String,
     /// The goal that the figures have to meet.
     pub goal: Goal,
-    /// Our figure.
+    /// Rollcall's figure.
     pub ours: f64,
     /// The other contender's name and figure.
     pub other: Option<(&'static str, f64)>,
-    /// The unit of both.
+    /// The unit of both figures.
     pub unit: &'static str,
 }
 
@@ -104,7 +104,7 @@ impl Row {
         })
     }
 
-    /// Whether the goal is met; `None` where there is none.
+    /// Whether the goal is met; `None` without a goal.
     pub fn met(&self) -> Option<bool> {
         match self.goal {
             Goal::TimesFaster(least) => self.ratio().map(|ratio| ratio >= least),
@@ -142,10 +142,10 @@ impl Samples {
     }
 }
 
-/// Runs the batches and returns the server time a call of `command`, microseconds.
+/// Runs the batches and returns the server's time per call of `command`, in microseconds.
 ///
-/// Before, the caches hold the other server's data, so `warm` runs first, unmeasured. The server counts whole
-/// microseconds, but a call starts anywhere within one: over many calls the mean is right.
+/// The caches still have the other server's data at first, so `warm` runs before without being measured. The server
+/// counts whole microseconds, but a call may start at any fraction of one, so the mean over many calls is right.
 pub fn server_time(server: &mut Server, command: &str, warm: &[Batch], batches: &[Batch]) -> f64 {
     server.client.run(warm);
     server.call("CONFIG RESETSTAT");

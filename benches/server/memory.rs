@@ -1,4 +1,4 @@
-//! Bytes of a filter at its capacity, and its false-positive rate there.
+//! Measures the bytes of a filter at its capacity, and its false positive rate.
 
 use crate::batch::fill;
 use crate::items::{ABSENT, PER_CALL, Source, calls};
@@ -9,7 +9,7 @@ const KEY: &str = "memory";
 const CAPACITY: u64 = 100_000;
 const RATES: [f64; 9] = [0.1, 0.03, 0.01, 0.003, 0.001, 3e-4, 1e-4, 3e-5, 1e-5];
 
-/// Measures memory and false positives; every second rate is a row of the table, and all are points of the plot.
+/// Measures memory and false positive rates. Every second error rate is a row of the table; all are points of the plot.
 pub fn run(bench: &mut Bench) -> Vec<plot::File> {
     // Ours and RedisBloom's: bits an item by INFO.
     let mut bits = [Vec::new(), Vec::new()];
@@ -69,7 +69,7 @@ pub fn run(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// Measures filters that cannot grow: their one sub-filter may use the whole error rate.
+/// Measures filters that cannot grow. Their single sub-filter may use the whole error rate.
 fn nonscaling(bench: &mut Bench, rate: f64) {
     let [ours, peer] = [&mut bench.ours, &mut bench.peer].map(|server| {
         server.call(&format!("BF.RESERVE {KEY} {rate} {CAPACITY} NONSCALING"));
@@ -86,8 +86,8 @@ fn nonscaling(bench: &mut Bench, rate: f64) {
     });
 }
 
-/// Measures the resident memory of filters, and compares it with MEMORY USAGE. Ours counts the sizes that the allocator
-/// rounds up to. RedisBloom counts the sizes that it asked for.
+/// Measures the resident memory of filters, and compares it with MEMORY USAGE. Rollcall counts the sizes that the
+/// allocator rounds up to. RedisBloom counts the sizes that it asked for.
 fn resident(bench: &mut Bench) {
     const FILTERS: u64 = 100;
     let mut found = Vec::new();
@@ -117,7 +117,7 @@ fn resident(bench: &mut Bench) {
     }
 }
 
-/// Bits per item of the best classic filter of this rate: log2(1/p) / ln 2.
+/// Bits per item of the best classic filter with this rate: log2(1/p) / ln 2.
 fn optimum(rate: f64) -> f64 {
     -rate.log2() / std::f64::consts::LN_2
 }

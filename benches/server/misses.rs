@@ -1,14 +1,14 @@
-//! Cache misses of a process, counted by perf where it is installed and the processor lets it count.
+//! Counts the cache misses of a process with perf, if perf is installed and the processor supports it.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
-/// A running count by perf. perf counts while a command of its own runs. Here that command copies its input: its first
-/// output shows that perf has begun, and the end of its input ends both.
+/// A running count. perf counts while a command of its own runs. Here that command copies its input to its output: the
+/// first output shows that perf has begun, and the end of the input ends the command and perf.
 pub struct Counter(Child);
 
 impl Counter {
-    /// Counts from now on; `None` where perf is missing or does not begin.
+    /// Starts to count; `None` if perf is missing or does not begin.
     pub fn start(process: u32) -> Option<Counter> {
         let mut command = Command::new("perf");
         command.args(["stat", "-x", ",", "-e", "cache-misses", "-p", &process.to_string(), "--", "cat"]);
@@ -19,7 +19,7 @@ impl Counter {
         Some(counter)
     }
 
-    /// The number of misses since the start; `None` where they cannot be counted.
+    /// The number of misses since the start; `None` if they cannot be counted.
     pub fn stop(mut self) -> Option<f64> {
         drop(self.0.stdin.take());
         let mut text = String::new();

@@ -1,4 +1,4 @@
-//! Saving, loading, and the price of a background save while items keep coming.
+//! Measures saving, loading, and the cost of a background save while items are added.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use crate::items::{Source, calls};
 use crate::measure::{Bench, Goal, NEVER_BEHIND, Row, Samples};
 use crate::servers::Server;
 
-/// BF.ADD calls a second while the child saves.
+/// Number of BF.ADD calls per second during a background save.
 const LOAD: usize = 10_000;
 
 /// Saves and loads the filter of 180 MB that [`crate::batch`] filled.
@@ -53,8 +53,8 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Saves in the background while new items come at a steady rate. Returns the bytes copied on write, and the number of
-/// items.
+/// Saves in the background while new items are added at a steady rate. Returns the bytes that were copied on write, and
+/// the number of items added.
 fn save_under_load(server: &mut Server, repeat: usize) -> (f64, usize) {
     const TICK: Duration = Duration::from_millis(1);
     let mut source = Source::From((repeat as u64 + 1) << 36);

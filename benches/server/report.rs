@@ -1,4 +1,5 @@
-//! The tables, on the terminal, in docs/benchmarks-tables.md and in other pages, and the machine that they are from.
+//! Writes the tables to the terminal, to docs/benchmarks-tables.md and to other pages, with a description of the
+//! machine.
 
 use std::fs;
 use std::path::Path;
@@ -8,13 +9,13 @@ use crate::measure::{Bench, Goal, Row};
 use crate::small::{COUNTER_TABLE, FILTER_TABLE};
 use rollcall_bench_output::markdown;
 
-/// Marks of the part of the document that is replaced. The rest is kept.
+/// The marks around the part of the document that is replaced.
 const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
 const END: &str = "<!-- measured: end -->";
 
 const HEADS: [&str; 6] = ["work", "goal", "ours", "compared with", "ratio", "met"];
 
-/// A number with its meaningful digits only.
+/// A number with its significant digits only.
 fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 10_000.0 => {
@@ -56,7 +57,7 @@ pub fn table(bench: &Bench) -> String {
     markdown::table(&HEADS, &bench.rows.iter().map(cells).collect::<Vec<_>>())
 }
 
-/// The setting of the run: machine, versions, date.
+/// The setting of the run: machine, versions and date.
 pub fn setting(bench: &mut Bench) -> String {
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model =
@@ -86,7 +87,7 @@ pub fn setting(bench: &mut Bench) -> String {
     lines.map(|line| format!("- {line}\n")).concat()
 }
 
-/// Whether lines are probed with AVX-512, which processors have from Ice Lake or Zen 4 on.
+/// Whether the processor has the AVX-512 instructions with which lines are probed, as from Ice Lake or Zen 4 on.
 fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq");
@@ -99,7 +100,7 @@ fn output(program: &str, arguments: &[&str]) -> String {
     output.map_or_else(|_| "?".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Size in bytes of the caches that a plot shows, and their names.
+/// The sizes of the processor's caches in bytes, each with its name, for the plots.
 pub fn caches() -> Vec<(f64, String)> {
     let mut found = Vec::new();
     for index in 0..8 {
@@ -128,14 +129,15 @@ pub fn write(document: &Path, bench: &mut Bench, plots: &[rollcall_bench_output:
     fs::write(document, replaced(&old, BEGIN, &measured))
 }
 
-/// `document` with `lines` between the mark `begin` and the next [`END`].
+/// The document with `lines` between the mark `begin` and the next [`END`].
 fn replaced(document: &str, begin: &str, lines: &str) -> String {
     let (before, rest) = document.split_once(begin).unwrap_or((document, ""));
     let after = rest.split_once(END).map_or("", |(_, after)| after);
     format!("{before}{begin}\n{lines}{END}{after}")
 }
 
-/// The figures of docs/benchmarks.md: what is asked, what the work of the row begins with, and what it is compared with.
+/// The figures of docs/benchmarks.md: a description, the beginning of the row's work, and the contender to compare
+/// with.
 const FIGURES: [(&str, &str, &str); 11] = [
     ("350 new items into a filter of 100 million", "BF.MADD, 350 new, n = 100M", "RedisBloom"),
     ("350 absent items of it", "BF.MEXISTS, 350 absent, n = 100M", "RedisBloom"),
@@ -158,8 +160,8 @@ const FIGURES: [(&str, &str, &str); 11] = [
     ("creating a filter of 100, with 10 items", "200000 filters of 100: creating one", "RedisBloom"),
 ];
 
-/// The table of [`FIGURES`]. Its last column says how many times slower or larger the other is. Empty unless all were
-/// measured.
+/// The table of [`FIGURES`]. Its last column says how many times slower or larger the other contender is. The table is
+/// empty unless all figures were measured.
 fn figures(bench: &Bench) -> String {
     let line = |&(asked, work, other): &(&str, &str, &str)| {
         let is_it = |row: &&Row| row.work.starts_with(work) && row.other.is_some_and(|(name, _)| name == other);
@@ -173,7 +175,7 @@ fn figures(bench: &Bench) -> String {
     lines.map_or(String::new(), |lines| markdown::table(&heads, &lines))
 }
 
-/// The goals that were missed. Empty if none was.
+/// A text about the goals that were missed; empty if all were met.
 fn missed(bench: &Bench) -> String {
     let rows = bench.rows.iter().filter(|row| row.met() == Some(false));
     let lines: Vec<_> = rows.map(|row| [0, 1, 4].map(|column| cells(row)[column].clone()).to_vec()).collect();
@@ -181,10 +183,10 @@ fn missed(bench: &Bench) -> String {
     if lines.is_empty() { String::new() } else { markdown::table(&heads, &lines) }
 }
 
-/// What the works in the table of README.md begin with.
+/// The beginnings of the works that the table in README.md shows.
 const SPEED: [&str; 3] = ["BF.MADD, 350 new, n = 100M", "BF.MEXISTS, 350 absent, n = 100M", "BF.ADD, new, one item"];
 
-/// Replaces the tables of a page by those that were measured. A table of which nothing was measured stays as it is.
+/// Replaces the tables of a page by measured ones. A table without any measurement stays as it is.
 pub fn write_page(page: &Path, bench: &mut Bench) -> std::io::Result<()> {
     let mut text = fs::read_to_string(page)?;
     let setting = setting(bench);

@@ -1,11 +1,12 @@
-//! Connections that keep a server busy: requests are encoded beforehand, replies are checked and skipped.
+//! Connections that keep a server busy. Requests are encoded beforehand; replies are only checked for errors.
 
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Limit of each read and write, longer than any step of a benchmark takes. It ends the benchmark if a server hangs.
+/// Time limit of each read and write, which is longer than any step of a benchmark. It ends the benchmark if a server
+/// hangs.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// Encoded requests, and their number.
@@ -118,7 +119,7 @@ impl fmt::Display for Reply {
     }
 }
 
-/// One connection. Panics on any error, also on one that the server replies: its time would mean nothing.
+/// One connection. It panics on any error, including error replies, because the measured time would be meaningless.
 pub struct Connection {
     stream: TcpStream,
     input: Vec<u8>,
@@ -135,12 +136,12 @@ impl Connection {
         Ok(Connection { stream, input: Vec::with_capacity(1 << 16), at: 0 })
     }
 
-    /// Sends `command`, words separated by blanks, and returns the reply.
+    /// Sends `command`, whose words are separated by spaces, and returns the reply.
     pub fn call(&mut self, command: &str) -> Reply {
         self.try_call(command).unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
-    /// Sends a command like [`Connection::call`], to a server that may be gone or may reject it.
+    /// Sends a command like [`Connection::call`], and returns an error if the server is gone or rejects it.
     pub fn try_call(&mut self, command: &str) -> io::Result<Reply> {
         let mut batch = Batch::default();
         batch.push(command.split(' ').collect::<Vec<_>>().into_iter());
@@ -148,8 +149,8 @@ impl Connection {
         self.reply()
     }
 
-    /// Sends every batch and skips the replies. Two batches are under way: the server works on one, and finds the other
-    /// when it is done.
+    /// Sends every batch and skips the replies. Two batches are in flight, so that the server always has another batch
+    /// to work on.
     pub fn run<'a>(&mut self, batches: impl IntoIterator<Item = &'a Batch>) {
         let mut open = 0;
         for batch in batches {
@@ -188,7 +189,7 @@ impl Connection {
         (next, self.bytes(len).expect("the chunk"))
     }
 
-    /// Sends a batch and returns all integers in its replies, arrays flattened.
+    /// Sends a batch and returns all integers in its replies, including those in arrays.
     pub fn integers(&mut self, batch: &Batch) -> Vec<i64> {
         self.send(batch);
         let mut found = Vec::new();
@@ -271,7 +272,7 @@ impl Connection {
         Ok(bytes)
     }
 
-    /// Reads the bytes that have arrived. Returns by how many bytes the unread input has moved to the front.
+    /// Reads the bytes that have been received. Returns by how many bytes the unread input was moved to the front.
     fn fill(&mut self) -> io::Result<usize> {
         let moved = self.at;
         self.input.drain(..moved);

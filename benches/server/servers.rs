@@ -1,4 +1,4 @@
-//! The servers that are compared: one binary, each with a module of its own, killed on drop.
+//! The servers that are compared. All have the same binary and different modules, and are killed on drop.
 
 use std::fs;
 use std::net::TcpListener;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::resp::{Connection, Reply};
 
-/// Longest time until a new server answers.
+/// The longest time until a new server answers.
 const START: Duration = Duration::from_secs(60);
 
 /// A running server and a connection to it.
@@ -27,7 +27,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts `binary` with these modules, on a port that is free.
+    /// Starts `binary` with these modules on a free port.
     pub fn start(binary: &str, modules: &[&Path]) -> Server {
         for _ in 0..5 {
             let dir = tempfile::tempdir().expect("a temporary directory");
@@ -63,13 +63,13 @@ impl Server {
         panic!("no free port found");
     }
 
-    /// Sets an option, here and in every server that is started from this one.
+    /// Sets an option in this server, and in every server that [`Server::another`] starts from now on.
     pub fn configure(&mut self, setting: &str) {
         self.call(&format!("CONFIG SET {setting}"));
         self.settings.push(setting.to_owned());
     }
 
-    /// Starts another server of this binary with these modules and settings, empty.
+    /// Starts another, empty server with the same binary, modules and settings.
     pub fn another(&self) -> Server {
         let modules: Vec<_> = self.modules.iter().map(PathBuf::as_path).collect();
         let mut server = Server::start(&self.binary, &modules);
@@ -82,7 +82,7 @@ impl Server {
         Connection::open(self.port).expect("the server takes a connection")
     }
 
-    /// A connection of the library that applications use.
+    /// A connection by redis-rs, the client library that applications use.
     pub fn library(&self) -> redis::Connection {
         let client = redis::Client::open(("127.0.0.1", self.port)).expect("an address");
         client.get_connection().expect("the server takes a connection")
@@ -135,7 +135,7 @@ impl Drop for Server {
     }
 }
 
-/// Whether the reply to INFO came from our own child: another server may have taken the port.
+/// Whether the reply to INFO came from the child process; another server may have taken the port.
 fn is_process(info: &Reply, id: u32) -> bool {
     let line = format!("process_id:{id}");
     info.text().lines().any(|found| found.trim() == line)

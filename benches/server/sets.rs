@@ -1,5 +1,5 @@
-//! Questions over two counters, as an application asks them: by redis-rs over a socket, one call after another. Beside them
-//! is what answers the same from sets and HyperLogLogs.
+//! Compares commands on two counters with the same work on sets and HyperLogLogs. Calls are made as in an application:
+//! by redis-rs over a socket, one after another.
 
 use std::time::Instant;
 
@@ -8,21 +8,23 @@ use redis::{Cmd, Connection, Value, cmd};
 use crate::items::{Source, calls};
 use crate::measure::{Bench, Goal, NEVER_BEHIND, Row, Samples};
 
-/// Slices of a windowed counter, of a second each, and how many of the newest a question with SINCE asks for.
+/// Number of slices of a windowed counter; each has one second. Commands with SINCE ask for the newest `ASKED` slices.
 const SLICES: usize = 12;
 const ASKED: usize = 6;
 
-/// What holds the members: two plain counters, two with a window, two sets, two HyperLogLogs.
+/// The kinds of keys, each with the command that adds members: counters without a window, windowed counters, sets,
+/// HyperLogLogs.
 const KINDS: [(&str, &str); 4] = [("plain", "LC.ADD"), ("window", "LC.ADD"), ("set", "SADD"), ("log", "PFADD")];
 
-/// How the counters hold their members: what LC.INFO says, members of each, and calls of a round in a quick and a full run.
+/// Representations of the counters, as in LC.INFO, each with the number of members and the calls per round of a quick
+/// and a full run.
 const HELD: [(&str, usize, [usize; 2]); 2] = [("exact", 240, [300, 1000]), ("dense", 48_000, [10, 30])];
 
-/// What is asked, and the command that answers the same from two sets. From two HyperLogLogs only a union is answered.
+/// Commands on counters, each with the command that does the same with two sets. HyperLogLogs can only do the union.
 const QUESTIONS: [(&str, &str); 3] =
     [("LC.INTERCARD", "SINTERCARD"), ("LC.DIFFCARD", "SDIFFSTORE"), ("LC.UNIONCARD", "SUNIONSTORE")];
 
-/// Measures each question, of whole counters and of the last half of a window.
+/// Measures each command, on whole counters and on the last half of a window.
 pub fn run(bench: &mut Bench) {
     let rounds = bench.rounds();
     for (at, (representation, members, count)) in HELD.into_iter().enumerate() {
@@ -60,7 +62,8 @@ pub fn run(bench: &mut Bench) {
     bench.ours.call("FLUSHALL");
 }
 
-/// Two keys of each kind, half of whose members are in both. Those of a window come slice by slice.
+/// Creates two keys of each kind, of which half of the members are common. Members of windowed counters are added slice
+/// by slice.
 fn fill(bench: &mut Bench, representation: &str, members: usize) {
     let server = &mut bench.ours;
     server.call("FLUSHALL");
@@ -87,7 +90,7 @@ fn fill(bench: &mut Bench, representation: &str, members: usize) {
     }
 }
 
-/// Microseconds of a call, as the caller sees it.
+/// The microseconds per call that the caller waits.
 fn time(client: &mut Connection, command: &Cmd, count: usize) -> f64 {
     let mut call = || drop(command.query::<Value>(client).expect("an answer"));
     (0..count / 10).for_each(|_| call());
@@ -96,12 +99,12 @@ fn time(client: &mut Connection, command: &Cmd, count: usize) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / count as f64
 }
 
-/// A question over the two counters of a kind.
+/// A command on the two counters of a kind.
 fn asked(question: &str, kind: &str) -> Cmd {
     cmd(question).arg(2).arg([0, 1].map(|key| format!("{kind}:{key}")).as_slice()).to_owned()
 }
 
-/// The same over the newest slices. Now is the last second of a slice.
+/// The same command on the newest slices of windowed counters. The present is the last second of a slice.
 fn since(question: &str) -> Cmd {
     asked(question, "window").arg("SINCE").arg(ASKED - 1).to_owned()
 }
@@ -111,7 +114,7 @@ fn of_sets(command: &str) -> Cmd {
     cmd(command).arg(head).arg(&["set:0", "set:1"]).to_owned()
 }
 
-/// The names of what has the newest slices.
+/// The names of the HyperLogLogs of the newest slices.
 fn newest() -> Vec<String> {
     (SLICES - ASKED..SLICES).flat_map(|slice| [0, 1].map(|key| format!("log:{key}:{slice}"))).collect()
 }

@@ -1,4 +1,4 @@
-//! One item per call, 100 calls pipelined: what a command costs around its one probe.
+//! Measures calls with one item, 100 calls pipelined. So the fixed cost of a command dominates.
 
 use crate::batch::{LOOKS, fill, looks};
 use crate::items::{ABSENT, Source, calls};
@@ -12,13 +12,13 @@ const LOG: &str = "single:hll";
 const CAPACITY: u64 = 100_000;
 const FILLED: u64 = 50_000;
 
-/// A command of ours, and its competitors.
+/// A command of Rollcall, and the commands that it is compared with.
 struct Work {
     name: &'static str,
     command: &'static str,
     key: &'static str,
     items: Items,
-    /// The command that measures the lower bound of the goal, and the one that also does what every change needs.
+    /// The command that measures the lower bound of the goal.
     floor: &'static str,
     change: Option<&'static str>,
     peer: bool,
@@ -62,7 +62,7 @@ const fn counting(name: &'static str, command: &'static str, items: Items) -> Wo
 }
 
 impl Work {
-    /// Whether this is a command of ours that looks up items.
+    /// Whether this is a command of Rollcall that looks up items.
     fn has_items(&self) -> bool {
         !self.floor.is_empty() && !matches!(self.items, Items::None)
     }
@@ -78,7 +78,7 @@ impl Work {
     }
 }
 
-/// Measures server time per call.
+/// Measures the server's time per call.
 pub fn run(bench: &mut Bench) {
     // Ours, RedisBloom's, and the floors: the plain one, the one with a change, the one that looks at the item's line.
     let mut samples = WORK.map(|_| [(); 5].map(|()| Samples::default()));
@@ -133,7 +133,7 @@ pub fn run(bench: &mut Bench) {
     }
 }
 
-/// Creates the keys anew: filters half full, counters dense.
+/// Creates the keys again: filters are half full, counters are dense.
 fn prepare(bench: &mut Bench) {
     for server in [&mut bench.ours, &mut bench.peer] {
         server.call(&format!("DEL {FILTER} {COUNTER} {LOG}"));
@@ -145,7 +145,7 @@ fn prepare(bench: &mut Bench) {
     }
 }
 
-/// Measures end to end: one thread of ours keeps the server busy and reads its replies.
+/// Measures end to end: one thread of this program keeps the server busy and reads its replies.
 pub fn run_throughput(bench: &mut Bench) {
     let kinds = [
         ("BF.MADD", "BENCH.REPLY", crate::items::PER_CALL, 4, bench.pick(500, 1000)),

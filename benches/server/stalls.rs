@@ -1,7 +1,7 @@
-//! The longest time that another client waits while a command works on the largest values.
+//! Measures the longest time that another client waits while a command works on the largest values.
 //!
-//! Every command of the module is asked, on a value of every kind that it knows: one that the server reports and no
-//! work here uses is an error.
+//! Every command of the module is called on every kind of value that supports it. A command that the server reports and
+//! that no work here uses is an error.
 
 use std::collections::BTreeSet;
 
@@ -14,16 +14,16 @@ use crate::waits::longest_wait;
 /// The keys: the value, one like it with other items, the result of a merge, and the result of a copy.
 const KEYS: [&str; 4] = ["giant", "like", "new", "copy"];
 
-/// Items of a long list.
+/// Number of items in a long list.
 const LIST: usize = 10_000;
 
-/// Longest wait that needs no explanation, milliseconds.
+/// The longest wait in milliseconds that needs no explanation.
 const SHORT: f64 = 5.0;
 
 /// A value of the largest allowed size.
 struct Value {
     name: &'static str,
-    /// The command that makes an empty value in the key that takes the place of `KEY`.
+    /// The command that creates an empty value. `KEY` stands for the key.
     make: &'static str,
     add: &'static str,
     items: u64,
@@ -34,8 +34,8 @@ struct Value {
 struct Work {
     /// The command; `ITEMS` stands for a long list of new items.
     call: &'static str,
-    /// Whether the time of the command grows with the value, as docs/operations.md says: its wait is shown, and has no
-    /// goal.
+    /// Whether the time of the command grows with the value, as documented in docs/operations.md. The wait of such a
+    /// command is shown without a goal.
     is_whole: bool,
 }
 
@@ -47,7 +47,7 @@ const fn whole(call: &'static str) -> Work {
     Work { call, is_whole: true }
 }
 
-/// `RESTORE` and `LOADCHUNK` stand for commands whose payload is taken from the server first.
+/// Work on filters. `RESTORE` and `LOADCHUNK` stand for commands whose payload is read from the server first.
 const FILTER: &[Work] = &[
     part("BF.ADD giant one"),
     part("BF.MADD giant ITEMS"),
@@ -90,7 +90,7 @@ const COUNTER: &[Work] = &[
     part("LC.CLEAR like"),
 ];
 
-/// Commands that only exact counters answer, whose members take 1 MiB at most.
+/// Commands that only exact counters support, whose members take at most 1 MiB.
 const EXACT: &[Work] = &[
     part("LC.MEMBERS giant"),
     part("LC.EXISTS giant one"),
@@ -106,10 +106,11 @@ const WINDOWED: &[Work] = &[part("BF.ADVANCE giant 100")];
 
 const END: &[Work] = &[part("UNLINK giant")];
 
-/// Filters for 100 million items at 0.001: 190 MB and 180 MB. So many items touch every page.
+/// Number of items to add. The filters, for 100 million items at 0.001, have 190 MB and 180 MB; this number of items
+/// touches every page.
 const TOUCHED: u64 = 500_000;
 
-/// The largest values: a capacity and an error rate give bitmaps of 1 MiB at most, so cells of 8 MiB.
+/// The largest values. For counters, no capacity and error rate give a bitmap above 1 MiB, and with tags above 8 MiB.
 const VALUES: [Value; 7] = [
     Value {
         name: "filter of 190 MB",
@@ -171,7 +172,7 @@ impl Value {
         self.work.iter().copied().flatten()
     }
 
-    /// Makes the value again in the first two keys.
+    /// Creates the value again at the first two keys.
     fn make(&self, server: &mut Server, quick: bool) {
         server.call("FLUSHALL SYNC");
         for (key, start) in [("giant", 0), ("like", 1 << 32)] {
@@ -194,7 +195,7 @@ fn request(words: &[&[u8]]) -> Batch {
     batch
 }
 
-/// Sends what the work needs beforehand, and returns the request of the work itself.
+/// Sends what the work needs beforehand, and returns the request to measure.
 fn prepare(server: &mut Server, value: &Value, work: &Work, list: &mut u64) -> Batch {
     match work.call {
         "RESTORE" => {
@@ -239,7 +240,7 @@ fn prepare(server: &mut Server, value: &Value, work: &Work, list: &mut u64) -> B
     }
 }
 
-/// Measures every command, on a server that holds nothing else.
+/// Measures every command on a server that has no other keys.
 pub fn run(bench: &mut Bench) {
     let mut server = bench.ours.another();
     let repeats = bench.pick(1, 3);
@@ -275,8 +276,8 @@ pub fn run(bench: &mut Bench) {
 
 const WAIT: &str = "longest wait of another client";
 
-/// Stops if the server has a command that no kind of work used. Those under their other names do the same, and
-/// `BF.LOAD` is only for what valkey-bloom has written.
+/// Panics if the server has a command that no work used. RF.* commands do the same as BF.*, and `BF.LOAD` only serves
+/// data of valkey-bloom, so they are left out.
 fn check_all_asked(server: &mut Server, asked: &BTreeSet<String>) {
     let commands = server.call("COMMAND LIST FILTERBY MODULE rollcall");
     let names = commands.elements().iter().map(Reply::text).map(|name| name.to_uppercase());

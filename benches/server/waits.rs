@@ -1,4 +1,4 @@
-//! The time that other clients wait while a filter of 1 GB is made and removed.
+//! Measures the time that other clients wait while a filter of 1 GB is created and removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,10 +21,10 @@ const EVERY: Duration = Duration::from_micros(200);
 /// Idle time before the work, and the least idle time after it.
 const AROUND: Duration = Duration::from_millis(100);
 
-/// Longest time for memory to be given back.
+/// The longest time until memory has been given back to the system.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// A client that pings all the time and records its longest wait.
+/// A client that sends pings all the time and records its longest wait.
 struct Prober {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Duration>,
@@ -53,7 +53,8 @@ impl Prober {
     }
 }
 
-/// The longest wait of a client around `work`, milliseconds. Ends when the process holds no more than `bytes`.
+/// The longest wait of a client during `work`, in milliseconds. Waits afterwards until the process uses at most `bytes`
+/// of memory.
 pub fn longest_wait(server: &mut Server, bytes: f64, work: impl FnOnce(&mut Server)) -> f64 {
     let prober = Prober::start(server.connect());
     std::thread::sleep(AROUND);
@@ -75,7 +76,7 @@ const ENDS: [(&str, &str); 5] = [
     ("expiry", "PEXPIRE giant 1"),
 ];
 
-/// Measures the waits. Runs after all sections that keep keys, because FLUSHALL is part of the work.
+/// Measures the waits. Must run after all sections that keep keys, because it calls FLUSHALL.
 pub fn run(bench: &mut Bench) {
     bench.ours.call("FLUSHALL");
     bench.peer.call("FLUSHALL");

@@ -1,11 +1,12 @@
-//! A logical filter and a logical counter over a cluster, for programs to start from: `rollcall_core::partition` says
-//! what goes where, and the `redis` crate takes it there.
+//! One logical filter and one logical counter, partitioned over a cluster, as a start for programs of your own.
+//! `rollcall_core::partition` decides which part has which items, and the `redis` crate sends commands to the parts.
 //!
-//! A list goes out as one command a part. All nodes are written to before any is read from, so they work at the same
-//! time. A command that a node redirects (`MOVED`, `ASK`), because the slot of that part is on the move, is sent again
-//! by itself through the crate's cluster client, which follows. The other parts have answered and are not asked again:
-//! a second `BF.MADD` would answer 0 for what the first one added. The pipeline of that client is not used, since a
-//! redirected command makes it give up the replies of all others (version 1.8.1).
+//! A list of items is sent as one command per part. All commands are written before the first reply is read, so the
+//! nodes work at the same time. If the slot of a part moves, its node redirects the command (`MOVED`, `ASK`). Then only
+//! this command is sent again, by the crate's cluster client, which follows redirections. The other parts have already
+//! answered. Repeating a whole list would be wrong, because a second `BF.MADD` replies 0 for items that the first one
+//! added. The pipeline of the cluster client is not used: if one command is redirected, it drops the replies to all
+//! others (version 1.8.1).
 
 use std::collections::HashMap;
 
@@ -13,21 +14,21 @@ use redis::cluster::{ClusterClient, ClusterConnection};
 use redis::{Cmd, Connection, ConnectionAddr, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisResult, Value};
 use rollcall_core::partition::{Partitioned, Share, Split, unite};
 
-/// What may fail: the cluster, and replies that do not fit what was asked.
+/// Errors: of the cluster, and replies that do not fit the command.
 pub type Failure = Box<dyn std::error::Error>;
 
 /// A node: host and port.
 type Node = (String, u16);
 
-/// The nodes of a cluster, and which of them has which part.
+/// The nodes of a cluster, and the node of each part.
 struct Nodes {
-    /// The node that was named first; the others take the same user, password and settings.
+    /// The first node. The other nodes are connected with the same user, password and settings.
     seed: ConnectionInfo,
-    /// For single commands: follows redirections.
+    /// A client that follows redirections, for single commands.
     following: ClusterConnection,
     /// The slot of each part, which never changes.
     slots: Vec<u16>,
-    /// The node of each part, by what is known now.
+    /// The node of each part, as last known.
     owners: Vec<Node>,
     connections: HashMap<Node, Connection>,
 }
@@ -52,7 +53,7 @@ impl Nodes {
         Ok(nodes)
     }
 
-    /// Asks the cluster which node has which slots.
+    /// Asks the cluster for the node of each slot.
     fn look_up_owners(&mut self) -> RedisResult<()> {
         // First and last slot of a range, then its primary and its replicas: host, port and more.
         let ranges: Vec<Vec<Value>> = redis::cmd("CLUSTER").arg("SLOTS").query(&mut self.following)?;
@@ -78,7 +79,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Sends commands, each with its part, and gives their replies in the same order.
+    /// Sends commands, each with its part, and returns the replies in the same order.
     fn ask<T: FromRedisValue>(&mut self, commands: &[(u32, Cmd)]) -> RedisResult<Vec<T>> {
         let replies = self.send_and_receive(commands).inspect_err(|_| {
             // Replies may be under way that nobody waits for.
@@ -132,7 +133,7 @@ fn host_of(address: &ConnectionAddr) -> String {
     }
 }
 
-/// Connects to a node as to the seed.
+/// Connects to a node with the settings of the seed node.
 fn open(seed: &ConnectionInfo, (host, port): &Node) -> RedisResult<Connection> {
     let addr = match seed.addr() {
         ConnectionAddr::TcpTls { insecure, tls_params, .. } => ConnectionAddr::TcpTls {
@@ -146,7 +147,7 @@ fn open(seed: &ConnectionInfo, (host, port): &Node) -> RedisResult<Connection> {
     redis::Client::open(seed.clone().set_addr(addr))?.get_connection()
 }
 
-/// The commands that take the shares of a list to their parts.
+/// The commands that send the shares of a list to their parts.
 fn with_shares(split: &Split<'_>, command: &str) -> Vec<(u32, Cmd)> {
     let of_share = |share: &Share<'_>| {
         let mut built = redis::cmd(command);
@@ -166,36 +167,36 @@ fn with_keys(parts: &Partitioned, command: &str, arguments: &[String]) -> Vec<(u
     (0..).zip(parts.keys()).map(of_key).collect()
 }
 
-/// One Bloom filter over all nodes.
+/// One logical Bloom filter over all nodes.
 pub struct ClusterFilter {
     parts: Partitioned,
     nodes: Nodes,
 }
 
 impl ClusterFilter {
-    /// A filter whose parts exist, or are made by [`Self::reserve`]. The URL is that of any node.
+    /// Connects to a filter. Its parts must exist, or be created by [`Self::reserve`]. The URL is that of any node.
     pub fn connect(url: &str, parts: Partitioned) -> RedisResult<Self> {
         Ok(ClusterFilter { nodes: Nodes::connect(url, &parts)?, parts })
     }
 
-    /// Makes all parts, for `capacity` items in all.
+    /// Creates all parts, for `capacity` items in total.
     pub fn reserve(&mut self, error_rate: f64, capacity: u64) -> Result<(), Failure> {
         let arguments = [error_rate.to_string(), self.parts.capacity_of_part(capacity)?.to_string()];
         self.nodes.ask::<()>(&with_keys(&self.parts, "BF.RESERVE", &arguments))?;
         Ok(())
     }
 
-    /// Adds items: for each, whether it is new.
+    /// Adds items. Returns for each whether it is new.
     pub fn add(&mut self, items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, Failure> {
         self.answers("BF.MADD", items)
     }
 
-    /// Asks for items: for each, whether it may have been added, or certainly was not.
+    /// Looks up items. Returns for each whether it may have been added; false is certain.
     pub fn may_contain(&mut self, items: &[impl AsRef<[u8]>]) -> Result<Vec<bool>, Failure> {
         self.answers("BF.MEXISTS", items)
     }
 
-    /// How many items were added.
+    /// The number of items that were added.
     pub fn card(&mut self) -> Result<u64, Failure> {
         Ok(self.nodes.ask::<u64>(&with_keys(&self.parts, "BF.CARD", &[]))?.iter().sum())
     }
@@ -207,20 +208,20 @@ impl ClusterFilter {
     }
 }
 
-/// One counter of distinct members over all nodes.
+/// One logical counter of distinct members over all nodes.
 pub struct ClusterCounter {
     parts: Partitioned,
     nodes: Nodes,
 }
 
 impl ClusterCounter {
-    /// A counter whose parts exist, or are made by [`Self::reserve`]. The URL is that of any node.
+    /// Connects to a counter. Its parts must exist, or be created by [`Self::reserve`]. The URL is that of any node.
     pub fn connect(url: &str, parts: Partitioned) -> RedisResult<Self> {
         Ok(ClusterCounter { nodes: Nodes::connect(url, &parts)?, parts })
     }
 
-    /// Makes all parts, for `capacity` members in all. `error_rate` is the standard error of a part; that of the whole
-    /// is smaller by the square root of the number of parts.
+    /// Creates all parts, for `capacity` members in total. `error_rate` is the standard error of a part. The standard
+    /// error of the whole is smaller by the square root of the number of parts.
     pub fn reserve(&mut self, error_rate: f64, capacity: u64) -> Result<(), Failure> {
         let capacity = self.parts.capacity_of_part(capacity)?.to_string();
         let arguments = [capacity, "ERROR".to_owned(), error_rate.to_string()];
@@ -228,7 +229,7 @@ impl ClusterCounter {
         Ok(())
     }
 
-    /// Counts members, each once.
+    /// Adds members. Each distinct member counts once.
     pub fn add(&mut self, members: &[impl AsRef<[u8]>]) -> Result<(), Failure> {
         let split = self.parts.split(members);
         self.nodes.ask::<u64>(&with_shares(&split, "LC.ADD"))?;

@@ -1,4 +1,4 @@
-//! What the examples share and what is not about Rollcall: connecting, a random generator, tables, a progress bar.
+//! Common parts of the examples: connecting, pseudo-random numbers, tables, a progress bar.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
@@ -9,8 +9,8 @@ use redis::{Connection, RedisResult};
 /// Any failure of an example other than a broken promise.
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Runs an example against the server at `ROLLCALL_URL`: `measure` uses keys that begin with `prefix` and fills
-/// in the promises. Afterwards, whatever happened, the keys are deleted. Fails if a promise was not kept.
+/// Runs an example on the server at `ROLLCALL_URL`. `measure` may use keys that begin with `prefix`, and fills in the
+/// promises. The keys are deleted afterwards, also after a failure. Fails if a promise was not kept.
 pub fn run(prefix: &str, measure: impl FnOnce(&mut Connection, &mut Promises) -> Result<(), Failure>) -> ExitCode {
     let mut promises = Promises::default();
     let outcome = connect().and_then(|mut server| {
@@ -47,13 +47,13 @@ fn delete_keys(server: &mut Connection, prefix: &str) -> RedisResult<()> {
     if keys.is_empty() { Ok(()) } else { redis::cmd("UNLINK").arg(keys).exec(server) }
 }
 
-/// What a key takes of the server's memory, bytes.
+/// The memory that a key takes on the server, in bytes.
 pub fn memory_usage(key: &str, server: &mut Connection) -> RedisResult<u64> {
     // With SAMPLES 0 the server looks at every member of a set.
     redis::cmd("MEMORY").arg("USAGE").arg(key).arg("SAMPLES").arg(0).query(server)
 }
 
-/// Promises beside measurements. The printed digits of both decide whether a promise is kept.
+/// Promised and measured numbers, side by side. Numbers are compared as they are printed.
 #[derive(Default)]
 pub struct Promises {
     rows: Vec<Vec<String>>,
@@ -71,38 +71,38 @@ pub struct Bounds {
 
 #[allow(dead_code, reason = "no example uses all of it")]
 impl Bounds {
-    /// From `least` to `most`, both included.
+    /// Bounds from `least` to `most`, both included.
     pub fn between(least: f64, most: f64) -> Self {
         Bounds { least, most, decimals: 0, unit: "", why: String::new() }
     }
 
-    /// At most `most`.
+    /// An upper bound.
     pub fn at_most(most: f64) -> Self {
         Self::between(f64::NEG_INFINITY, most)
     }
 
-    /// Within so many standard errors of `number`. `each` says in words how large one is.
+    /// Bounds of `standard_errors` standard errors around `number`. `each` describes the size of one standard error.
     pub fn around(number: f64, standard_errors: f64, standard_error: f64, each: impl Display) -> Self {
         Self::between(number - standard_errors * standard_error, number + standard_errors * standard_error)
             .because(format!("{standard_errors} standard errors ({each} each) around {}", decimal(number, 0)))
     }
 
-    /// The number of decimals, for printing and comparing, and the unit after them.
+    /// Sets the number of decimals, for printing and comparing, and the unit.
     pub fn printed(self, decimals: usize, unit: &'static str) -> Self {
         Bounds { decimals, unit, ..self }
     }
 
-    /// Where the bounds come from.
+    /// Adds the reason for the bounds.
     pub fn because(self, why: impl Display) -> Self {
         Bounds { why: format!(": {why}"), ..self }
     }
 
-    /// A number as it is printed.
+    /// A number as text, with the decimals of the bounds.
     fn number(&self, number: f64) -> String {
         decimal(number, self.decimals)
     }
 
-    /// Whether the number lies within, all three as they are printed.
+    /// Whether the number is within the bounds. All three are compared as they are printed.
     fn include(&self, number: f64) -> bool {
         let printed = |number: f64| format!("{number:.*}", self.decimals).parse().unwrap_or(f64::NAN);
         (printed(self.least)..=printed(self.most)).contains(&printed(number))
@@ -120,13 +120,13 @@ impl Display for Bounds {
 }
 
 impl Promises {
-    /// A number that was promised to lie within bounds; `detail` is printed after it.
+    /// Records a number that must be within bounds. `detail` is printed after the number.
     pub fn number(&mut self, what: &str, bounds: &Bounds, measured: f64, detail: impl Display) {
         let measured_text = format!("{}{}{detail}", bounds.number(measured), bounds.unit);
         self.verdict(what, bounds, measured_text, bounds.include(measured));
     }
 
-    /// A value that was promised to be exactly this.
+    /// Records a value that must be exactly the promised one.
     pub fn same(&mut self, what: &str, promised: impl Display, measured: impl Display) {
         let (promised, measured) = (promised.to_string(), measured.to_string());
         let kept = promised == measured;
@@ -138,7 +138,7 @@ impl Promises {
         self.push(what, promised, measured, if kept { "kept" } else { "BROKEN" });
     }
 
-    /// A measurement without a promise.
+    /// Records a measurement without a promise.
     #[allow(dead_code, reason = "one of the examples has none")]
     pub fn report(&mut self, what: &str, measured: impl Display) {
         self.push(what, "", measured, "");
@@ -148,7 +148,7 @@ impl Promises {
         self.rows.push(vec![what.to_owned(), promised.to_string(), measured.to_string(), verdict.to_owned()]);
     }
 
-    /// Prints the table; failure if a promise was broken.
+    /// Prints the table. Returns a failure if a promise was broken.
     pub fn print(&self) -> ExitCode {
         print_table(&["", "promised", "measured", ""], &self.rows);
         match self.broken {
@@ -185,14 +185,14 @@ pub fn print_table(header: &[&str], rows: &[Vec<String>]) {
     println!();
 }
 
-/// A number with its thousands set apart.
+/// A number with a separator after each three digits.
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
     groups.collect::<Vec<_>>().join(",")
 }
 
-/// A number with `decimals` decimals, its thousands set apart.
+/// A number with `decimals` decimals, and a separator after each three digits.
 fn decimal(number: f64, decimals: usize) -> String {
     let text = format!("{:.decimals$}", number.abs());
     let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
@@ -200,13 +200,13 @@ fn decimal(number: f64, decimals: usize) -> String {
     format!("{sign}{}{fraction}", whole.parse().map_or(whole.to_owned(), thousands))
 }
 
-/// A progress bar for `total` of `what`; it shows only on a terminal.
+/// A progress bar for `total` units named `what`, which is shown only on a terminal.
 pub fn progress(total: u64, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} {msg}, {eta} left");
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what)
 }
 
-/// Numbers that look random and are the same in every run: splitmix64 (Steele, Lea and Flood 2014).
+/// Pseudo-random numbers that are the same in every run, by splitmix64 (Steele, Lea and Flood 2014).
 pub struct Random(pub u64);
 
 impl Random {
@@ -228,7 +228,7 @@ impl Random {
 mod tests {
     use super::*;
 
-    /// The numbers of a text.
+    /// All numbers in a text.
     fn numbers(text: &str) -> Vec<f64> {
         let plain = text.replace(',', "");
         plain.split(|c: char| !c.is_ascii_digit() && c != '.').filter_map(|word| word.parse().ok()).collect()

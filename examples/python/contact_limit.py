@@ -1,10 +1,10 @@
-"""Contact limit: how many different people has a customer written to in this cycle, and would a list be too many?
+"""Contact limit: how many different people has a customer written to in this cycle, and would a list exceed the limit?
 
     pip install "$(ls target/python/wheels/rollcall_redis-*.whl)[redis]"
     ROLLCALL_URL=redis://127.0.0.1:6379 python contact_limit.py
 
-One filter a customer, in two bytes a contact. It errs in the customer's favour only: it may take a new contact for a
-known one, at most at the error rate. It ends with the cycle, by itself.
+Each customer has one filter, with two bytes per contact. It errs only in the customer's favour: a new contact may be
+taken for a known one, at most at the error rate. The key expires at the end of the cycle.
 """
 
 import os
@@ -21,14 +21,14 @@ BATCH = 350
 
 
 class Plan:
-    """A customer's contacts of a billing cycle, up to a limit."""
+    """The contacts of a customer in a billing cycle, up to a limit."""
 
     def __init__(self, client: redis.Redis, customer: str, limit: int, end: datetime):
         self.client, self.rollcall = client, Rollcall(client)
         self.key, self.limit, self.end = f"rollcall-demo:contacts:{customer}", limit, end
 
     def has_room_for(self, contacts: Sequence[str]) -> bool:
-        """Whether a list would stay within the limit. Asked before it is handed in; changes nothing."""
+        """Whether a list would stay within the limit. Changes nothing."""
         with self.rollcall.pipeline(transaction=False) as pipe:
             count = pipe.bf.card(self.key)
             known = [pipe.bf.mexists(self.key, *batch) for batch in in_batches(contacts)]
@@ -36,14 +36,14 @@ class Plan:
         return count.value + sum(batch.value.count(False) for batch in known) <= self.limit
 
     def admit(self, batch: Sequence[str]) -> bool:
-        """Takes a batch, as a whole or not at all: decided and done in one step, also if several come at once."""
+        """Admits a batch completely or not at all, in one atomic step. Returns whether it was admitted."""
         admissions = self.rollcall.bf.admit(
             self.key, batch, self.limit, all=True, capacity=self.limit, error_rate=ERROR_RATE, exat=self.end
         )
         return Admission.REJECTED not in admissions
 
     def download(self) -> BloomFilter:
-        """The filter, to ask it in this process: no list leaves it, and no other request waits."""
+        """Downloads the filter, so that lists can be checked in this process, without sending them to the server."""
         return BloomFilter.download(self.client, self.key, max_bytes=64 << 20)
 
 

@@ -3,8 +3,8 @@
     pip install "$(ls target/python/wheels/rollcall_redis-*.whl)[redis]"
     ROLLCALL_URL=redis://127.0.0.1:6379 python message_summary.py
 
-One kind of counter does for a class and for a district: to 250 people it is exact and lists them, beyond that it
-estimates at a standard error of 1 %, in 5 KB. Receipts may come twice, late and in batches.
+One kind of counter serves a class and a district. Up to 250 people it is exact and lists them. Beyond that it
+estimates with a standard error of 1 %, in 5 KB. Receipts may come twice, late and in batches.
 """
 
 import os
@@ -18,11 +18,11 @@ from rollcall_redis.redis import Estimate, Rollcall
 YEAR = timedelta(days=365)
 MONTH = timedelta(days=28)
 WEEK = timedelta(days=7, seconds=-1)
-"""The first second of the first of seven days is that long before the last second of the last."""
+"""The time from the first second of the first of seven days to the last second of the last day."""
 
 
 class Message:
-    """What became of a message, and who opens the messenger."""
+    """The counters of a message, and the counter of the people who open the messenger."""
 
     def __init__(self, rollcall: Rollcall[str], name: str):
         self.rollcall = rollcall
@@ -36,12 +36,13 @@ class Message:
         self.rollcall.lc.insert(key, people, capacity=50_000, error_rate=0.01, exact=250, ex=YEAR)
 
     def open(self, day: int, people: Iterable[str]) -> None:
-        """Notes who opens the messenger on a day."""
+        """Records the people who open the messenger on a day."""
         self.rollcall.lc.advance(self.seen, day)
         self.rollcall.lc.add(self.seen, *people)
 
     def summary(self) -> tuple[int, int, Estimate, Estimate]:
-        """Those who received it, who read it, who did not, and readers who came back this week: one round trip."""
+        """The number of people who received the message, who read it, who did not read it, and of readers who came back
+        this week, in one round trip."""
         with self.rollcall.pipeline(transaction=False) as pipe:
             received, read = pipe.lc.count(self.received), pipe.lc.count(self.read)
             unread = pipe.lc.diffcard(self.received, self.read)
@@ -50,11 +51,11 @@ class Message:
         return received.value, read.value, unread.value, back.value
 
     def to_remind(self) -> list[str]:
-        """By name, as long as the counters are exact."""
+        """The names of people who received the message and have not read it. Works while the counters are exact."""
         return sorted(self.rollcall.lc.diff(self.received, self.read))
 
     def came_back(self) -> list[str]:
-        """Readers who opened the messenger in the last week, by name."""
+        """The names of readers who opened the messenger in the last week."""
         return sorted(self.rollcall.lc.inter(self.read, self.seen, since=[None, WEEK]))
 
 
@@ -89,7 +90,7 @@ def main() -> None:
 
 
 def hash_of(person: str) -> int:
-    """Decides who reads: the same in every run."""
+    """Decides which people read the message, in the same way in every run."""
     return int(person.rsplit("-", 1)[1]) * 7919 % 104_729
 
 

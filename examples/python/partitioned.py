@@ -2,9 +2,9 @@
 
     pip install redis xxhash
 
-An application copies this file. `Partitioned` says what goes where and is the same in every language: same keys, same
-hash, same places. `ClusterFilter` and `ClusterCounter` take it there with redis-py's cluster client, whose pipeline
-writes to all nodes before it reads from any, and follows slots that move (MOVED, ASK) command by command.
+Copy this file into your application. `Partitioned` decides which part has which items; keys, hash and result are the
+same in every language. `ClusterFilter` and `ClusterCounter` send commands with redis-py's cluster client. Its
+pipeline writes to all nodes before it reads any reply, and follows redirections (MOVED, ASK) of single commands.
 """
 
 import math
@@ -24,7 +24,7 @@ PARTS_A_NODE = 8
 
 
 class Share(NamedTuple):
-    """The items of a list that belong to one part, and where they stand in the list."""
+    """The items of a list that belong to one part, and their positions in the list."""
 
     part: int
     key: str
@@ -33,7 +33,7 @@ class Share(NamedTuple):
 
 
 class Partitioned:
-    """The name of a logical filter or counter, and the number of its parts: a power of two, fixed for ever."""
+    """The name of a logical filter or counter, and the number of its parts: a power of two that never changes."""
 
     def __init__(self, name: str, parts: int):
         if not 1 <= parts <= MAX_PARTS or parts & (parts - 1):
@@ -58,7 +58,8 @@ class Partitioned:
         return xxhash.xxh3_64_intdigest(encoded, seed=ROUTING_SEED) & (self.parts - 1)
 
     def split(self, items: Sequence[Item]) -> list[Share]:
-        """The shares of the parts that have any of these items, by part, each in the order of the list."""
+        """The shares of all parts that have any of these items. Shares are in the order of parts, items in the order of
+        the list."""
         shares: dict[int, Share] = {}
         for place, item in enumerate(items):
             part = self.part_of(item)
@@ -70,7 +71,7 @@ class Partitioned:
         return [shares[part] for part in sorted(shares)]
 
     def capacity_of_part(self, capacity: int) -> int:
-        """The capacity that each part is made with, for so many items in all."""
+        """The capacity of each part, for `capacity` items in total."""
         if not 1 <= capacity <= MAX_CAPACITY:
             raise ValueError(f"capacity must be from 1 to {MAX_CAPACITY}, got {capacity}")
         mean = capacity / self.parts
@@ -78,13 +79,13 @@ class Partitioned:
 
     @staticmethod
     def suggested_parts(size_bytes: int, nodes: int) -> int:
-        """Parts of 32 MiB at most, and eight or more for each node."""
+        """A number of parts with which a part has at most 32 MiB, and each node eight parts or more."""
         wanted = max(-(-size_bytes // PART_BYTES), nodes * PARTS_A_NODE, 1)
         return 1 << (min(wanted, MAX_PARTS) - 1).bit_length()
 
 
 def in_order(shares: Sequence[Share], replies: Sequence[Sequence[Any]]) -> list:
-    """Replies in the order of the list that was split: `replies` has a list for each share."""
+    """The replies in the order of the list that was split. `replies` has a list of replies for each share."""
     if len(replies) != len(shares):
         raise ValueError(f"lists of replies: expected {len(shares)}, got {len(replies)}")
     ordered = [None] * sum(len(share.places) for share in shares)
@@ -101,7 +102,7 @@ def in_order(shares: Sequence[Share], replies: Sequence[Sequence[Any]]) -> list:
 
 
 def unite(estimates: Iterable[tuple[int, float]]) -> tuple[int, float]:
-    """The count of all parts and its standard error, from those of each as LC.UNIONCARD replies."""
+    """The total count and its standard error, from the replies of LC.UNIONCARD for each part."""
     estimates = list(estimates)
     return sum(count for count, _ in estimates), math.sqrt(sum(error * error for _, error in estimates))
 
@@ -112,7 +113,7 @@ class _OverCluster:
         self.cluster = cluster
 
     def _ask(self, commands: Iterable[tuple]) -> list:
-        """Sends one command for each part, and gives the replies in the same order."""
+        """Sends one command for each part, and returns the replies in the same order."""
         with self.cluster.pipeline() as pipeline:
             for command in commands:
                 pipeline.execute_command(*command)
@@ -123,18 +124,18 @@ class _OverCluster:
 
 
 class ClusterFilter(_OverCluster):
-    """One Bloom filter over all nodes."""
+    """One logical Bloom filter over all nodes."""
 
     def reserve(self, error_rate: float, capacity: int) -> None:
-        """Makes all parts, for `capacity` items in all."""
+        """Creates all parts, for `capacity` items in total."""
         self._ask_all("BF.RESERVE", error_rate, self.parts.capacity_of_part(capacity))
 
     def add(self, items: Sequence[Item]) -> list[bool]:
-        """For each item whether it is new."""
+        """Adds items. Returns for each whether it is new."""
         return self._answers("BF.MADD", items)
 
     def may_contain(self, items: Sequence[Item]) -> list[bool]:
-        """For each item whether it may have been added, or certainly was not."""
+        """Looks up items. Returns for each whether it may have been added; False is certain."""
         return self._answers("BF.MEXISTS", items)
 
     def card(self) -> int:
@@ -147,10 +148,10 @@ class ClusterFilter(_OverCluster):
 
 
 class ClusterCounter(_OverCluster):
-    """One counter of distinct members over all nodes."""
+    """One logical counter of distinct members over all nodes."""
 
     def reserve(self, error_rate: float, capacity: int) -> None:
-        """Makes all parts, each of this standard error; that of the whole is smaller by the root of their number."""
+        """Creates all parts with this standard error. The whole has it divided by the root of their number."""
         self._ask_all("LC.RESERVE", self.parts.capacity_of_part(capacity), "ERROR", error_rate)
 
     def add(self, members: Sequence[Item]) -> None:

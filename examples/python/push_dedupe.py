@@ -3,8 +3,9 @@
     pip install "$(ls target/python/wheels/rollcall_redis-*.whl)[redis]"
     ROLLCALL_URL=redis://127.0.0.1:6379 python push_dedupe.py
 
-Tokens come from many lists, with repeats. A filter always recognises a token that was sent to. It takes a new one for
-a repeat at most at the error rate: that device is left out. It keeps no tokens, two bytes for each are enough.
+Tokens come from many lists, with repeats. A filter finds every token that was added. It takes a new token for a
+repeated one at most at the error rate; this device is left out. The filter does not store tokens, so two bytes per
+token are enough.
 """
 
 import asyncio
@@ -24,7 +25,7 @@ AT_ONCE = 8
 async def send_once(
     rollcall: AsyncRollcall[bytes], campaign: str, tokens: Iterable[str], send: Callable[[list[str]], Awaitable[None]]
 ) -> None:
-    """Sends to each token that the campaign has not been sent to, in batches of which some are on their way at once."""
+    """Sends to each token that has not been sent to in this campaign. Several batches are in flight at once."""
     batches = in_batches(tokens)
 
     async def work() -> None:

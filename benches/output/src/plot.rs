@@ -8,7 +8,7 @@ use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-/// A plot and its file.
+/// A plot, and the name of its file.
 pub struct File {
     /// Name of the file, without `.svg`.
     pub name: &'static str,
@@ -20,22 +20,22 @@ pub struct File {
     pub y: Axis,
     /// The lines of the plot.
     pub lines: Vec<Line>,
-    /// Values of x with a word for each.
+    /// Values of x that are marked, each with its label.
     pub marks: Vec<(f64, String)>,
-    /// The corner for the names of the lines.
+    /// The corner of the plot that has the legend.
     pub legend: Corner,
 }
 
-/// A corner of a plot, where no line passes.
+/// A corner of a plot, which no line should cross.
 #[derive(Clone, Copy)]
 pub enum Corner {
-    /// Above, on the left.
+    /// The upper left corner.
     UpperLeft,
-    /// Above, on the right.
+    /// The upper right corner.
     UpperRight,
-    /// Below, on the left.
+    /// The lower left corner.
     LowerLeft,
-    /// Below, on the right.
+    /// The lower right corner.
     LowerRight,
 }
 
@@ -48,7 +48,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// A linear axis, from 0 on.
+    /// A linear axis that begins at 0.
     pub fn linear(label: &'static str) -> Axis {
         Axis { label, is_log: false, is_bytes: false }
     }
@@ -68,7 +68,8 @@ impl Axis {
         if self.is_log { low / 1.3..high * 1.3 } else { 0.0..high * 1.08 }
     }
 
-    /// Labels of a logarithmic vertical axis: decades alone would be too few.
+    /// The labels of a logarithmic vertical axis. There are labels between decades, because decades alone would be too
+    /// few.
     fn key_points(range: &Range<f64>) -> Vec<f64> {
         let decades = (range.start.log10().floor() as i32)..=(range.end.log10().ceil() as i32);
         let points = decades.flat_map(|decade| [1.0, 2.0, 5.0].map(|digit| digit * 10f64.powi(decade)));
@@ -128,12 +129,12 @@ const PALETTE: [RGBColor; 8] = [
 ];
 
 impl Line {
-    /// A line for our own figures.
+    /// A line for Rollcall's figures.
     pub fn ours(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line { label: label.into(), points, color: BLUE, drawn: Drawn::Solid }
     }
 
-    /// A line for the figures that ours are compared with.
+    /// A line for the figures that Rollcall is compared with.
     pub fn theirs(label: impl Into<String>, points: Vec<(f64, f64)>) -> Line {
         Line { color: ORANGE, ..Line::ours(label, points) }
     }

@@ -1,11 +1,11 @@
-//! A bar that shows how far a long run is.
+//! A progress bar for a long run.
 
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Consecutive sections, each with the number of seconds that it takes, roughly.
+/// The progress of consecutive sections, each with its approximate duration in seconds.
 pub struct Progress {
     bar: ProgressBar,
     run: &'static str,
@@ -17,7 +17,7 @@ pub struct Progress {
 const STEPS: u64 = 100;
 
 impl Progress {
-    /// Nothing is done yet. `run` is the name of the whole, for logs.
+    /// A bar at 0. `run` is the name of the whole run, for logs.
     pub fn new(run: &'static str, sections: &[(&'static str, u64)]) -> Progress {
         let bar = ProgressBar::new(sections.iter().map(|(_, seconds)| seconds * STEPS).sum());
         let style = ProgressStyle::with_template("{bar:40} {percent:>3} %  {elapsed}, about {eta} left  {msg}");
@@ -26,7 +26,7 @@ impl Progress {
         Progress { bar, run, sections: sections.to_vec(), at: 0 }
     }
 
-    /// Shows which section runs.
+    /// Shows the name of the section that runs.
     pub fn section(&mut self, index: usize) {
         self.at = index;
         self.part(0.0);
@@ -37,7 +37,7 @@ impl Progress {
         }
     }
 
-    /// Shows that this share of the section, from 0 to 1, is done.
+    /// Shows that the share `part` of the section, from 0 to 1, is done.
     pub fn part(&self, part: f64) {
         let before: u64 = self.sections[..self.at].iter().map(|(_, seconds)| seconds * STEPS).sum();
         self.bar.set_position(before + (part.min(1.0) * (self.sections[self.at].1 * STEPS) as f64) as u64);

@@ -1,4 +1,4 @@
-//! The bytes that a small key takes, in memory and in an RDB file.
+//! Measures the bytes of a small key, in memory and in an RDB file.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::servers::Server;
 const FILTERS: [(u64, u64, Option<f64>); 4] =
     [(10, 20_000, Some(230.0)), (100, 20_000, Some(350.0)), (1_000, 3_000, Some(1725.0)), (10_000, 300, None)];
 
-/// Numbers of members, likewise.
+/// Numbers of members, each with the number of keys and the memory goal for one key.
 const MEMBERS: [(u64, u64, Option<f64>); 7] = [
     (0, 10_000, Some(140.0)),
     (1, 10_000, Some(190.0)),
@@ -31,7 +31,7 @@ struct Bytes {
     file: f64,
 }
 
-/// Makes `count` keys in the server, which is empty before and after, and measures their bytes.
+/// Creates `count` keys in the server, and measures their bytes. The server is empty before and after.
 fn measure(server: &mut Server, count: u64, kind: Kind) -> Bytes {
     let (memory, file) = (settled(server), saved(server));
     let mut client = server.connect();
@@ -45,7 +45,7 @@ fn measure(server: &mut Server, count: u64, kind: Kind) -> Bytes {
     bytes
 }
 
-/// Memory in use, once no other connection is open and the dictionary has been moved to its new size.
+/// The memory in use, read when no other connection is open and the server's table of keys has its final size.
 fn settled(server: &mut Server) -> f64 {
     let end = Instant::now() + Duration::from_secs(10);
     while server.info("connected_clients") > 1.0 && Instant::now() < end {
@@ -61,7 +61,7 @@ fn saved(server: &mut Server) -> f64 {
     std::fs::metadata(server.rdb()).expect("SAVE writes a file").len() as f64
 }
 
-/// Measures filters against RedisBloom's, and counters against sets and HyperLogLogs.
+/// Compares filters with RedisBloom's, and counters with sets and HyperLogLogs.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     for server in [&mut *ours, &mut *peer] {
         // The server moves the dictionary for one millisecond per tick, so it gets 200 ticks a second.

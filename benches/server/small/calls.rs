@@ -1,4 +1,4 @@
-//! One item per call, each call to another of a million small keys: the time is that of the cache misses.
+//! Measures calls with one item, each to another of a million small keys, so that cache misses dominate.
 
 use super::keys::{Kind, PIPELINED, key, make, member};
 use crate::batch::{LOOKS, looks};
@@ -8,7 +8,7 @@ use crate::misses;
 use crate::resp::Batch;
 use crate::servers::Server;
 
-/// A kind of call: its name, our command, the kind of items that it gets, and the competitors.
+/// A kind of call: its name, Rollcall's command, the kind of items that it gets, and the competitors.
 struct Work {
     name: &'static str,
     command: &'static str,
@@ -24,10 +24,10 @@ enum Items {
     None,
 }
 
-/// Another server's command for the same work, the database of its keys there, and our goal.
+/// A competitor: its name, its command, the database with its keys, and Rollcall's goal.
 struct Other(&'static str, &'static str, u8, Goal);
 
-/// Databases of the other server.
+/// Numbers of databases in the other server.
 const SETS: u8 = 1;
 const LOGS: u8 = 2;
 
@@ -83,17 +83,17 @@ const COUNTERS: [Work; 3] = [
     },
 ];
 
-/// Capacity of the filter with this number, 10 to 100. It is half full.
+/// The capacity of the filter with this number, from 10 to 100. The filter is half full.
 fn capacity(number: u64) -> u64 {
     10 + scramble(number) % 91
 }
 
-/// Members of the counter with this number, 1 to 10.
+/// The number of members of the counter with this number, from 1 to 10.
 fn members(number: u64) -> u64 {
     1 + scramble(number) % 10
 }
 
-/// Measures filters against RedisBloom's, then counters against sets and HyperLogLogs.
+/// Compares filters with RedisBloom's, then counters with sets and HyperLogLogs.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     let keys = bench.pick(20_000, 1_000_000);
     let half_full = |number| Kind::Filter { capacity: capacity(number), items: capacity(number) / 2 };
@@ -120,7 +120,7 @@ pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     });
 }
 
-/// Measures several kinds of work. `present` draws an item that the key of a number has.
+/// Measures several kinds of work. `present` returns an item that the key with a given number has.
 fn measure(
     bench: &mut Bench,
     ours: &mut Server,
@@ -200,7 +200,7 @@ fn measure(
     }
 }
 
-/// One request for each key and item.
+/// Batches with one request for each key and item.
 fn requests(command: &str, chosen: &[(u64, u64)], with_items: bool) -> Vec<Batch> {
     let batch = |chosen: &[(u64, u64)]| {
         let mut batch = Batch::default();

@@ -1,37 +1,37 @@
-//! Equal small keys of every kind, and the requests that make them.
+//! Small keys of every kind, and the requests that create them.
 
 use crate::resp::{Batch, Connection};
 
 /// A kind of small key, and the number of items in it.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A filter of this capacity at [`RATE`] with `items` items.
+    /// A filter with this capacity, the error rate [`RATE`], and `items` items.
     Filter { capacity: u64, items: u64 },
-    /// A counter of the default parameters with this many members.
+    /// A counter with default parameters and this many members.
     Counter(u64),
-    /// A set of the server's own.
+    /// A set of the server with this many members.
     Set(u64),
-    /// A HyperLogLog of the server's own.
+    /// A HyperLogLog of the server with this many members.
     Log(u64),
 }
 
 const RATE: &str = "0.01";
 
-/// The default capacity of counters, which empty ones get.
+/// The default capacity of counters, with which empty counters are created.
 const COUNTER_CAPACITY: &str = "50000";
 
-/// Name of the key with this number: 9 bytes.
+/// The name of the key with this number, which has 9 bytes.
 pub fn key(number: u64) -> String {
     format!("k{number:08}")
 }
 
-/// Member `index` of the key with this number: 12 bytes.
+/// Member `index` of the key with this number. It has 12 bytes.
 pub fn member(number: u64, index: u64) -> String {
     format!("m{:011}", number * 100_000 + index)
 }
 
 impl Kind {
-    /// The command that makes the key with this number.
+    /// The command that creates the key with this number.
     pub fn request(self, number: u64) -> Vec<String> {
         let key = key(number);
         let (head, members) = match self {
@@ -48,7 +48,7 @@ impl Kind {
         head.into_iter().chain((0..members).map(|index| member(number, index))).collect()
     }
 
-    /// The name of the command that makes the key.
+    /// The name of the command that creates the key.
     pub fn command(self) -> String {
         self.request(0).swap_remove(0)
     }
@@ -65,7 +65,7 @@ impl Owned for Vec<&str> {
     }
 }
 
-/// Requests in one batch.
+/// Number of requests in one batch.
 pub const PIPELINED: u64 = 100;
 
 /// Batches with one request for each number below `count`.
@@ -78,7 +78,8 @@ pub fn requests(count: u64, mut request: impl FnMut(u64) -> Vec<String>) -> Vec<
     (0..count).step_by(PIPELINED as usize).map(batch).collect()
 }
 
-/// Makes the keys of all numbers below `count`, unmeasured, without having all requests in memory at once.
+/// Creates the keys with all numbers below `count` without measuring the time. Requests are made in steps, to bound the
+/// memory of this program.
 pub fn make(client: &mut Connection, count: u64, kind: impl Fn(u64) -> Kind) {
     const STEP: u64 = 50 * PIPELINED;
     for start in (0..count).step_by(STEP as usize) {

@@ -1,4 +1,4 @@
-//! The time that it takes to make, store and remove many small keys.
+//! Measures the time to create, store and remove many small keys.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ const FILTER: Kind = Kind::Filter { capacity: 100, items: 10 };
 const COUNTER: Kind = Kind::Counter(10);
 const SET: Kind = Kind::Set(10);
 
-/// Longest time that one step may take.
+/// The longest time that one step may take.
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// The kinds of work, each with its unit.
@@ -28,7 +28,7 @@ const WORK: [(&str, &str); 11] = [
     ("expiry of all, found by the server", "s"),
 ];
 
-/// Measures filters against RedisBloom's, and counters against sets.
+/// Compares filters with RedisBloom's, and counters with sets.
 pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     let (rounds, keys) = (bench.pick(1, 3), bench.pick(10_000, 200_000));
     let mut replicas = [ours.another(), peer.another()];

@@ -1,4 +1,5 @@
-//! Small keys by the thousand: their memory, their storage, and the price of a call when each goes to another key.
+//! Measures thousands of small keys: their memory, their storage, and the time per call if each call goes to another
+//! key.
 
 mod bytes;
 mod calls;
@@ -9,7 +10,7 @@ pub use bytes::{COUNTER_TABLE, FILTER_TABLE};
 
 use crate::measure::Bench;
 
-/// Measures small keys, on servers that hold nothing else.
+/// Measures small keys on servers that have no other keys.
 pub fn run(bench: &mut Bench) {
     let (mut ours, mut peer) = (bench.ours.another(), bench.peer.another());
     bytes::run(bench, &mut ours, &mut peer);

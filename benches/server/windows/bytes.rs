@@ -1,4 +1,4 @@
-//! Bytes of a full window, against theory and against what users build from plain filters.
+//! Compares the bytes of a full window with theory, and with solutions that users build from filters without a window.
 
 use std::f64::consts::LOG2_E;
 
@@ -11,7 +11,7 @@ const KEY: &str = "windows:bytes";
 const CAPACITY: u64 = 100_000;
 const RATES: [f64; 2] = [0.01, 0.001];
 
-/// Numbers of slices: every second one is a row of the table. All are points of the plot.
+/// Numbers of slices. Every second one is a row of the table; all are points of the plot.
 const SLICES: [u64; 9] = [2, 3, 4, 6, 8, 12, 16, 24, 32];
 
 /// Measures filters, then a counter.
@@ -63,14 +63,14 @@ pub fn run(bench: &mut Bench) -> Vec<plot::File> {
     }]
 }
 
-/// Bits per item of generations that are perfect Bloom filters. One slice more than the window is live, and a look-up
-/// asks every generation, each of which has its share of the error rate.
+/// Bits per item if every generation were an ideal Bloom filter. The live generations are one more than the slices. A
+/// look-up asks every generation, so each gets a share of the error rate.
 fn theory(window: &Window) -> f64 {
     let (slices, alive) = (window.slices as f64, window.slices as f64 + 1.0);
     LOG2_E * (alive / window.rate).log2() * alive / slices
 }
 
-/// Measures a counter of a day in hours, against one HyperLogLog per hour.
+/// Compares a counter with a window of a day in 24 slices with one HyperLogLog per hour.
 fn counter(bench: &mut Bench) {
     let server = &mut bench.ours;
     make_day(server, KEY, 24);

@@ -1,5 +1,5 @@
-//! Windowed counters: adding, against a counter without a window, and counts of any span, against one HyperLogLog per
-//! hour.
+//! Measures windowed counters: adding, compared with a counter without a window, and counts of any time span, compared
+//! with one HyperLogLog per hour.
 
 use crate::items::{PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEVER_BEHIND, Row, Samples, server_time};
@@ -9,7 +9,7 @@ use crate::servers::Server;
 const KEY: &str = "windows:lc";
 const PLAIN: &str = "windows:plain";
 
-/// Members that are added before the work, in whole calls.
+/// Number of calls that add members before the measured work.
 const CALLS: usize = 16;
 const MEMBERS: u64 = (CALLS * PER_CALL) as u64;
 
@@ -74,17 +74,17 @@ fn request(command: &str, words: &[&str]) -> Batch {
     batch
 }
 
-/// Members of each hour. Each hour a thousand of them leave and another thousand come, so that the day has
-/// [`OF_THE_DAY`].
+/// Number of members in each hour. Each hour a thousand of them leave and another thousand come, so that the day has
+/// [`OF_THE_DAY`] members.
 pub const AN_HOUR: u64 = 27_000;
 const OF_THE_DAY: u64 = AN_HOUR + 23 * 1000;
 
-/// Names of the HyperLogLogs of the latest hours.
+/// The names of the HyperLogLogs of the latest hours.
 pub fn logs(hours: usize) -> Vec<String> {
     (24 - hours..24).map(|hour| format!("windows:hll:{hour}")).collect()
 }
 
-/// Makes a counter of a day in `slices` slices, and with it one HyperLogLog per hour.
+/// Creates a counter with a window of a day in `slices` slices, and one HyperLogLog per hour with the same members.
 pub fn make_day(server: &mut Server, key: &str, slices: u64) {
     server.call(&format!("LC.RESERVE {key} {OF_THE_DAY} ERROR 0.01 WINDOW 86400 MANUAL SLICES {slices}"));
     for (hour, log) in (0..).zip(logs(24)) {
@@ -98,7 +98,7 @@ pub fn make_day(server: &mut Server, key: &str, slices: u64) {
     assert!((0.95..1.05).contains(&found), "{found} of the members are counted");
 }
 
-/// The kinds of work on counters, for both widths of cells.
+/// Numbers of slices that lead to both widths of tags.
 const WIDTHS: [(u64, &str); 2] = [(12, "4 bits"), (24, "8 bits")];
 
 fn run_count(bench: &mut Bench) {

@@ -1,4 +1,5 @@
-//! 350 items per call on windowed filters, against a filter without a window, and against the lower bound.
+//! Measures calls with 350 items on windowed filters, compared with a filter without a window, and with the lower
+//! bound.
 
 use super::{Window, of_sub_filters, today};
 use crate::batch::{LOOKS, fill};
@@ -6,14 +7,14 @@ use crate::items::{ABSENT, PER_CALL, Source, calls};
 use crate::measure::{Bench, Goal, NEAR, Row, Samples, server_time};
 use crate::resp::Batch;
 
-/// A window whose filter is measured, in several copies that are asked in turn.
+/// A windowed filter that is measured, in several copies that are used in turn.
 struct Case {
     name: &'static str,
     window: Window,
     copies: usize,
-    /// Calls a round to each copy, of each kind of work.
+    /// Number of calls per round and copy, for each kind of work.
     calls: usize,
-    /// Whether the filter fits in a cache, and so is made again for each round.
+    /// Whether the filter fits in a cache. Such a filter is created again for each round.
     is_small: bool,
 }
 
@@ -24,14 +25,14 @@ const CASES: [Case; 3] = [
 ];
 const FOUR: Window = Window { capacity: 50_000, rate: 0.001, slices: 4 };
 
-/// The three kinds of work: our command, its items, and the command that measures the lower bound.
+/// The three kinds of work: Rollcall's command, its items, and the command that measures the lower bound.
 const WORK: [(&str, &str, &str); 3] = [
     ("BF.MEXISTS", "absent", "BENCH.PROBE"),
     ("BF.MEXISTS", "present", "BENCH.PROBE"),
     ("BF.MADD", "new", "BENCH.FILLLAST"),
 ];
 
-/// Measures all windows, then what users build from plain filters.
+/// Measures all windows, then the solutions that users build from filters without a window.
 pub fn run(bench: &mut Bench) {
     let (rounds, parts) = (bench.rounds(), CASES.len() + 1);
     for (at, case) in CASES.iter().enumerate() {
@@ -45,7 +46,7 @@ impl Case {
         (0..self.copies).map(|copy| format!("windows:{kind}:{copy}")).collect()
     }
 
-    /// Sends one batch of calls after another, to each copy in turn.
+    /// Batches of calls, sent one after another to each copy in turn.
     fn batches(&self, command: &str, keys: &[String], source: &mut Source, calls_a_key: usize) -> Vec<Batch> {
         let rounds = (0..calls_a_key).flat_map(|_| keys);
         rounds.flat_map(|key| calls(&[command, key], source, 1, PER_CALL, 1)).collect()

@@ -1,6 +1,6 @@
-//! Windowed filters and counters: time, bytes, and the time that other clients wait when slices begin.
+//! Measures windowed filters and counters: time, bytes, and the time that other clients wait when slices begin.
 //!
-//! Windows have the manual clock, so that nothing depends on when a slice of the clock begins.
+//! Windows have the manual clock, so that results do not depend on the time at which a slice begins.
 
 mod bytes;
 mod counters;
@@ -17,7 +17,7 @@ use crate::batch::fill;
 use crate::items::Source;
 use crate::servers::Server;
 
-/// A windowed filter whose older slices are full, as it is in use at any time.
+/// A windowed filter whose older slices are full, as in permanent use.
 #[derive(Clone, Copy)]
 struct Window {
     capacity: u64,
@@ -26,13 +26,13 @@ struct Window {
 }
 
 impl Window {
-    /// Items of a slice.
+    /// The number of items of a full slice.
     fn share(&self) -> u64 {
         self.capacity.div_ceil(self.slices)
     }
 
-    /// Makes the filter with `older` items in each of its older slices and `newest` in the newest. Its items are those
-    /// below the number that is returned.
+    /// Creates the filter with `older` items in each older slice and `newest` items in the newest. Returns the end of
+    /// the range of item numbers.
     fn make(&self, server: &mut Server, key: &str, older: u64, newest: u64) -> u64 {
         let Window { capacity, rate, slices } = self;
         // The seconds do not matter: it has the manual clock.

@@ -1,5 +1,6 @@
-//! Windows that users build from plain filters, against one windowed filter. Some take one key per day and ask all
-//! seven; some take two overlapping filters, write both and ask the older one.
+//! Compares windows that users build from filters without a window with one windowed filter. One solution has a key per
+//! day and looks up items in all seven. Another one has two overlapping filters: items are added to both, and looked up
+//! in the older one.
 
 use super::Window;
 use crate::batch::fill;
@@ -10,18 +11,18 @@ use crate::servers::Server;
 
 const WEEK: Window = Window { capacity: 50_000, rate: 0.001, slices: 7 };
 const KEY: &str = "week";
-/// The keys of the days; the last is today's.
+/// The keys of the days; the last one is today's.
 const DAYS: [&str; 7] = ["day:1", "day:2", "day:3", "day:4", "day:5", "day:6", "day:7"];
 const PAIR: [&str; 2] = ["pair:older", "pair:newer"];
 
 const SEVEN_KEYS: &str = "RedisBloom, seven keys";
 const TWO_KEYS: &str = "RedisBloom, two keys";
 
-/// Calls per round. The newest day has room for the items that they add.
+/// Number of calls per round. The newest day has room for the items that they add.
 const CALLS: usize = 10;
 
-/// Makes the filters of today. Each day has a share of the items and of the error rate, so that all together promise
-/// what one window does. Either of the pair comes to hold two windows.
+/// Creates the filters of these solutions. Each day has a share of the items and of the error rate, so that all days
+/// together have the error rate of one window. Each filter of the pair gets the items of up to two windows.
 fn make(peer: &mut Server) {
     let Window { capacity, rate, slices } = WEEK;
     for (day, start) in DAYS.iter().zip((0..).step_by(WEEK.share() as usize)) {
@@ -38,7 +39,7 @@ fn make(peer: &mut Server) {
     }
 }
 
-/// Server time of a list that goes to each of these keys.
+/// The server's time for a list that is sent to each of these keys.
 fn time_of_all(server: &mut Server, command: &str, keys: &[&str], warm: &Source, source: &Source) -> f64 {
     let batches = |command, key, source: &Source| calls(&[command, key], &mut source.clone(), CALLS, PER_CALL, 4);
     let times = keys
@@ -47,7 +48,7 @@ fn time_of_all(server: &mut Server, command: &str, keys: &[&str], warm: &Source,
     times.sum()
 }
 
-/// End-to-end time of a list that goes to each of these keys in one pipeline.
+/// The end-to-end time for a list that is sent to each of these keys in one pipeline.
 fn time_of_pipeline(server: &mut Server, keys: &[&str], mut source: Source, lists: usize) -> f64 {
     let pipeline = |_| {
         let items: Vec<_> = (0..PER_CALL).map(|_| source.next()).collect();

@@ -1,4 +1,4 @@
-//! The time that other clients wait while the slices of the largest values begin.
+//! Measures the time that other clients wait when a slice of the largest values begins.
 
 use super::of_sub_filters;
 use crate::batch::fill;
@@ -11,7 +11,7 @@ const KEY: &str = "giant";
 const GIBIBYTE: f64 = (1u64 << 30) as f64;
 const RATE: f64 = 0.001;
 
-/// A counter of the largest size in one of its representations.
+/// A counter of the largest size, in one of its representations.
 struct Held {
     name: &'static str,
     capacity: u64,
@@ -20,7 +20,8 @@ struct Held {
     representation: &'static str,
 }
 
-/// A capacity and an error rate give bitmaps of 1 MiB at most, so cells of 8 MiB. Lists take half of that at most.
+/// The largest counters: a bitmap has at most 1 MiB, and with tags 8 MiB. Lists of members or positions have at most
+/// half of that.
 const COUNTERS: [Held; 3] = [
     Held {
         name: "8 MiB of cells of a counter",
@@ -40,22 +41,22 @@ const LARGEST: Held = Held {
     representation: "exact",
 };
 
-/// What makes a slice begin.
+/// The event that begins a slice.
 #[derive(Clone, Copy)]
 enum Begin {
     /// A client calls ADVANCE.
     Advance,
-    /// The time has come, and an item is added. The window has the manual clock until then, so that the write is known:
-    /// it is the first one after the clock takes over.
+    /// The clock reaches the next slice, and an item is added. Until then the window has the manual clock, so that the
+    /// write that begins the slice is known: the first one after the change to the system clock.
     FirstWrite,
 }
 
 const BEGINS: [(&str, Begin); 2] = [("ADVANCE", Begin::Advance), ("the first write of a slice", Begin::FirstWrite)];
 
-/// Seconds of a slice: an hour, so that hardly ever another one begins during a measurement.
+/// Length of a slice in seconds: an hour, so that hardly ever another slice begins during a measurement.
 const SLICE: u64 = 3600;
 
-/// Measures filters and counters on a server that holds nothing else.
+/// Measures filters and counters on a server that has no other keys.
 pub fn run(bench: &mut Bench) {
     let mut server = bench.ours.another();
     let repeats = bench.pick(1, 7);
@@ -88,14 +89,13 @@ pub fn run(bench: &mut Bench) {
 
 const WAIT: &str = "longest wait of another client while a slice dies";
 
-/// The slice of now.
+/// The slice of the present time.
 fn now(server: &mut Server) -> u64 {
     let seconds = server.call("TIME").elements()[0].number();
     seconds as u64 / SLICE
 }
 
-/// Makes a filter with a gibibyte, every page of it resident, in one slice, which has expired in the slice that is
-/// returned.
+/// Creates a filter with a gibibyte in one slice, all of it resident. Returns the slice in which this data has expired.
 fn make_filter(server: &mut Server) -> u64 {
     server.call("FLUSHALL SYNC");
     let now = now(server);
@@ -115,7 +115,7 @@ fn make_filter(server: &mut Server) -> u64 {
     now
 }
 
-/// Makes a counter of which half of the members have expired in the slice that is returned.
+/// Creates a counter. Returns the slice in which half of its members have expired.
 fn make_counter(server: &mut Server, held: &Held) -> u64 {
     server.call("FLUSHALL SYNC");
     let (now, window) = (now(server), 24 * SLICE);
@@ -131,7 +131,7 @@ fn make_counter(server: &mut Server, held: &Held) -> u64 {
     now
 }
 
-/// Lets a slice begin.
+/// Begins a slice, and measures how long other clients wait.
 fn measure(server: &mut Server, begin: Begin, [advance, add]: [&str; 2], slice: u64, samples: &mut [Samples; 2]) {
     let (command, work) = match begin {
         Begin::Advance => (advance, format!("{advance} {KEY} {slice}")),
