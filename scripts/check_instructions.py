@@ -10,7 +10,8 @@ compiled for the oldest processor. Loops that depend on the processor run withou
 Another rustc changes the numbers without any change of the code; then they are shown, and nothing fails. The numbers do
 not include the time of waiting for memory, which `make bench` measures.
 
-If valgrind is missing or the architecture is not x86-64, the script says so and does nothing.
+If valgrind is missing (`scripts/setup.sh counts` installs it) or the architecture is not x86-64, the script says so and does
+nothing.
 """
 
 import json

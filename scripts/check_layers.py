@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Checks which files use which, and other rules that the compiler does not check. Prints a line for each violation and exits
-with 1 if there is any.
+"""Checks which files use which, and other rules that the compiler does not check. Prints each violation, and then exits
+with 1.
 
-- Layers: docs/design.md has a line for each of FOLDERS, such as `core/src  bits hash <- bloom | counting <- lib`. A file or
-  folder may use only those to its left. Within a layer, those separated by `|` must not use each other.
+- Layers: docs/design.md has a line for each of FOLDERS, such as `core/src  bits hash <- bloom | counting <- lib`. A file
+  or folder may use only those to its left. Within a layer, those separated by `|` must not use each other.
 - Files must not use each other in a circle. Modules under `#[cfg(test)]` count as separate files.
-- The core must not use anything in NEVER, and src/server only SERVER_KNOWS of the core. `unsafe` is allowed in MAY_BE_UNSAFE.
+- The core must not use anything in NEVER, and src/server only SERVER_KNOWS of it. `unsafe` is allowed in MAY_BE_UNSAFE.
 - A file has at most 600 lines, and no re-exports by `*`, so that every use of a re-exported item can be resolved.
 """
 

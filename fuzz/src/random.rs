@@ -22,6 +22,9 @@ impl Random {
     }
 
     /// A number below `end`, uniform.
+    ///
+    /// # Panics
+    /// If `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.number() % end as u64) as usize
     }
@@ -40,6 +43,9 @@ impl Random {
     }
 
     /// A number below `end` that is mostly small: each power of two is as likely as the next one.
+    ///
+    /// # Panics
+    /// If `end` is 0.
     pub fn up_to(&mut self, end: usize) -> usize {
         let bits = self.below(usize::BITS as usize - end.leading_zeros() as usize + 1);
         self.below(1 << bits.min(usize::BITS as usize - 1)) % end

@@ -1,7 +1,7 @@
 """Bloom filters and counters of distinct members, in this process and on servers with the module Rollcall.
 
-`BloomFilter` and `Counter` work by themselves, at the speed of the module, and go to and from servers by `upload` and
-`download`. `rollcall_redis.redis` has every command of the module, typed.
+`BloomFilter` and `Counter` work without a server, with the code of the module. `upload` and `download` transfer them
+to and from servers. `rollcall_redis.redis` has a typed method for every command of the module.
 """
 
 from typing import TYPE_CHECKING

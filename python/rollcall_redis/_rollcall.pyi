@@ -12,10 +12,10 @@ from typing_extensions import Buffer
 from rollcall_redis._types import Admission, Estimate
 
 _Item: TypeAlias = str | bytes | bytearray | memoryview
-"""An item or a member: a str is its UTF-8."""
+"""An item or a member. A str is encoded as UTF-8."""
 
 _Key: TypeAlias = str | bytes | memoryview
-"""A key of a server, as clients take it."""
+"""A key of a server, as redis-py accepts it."""
 
 __all__ = [
     "BloomFilter",
@@ -34,31 +34,31 @@ __all__ = [
 __version__: str
 
 class _Array(Protocol):
-    """An array of NumPy. Type checkers take it for a buffer from Python 3.12 on alone."""
+    """A NumPy array. Type checkers accept it as `Buffer` only from Python 3.12 on."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]: ...
 
 _Rows: TypeAlias = Buffer | _Array
-"""What has rows of bytes in memory."""
+"""An object with rows of bytes in memory."""
 
 _Answers: TypeAlias = NDArray[np.bool_]
-"""Answers about the items of an array, in an array."""
+"""The answers about the items of a NumPy array, as a NumPy array."""
 
 class _Client(Protocol):
-    """A client that replies at once."""
+    """A blocking client."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any: ...
 
 class _AsyncClient(Protocol):
-    """A client whose replies are awaited."""
+    """An asyncio client."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any: ...
     def aclose(self) -> Awaitable[None]: ...
 
 @final
 class BloomFilter:
-    """A set that answers whether an item may be in it, and takes a byte or two an item."""
+    """A Bloom filter: a set that answers whether an item may be in it, with one or two bytes per item."""
 
     def __new__(
         cls,
@@ -177,7 +177,7 @@ class BloomFilter:
 
 @final
 class Counter:
-    """A number of distinct members: exact, with a list of them, while they are few, then an estimate."""
+    """A counter of distinct members. While they are few, it is exact and lists them; then it estimates their number."""
 
     def __new__(
         cls,

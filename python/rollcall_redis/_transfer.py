@@ -1,7 +1,7 @@
-"""Filters and counters to and from servers.
+"""Transfers filters and counters to and from servers.
 
-What is sent is said once, by generators: each yields a command and is sent its reply. A driver runs one on a client
-that replies at once, another on a client whose replies are awaited.
+The commands of a transfer are defined once, by generators: each generator yields a command and is sent its reply.
+`run` drives a generator on a blocking or an asyncio client.
 """
 
 import inspect
@@ -15,15 +15,15 @@ from rollcall_redis._types import Error, KeyExistsError, KeyMissingError, Parame
 Result = TypeVar("Result")
 
 PREFIX = b"rollcall.upload."
-"""What names of values begin with that have not fully arrived."""
+"""The prefix of the temporary names of partially uploaded values."""
 
 TEMPORARY_SECONDS = 3600
-"""Time to live of such a value, from its first chunk on and until it is complete: it goes by itself when this process,
-or the connection, ends meanwhile."""
+"""Time to live of a partially uploaded value in seconds, from its first chunk until it is complete. If the process or
+the connection ends, the value expires."""
 
 
 class Client(Protocol):
-    """What is needed of a client."""
+    """The method of a client that transfers need."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any: ...
 
@@ -36,23 +36,23 @@ class Command(NamedTuple):
 
 
 Steps = Generator[Command, Any, Result]
-"""What is to be sent, one after another, and what comes of it."""
+"""A generator of commands, which gets their replies and returns the result."""
 
 
 def download_filter(client: Client, key: Any, max_bytes: int | None) -> Any:
-    """The filter at a key."""
+    """Downloads the filter at a key."""
     return run(client, downloading(key, _rollcall._FilterLoader(max_bytes)))
 
 
 def download_counter(client: Client, key: Any, max_bytes: int | None) -> Any:
-    """The counter at a key."""
+    """Downloads the counter at a key."""
     return run(client, downloading(key, _rollcall._CounterLoader(max_bytes)))
 
 
 def upload(
     value: "_rollcall.BloomFilter | _rollcall.Counter", client: Client, key: Any, *, ttl: float | None, replace: bool
 ) -> Any:
-    """Stores a value, which nobody else changes, at a key."""
+    """Stores a value at a key. No other thread may change the value meanwhile."""
     if ttl is not None and not 0.001 <= ttl <= 1e12:
         raise ParameterError(f"ttl must be from 0.001 to 10^12 seconds, got {ttl}")
     return run(client, uploading(value, key, ttl, replace))
@@ -112,7 +112,7 @@ def uploading(
 
 
 def beside(key: bytes) -> bytes:
-    """A new name in the slot of a key."""
+    """A new temporary name in the same cluster slot as a key."""
     start = key.find(b"{") + 1
     end = key.find(b"}", start) if start else -1
     deciding = key[start:end] if start and end > start else key
@@ -124,7 +124,7 @@ def beside(key: bytes) -> bytes:
 
 
 def as_bytes(key: Any) -> bytes:
-    """A key as clients send it."""
+    """The bytes of a key, as redis-py sends it."""
     if isinstance(key, str):
         return key.encode()
     if isinstance(key, (bytes, bytearray, memoryview)):
@@ -133,12 +133,12 @@ def as_bytes(key: Any) -> bytes:
 
 
 def shown(key: Any) -> str:
-    """A key for messages."""
+    """A key as text for error messages."""
     return repr(as_bytes(key).decode(errors="backslashreplace"))
 
 
 def run(client: Client, steps: Steps[Result]) -> Any:
-    """Runs steps on a client: at once, or as something to be awaited."""
+    """Runs a transfer on a client. Returns the result, or an awaitable of it for an asyncio client."""
     if hasattr(client.__class__, "__len__"):
         raise TypeError("got a pipeline, expected a client: what is sent next depends on the reply")
     try:

@@ -1,39 +1,39 @@
-"""Errors, and what answers are made of. The compiled module raises and returns these."""
+"""Errors and reply types, which the compiled module raises and returns."""
 
 from enum import IntEnum
 from typing import NamedTuple
 
 
 class Error(Exception):
-    """What a filter or a counter rejects. Nothing was changed, unless the method says otherwise."""
+    """The base class of all errors. A call that fails changes nothing, unless its method says otherwise."""
 
 
 class ParameterError(Error, ValueError):
-    """A parameter is out of its range, or does not go with another one."""
+    """A parameter is out of its range, or cannot be combined with another one."""
 
 
 class SizeError(Error, MemoryError):
-    """The value would take more bytes than `max_bytes` allows, or than there are."""
+    """The value would take more bytes than `max_bytes` allows, or than there is memory for."""
 
 
 class CorruptError(Error, ValueError):
-    """Bytes are no such value, or were damaged."""
+    """The bytes are not a value of this kind, or they are damaged."""
 
 
 class IncompatibleError(Error, ValueError):
-    """Two values do not go together: they differ in a parameter."""
+    """Two values cannot be combined, because a parameter differs."""
 
 
 class FullError(Error):
-    """A filter that does not grow is full, or a union would err more often than was asked for."""
+    """A filter that does not grow is full, or a union of filters would exceed the error rate."""
 
 
 class NotExactError(Error):
-    """Members were asked of a counter that holds an estimate, or would by then."""
+    """The counter estimates, or would estimate after this call, but the call needs a list of its members."""
 
 
 class KeyMissingError(Error, KeyError):
-    """A server has no such key."""
+    """The server does not have the key."""
 
     def __str__(self) -> str:
         # That of KeyError shows the quotes of its argument.
@@ -41,25 +41,25 @@ class KeyMissingError(Error, KeyError):
 
 
 class KeyExistsError(Error):
-    """A server has the key already, and it was not to be replaced."""
+    """The server already has the key, and it was not to be replaced."""
 
 
 class Estimate(NamedTuple):
-    """A number of members, and by how many it may be wrong."""
+    """A number of members, and its standard error."""
 
     # Tuples have a method of this name, which nobody looks for in a pair of numbers.
     count: int  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
-    """The number, rounded."""
+    """The number of members, rounded."""
     standard_error: float
-    """The standard error of that, in members; 0 of an exact number, else half a member at least."""
+    """The standard error of `count`, in members: 0 if the count is exact, and otherwise at least 0.5."""
 
 
 class Admission(IntEnum):
-    """What became of an item, as BF.ADMIT and LC.ADMIT reply it."""
+    """The outcome of an item in `admit`, as BF.ADMIT and LC.ADMIT reply it."""
 
     ADMITTED = 1
-    """It was new, and is in now."""
+    """The item was new and has been added."""
     KNOWN = 0
-    """It was known already."""
+    """The item was known already."""
     REJECTED = -1
-    """It is new, and was not let in."""
+    """The item is new and was rejected."""

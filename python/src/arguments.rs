@@ -70,14 +70,14 @@ impl SizeLimit for Limit {
     }
 }
 
-/// The Unix time `now` in seconds, or the time of the system clock if `now` is `None`.
+/// The Unix time in seconds: `now`, or the time of the system clock if `now` is `None`.
 pub(crate) fn unix_seconds(now: Option<Whole>) -> u64 {
     let clock = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     now.map_or_else(clock, |Whole(now)| now)
 }
 
-/// The time for a call on `value`: `now` or the system clock for a window with the system clock, else the time that the
-/// value has reached.
+/// The time for a call on `value`. A window with the system clock gets `now` or the present time; other values get the
+/// time that they have reached.
 pub(crate) fn time(value: &impl Windowed, now: Option<Whole>) -> Time {
     let asks = value.window().is_some_and(|window| window.clock_source() == ClockSource::System);
     if asks { Time::At(unix_seconds(now)) } else { Time::Reached }
@@ -88,7 +88,7 @@ pub(crate) fn default_slices(default: u32, seconds: u64) -> u32 {
     u32::try_from(seconds.max(1)).map_or(default, |seconds| default.min(seconds))
 }
 
-/// Puts the number `given` into an error about slices, in place of its conversion to 32 bits.
+/// Replaces the number of slices in an error by the number `given`, which may exceed 32 bits.
 pub(crate) fn with_slices(error: Error, given: Option<Whole>) -> Error {
     match (error, given) {
         (Error::OutOfRange { parameter, expected, .. }, Some(Whole(slices)))

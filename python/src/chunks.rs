@@ -1,4 +1,4 @@
-//! Dumps and loads values chunk by chunk, as SCANDUMP and LOADCHUNK do.
+//! Dumps and loads values chunk by chunk, like the commands SCANDUMP and LOADCHUNK.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -12,7 +12,7 @@ use crate::errors::raised;
 use crate::guarded::Guarded;
 use crate::items::with_bytes;
 
-/// The next iterator and the chunk that `SCANDUMP key iterator` would reply for `value`.
+/// The next iterator and the chunk, as SCANDUMP replies them for `value` and `iterator`.
 pub(crate) fn scan<'py, T: Stored + Sync>(
     py: Python<'py>,
     value: &Guarded<T>,
@@ -24,7 +24,7 @@ pub(crate) fn scan<'py, T: Stored + Sync>(
     (next, PyBytes::new(py, &chunk)).into_pyobject(py)
 }
 
-/// A value that is loaded chunk by chunk; `None` inside before the header and after the end.
+/// A value that is being loaded chunk by chunk. The `Option` is `None` before the header and after the end.
 pub(crate) struct Partial<L>(Mutex<Option<L>>);
 
 impl<L: Loading> Partial<L> {
@@ -32,7 +32,7 @@ impl<L: Loading> Partial<L> {
         Partial(Mutex::new(None))
     }
 
-    /// Appends a chunk, with the `SCANDUMP` iterator `next` that goes with it. The first chunk is the header.
+    /// Appends a chunk, with the `SCANDUMP` iterator `next` that belongs to it. The first chunk is the header.
     pub(crate) fn push(&self, next: u64, chunk: &Bound<'_, PyAny>, limit: Limit) -> PyResult<()> {
         let py = chunk.py();
         let pushed = with_bytes(chunk, |bytes| {

@@ -24,12 +24,13 @@ use crate::{chunks, stored, transfer};
 /// The default number of slices of a counter's window, the same as on a server.
 const SLICES: u32 = 12;
 
-/// A number of distinct members: exact, with a list of them, while they are few, then an estimate of a stated error.
+/// A counter of distinct members. While they are few, it is exact and lists them; then it estimates their number.
 ///
-/// A member is str (its UTF-8), bytes, bytearray or memoryview. Up to `exact_limit` members, of `exact_bytes` bytes
-/// together, the count is exact. Up to `capacity` its relative standard error is at most `error_rate`.
+/// A member is str (its UTF-8), bytes, bytearray or memoryview. The count is exact for up to `exact_limit` members,
+/// which may have up to `exact_bytes` bytes together. For up to `capacity` members its relative standard error is at
+/// most `error_rate`.
 ///
-/// With `window` members expire that many seconds after they were last added.
+/// With `window`, members expire that many seconds after they were last added.
 #[pyclass(frozen, module = "rollcall_redis")]
 pub(crate) struct Counter {
     pub(crate) counter: Guarded<Count>,
@@ -80,7 +81,7 @@ impl Counter {
         self.counter.read(py, |counter| counter.window().copied())
     }
 
-    /// The estimated number of members at the time `now`, or of members added in the last `since` seconds.
+    /// The estimated number of members that are live at the time `now`, or that were added in the last `since` seconds.
     fn estimated(&self, py: Python<'_>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<Estimated> {
         let reported = self.counter.read(py, |counter| Ok(view_of(counter, since, now)?.estimated()));
         reported.map_err(|error: Error| raised(py, error))
@@ -135,7 +136,7 @@ impl Counter {
         Ok(Counter::of(counter, Limit::of(max_bytes)))
     }
 
-    /// Adds a member. True if that changed the count: while it is exact, if the member is new.
+    /// Adds a member. Returns True if the count changed; for an exact counter, if the member is new.
     #[pyo3(signature = (member, now=None))]
     fn add(&self, member: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
         let py = member.py();
@@ -156,11 +157,11 @@ impl Counter {
         Items::new(members, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many members, and returns for each what `add` would: a list, for an array of NumPy an array, or for another
-    /// buffer a memoryview of format '?'.
+    /// Adds many members, and returns for each the result of `add`: in a list, for a NumPy array in a NumPy array, or
+    /// for another buffer in a memoryview of format '?'.
     ///
-    /// A member of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
-    /// `width` bytes of any.
+    /// The members of an array are the elements of a one-dimensional array, or the rows of a two-dimensional array.
+    /// With `width`, each member is the next `width` bytes of an array of any shape.
     #[pyo3(signature = (members, *, width=None, now=None))]
     fn add_many<'py>(
         &self,
@@ -172,7 +173,8 @@ impl Counter {
         answers(members, width, |block, reported| self.add_block(py, block, now, |is_new| reported.push(is_new.into())))
     }
 
-    /// Whether the value is a member, of a counter that is exact; with a window, at a time or in the last seconds.
+    /// Whether the value is a member. The counter must be exact. With a window: at the time `now`, or in the last
+    /// `since` seconds.
     #[pyo3(signature = (member, *, since=None, now=None))]
     fn contains(&self, member: &Bound<'_, PyAny>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<bool> {
         let py = member.py();
@@ -186,7 +188,8 @@ impl Counter {
         self.contains(member, None, None)
     }
 
-    /// Looks up many members, given as to `add_many`, and answers in the same forms.
+    /// Looks up many members, given as in `add_many`. Returns a list of bool, a NumPy array or a memoryview, as
+    /// `add_many` does.
     #[pyo3(signature = (members, *, width=None, since=None, now=None))]
     fn contains_many<'py>(
         &self,
@@ -208,7 +211,7 @@ impl Counter {
         })
     }
 
-    /// The number of members; with `since`, of those that were added in the last seconds.
+    /// The number of members; with `since`, of the members that were added in the last `since` seconds.
     #[pyo3(signature = (*, since=None, now=None))]
     fn count(&self, py: Python<'_>, since: Option<Seconds>, now: Option<Whole>) -> PyResult<u64> {
         Ok(self.estimated(py, since, now)?.count())
@@ -222,7 +225,7 @@ impl Counter {
         Ok(self.count(py, None, None)? > 0)
     }
 
-    /// The number of members, with its standard error in members.
+    /// The number of members, and its standard error in members.
     #[pyo3(signature = (*, since=None, now=None))]
     fn estimate<'py>(
         &self,
@@ -245,7 +248,7 @@ impl Counter {
         self.counter.read(py, Count::is_exact)
     }
 
-    /// The members of a counter that is exact, as bytes, in the order they were first added.
+    /// The members of an exact counter as bytes, in the order in which they were first added.
     #[pyo3(signature = (*, since=None, now=None))]
     fn members<'py>(
         &self,
@@ -260,8 +263,8 @@ impl Counter {
         PyList::new(py, listed.iter().map(|member| PyBytes::new(py, member)))
     }
 
-    /// When each slice of the window began, in Unix seconds, newest first, and the number of members since then, with
-    /// its error. Without a window it is empty.
+    /// For each slice of the window, newest first: its begin in Unix seconds, and the number of members since then with
+    /// its standard error. Without a window the list is empty.
     #[pyo3(signature = (now=None))]
     fn history<'py>(&self, py: Python<'py>, now: Option<Whole>) -> PyResult<Vec<(i64, Bound<'py, PyAny>)>> {
         let rows = self.counter.read(py, |counter| counter.history(time(counter, now)));
@@ -269,10 +272,11 @@ impl Counter {
         rows.into_iter().map(|(start, estimated)| Ok((start, estimate_of(py, estimated)?))).collect()
     }
 
-    /// Admits new members while there are fewer than `limit`, decided and done in one step; with `all` all of them or
-    /// none.
+    /// Adds new members as long as the counter has fewer than `limit`, in one atomic step. With `all`, adds all of them
+    /// or none.
     ///
-    /// With `dry_run` nothing is changed. `limit` must be one up to which the counter is exact.
+    /// With `dry_run`, nothing is changed. `limit` must not exceed the number of members up to which the counter is
+    /// exact.
     #[pyo3(signature = (members, limit, *, all=false, dry_run=false, width=None, now=None))]
     #[expect(clippy::too_many_arguments, reason = "all but two by name")]
     fn admit<'py>(
@@ -296,7 +300,7 @@ impl Counter {
         admissions(py, &reported.map_err(|error| raised(py, error))?)
     }
 
-    /// Becomes the union of this counter and others. True if that changed anything.
+    /// Makes this counter the union of itself and others. Returns True if it changed.
     #[pyo3(signature = (*others, now=None))]
     fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, Counter>>, now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&Counter> = others.iter().map(Bound::get).collect();
@@ -313,7 +317,7 @@ impl Counter {
         self.unite(other.py(), &[other.get()], None).map(drop)
     }
 
-    /// Compares parameters and members or bits; the order of insertion makes no difference.
+    /// Compares parameters, and members or bits. The order of insertion makes no difference.
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<Counter>() else { return Ok(py.NotImplemented()) };
         let both = [&self.counter, &other.get().counter];
@@ -376,7 +380,7 @@ impl Counter {
         Ok((restore, (this.to_bytes(slf.py())?, this.limit.0)))
     }
 
-    /// Begins all slices up to this one, and drops what expires.
+    /// Moves the window forward to this slice, and drops what expires.
     fn advance(&self, py: Python<'_>, slice: Whole) {
         self.counter.write_long(py, |counter| counter.advance(slice.0));
     }
@@ -387,25 +391,25 @@ impl Counter {
         self.counter.read(py, Count::newest_slice)
     }
 
-    /// Members up to which the error holds.
+    /// The number of members up to which the error rate holds.
     #[getter]
     fn capacity(&self, py: Python<'_>) -> u64 {
         self.params(py).capacity
     }
 
-    /// The largest relative standard error up to the capacity.
+    /// The largest relative standard error for up to `capacity` members.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> f64 {
         self.params(py).error_rate
     }
 
-    /// Members up to which the counter is exact.
+    /// The largest number of members for which the counter is exact.
     #[getter]
     fn exact_limit(&self, py: Python<'_>) -> u32 {
         self.params(py).exact_limit
     }
 
-    /// Bytes that the members of an exact counter may have together.
+    /// The most bytes that all members of an exact counter may have together.
     #[getter]
     fn exact_bytes(&self, py: Python<'_>) -> u32 {
         self.params(py).exact_bytes
@@ -429,19 +433,19 @@ impl Counter {
         Some(self.windowing(py)?.slices())
     }
 
-    /// Whether the window has the manual clock, moved by `advance`.
+    /// Whether the window has the manual clock, which `advance` moves.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
         self.windowing(py).is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
-    /// The most bytes that the counter may grow to; None for no limit.
+    /// The most bytes of memory that the counter may take; None for no limit.
     #[getter]
     fn max_bytes(&self) -> Option<u64> {
         self.limit.0
     }
 
-    /// Bytes of memory that the counter takes.
+    /// The bytes of memory that the counter takes.
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> u64 {
         self.counter.read(py, Count::size_bytes)
@@ -453,7 +457,7 @@ impl Counter {
         self.counter.read(py, |counter| counter.representation().name())
     }
 
-    /// The counter as bytes: a file of the command-line tool.
+    /// The counter as bytes, in the file format of the command-line tool.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         stored::to_bytes(py, &self.counter)
     }
@@ -466,7 +470,7 @@ impl Counter {
         stored::from_bytes(data, limit).map(|counter| Counter::of(counter, limit))
     }
 
-    /// Writes the counter to a file, which appears when it is complete.
+    /// Writes the counter to a file. The file gets its name only when it is complete.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         stored::save(py, &self.counter, &path)
     }
@@ -479,7 +483,8 @@ impl Counter {
         stored::load(class.py(), &path, limit).map(|counter| Counter::of(counter, limit))
     }
 
-    /// The counter at a key of a server. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    /// Downloads the counter at a key of a server. `client` is a client of redis-py or valkey-py. With an asyncio
+    /// client, the result has to be awaited.
     #[classmethod]
     #[pyo3(signature = (client, key, *, max_bytes=None))]
     fn download<'py>(
@@ -491,8 +496,9 @@ impl Counter {
         transfer::download("download_counter", client, key, max_bytes)
     }
 
-    /// Stores the counter at a key of a server, for `ttl` seconds if that is given. A key that exists is kept, unless
-    /// `replace`. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    /// Stores the counter at a key of a server, for `ttl` seconds if that is given. An existing key is kept unless
+    /// `replace` is True. `client` is a client of redis-py or valkey-py. With an asyncio client, the result has to be
+    /// awaited.
     #[pyo3(signature = (client, key, *, ttl=None, replace=false))]
     fn upload<'py>(
         &self,
@@ -510,13 +516,13 @@ impl Counter {
         COUNTERS
     }
 
-    /// The reply that `SCANDUMP` would give for `iterator`.
+    /// The reply of SCANDUMP for `iterator`.
     fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
         chunks::scan(py, &self.counter, iterator.0)
     }
 }
 
-/// The members to read: all that are live at `now`, or the ones added in the last `since` seconds.
+/// The members to read: those that are live at the time `now`, or those added in the last `since` seconds.
 pub(crate) fn view_of(counter: &Count, since: Option<Seconds>, now: Option<Whole>) -> Result<View<'_>, Error> {
     let time = time(counter, now);
     since.map_or_else(|| Ok(counter.at(time)), |Seconds(seconds)| counter.since(seconds, time))

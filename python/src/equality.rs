@@ -3,7 +3,7 @@
 use rollcall_core::counting::Counter;
 use rollcall_core::unstable::persist::Stored;
 
-/// Whether two counters have equal parameters and equal members or bits, seen in the same slices.
+/// Whether two counters have equal parameters and equal members or bits, last added in the same slices.
 pub(crate) fn are_equal(one: &Counter, other: &Counter) -> bool {
     // The digest visits the members of an exact counter in sorted order, so the order of insertion makes no difference.
     let records = |counter: &Counter| {

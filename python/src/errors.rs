@@ -1,4 +1,4 @@
-//! Errors of the core as Python exceptions, which `rollcall_redis/_types.py` defines.
+//! Converts errors of the core library to the Python exceptions of `rollcall_redis/_types.py`.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use pyo3::types::PyType;
 use rollcall_core::error::Error;
 use rollcall_core::persist::file::FileError;
 
-/// A class of `rollcall_redis._types`, which is looked up once.
+/// An exception class of `rollcall_redis._types`, which is looked up only once.
 pub(crate) struct Class {
     name: &'static str,
     found: PyOnceLock<Py<PyType>>,
@@ -24,7 +24,7 @@ impl Class {
         self.found.import(py, "rollcall_redis._types", self.name)
     }
 
-    /// An exception of this class with a text.
+    /// An exception of this class with a message.
     pub(crate) fn error(&self, py: Python<'_>, text: impl ToString) -> PyErr {
         match self.get(py) {
             Ok(class) => PyErr::from_type(class.clone(), (text.to_string(),)),
@@ -43,7 +43,7 @@ static INCOMPATIBLE: Class = Class::new("IncompatibleError");
 static FULL: Class = Class::new("FullError");
 static NOT_EXACT: Class = Class::new("NotExactError");
 
-/// The exception for an error of the core, with its message.
+/// The exception for an error of the core library, with the same message.
 pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
     class_of(&error).error(py, error)
 }
@@ -61,7 +61,7 @@ fn class_of(error: &Error) -> &'static Class {
     }
 }
 
-/// The Python exception for an error of a file of values. It names the file if `path` is given.
+/// The exception for an error of a file of values. Its message names the file if `path` is given.
 pub(crate) fn raised_of_file(py: Python<'_>, error: FileError, path: Option<&Path>) -> PyErr {
     let error = match (error, path) {
         (FileError::Value(error), None) => return raised(py, error),

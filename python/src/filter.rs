@@ -20,12 +20,13 @@ use crate::stored::Pickled;
 use crate::transfer::{CLASSIC, LINES};
 use crate::{chunks, stored, transfer};
 
-/// A set that answers whether an item may be in it, at a byte or two per item.
+/// A Bloom filter: a set that answers whether an item may be in it, with one or two bytes per item.
 ///
-/// Every item that was added is found. Of others, at most `error_rate` are found too. The filter grows when more than
-/// `capacity` items come, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
+/// Every item that was added is found. At most the share `error_rate` of other items is found too. The filter grows
+/// after `capacity` items, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
 ///
-/// With `window` items expire that many seconds after they came; with `last` all but the last `capacity` items.
+/// With `window`, items expire that many seconds after they were added. With `last`, all but the last `capacity` items
+/// expire.
 #[pyclass(frozen, module = "rollcall_redis")]
 pub(crate) struct BloomFilter {
     filter: Guarded<Filter>,
@@ -37,12 +38,13 @@ impl BloomFilter {
         BloomFilter { filter: Guarded::new(filter), limit }
     }
 
-    /// Calls `ask` with the filter, to look up `items` items. Python's lock is kept for small numbers of items.
+    /// Calls `ask` with the filter, to look up `items` items. For a small number of items, Python's lock is kept.
     fn ask<R: Send>(&self, py: Python<'_>, items: usize, ask: impl FnOnce(&Filter) -> R + Send) -> R {
         if items < LONG { self.filter.read(py, ask) } else { self.filter.read_long(py, ask) }
     }
 
-    /// Adds items, and passes to `added` whether each was new. Python's lock is kept for small numbers of items.
+    /// Adds items, and calls `added` for each with whether it was new. For a small number of items, Python's lock is
+    /// kept.
     fn add_block(
         &self,
         py: Python<'_>,
@@ -172,7 +174,7 @@ impl BloomFilter {
         }
     }
 
-    /// Adds an item. True if it was new, False if the filter answered before that it may contain it.
+    /// Adds an item. Returns True if it was new, and False if the filter reported it before.
     #[pyo3(signature = (item, now=None))]
     fn add(&self, item: &Bound<'_, PyAny>, now: Option<Whole>) -> PyResult<bool> {
         let py = item.py();
@@ -193,11 +195,11 @@ impl BloomFilter {
         Items::new(items, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many items, and returns for each whether it was new: a list, for an array of NumPy an array, or for another
-    /// buffer a memoryview of format '?'.
+    /// Adds many items, and returns for each whether it was new: in a list, for a NumPy array in a NumPy array, or for
+    /// another buffer in a memoryview of format '?'.
     ///
-    /// An item of an array is an element of a one-dimensional one, the bytes of the last dimension of one of two, or
-    /// `width` bytes of any.
+    /// The items of an array are the elements of a one-dimensional array, or the rows of a two-dimensional array. With
+    /// `width`, each item is the next `width` bytes of an array of any shape.
     #[pyo3(signature = (items, *, width=None, now=None))]
     fn add_many<'py>(
         &self,
@@ -220,7 +222,8 @@ impl BloomFilter {
         self.contains(item, None)
     }
 
-    /// Looks up many items, given as to `add_many`, and answers in the same forms.
+    /// Looks up many items, given as in `add_many`. Returns a list of bool, a NumPy array or a memoryview, as
+    /// `add_many` does.
     #[pyo3(signature = (items, *, width=None, now=None))]
     fn contains_many<'py>(
         &self,
@@ -238,10 +241,10 @@ impl BloomFilter {
         })
     }
 
-    /// Admits new items while there are fewer than `limit`, decided and done in one step; with `all` all of them or
+    /// Adds new items as long as the filter has fewer than `limit`, in one atomic step. With `all`, adds all of them or
     /// none.
     ///
-    /// With `dry_run` nothing is changed.
+    /// With `dry_run`, nothing is changed.
     #[pyo3(signature = (items, limit, *, all=false, dry_run=false, width=None, now=None))]
     #[expect(clippy::too_many_arguments, reason = "all but two by name")]
     fn admit<'py>(
@@ -265,7 +268,7 @@ impl BloomFilter {
         admissions(py, &reported.map_err(|error| raised(py, error))?)
     }
 
-    /// Becomes the union of this filter and others. True if that changed anything.
+    /// Makes this filter the union of itself and others. Returns True if it changed.
     #[pyo3(signature = (*others, now=None))]
     fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, BloomFilter>>, now: Option<Whole>) -> PyResult<bool> {
         let others: Vec<&BloomFilter> = others.iter().map(Bound::get).collect();
@@ -282,12 +285,12 @@ impl BloomFilter {
         self.unite(other.py(), &[other.get()], None).map(drop)
     }
 
-    /// The number of added items that were new; with a window, of those that are live.
+    /// The number of items that were new when they were added; with a window, only of live items.
     fn __len__(&self, py: Python<'_>) -> usize {
         usize::try_from(self.num_items(py, None)).unwrap_or(usize::MAX)
     }
 
-    /// The number of items at a time, like `len`.
+    /// The number of items at the time `now`, like `len`.
     #[pyo3(signature = (now=None))]
     fn num_items(&self, py: Python<'_>, now: Option<Whole>) -> u64 {
         self.filter.read(py, |filter| filter.at(time(filter, now)).num_items())
@@ -297,7 +300,7 @@ impl BloomFilter {
         self.num_items(py, None) > 0
     }
 
-    /// Equal parameters and equal bits.
+    /// Compares parameters and bits.
     fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Ok(other) = other.cast::<BloomFilter>() else { return Ok(py.NotImplemented()) };
         let equal = Guarded::read_all(py, &[&self.filter, &other.get().filter], |both| both[0] == both[1]);
@@ -350,7 +353,7 @@ impl BloomFilter {
         Ok((restore, (this.to_bytes(slf.py())?, this.limit.0)))
     }
 
-    /// Begins all slices up to this one, and drops what expires.
+    /// Moves the window forward to this slice, and drops what expires.
     fn advance(&self, py: Python<'_>, slice: Whole) {
         // Expired data is freed under the lock of the filter alone.
         self.filter.write_long(py, |filter| drop(filter.advance(slice.0)));
@@ -374,7 +377,7 @@ impl BloomFilter {
         self.params(py).error_rate
     }
 
-    /// The size of each further part as a multiple of the one before; 0 if the filter does not grow.
+    /// The size of each further sub-filter as a multiple of the one before; 0 if the filter does not grow.
     #[getter]
     fn expansion(&self, py: Python<'_>) -> u32 {
         self.params(py).expansion
@@ -404,19 +407,19 @@ impl BloomFilter {
         self.windowing(py)?.slices()
     }
 
-    /// Whether the filter holds the last items.
+    /// Whether the filter keeps the last `capacity` items, instead of the items of a time span.
     #[getter]
     fn last(&self, py: Python<'_>) -> bool {
         self.windowing(py).is_some_and(|windowing| windowing.window().is_none())
     }
 
-    /// Whether an item is remembered from when it was last added.
+    /// Whether adding a known item again renews it.
     #[getter]
     fn refresh(&self, py: Python<'_>) -> bool {
         self.windowing(py).is_some_and(|windowing| windowing.refresh)
     }
 
-    /// Whether the window has the manual clock, moved by `advance`.
+    /// Whether the window has the manual clock, which `advance` moves.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
         self.windowing(py)
@@ -424,31 +427,31 @@ impl BloomFilter {
             .is_some_and(|window| window.clock_source() == ClockSource::Manual)
     }
 
-    /// The most bytes that the filter may grow to; None for no limit.
+    /// The most bytes of memory that the filter may take; None for no limit.
     #[getter]
     fn max_bytes(&self) -> Option<u64> {
         self.limit.0
     }
 
-    /// Bytes of memory that the filter takes.
+    /// The bytes of memory that the filter takes.
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> u64 {
         self.filter.read(py, Filter::size_bytes)
     }
 
-    /// The share of set bits.
+    /// The share of bits that are set.
     #[getter]
     fn fill_ratio(&self, py: Python<'_>) -> f64 {
         self.filter.read(py, |filter| filter.at(time(filter, None)).fill_ratio())
     }
 
-    /// The present share of absent items that the filter reports as present, estimated from its bits.
+    /// The present share of absent items that the filter reports as present, estimated from its set bits.
     #[getter]
     fn false_positive_rate(&self, py: Python<'_>) -> f64 {
         self.filter.read(py, |filter| filter.at(time(filter, None)).false_positive_rate())
     }
 
-    /// The filter as bytes: a file of the command-line tool.
+    /// The filter as bytes, in the file format of the command-line tool.
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         stored::to_bytes(py, &self.filter)
     }
@@ -461,7 +464,7 @@ impl BloomFilter {
         stored::from_bytes(data, limit).map(|filter| BloomFilter::of(filter, limit))
     }
 
-    /// Writes the filter to a file, which appears when it is complete.
+    /// Writes the filter to a file. The file gets its name only when it is complete.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
         stored::save(py, &self.filter, &path)
     }
@@ -474,7 +477,8 @@ impl BloomFilter {
         stored::load(class.py(), &path, limit).map(|filter| BloomFilter::of(filter, limit))
     }
 
-    /// The filter at a key of a server. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    /// Downloads the filter at a key of a server. `client` is a client of redis-py or valkey-py. With an asyncio
+    /// client, the result has to be awaited.
     #[classmethod]
     #[pyo3(signature = (client, key, *, max_bytes=None))]
     fn download<'py>(
@@ -486,8 +490,9 @@ impl BloomFilter {
         transfer::download("download_filter", client, key, max_bytes)
     }
 
-    /// Stores the filter at a key of a server, for `ttl` seconds if that is given. A key that exists is kept, unless
-    /// `replace`. `client` is one of redis-py or valkey-py; of an asyncio client, await the result.
+    /// Stores the filter at a key of a server, for `ttl` seconds if that is given. An existing key is kept unless
+    /// `replace` is True. `client` is a client of redis-py or valkey-py. With an asyncio client, the result has to be
+    /// awaited.
     #[pyo3(signature = (client, key, *, ttl=None, replace=false))]
     fn upload<'py>(
         &self,
@@ -508,13 +513,13 @@ impl BloomFilter {
         })
     }
 
-    /// The reply that `SCANDUMP` would give for `iterator`.
+    /// The reply of SCANDUMP for `iterator`.
     fn _scandump<'py>(&self, py: Python<'py>, iterator: Whole) -> PyResult<Bound<'py, PyTuple>> {
         chunks::scan(py, &self.filter, iterator.0)
     }
 }
 
-/// The outcomes of an admission, as Python objects.
+/// The outcomes of `admit` as a Python list.
 pub(crate) fn admissions<'py>(py: Python<'py>, reported: &[Admission]) -> PyResult<Bound<'py, PyList>> {
     let class = ADMISSION.get(py)?;
     let [admitted, known, rejected] = [class.getattr("ADMITTED")?, class.getattr("KNOWN")?, class.getattr("REJECTED")?];

@@ -66,8 +66,8 @@ impl<T: Send + Sync> Guarded<T> {
         })
     }
 
-    /// Calls `change` with this value to be changed, and the other values to be read. Values that are `self` are left
-    /// out.
+    /// Calls `change` with this value to be changed, and the other values to be read. If `self` is among the others, it
+    /// is left out.
     pub(crate) fn write_with<R: Send>(
         &self,
         py: Python<'_>,

@@ -11,7 +11,7 @@ use crate::rows::{BLOCK_ROWS, Rows, no_memory};
 /// The least number of items for which Python's lock is released. Releasing it costs some 100 ns.
 pub(crate) const LONG: usize = 256;
 
-/// Calls `use_it` with the bytes of an item; a str is encoded in UTF-8, as clients do.
+/// Calls `use_it` with the bytes of an item. A str is encoded in UTF-8.
 ///
 /// # Errors
 /// `TypeError` for anything except str, bytes, bytearray and memoryview.
@@ -72,8 +72,7 @@ fn buffer_of(given: &Bound<'_, PyAny>) -> PyResult<PyUntypedBuffer> {
     PyUntypedBuffer::get(&view)
 }
 
-/// Items that a Python program passed together, to be read in blocks: a list or tuple, an iterator, or the rows of an
-/// array.
+/// The items of one call, which are read in blocks: a list or tuple, an iterator, or the rows of an array.
 pub(crate) enum Items<'py> {
     Listed(Bound<'py, PyTuple>),
     Iterated(Bound<'py, PyIterator>),
@@ -81,8 +80,10 @@ pub(crate) enum Items<'py> {
 }
 
 impl<'py> Items<'py> {
+    /// Prepares to read the items of `given`.
+    ///
     /// # Errors
-    /// `TypeError` for an object that holds no items.
+    /// `TypeError` for an object that has no items.
     pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>) -> PyResult<Self> {
         if let Some(Whole(width)) = width {
             // No array is larger than `usize::MAX` bytes, so a larger width fails in the same way.
@@ -119,7 +120,8 @@ impl<'py> Items<'py> {
         }
     }
 
-    /// Calls `take` with all items, in blocks. An exception within ends the call; the blocks before it were taken.
+    /// Calls `take` with all items, in blocks. If reading an item raises an exception, the call ends; earlier blocks
+    /// were taken.
     pub(crate) fn blocks(self, py: Python<'py>, mut take: impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
         match self {
             Items::Listed(tuple) => {
@@ -157,7 +159,7 @@ impl<'py> Items<'py> {
         }
     }
 
-    /// Copies of all items together, for calls that decide about all items at once.
+    /// Copies all items, for calls that decide about all items at once.
     pub(crate) fn all(self, py: Python<'py>) -> PyResult<Vec<Vec<u8>>> {
         let mut all = Vec::new();
         self.blocks(py, |items| {
@@ -178,7 +180,7 @@ impl<'py> Items<'py> {
     }
 }
 
-/// Calls `take` with the bytes of items.
+/// Calls `take` with the bytes of these items.
 fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyResult<()>) -> PyResult<()> {
     let mut never_change = Vec::with_capacity(items.len());
     for item in items {
@@ -204,8 +206,8 @@ fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyRe
     take(&all)
 }
 
-/// Calls `ask` with all items, and returns the answers: an array of bool for an array of NumPy, a memoryview of format `?`
-/// for another buffer, else a list of bool.
+/// Calls `ask` with all items, and returns one answer for each: in an array of bool for a NumPy array, in a memoryview
+/// of format `?` for another buffer, and otherwise in a list of bool.
 pub(crate) fn answers<'py>(
     given: &Bound<'py, PyAny>,
     width: Option<Whole>,

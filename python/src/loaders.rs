@@ -13,7 +13,7 @@ use crate::counter::Counter;
 use crate::filter::BloomFilter;
 use crate::transfer::{CLASSIC, COUNTERS, LINES};
 
-/// A filter that is loaded by chunks.
+/// A filter that is being loaded chunk by chunk.
 #[pyclass(frozen, name = "_FilterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct FilterLoader {
     partial: Partial<LoadingBloomFilter>,
@@ -32,19 +32,19 @@ impl FilterLoader {
         FilterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
     }
 
-    /// Appends the next chunk, with the `SCANDUMP` iterator that goes with it.
+    /// Appends the next chunk, with the `SCANDUMP` iterator that belongs to it.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
         self.partial.push(next.0, chunk, self.limit)
     }
 
-    /// The loaded filter; an exception if chunks are missing.
+    /// The loaded filter; raises an exception if chunks are missing.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         let filter: Filter = self.partial.finish(py)?;
         Ok(BloomFilter::of(filter, self.limit))
     }
 }
 
-/// A counter that is loaded by chunks.
+/// A counter that is being loaded chunk by chunk.
 #[pyclass(frozen, name = "_CounterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct CounterLoader {
     partial: Partial<LoadingCounter>,
@@ -63,12 +63,12 @@ impl CounterLoader {
         CounterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
     }
 
-    /// Appends the next chunk, with the `SCANDUMP` iterator that goes with it.
+    /// Appends the next chunk, with the `SCANDUMP` iterator that belongs to it.
     fn push(&self, next: Whole, chunk: &Bound<'_, PyAny>) -> PyResult<()> {
         self.partial.push(next.0, chunk, self.limit)
     }
 
-    /// The loaded counter; an exception if chunks are missing.
+    /// The loaded counter; raises an exception if chunks are missing.
     fn finish(&self, py: Python<'_>) -> PyResult<Counter> {
         let counter: Count = self.partial.finish(py)?;
         Ok(Counter::of(counter, self.limit))

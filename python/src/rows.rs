@@ -1,9 +1,9 @@
 //! Reads arrays as items: each row of an object with Python's buffer protocol is an item.
 //!
-//! Other threads may write to such memory while Python's lock is released, and extension modules even while it is held.
-//! So no `&[u8]` of it ever exists. Rows are copied in blocks while Python's lock is held, through cells that others
-//! may change. The copies are hashed after the lock is released. This costs one more pass within the processor's cache,
-//! and no memory in proportion to the array.
+//! Other threads may write to the memory of an array while Python's lock is released, and extension modules even while
+//! it is held. So no `&[u8]` to this memory may exist. Rows are copied in blocks while Python's lock is held, through
+//! cells that others may change. The copies are hashed after the lock is released. This costs one more pass within the
+//! processor's cache, and no memory in proportion to the array.
 
 use std::slice;
 
@@ -11,10 +11,11 @@ use pyo3::buffer::{PyUntypedBuffer, ReadOnlyCell};
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// Bytes of a block: so large that blocks are rare, since taking Python's lock again takes up to 5 ms under contention.
+/// Number of bytes of a block. Blocks are large because each block takes Python's lock again, which takes up to 5 ms
+/// under contention.
 const BLOCK_BYTES: usize = 4 << 20;
 
-/// Most rows of a block.
+/// The largest number of rows in a block.
 pub(crate) const BLOCK_ROWS: usize = 1 << 16;
 
 /// The rows of a buffer.
@@ -31,7 +32,7 @@ impl Rows {
     /// or a row of a two-dimensional one.
     ///
     /// # Errors
-    /// `TypeError` or `ValueError` for a buffer that has no rows of bytes; the message says why.
+    /// `TypeError` or `ValueError` if the buffer has no rows of bytes; the message says why.
     pub(crate) fn new(buffer: PyUntypedBuffer, width: Option<usize>) -> PyResult<Self> {
         if !buffer.is_c_contiguous() {
             return Err(PyValueError::new_err(
@@ -99,7 +100,7 @@ impl Rows {
         self.len
     }
 
-    /// The number of rows per copy.
+    /// The number of rows in a block.
     pub(crate) fn block_rows(&self) -> usize {
         (BLOCK_BYTES / self.width.max(1)).clamp(1, BLOCK_ROWS)
     }
@@ -117,7 +118,7 @@ impl Rows {
         Ok(())
     }
 
-    /// The `len` rows that a block holds.
+    /// Splits a block into its `len` rows.
     pub(crate) fn split<'a>(&self, block: &'a [u8], len: usize) -> impl Iterator<Item = &'a [u8]> {
         let (width, padded) = (self.width, self.padded);
         (0..len).map(move |row| {
@@ -143,7 +144,7 @@ impl Rows {
     }
 }
 
-/// `O` if a field of a structure, `T{<i8:name:...}`, holds objects.
+/// If a field of a structure holds objects, the format character `O`. The format of a structure is `T{<i8:name:...}`.
 fn field_of_objects(format: &[u8]) -> Option<u8> {
     // Types and names alternate, separated by ":".
     format.split(|&byte| byte == b':').step_by(2).any(|kinds| kinds.contains(&b'O')).then_some(b'O')

@@ -1,4 +1,4 @@
-//! Questions about several counters together, such as `rollcall_redis.union_card`.
+//! Functions on several counters together, such as `rollcall_redis.union_card`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
@@ -10,7 +10,7 @@ use crate::counter::{Counter, estimate_of, view_of};
 use crate::errors::raised;
 use crate::guarded::Guarded;
 
-/// A counter, with the span of its last seconds to read: an int, a timedelta, or None for all live members.
+/// A counter, and its time span in the last seconds: an int, a timedelta, or None for all live members.
 pub(crate) struct Operand<'py> {
     counter: Bound<'py, Counter>,
     since: Option<Seconds>,
@@ -27,7 +27,7 @@ impl<'py> FromPyObject<'_, 'py> for Operand<'py> {
     }
 }
 
-/// Calls `ask` with the parts of several counters that the operands select.
+/// Calls `ask` with the members of each counter that its operand selects.
 fn ask<R: Send>(
     py: Python<'_>,
     operands: &[Operand<'_>],
@@ -53,8 +53,8 @@ fn members_of<'py>(
     PyList::new(py, ask(py, operands, now, copied)?.iter().map(|member| PyBytes::new(py, member)))
 }
 
-/// The number of members of all counters together, with its standard error. Each is a counter, or a pair of a counter
-/// and its last seconds.
+/// The number of distinct members of all counters together, with its standard error. Each operand is a counter, or a
+/// pair of a counter and its last seconds.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn union_card<'py>(
@@ -87,7 +87,7 @@ pub(crate) fn diff_card<'py>(
     estimate_of(py, ask(py, &operands, now, counting::diff_card)?)
 }
 
-/// The members of all counters together, as bytes, in no order, while all are exact.
+/// The members of all counters together as bytes, in no order. All counters must be exact.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn union<'py>(
@@ -98,7 +98,7 @@ pub(crate) fn union<'py>(
     members_of(py, &operands, now, counting::union)
 }
 
-/// The members that all counters share, as bytes, while all are exact.
+/// The members that all counters share, as bytes. All counters must be exact.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn inter<'py>(
@@ -109,7 +109,7 @@ pub(crate) fn inter<'py>(
     members_of(py, &operands, now, counting::inter)
 }
 
-/// The members of the first counter that none of the others has, as bytes, while all are exact.
+/// The members of the first counter that none of the others has, as bytes. All counters must be exact.
 #[pyfunction]
 #[pyo3(signature = (*operands, now=None))]
 pub(crate) fn diff<'py>(

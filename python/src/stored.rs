@@ -1,4 +1,4 @@
-//! Converts values to bytes and files, in the format of the command-line tool.
+//! Converts values to and from bytes and files, in the format of the command-line tool.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -15,7 +15,8 @@ use crate::errors::{raised, raised_of_file};
 use crate::guarded::Guarded;
 use crate::items::with_bytes;
 
-/// The pair that `pickle` stores: the function `from_bytes` of the class, and its arguments, the bytes and `max_bytes`.
+/// What `pickle` stores: the function `from_bytes` of the class, and its arguments, which are the bytes and
+/// `max_bytes`.
 pub(crate) type Pickled<'py> = (Bound<'py, PyAny>, (Bound<'py, PyBytes>, Option<u64>));
 
 /// Bytes per read or write.

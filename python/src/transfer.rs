@@ -1,4 +1,4 @@
-//! Transfers values from and to servers. `rollcall_redis/_transfer.py` does the work, with the client of the calling
+//! Transfers values from and to servers. `rollcall_redis/_transfer.py` sends the commands, by the client of the calling
 //! program.
 
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ pub(crate) const COUNTERS: &str = "LC";
 
 const MODULE: &str = "rollcall_redis._transfer";
 
-/// Calls the Python function `name` for a key. Returns a value, or for an asyncio client an awaitable.
+/// Calls the Python function `function`, which downloads a key. Returns a value, or for an asyncio client an awaitable.
 pub(crate) fn download<'py>(
     function: &str,
     client: &Bound<'py, PyAny>,

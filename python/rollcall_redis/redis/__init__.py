@@ -1,4 +1,4 @@
-"""Every command of the module, typed, for clients of redis-py and valkey-py.
+"""Typed methods for every command of the module, on clients of redis-py and valkey-py.
 
     import redis
     from rollcall_redis.redis import Rollcall
@@ -7,8 +7,9 @@
     rollcall.lc.add("received:42", "ann", "ben")
     rollcall.bf.exists("seen", "token-1")
 
-`AsyncRollcall` is the same for asyncio. Replies are the same Python values over RESP2 and RESP3, and whether or not the
-client decodes: members are `bytes`, or `str` with `decode_responses=True`. Errors are the client's `ResponseError`.
+`AsyncRollcall` is the same for asyncio. Replies are the same Python values over RESP2 and RESP3, whether or not the
+client decodes replies. Members are `bytes`, or `str` with `decode_responses=True`. Errors are the client's
+`ResponseError`.
 """
 
 from rollcall_redis._types import Admission, Estimate

@@ -1,4 +1,4 @@
-"""What is sent: the words of a command, and how its reply is read."""
+"""Commands that can be sent: the words of a command, and the function that reads its reply."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -13,26 +13,26 @@ Item: TypeAlias = str | bytes | memoryview | int | float
 Word: TypeAlias = str | bytes | memoryview | int | float
 
 Seconds: TypeAlias = int | timedelta
-"""A time span. A `timedelta` is rounded up to whole units."""
+"""A time span in seconds. A `timedelta` is rounded up to whole seconds."""
 Spans: TypeAlias = Seconds | Sequence[Seconds | None] | None
-"""A time span for all keys, or one for each, where None is all that a counter remembers."""
+"""A time span for all keys, or a list with one for each key. None selects all live members of a counter."""
 Moment: TypeAlias = int | datetime
-"""A point in time: a number since 1970, or a `datetime`."""
+"""A point in time: a number since the Unix epoch, or a `datetime`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command(Generic[T]):
-    """A command for any client: the same for blocking clients, asyncio and pipelines."""
+    """A command for any client: blocking, asyncio, or pipeline."""
 
     name: str
     words: list[Word]
     parse: Callable[[Any], T]
     content: Literal["text", "members", "binary"] = "text"
-    """What the reply has: texts of the server, members, which are texts of the application if it says so, or bytes."""
+    """The content of the reply: text of the server, members (decoded if the application asks for it), or bytes."""
 
 
 def options(*pairs: tuple[str, Word | bool | None]) -> list[Word]:
-    """Words of the options that are given: a token alone for `True`, nothing for `None` and `False`."""
+    """The words of the given options. `True` gives the token alone; `None` and `False` leave the option out."""
     words: list[Word] = []
     for token, value in pairs:
         if value is True:
@@ -43,7 +43,7 @@ def options(*pairs: tuple[str, Word | bool | None]) -> list[Word]:
 
 
 def listed(items: Iterable[Item]) -> list[Word]:
-    """ITEMS and what follows. One text alone would be taken apart into its characters, so it is rejected."""
+    """The word ITEMS and the items. A single str or bytes is rejected, because its characters would become items."""
     if isinstance(items, str | bytes | bytearray | memoryview):
         raise TypeError(f"items must be a list or another iterable of items, got one {type(items).__name__}")
     return ["ITEMS", *items]

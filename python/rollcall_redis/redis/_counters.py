@@ -1,4 +1,4 @@
-"""LC.*: what is sent for each command, and how its reply is read. The classes that clients use are made of this."""
+"""The words and the reply of each LC.* command. The classes that applications use are generated from this class."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, Literal, TypeVar, overload
@@ -27,11 +27,11 @@ from ._reply import (
 )
 
 Member = TypeVar("Member")
-"""`bytes`, or `str`."""
+"""The type of members: `bytes` or `str`."""
 
 
 class CounterCommands(Generic[Member]):
-    """Counters: how many different members were added, and who they are while they are few."""
+    """Commands on counters of distinct members."""
 
     def __init__(self, member: Callable[[Any], Member]):
         self._members = list_of(member)
@@ -55,7 +55,7 @@ class CounterCommands(Generic[Member]):
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Command[bool]:
-        """LC.RESERVE: creates an empty counter. True, or an error if the key exists."""
+        """LC.RESERVE: creates an empty counter. Returns True, or raises an error if the key exists."""
         return Command(
             "LC.RESERVE",
             [
@@ -75,7 +75,7 @@ class CounterCommands(Generic[Member]):
     create = reserve
 
     def add(self, key: Key, *items: Item) -> Command[int]:
-        """LC.ADD: adds items. How many were new, or, of an estimate, how many changed its bitmap."""
+        """LC.ADD: adds items. Returns how many were new; if the counter estimates, how many changed its bitmap."""
         return Command("LC.ADD", [key, *items], integer)
 
     def insert(
@@ -100,7 +100,7 @@ class CounterCommands(Generic[Member]):
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Command[int]:
-        """LC.INSERT: adds items, and makes the counter with these options if it is missing. Answers as `add` does."""
+        """LC.INSERT: adds items like `add`. If the key is missing, creates the counter with these options first."""
         return Command(
             "LC.INSERT",
             [
@@ -140,10 +140,11 @@ class CounterCommands(Generic[Member]):
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Command[list[Admission]]:
-        """LC.ADMIT: lets new members in while there are fewer than `limit`. The counter stays exact.
+        """LC.ADMIT: adds new members as long as the counter has fewer than `limit`. The counter stays exact.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
-        `all`, either all new ones come in or none. With `dryrun` nothing is changed.
+        Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was a member already, -1
+        (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
+        changed.
         """
         return Command(
             "LC.ADMIT",
@@ -163,19 +164,23 @@ class CounterCommands(Generic[Member]):
         )
 
     def count(self, key: Key, *keys: Key) -> Command[int]:
-        """LC.COUNT: the different members of a counter, or of the union of several."""
+        """LC.COUNT: the number of distinct members of a counter, or of the union of several counters."""
         return Command("LC.COUNT", [key, *keys], integer)
 
     def countsince(self, key: Key, seconds: Seconds) -> Command[int]:
-        """LC.COUNTSINCE: how many different members a counter with a window has seen in the last seconds, at least."""
+        """LC.COUNTSINCE: the number of distinct members that were added to a windowed counter in the last `seconds`
+        seconds.
+
+        Members of the whole slice in which the time span begins are counted too."""
         return Command("LC.COUNTSINCE", [key, in_seconds(seconds)], integer)
 
     def history(self, key: Key) -> Command[list[Slice]]:
-        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since."""
+        """LC.HISTORY: for each slice of the window, newest first, its begin and the number of members since then."""
         return Command("LC.HISTORY", [key], list_of(history_slice))
 
     def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> Command[bool]:
-        """LC.ADVANCE: moves the window on to a slice, or hands it to the clock."""
+        """LC.ADVANCE: moves the window forward to a slice. With "CLOCK", the window follows the system clock from now
+        on."""
         return Command("LC.ADVANCE", [key, slice], ok)
 
     def merge(self, destination: Key, *sources: Key) -> Command[bool]:
@@ -183,52 +188,56 @@ class CounterCommands(Generic[Member]):
         return Command("LC.MERGE", [destination, *sources], ok)
 
     def unioncard(self, key: Key, *keys: Key, since: Spans = None) -> Command[Estimate]:
-        """LC.UNIONCARD: how many different members all counters have together, with its standard error.
+        """LC.UNIONCARD: the number of distinct members of all counters together, with its standard error.
 
-        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        `since` limits the members to those of the last seconds: one time span for all keys, or a list with one for
+        each key, where None selects all members.
         """
         return Command("LC.UNIONCARD", numbered((key, *keys), since), estimate)
 
     def intercard(self, key: Key, *keys: Key, since: Spans = None) -> Command[Estimate]:
-        """LC.INTERCARD: how many members all counters have in common, with its standard error.
+        """LC.INTERCARD: the number of members that all counters have in common, with its standard error.
 
-        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        `since` limits the members to those of the last seconds: one time span for all keys, or a list with one for
+        each key, where None selects all members.
         """
         return Command("LC.INTERCARD", numbered((key, *keys), since), estimate)
 
     def diffcard(self, key: Key, *keys: Key, since: Spans = None) -> Command[Estimate]:
-        """LC.DIFFCARD: how many members of the first counter are in none of the others, with its standard error.
+        """LC.DIFFCARD: the number of members of the first counter that none of the others has, with its standard error.
 
-        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        `since` limits the members to those of the last seconds: one time span for all keys, or a list with one for
+        each key, where None selects all members.
         """
         return Command("LC.DIFFCARD", numbered((key, *keys), since), estimate)
 
     def union(self, key: Key, *keys: Key, since: Spans = None) -> Command[list[Member]]:
-        """LC.UNION: the members of all counters together, in no order, while all are exact."""
+        """LC.UNION: the members of all counters together, in no order. All counters must be exact."""
         return Command("LC.UNION", numbered((key, *keys), since), self._members, content="members")
 
     def inter(self, key: Key, *keys: Key, since: Spans = None) -> Command[list[Member]]:
-        """LC.INTER: the members that all counters have in common, in no order, while all are exact."""
+        """LC.INTER: the members that all counters have in common, in no order. All counters must be exact."""
         return Command("LC.INTER", numbered((key, *keys), since), self._members, content="members")
 
     def diff(self, key: Key, *keys: Key, since: Spans = None) -> Command[list[Member]]:
-        """LC.DIFF: the members of the first counter that no other has, in no order, while all are exact."""
+        """LC.DIFF: the members of the first counter that none of the others has, in no order. All counters must be
+        exact."""
         return Command("LC.DIFF", numbered((key, *keys), since), self._members, content="members")
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
-        """LC.EXISTS: whether an item is a member, while the counter is exact."""
+        """LC.EXISTS: whether an item is a member. The counter must be exact."""
         return Command("LC.EXISTS", [key, item], boolean)
 
     def mexists(self, key: Key, *items: Item) -> Command[list[bool]]:
-        """LC.MEXISTS: asks for several items, and answers in their order."""
+        """LC.MEXISTS: whether each of several items is a member, in order. The counter must be exact."""
         return Command("LC.MEXISTS", [key, *items], list_of(boolean))
 
     def members(self, key: Key, since: Seconds | None = None) -> Command[list[Member]]:
-        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds. In no order."""
+        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds, in no order."""
         return Command("LC.MEMBERS", [key, *span("SINCE", since)], self._members, content="members")
 
     def clear(self, key: Key) -> Command[bool]:
-        """LC.CLEAR: empties a counter, which is exact again. It keeps its parameters, window and time to live."""
+        """LC.CLEAR: empties a counter, which is then exact. It keeps its parameters, window and time to live."""
         return Command("LC.CLEAR", [key], ok)
 
     @overload
@@ -250,17 +259,18 @@ class CounterCommands(Generic[Member]):
     @overload
     def info(self, key: Key, field: Literal["VOLATILE"]) -> Command[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Command[Any]:
-        """LC.INFO: parameters and state of a counter, or one field of them."""
+        """LC.INFO: the parameters and the state of a counter, or a single field of them."""
         if field is None:
             return Command("LC.INFO", [key], counter_info)
         return Command("LC.INFO", [key, field], single(_FIELDS.get(field.upper(), anything)))
 
     def scandump(self, key: Key, iter: int) -> Command[Chunk]:
-        """LC.SCANDUMP: reads a counter out in chunks. Begin with 0, go on with the iterator of each reply, until 0."""
+        """LC.SCANDUMP: dumps a counter in chunks. Begin with 0, and continue with the iterator of each reply, until it
+        is 0."""
         return Command("LC.SCANDUMP", [key, iter], chunk, content="binary")
 
     def loadchunk(self, key: Key, iter: int, data: bytes) -> Command[bool]:
-        """LC.LOADCHUNK: takes a chunk as `scandump` gave it, with the iterator that came with it."""
+        """LC.LOADCHUNK: loads a chunk that `scandump` returned, with the iterator that it returned with the chunk."""
         return Command("LC.LOADCHUNK", [key, iter, data], ok)
 
 

@@ -1,4 +1,4 @@
-"""BF.*: what is sent for each command, and how its reply is read. The classes that clients use are made of this."""
+"""The words and the reply of each BF.* command. The classes that applications use are generated from this class."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, overload
@@ -28,7 +28,7 @@ Layout: TypeAlias = Literal["lines", "classic"]
 
 
 class FilterCommands:
-    """Bloom filters: was this item added before?"""
+    """Commands on Bloom filters."""
 
     def reserve(
         self,
@@ -50,7 +50,7 @@ class FilterCommands:
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Command[bool]:
-        """BF.RESERVE: creates an empty filter. True, or an error if the key exists."""
+        """BF.RESERVE: creates an empty filter. Returns True, or raises an error if the key exists."""
         return Command(
             "BF.RESERVE",
             [
@@ -67,13 +67,14 @@ class FilterCommands:
     create = reserve
 
     def add(self, key: Key, item: Item) -> Command[bool]:
-        """BF.ADD: adds an item. True if it was new to the filter."""
+        """BF.ADD: adds an item. Returns whether it was new to the filter."""
         return Command("BF.ADD", [key, item], boolean)
 
     def madd(self, key: Key, *items: Item) -> Command[list[bool]]:
-        """BF.MADD: adds items. For each, in order, whether it was new.
+        """BF.MADD: adds items. Returns for each, in order, whether it was new.
 
-        A full filter that does not scale rejects the rest: its error is raised, and `replies_before` has the others.
+        If a filter that does not scale becomes full, its error is raised for the remaining items. `replies_before`
+        returns the replies for the items before.
         """
         return Command("BF.MADD", [key, *items], list_of(boolean))
 
@@ -100,7 +101,7 @@ class FilterCommands:
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Command[list[bool]]:
-        """BF.INSERT: adds items, and makes the filter with these options if it is missing. Answers as `madd` does."""
+        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first."""
         return Command(
             "BF.INSERT",
             [
@@ -141,10 +142,11 @@ class FilterCommands:
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Command[list[Admission]]:
-        """BF.ADMIT: lets new items in while there are fewer than `limit`.
+        """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
-        `all`, either all new ones come in or none. With `dryrun` nothing is changed.
+        Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was in the filter already, -1
+        (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
+        changed.
         """
         return Command(
             "BF.ADMIT",
@@ -164,15 +166,15 @@ class FilterCommands:
         )
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
-        """BF.EXISTS: False is certain, True may be wrong at the error rate."""
+        """BF.EXISTS: whether an item may be in the filter. False is certain; True may be wrong, at the error rate."""
         return Command("BF.EXISTS", [key, item], boolean)
 
     def mexists(self, key: Key, *items: Item) -> Command[list[bool]]:
-        """BF.MEXISTS: asks for several items, and answers in their order."""
+        """BF.MEXISTS: whether each of several items may be in the filter, in order."""
         return Command("BF.MEXISTS", [key, *items], list_of(boolean))
 
     def card(self, key: Key) -> Command[int]:
-        """BF.CARD: how many items were new when they were added. 0 for a missing key."""
+        """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""
         return Command("BF.CARD", [key], integer)
 
     @overload
@@ -192,33 +194,35 @@ class FilterCommands:
     @overload
     def info(self, key: Key, field: Literal["VOLATILE", "REFRESH"]) -> Command[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Command[Any]:
-        """BF.INFO: parameters and state of a filter, or one field of them. Most fields come only when asked for."""
+        """BF.INFO: the parameters and the state of a filter, or a single field. Most fields are only sent if named."""
         if field is None:
             return Command("BF.INFO", [key], filter_info)
         return Command("BF.INFO", [key, field], single(_FIELDS.get(field.upper(), anything)))
 
     def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> Command[bool]:
-        """BF.ADVANCE: moves the window on to a slice, or hands it to the clock."""
+        """BF.ADVANCE: moves the window forward to a slice. With "CLOCK", the window follows the system clock from now
+        on."""
         return Command("BF.ADVANCE", [key, slice], ok)
 
     def merge(self, destination: Key, *sources: Key) -> Command[bool]:
-        """BF.MERGE: makes the destination hold what it and the sources hold."""
+        """BF.MERGE: makes the destination the union of itself and the sources."""
         return Command("BF.MERGE", [destination, *sources], ok)
 
     def clear(self, key: Key) -> Command[bool]:
-        """BF.CLEAR: empties a filter. It keeps its parameters, its window and its time to live."""
+        """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
         return Command("BF.CLEAR", [key], ok)
 
     def scandump(self, key: Key, iter: int) -> Command[Chunk]:
-        """BF.SCANDUMP: reads a filter out in chunks. Begin with 0, go on with the iterator of each reply, until 0."""
+        """BF.SCANDUMP: dumps a filter in chunks. Begin with 0, and continue with the iterator of each reply, until it
+        is 0."""
         return Command("BF.SCANDUMP", [key, iter], chunk, content="binary")
 
     def loadchunk(self, key: Key, iter: int, data: bytes) -> Command[bool]:
-        """BF.LOADCHUNK: takes a chunk as `scandump` gave it, with the iterator that came with it."""
+        """BF.LOADCHUNK: loads a chunk that `scandump` returned, with the iterator that it returned with the chunk."""
         return Command("BF.LOADCHUNK", [key, iter, data], ok)
 
     def debug(self, key: Key) -> Command[list[str]]:
-        """BF.DEBUG: describes a filter and each of its sub-filters, for people."""
+        """BF.DEBUG: a description of a filter and of each of its sub-filters, for people."""
         return Command("BF.DEBUG", [key], list_of(text))
 
 

@@ -1,4 +1,4 @@
-"""Pipelines: many commands on their way at once, in a transaction or not."""
+"""Pipelines: commands that are sent together, with or without a transaction."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class _Queueing(Generic[Member]):
-    """What pipelines of blocking clients and of asyncio have in common: commands are queued alike."""
+    """The common part of blocking and asyncio pipelines, which queue commands in the same way."""
 
     bf: QueuedFilters
     lc: QueuedCounters[Member]
@@ -52,7 +52,7 @@ class _Queueing(Generic[Member]):
         return queued
 
     def _forget_reset(self) -> None:
-        """Forgets commands that are not in the client's pipeline any more: that was reset, or executed by itself."""
+        """Drops commands that the client's pipeline no longer has, because it was reset or executed directly."""
         while self._queued and self._queued[-1][0] >= len(self.client):
             self._queued.pop()
 
@@ -65,8 +65,8 @@ class _Queueing(Generic[Member]):
 class Pipeline(_Queueing[Member]):
     """Commands that are sent together, on a pipeline of a blocking client.
 
-    Each method queues its command and gives a `Queued`, which has the reply once `execute` was called. Other commands
-    go to `client`, the client's own pipeline; `execute` gives the replies of all.
+    Each method queues a command and returns a `Queued`, which has the reply after `execute`. Other commands can be
+    queued on `client`, the client's own pipeline. `execute` returns the replies to all of them.
     """
 
     @overload
@@ -83,14 +83,14 @@ class Pipeline(_Queueing[Member]):
         super().__init__(pipeline, decode_responses=decode_responses, family=family)
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Sends all that was queued, and gives the replies in order. With `raise_on_error`, raises the first error."""
+        """Sends all queued commands and returns the replies in order. With `raise_on_error`, raises the first error."""
         queued = self._take()
         with _failing(queued):
             replies = self.client.execute(raise_on_error=False)
         return _settle(queued, replies, raise_on_error)
 
     def reset(self) -> None:
-        """Forgets what is queued, and watches no more."""
+        """Drops all queued commands, and stops watching keys."""
         self._queued.clear()
         self.client.reset()
 
@@ -106,7 +106,7 @@ class Pipeline(_Queueing[Member]):
 
 
 class AsyncPipeline(_Queueing[Member]):
-    """The same on a pipeline of asyncio: commands are queued without `await`, and `execute` is awaited."""
+    """Like `Pipeline`, for asyncio clients. Commands are queued without `await`; `execute` is awaited."""
 
     @overload
     def __init__(self: "AsyncPipeline[bytes]", pipeline: Any, *, family: Family = "BF") -> None: ...
@@ -122,14 +122,14 @@ class AsyncPipeline(_Queueing[Member]):
         super().__init__(pipeline, decode_responses=decode_responses, family=family)
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Sends all that was queued, and gives the replies in order. With `raise_on_error`, raises the first error."""
+        """Sends all queued commands and returns the replies in order. With `raise_on_error`, raises the first error."""
         queued = self._take()
         with _failing(queued):
             replies = await self.client.execute(raise_on_error=False)
         return _settle(queued, replies, raise_on_error)
 
     async def reset(self) -> None:
-        """Forgets what is queued, and watches no more."""
+        """Drops all queued commands, and stops watching keys."""
         self._queued.clear()
         await self.client.reset()
 
@@ -146,7 +146,7 @@ class AsyncPipeline(_Queueing[Member]):
 
 @contextmanager
 def _failing(queued: list[tuple[int, Queued[Any]]]) -> Generator[None]:
-    """Hands what execution raises to all commands."""
+    """If execution raises an error, stores the error as the reply of all commands."""
     try:
         yield
     except Exception as error:
@@ -156,7 +156,7 @@ def _failing(queued: list[tuple[int, Queued[Any]]]) -> Generator[None]:
 
 
 def _settle(queued: list[tuple[int, Queued[Any]]], replies: list[Any], raise_on_error: bool) -> list[Any]:
-    """Hands each reply to its command. Those of other commands stay as the client gave them."""
+    """Stores each reply in its command. Replies to the client's own commands stay unchanged."""
     for position, command in queued:
         replies[position] = command.settle(replies[position])
     if raise_on_error:

@@ -13,7 +13,7 @@ from ._run import Queue, Queued
 
 
 class QueuedFilters:
-    """Bloom filters: was this item added before?"""
+    """Commands on Bloom filters."""
 
     def __init__(self, commands: FilterCommands, run: Queue) -> None:
         self._commands = commands
@@ -39,7 +39,7 @@ class QueuedFilters:
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Queued[bool]:
-        """BF.RESERVE: creates an empty filter. True, or an error if the key exists."""
+        """BF.RESERVE: creates an empty filter. Returns True, or raises an error if the key exists."""
         return self._run(
             self._commands.reserve(
                 key,
@@ -64,13 +64,14 @@ class QueuedFilters:
     create = reserve
 
     def add(self, key: Key, item: Item) -> Queued[bool]:
-        """BF.ADD: adds an item. True if it was new to the filter."""
+        """BF.ADD: adds an item. Returns whether it was new to the filter."""
         return self._run(self._commands.add(key, item))
 
     def madd(self, key: Key, *items: Item) -> Queued[list[bool]]:
-        """BF.MADD: adds items. For each, in order, whether it was new.
+        """BF.MADD: adds items. Returns for each, in order, whether it was new.
 
-        A full filter that does not scale rejects the rest: its error is raised, and `replies_before` has the others.
+        If a filter that does not scale becomes full, its error is raised for the remaining items. `replies_before`
+        returns the replies for the items before.
         """
         return self._run(self._commands.madd(key, *items))
 
@@ -97,7 +98,7 @@ class QueuedFilters:
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Queued[list[bool]]:
-        """BF.INSERT: adds items, and makes the filter with these options if it is missing. Answers as `madd` does."""
+        """BF.INSERT: adds items like `madd`. If the key is missing, creates the filter with these options first."""
         return self._run(
             self._commands.insert(
                 key,
@@ -148,10 +149,11 @@ class QueuedFilters:
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Queued[list[Admission]]:
-        """BF.ADMIT: lets new items in while there are fewer than `limit`.
+        """BF.ADMIT: adds new items as long as the filter has fewer than `limit`.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
-        `all`, either all new ones come in or none. With `dryrun` nothing is changed.
+        Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was in the filter already, -1
+        (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
+        changed.
         """
         return self._run(
             self._commands.admit(
@@ -181,15 +183,15 @@ class QueuedFilters:
         )
 
     def exists(self, key: Key, item: Item) -> Queued[bool]:
-        """BF.EXISTS: False is certain, True may be wrong at the error rate."""
+        """BF.EXISTS: whether an item may be in the filter. False is certain; True may be wrong, at the error rate."""
         return self._run(self._commands.exists(key, item))
 
     def mexists(self, key: Key, *items: Item) -> Queued[list[bool]]:
-        """BF.MEXISTS: asks for several items, and answers in their order."""
+        """BF.MEXISTS: whether each of several items may be in the filter, in order."""
         return self._run(self._commands.mexists(key, *items))
 
     def card(self, key: Key) -> Queued[int]:
-        """BF.CARD: how many items were new when they were added. 0 for a missing key."""
+        """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""
         return self._run(self._commands.card(key))
 
     @overload
@@ -209,37 +211,41 @@ class QueuedFilters:
     @overload
     def info(self, key: Key, field: Literal["VOLATILE", "REFRESH"]) -> Queued[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Queued[Any]:
-        """BF.INFO: parameters and state of a filter, or one field of them. Most fields come only when asked for."""
+        """BF.INFO: the parameters and the state of a filter, or a single field. Most fields are only sent if named."""
         command: Command[Any] = cast(Any, self._commands).info(key, field)
         return self._run(command)
 
     def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> Queued[bool]:
-        """BF.ADVANCE: moves the window on to a slice, or hands it to the clock."""
+        """BF.ADVANCE: moves the window forward to a slice. With "CLOCK", the window follows the system clock from now
+        on.
+        """
         return self._run(self._commands.advance(key, slice))
 
     def merge(self, destination: Key, *sources: Key) -> Queued[bool]:
-        """BF.MERGE: makes the destination hold what it and the sources hold."""
+        """BF.MERGE: makes the destination the union of itself and the sources."""
         return self._run(self._commands.merge(destination, *sources))
 
     def clear(self, key: Key) -> Queued[bool]:
-        """BF.CLEAR: empties a filter. It keeps its parameters, its window and its time to live."""
+        """BF.CLEAR: empties a filter, which keeps its parameters, its window and its time to live."""
         return self._run(self._commands.clear(key))
 
     def scandump(self, key: Key, iter: int) -> Queued[Chunk]:
-        """BF.SCANDUMP: reads a filter out in chunks. Begin with 0, go on with the iterator of each reply, until 0."""
+        """BF.SCANDUMP: dumps a filter in chunks. Begin with 0, and continue with the iterator of each reply, until it
+        is 0.
+        """
         return self._run(self._commands.scandump(key, iter))
 
     def loadchunk(self, key: Key, iter: int, data: bytes) -> Queued[bool]:
-        """BF.LOADCHUNK: takes a chunk as `scandump` gave it, with the iterator that came with it."""
+        """BF.LOADCHUNK: loads a chunk that `scandump` returned, with the iterator that it returned with the chunk."""
         return self._run(self._commands.loadchunk(key, iter, data))
 
     def debug(self, key: Key) -> Queued[list[str]]:
-        """BF.DEBUG: describes a filter and each of its sub-filters, for people."""
+        """BF.DEBUG: a description of a filter and of each of its sub-filters, for people."""
         return self._run(self._commands.debug(key))
 
 
 class QueuedCounters(Generic[Member]):
-    """Counters: how many different members were added, and who they are while they are few."""
+    """Commands on counters of distinct members."""
 
     def __init__(self, commands: CounterCommands[Member], run: Queue) -> None:
         self._commands = commands
@@ -264,7 +270,7 @@ class QueuedCounters(Generic[Member]):
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Queued[bool]:
-        """LC.RESERVE: creates an empty counter. True, or an error if the key exists."""
+        """LC.RESERVE: creates an empty counter. Returns True, or raises an error if the key exists."""
         return self._run(
             self._commands.reserve(
                 key,
@@ -288,7 +294,7 @@ class QueuedCounters(Generic[Member]):
     create = reserve
 
     def add(self, key: Key, *items: Item) -> Queued[int]:
-        """LC.ADD: adds items. How many were new, or, of an estimate, how many changed its bitmap."""
+        """LC.ADD: adds items. Returns how many were new; if the counter estimates, how many changed its bitmap."""
         return self._run(self._commands.add(key, *items))
 
     def insert(
@@ -313,7 +319,7 @@ class QueuedCounters(Generic[Member]):
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Queued[int]:
-        """LC.INSERT: adds items, and makes the counter with these options if it is missing. Answers as `add` does."""
+        """LC.INSERT: adds items like `add`. If the key is missing, creates the counter with these options first."""
         return self._run(
             self._commands.insert(
                 key,
@@ -362,10 +368,11 @@ class QueuedCounters(Generic[Member]):
         exat: Moment | None = None,
         pxat: Moment | None = None,
     ) -> Queued[list[Admission]]:
-        """LC.ADMIT: lets new members in while there are fewer than `limit`. The counter stays exact.
+        """LC.ADMIT: adds new members as long as the counter has fewer than `limit`. The counter stays exact.
 
-        For each item, in order: 1 (ADMITTED) came in now, 0 (KNOWN) was in already, -1 (REJECTED) was not let in. With
-        `all`, either all new ones come in or none. With `dryrun` nothing is changed.
+        Returns for each item, in order: 1 (ADMITTED) if it was added, 0 (KNOWN) if it was a member already, -1
+        (REJECTED) if it was rejected. With `all`, either all new items are added or none. With `dryrun`, nothing is
+        changed.
         """
         return self._run(
             self._commands.admit(
@@ -394,19 +401,25 @@ class QueuedCounters(Generic[Member]):
         )
 
     def count(self, key: Key, *keys: Key) -> Queued[int]:
-        """LC.COUNT: the different members of a counter, or of the union of several."""
+        """LC.COUNT: the number of distinct members of a counter, or of the union of several counters."""
         return self._run(self._commands.count(key, *keys))
 
     def countsince(self, key: Key, seconds: Seconds) -> Queued[int]:
-        """LC.COUNTSINCE: how many different members a counter with a window has seen in the last seconds, at least."""
+        """LC.COUNTSINCE: the number of distinct members that were added to a windowed counter in the last `seconds`
+        seconds.
+
+        Members of the whole slice in which the time span begins are counted too.
+        """
         return self._run(self._commands.countsince(key, seconds))
 
     def history(self, key: Key) -> Queued[list[Slice]]:
-        """LC.HISTORY: for each slice of the window, the present one first, when it began and the count since."""
+        """LC.HISTORY: for each slice of the window, newest first, its begin and the number of members since then."""
         return self._run(self._commands.history(key))
 
     def advance(self, key: Key, slice: int | Literal["CLOCK"]) -> Queued[bool]:
-        """LC.ADVANCE: moves the window on to a slice, or hands it to the clock."""
+        """LC.ADVANCE: moves the window forward to a slice. With "CLOCK", the window follows the system clock from now
+        on.
+        """
         return self._run(self._commands.advance(key, slice))
 
     def merge(self, destination: Key, *sources: Key) -> Queued[bool]:
@@ -414,52 +427,57 @@ class QueuedCounters(Generic[Member]):
         return self._run(self._commands.merge(destination, *sources))
 
     def unioncard(self, key: Key, *keys: Key, since: Spans = None) -> Queued[Estimate]:
-        """LC.UNIONCARD: how many different members all counters have together, with its standard error.
+        """LC.UNIONCARD: the number of distinct members of all counters together, with its standard error.
 
-        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        `since` limits the members to those of the last seconds: one time span for all keys, or a list with one for
+        each key, where None selects all members.
         """
         return self._run(self._commands.unioncard(key, *keys, since=since))
 
     def intercard(self, key: Key, *keys: Key, since: Spans = None) -> Queued[Estimate]:
-        """LC.INTERCARD: how many members all counters have in common, with its standard error.
+        """LC.INTERCARD: the number of members that all counters have in common, with its standard error.
 
-        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        `since` limits the members to those of the last seconds: one time span for all keys, or a list with one for
+        each key, where None selects all members.
         """
         return self._run(self._commands.intercard(key, *keys, since=since))
 
     def diffcard(self, key: Key, *keys: Key, since: Spans = None) -> Queued[Estimate]:
-        """LC.DIFFCARD: how many members of the first counter are in none of the others, with its standard error.
+        """LC.DIFFCARD: the number of members of the first counter that none of the others has, with its standard error.
 
-        With `since`, of the last seconds alone: one value for all keys, or a list with one for each, None for all.
+        `since` limits the members to those of the last seconds: one time span for all keys, or a list with one for
+        each key, where None selects all members.
         """
         return self._run(self._commands.diffcard(key, *keys, since=since))
 
     def union(self, key: Key, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
-        """LC.UNION: the members of all counters together, in no order, while all are exact."""
+        """LC.UNION: the members of all counters together, in no order. All counters must be exact."""
         return self._run(self._commands.union(key, *keys, since=since))
 
     def inter(self, key: Key, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
-        """LC.INTER: the members that all counters have in common, in no order, while all are exact."""
+        """LC.INTER: the members that all counters have in common, in no order. All counters must be exact."""
         return self._run(self._commands.inter(key, *keys, since=since))
 
     def diff(self, key: Key, *keys: Key, since: Spans = None) -> Queued[list[Member]]:
-        """LC.DIFF: the members of the first counter that no other has, in no order, while all are exact."""
+        """LC.DIFF: the members of the first counter that none of the others has, in no order. All counters must be
+        exact.
+        """
         return self._run(self._commands.diff(key, *keys, since=since))
 
     def exists(self, key: Key, item: Item) -> Queued[bool]:
-        """LC.EXISTS: whether an item is a member, while the counter is exact."""
+        """LC.EXISTS: whether an item is a member. The counter must be exact."""
         return self._run(self._commands.exists(key, item))
 
     def mexists(self, key: Key, *items: Item) -> Queued[list[bool]]:
-        """LC.MEXISTS: asks for several items, and answers in their order."""
+        """LC.MEXISTS: whether each of several items is a member, in order. The counter must be exact."""
         return self._run(self._commands.mexists(key, *items))
 
     def members(self, key: Key, since: Seconds | None = None) -> Queued[list[Member]]:
-        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds. In no order."""
+        """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds, in no order."""
         return self._run(self._commands.members(key, since))
 
     def clear(self, key: Key) -> Queued[bool]:
-        """LC.CLEAR: empties a counter, which is exact again. It keeps its parameters, window and time to live."""
+        """LC.CLEAR: empties a counter, which is then exact. It keeps its parameters, window and time to live."""
         return self._run(self._commands.clear(key))
 
     @overload
@@ -481,14 +499,16 @@ class QueuedCounters(Generic[Member]):
     @overload
     def info(self, key: Key, field: Literal["VOLATILE"]) -> Queued[bool | None]: ...
     def info(self, key: Key, field: Any = None) -> Queued[Any]:
-        """LC.INFO: parameters and state of a counter, or one field of them."""
+        """LC.INFO: the parameters and the state of a counter, or a single field of them."""
         command: Command[Any] = cast(Any, self._commands).info(key, field)
         return self._run(command)
 
     def scandump(self, key: Key, iter: int) -> Queued[Chunk]:
-        """LC.SCANDUMP: reads a counter out in chunks. Begin with 0, go on with the iterator of each reply, until 0."""
+        """LC.SCANDUMP: dumps a counter in chunks. Begin with 0, and continue with the iterator of each reply, until it
+        is 0.
+        """
         return self._run(self._commands.scandump(key, iter))
 
     def loadchunk(self, key: Key, iter: int, data: bytes) -> Queued[bool]:
-        """LC.LOADCHUNK: takes a chunk as `scandump` gave it, with the iterator that came with it."""
+        """LC.LOADCHUNK: loads a chunk that `scandump` returned, with the iterator that it returned with the chunk."""
         return self._run(self._commands.loadchunk(key, iter, data))

@@ -1,4 +1,4 @@
-"""What is answered, as Python values: the same over RESP2 and RESP3, whether or not the client decodes."""
+"""Converts replies to Python values, which are the same over RESP2 and RESP3, whether or not the client decodes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,8 @@ T = TypeVar("T")
 
 
 class Slice(NamedTuple):
-    """A slice of a window: when it began, in Unix seconds, how many different members were added since, the error."""
+    """A slice of a window: its begin in Unix seconds, the number of distinct members added since then, and its standard
+    error."""
 
     begin: int
     count: int  # type: ignore[assignment]
@@ -18,7 +19,7 @@ class Slice(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """A part of a dump. The iterator 0 comes with no data and is the end."""
+    """A part of a dump. The last part has the iterator 0 and no data."""
 
     iterator: int
     data: bytes
@@ -26,7 +27,7 @@ class Chunk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FilterInfo:
-    """The rows of BF.INFO. `others` has those that this version does not know, by their labels."""
+    """The rows of BF.INFO. `others` has rows that this version of the package does not know, by their labels."""
 
     capacity: int
     size: int
@@ -38,7 +39,7 @@ class FilterInfo:
 
 @dataclass(frozen=True, slots=True)
 class CounterInfo:
-    """The rows of LC.INFO. `others` has those that this version does not know, by their labels."""
+    """The rows of LC.INFO. `others` has rows that this version of the package does not know, by their labels."""
 
     capacity: int
     error_rate: float
@@ -62,7 +63,7 @@ class CounterInfo:
 
 
 class UnexpectedReply(TypeError):
-    """The server answered something that is no reply of this command."""
+    """The reply of the server does not have the form that the command requires."""
 
     def __init__(self, reply: object, expected: str):
         super().__init__(f"unexpected reply: expected {expected}, got {reply!r}")
@@ -118,7 +119,7 @@ def ok(reply: Any) -> bool:
 
 
 def anything(reply: Any) -> object:
-    """A value of a kind that this version does not know."""
+    """Reads a value of a kind that this version of the package does not know."""
     return text(reply) if isinstance(reply, bytes) else reply
 
 
@@ -127,7 +128,7 @@ def or_none(parse: Callable[[Any], T]) -> Callable[[Any], T | None]:
 
 
 def list_of(parse: Callable[[Any], T]) -> Callable[[Any], list[T]]:
-    """Reads a list. If it has an error, that is raised, and `replies_before` gives what came before it."""
+    """Reads a list. An error in the list is raised; `replies_before` returns the elements before it."""
 
     def parse_list(reply: Any) -> list[T]:
         values: list[T] = []
@@ -146,7 +147,8 @@ _REPLIES_BEFORE = "rollcall_replies_before"
 
 
 def replies_before(error: BaseException) -> list[bool]:
-    """What BF.MADD or BF.INSERT answered for the items before the one that this error rejected: they are in."""
+    """The replies of BF.MADD or BF.INSERT for the items before the one that caused `error`. These items have been
+    added."""
     replies: list[bool] = getattr(error, _REPLIES_BEFORE, [])
     return replies
 
@@ -167,7 +169,7 @@ def chunk(reply: Any) -> Chunk:
 
 
 def single(parse: Callable[[Any], T]) -> Callable[[Any], T]:
-    """Reads a reply with one field: a map of one pair in RESP3, an array of the value in RESP2."""
+    """Reads a reply with one field: a map of one pair in RESP3, an array of one value in RESP2."""
 
     def parse_single(reply: Any) -> T:
         values = _values(reply)
@@ -216,12 +218,12 @@ def counter_info(reply: Any) -> CounterInfo:
 
 
 def window(reply: Any) -> int | str:
-    """Seconds, or `last`."""
+    """The length of a window in seconds, or "last"."""
     return integer(reply) if isinstance(reply, int) else text(reply)
 
 
 class _Rows:
-    """A map with labels: flat in RESP2."""
+    """The rows of a reply with labels, which is a map in RESP3 and a flat list in RESP2."""
 
     def __init__(self, reply: Any):
         self._reply = reply
@@ -252,7 +254,7 @@ def _is_map(reply: Any) -> TypeGuard[Mapping[Any, Any]]:
 
 
 def _values(reply: Any) -> list[Any]:
-    """Without the labels, which only RESP3 has."""
+    """The values of a reply without its labels. Only RESP3 sends labels here."""
     return list(reply.values()) if _is_map(reply) else _elements(reply)
 
 

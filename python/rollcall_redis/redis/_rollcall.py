@@ -1,4 +1,4 @@
-"""The commands on a client: filters are `bf`, counters `lc`."""
+"""The entry points: `bf` has the filter commands, `lc` the counter commands."""
 
 from typing import Any, Generic, Literal, overload
 
@@ -14,8 +14,8 @@ from ._run import AsyncClient, Client, Family, Sender
 class Rollcall(Generic[Member]):
     """Filters and counters on a blocking client.
 
-    Members of counters come as `bytes`, or as `str` with `decode_responses=True`, whatever the client itself does. The
-    names of filter commands begin with BF, or with RF on a server where another module has BF.
+    Members of counters are `bytes`, or `str` with `decode_responses=True`, whether or not the client decodes
+    replies. The names of filter commands begin with BF. Use RF on a server where another module owns BF.
     """
 
     bf: Filters
@@ -41,7 +41,7 @@ class Rollcall(Generic[Member]):
         self.lc = Counters(CounterCommands(member), sender.run)
 
     def pipeline(self, transaction: bool | None = None) -> Pipeline[Member]:
-        """A pipeline of the client. `transaction` is the client's own option, and its default is the client's."""
+        """A pipeline of the client. `transaction` is passed on to the client, which has its own default."""
         options = {} if transaction is None else {"transaction": transaction}
         pipeline = self.client.pipeline(**options)
         queued: Pipeline[Any] = Pipeline(pipeline, decode_responses=self._decode_responses, family=self._family)
@@ -49,7 +49,7 @@ class Rollcall(Generic[Member]):
 
 
 class AsyncRollcall(Generic[Member]):
-    """Filters and counters on an asyncio client. Each command is a coroutine; see `Rollcall` for the rest."""
+    """Filters and counters on an asyncio client. Each command is a coroutine; otherwise like `Rollcall`."""
 
     bf: AsyncFilters
     lc: AsyncCounters[Member]
@@ -74,7 +74,7 @@ class AsyncRollcall(Generic[Member]):
         self.lc = AsyncCounters(CounterCommands(member), sender.run_async)
 
     def pipeline(self, transaction: bool | None = None) -> AsyncPipeline[Member]:
-        """A pipeline of the client. `transaction` is the client's own option, and its default is the client's."""
+        """A pipeline of the client. `transaction` is passed on to the client, which has its own default."""
         options = {} if transaction is None else {"transaction": transaction}
         pipeline = self.client.pipeline(**options)
         queued: AsyncPipeline[Any] = AsyncPipeline(

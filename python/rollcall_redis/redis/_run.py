@@ -1,4 +1,4 @@
-"""Commands on clients of redis-py and valkey-py. No client is changed, and no package of clients is imported."""
+"""Sends commands by clients of redis-py and valkey-py. Clients are not changed, and no client package is imported."""
 
 import inspect
 from collections.abc import Awaitable
@@ -9,18 +9,18 @@ from ._command import Command
 T = TypeVar("T")
 
 Family: TypeAlias = Literal["BF", "RF"]
-"""What the names of filter commands begin with: RF on servers where another module has BF."""
+"""The prefix of filter commands: RF on servers where another module owns BF."""
 
 
 class Client(Protocol):
-    """A blocking client of redis-py or valkey-py, also of a cluster."""
+    """A blocking client of redis-py or valkey-py, also for clusters."""
 
     def execute_command(self, *args: Any, **options: Any) -> Any: ...
     def pipeline(self, *args: Any, **options: Any) -> Any: ...
 
 
 class AsyncClient(Protocol):
-    """An asyncio client of redis-py or valkey-py, also of a cluster."""
+    """An asyncio client of redis-py or valkey-py, also for clusters."""
 
     def execute_command(self, *args: Any, **options: Any) -> Awaitable[Any]: ...
     def pipeline(self, *args: Any, **options: Any) -> Any: ...
@@ -33,7 +33,7 @@ class Run(Protocol):
 
 
 class RunAsync(Protocol):
-    """The same, awaited."""
+    """Sends a command, waits for its reply without blocking, and reads it."""
 
     async def __call__(self, command: Command[T], /) -> T: ...
 
@@ -45,7 +45,7 @@ class Queue(Protocol):
 
 
 class Sender:
-    """A client, and the family of names that it is sent."""
+    """Sends commands by a client, with the prefix `family` for filter commands."""
 
     def __init__(self, client: Any, family: Family, *, wants_async: bool):
         if family not in ("BF", "RF"):
@@ -66,16 +66,16 @@ class Sender:
 
 
 def is_pipeline(client: Any) -> bool:
-    """Pipelines have a length, clients have none."""
+    """Whether this is a pipeline. Pipelines have a length, clients do not."""
     return hasattr(client.__class__, "__len__")
 
 
 def send(client: Any, family: Family, command: Command[Any]) -> Any:
-    """Calls the client so that it gives the reply as the server sent it.
+    """Calls the client so that it returns the reply as the server sent it.
 
-    The space after the name goes away in the client, as those in "CONFIG GET" do. But the name is then none that
-    `client.bf()` has set a callback for on the client: that of BF.INFO keeps five rows and fails for a single field.
-    `NEVER_DECODE` is the client's option for a reply that is no text.
+    The space after the name has no effect on the sent command, as in "CONFIG GET". But it keeps the client from
+    applying the reply callbacks of `client.bf()`: its callback for BF.INFO keeps only five rows, and fails for a
+    single field. The client's option `NEVER_DECODE` keeps binary replies unchanged.
     """
     name = command.name
     if name.startswith("BF."):
@@ -85,7 +85,7 @@ def send(client: Any, family: Family, command: Command[Any]) -> Any:
 
 
 class Queued(Generic[T]):
-    """A command in a pipeline, whose reply comes when that is executed."""
+    """A command in a pipeline. It has a reply after the pipeline was executed."""
 
     def __init__(self, command: Command[T]):
         self._command = command
@@ -95,7 +95,7 @@ class Queued(Generic[T]):
 
     @property
     def value(self) -> T:
-        """The reply. Raises the error that was the reply, and `RuntimeError` while there is none."""
+        """The reply. Raises the error if the reply is one, and `RuntimeError` if there is no reply yet."""
         if self._state == "rejected":
             raise self._error
         if self._state == "waiting":
@@ -103,11 +103,11 @@ class Queued(Generic[T]):
         return self._value
 
     def fail(self, error: Exception) -> None:
-        """Notes why there is no reply."""
+        """Stores the reason why there is no reply."""
         self._error, self._state = error, "rejected"
 
     def settle(self, reply: Any) -> Any:
-        """Reads the reply, and gives it or the error that it was or had."""
+        """Reads and stores the reply. Returns the value, or the error that the reply is or contains."""
         try:
             if isinstance(reply, Exception):
                 raise reply
