@@ -15,6 +15,7 @@ mod dump;
 mod exporter;
 mod import;
 mod info;
+mod install;
 mod load;
 mod man;
 mod merge;
@@ -61,6 +62,9 @@ pub enum Command {
     /// Write the man pages into a folder
     #[command(hide = true)]
     Man(man::Man),
+    /// Copy a file into a folder, in images that have no `cp`
+    #[command(hide = true)]
+    Install(install::Install),
 }
 
 impl Command {
@@ -82,6 +86,7 @@ impl Command {
             Command::Import(import) => import.run(output),
             Command::Completions(completions) => completions.run(output, tool),
             Command::Man(man) => man.run(tool),
+            Command::Install(install) => install.run(output),
         }
     }
 }

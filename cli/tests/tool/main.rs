@@ -6,6 +6,7 @@ mod document;
 mod ends;
 mod envelope;
 mod failures;
+mod install;
 mod man;
 mod plan;
 mod run;
