@@ -35,7 +35,7 @@ WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package release setup clean setup-test
+.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package image test-image release setup clean setup-test setup-image
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
@@ -213,6 +213,14 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading
 	@echo "== make test-package: the packages are right"
 
+image: setup-image ## Build the images of Redis and Valkey with the module, and of its files alone; ENGINE=docker, ARCH=arm64
+	@scripts/image.sh build
+
+test-image: setup-image ## Build the images on bases made here and run them, with the examples for Compose and Kubernetes, as root; BASES=registry: on the official bases
+	@scripts/setup.sh server wheels
+	@scripts/tools.sh images
+	@packaging/test/images.sh
+
 release: ## Rehearse the release of VERSION=0.1.0: check, make and gather all of it in target/release-0.1.0/, and say what is left for a person; FINAL=1: fail on a gap
 	@scripts/release.sh check "$(VERSION)"
 	@$(MAKE) package wheel
@@ -227,6 +235,13 @@ setup: ## Install everything that any target needs, as far as it is missing
 
 setup-test:
 	@scripts/setup.sh build server wheels clocks
+
+# The module and the tool, for both C libraries.
+setup-image:
+	@scripts/setup.sh build wheels package musl images
+	@scripts/tools.sh zig
+	@scripts/package.sh build
+	@LIBC=musl scripts/package.sh build
 
 clean: ## Remove all that was built or fetched, and what `make run` stored
 	rm -rf target

@@ -5,19 +5,22 @@
 #   scripts/package.sh pack       from these, all that a release has, in target/package/
 #   scripts/package.sh bill FOLDER FILE    write the bill of materials of the crate in this folder
 #   scripts/package.sh check FILE          fail if this library or program needs a newer glibc, or more than glibc
-#   scripts/package.sh version    print the version; likewise `target` (Rust's name), `label` (of files), `packages` (crates)
+#   scripts/package.sh version    print the version; likewise `target` (Rust's name), `label` (of files), `packages` (crates),
+#                                 `folder` (where they go)
 #
-# LIBC=musl makes them for musl, without a Debian package; the default is glibc 2.28 and later. The time in all files is
-# that of the last commit, and paths of this machine are left out: the same commit gives the same bytes.
+# LIBC=musl makes them for musl, in target/package-musl/ and without a Debian package; the default is glibc 2.28 and later.
+# The time in all files is that of the last commit, and paths of this machine are left out: the same commit gives the same
+# bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 export CARGO_TARGET_DIR=$PWD/target
-out=target/package
-parts=target/package-parts
 tools=$PWD/target/tools
 glibc=2.28
 libc=${LIBC:-gnu}
+out=target/package
+[[ $libc == gnu ]] || out+=-$libc
+parts=$out-parts
 
 fail() { printf 'package: %s\n' "$*" >&2; exit 1; }
 step() { printf 'package: %s\n' "$*"; }
@@ -200,6 +203,7 @@ case "${1:-}" in
     version) echo "$version" ;;
     target) echo "$target" ;;
     label) echo "$label" ;;
+    folder) echo "$out" ;;
     packages) printf '%s\n' "${packages[@]}" ;;
     *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -15,6 +15,9 @@
 #     miri     the same with Miri, which interprets tests
 #     package  the programs that `make package` splits, packs and reads binaries with
 #     roots    mmdebstrap, which makes the root of an old Debian
+#     musl     Rust's library for musl
+#     images   podman and buildah, which build and run images; mmdebstrap and a compiler for musl, which make images to
+#              build on; and what reads and runs the examples for Compose and Kubernetes
 #     deb      lintian, which checks the Debian package
 #     watch    Prometheus, which reads the figures of the exporter, and Chromium with letters to draw, which shows the
 #              dashboard
@@ -99,6 +102,24 @@ need() {
             command -v git >/dev/null || packages+=(git)
             ;;
         roots) command -v mmdebstrap >/dev/null || packages+=(mmdebstrap) ;;
+        musl)
+            local target
+            target=$(LIBC=musl "${BASH_SOURCE%/*}/package.sh" target)
+            rustc --print target-libdir --target "$target" | xargs test -d || rustup target add "$target" ||
+                fail "Rust's library for $target is missing, and rustup cannot install it."
+            ;;
+        images)
+            need roots
+            # iptables: Podman's networks call it.
+            local program
+            for program in podman:podman buildah:buildah runc:runc musl-gcc:musl-tools make:make \
+                podman-compose:podman-compose iptables:iptables netavark:netavark; do
+                command -v "${program%:*}" >/dev/null || [[ -x /usr/lib/podman/${program%:*} ]] || packages+=("${program#*:}")
+            done
+            [[ -x /usr/libexec/podman/catatonit ]] || packages+=(catatonit)
+            [[ -x /usr/lib/podman/aardvark-dns ]] || packages+=(aardvark-dns)
+            /usr/bin/python3 -c 'import jsonschema, yaml' 2>/dev/null || packages+=(python3-jsonschema python3-yaml)
+            ;;
         deb) command -v lintian >/dev/null || packages+=(lintian) ;;
         watch)
             command -v prometheus >/dev/null && command -v promtool >/dev/null || packages+=(prometheus)

