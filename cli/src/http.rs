@@ -1,8 +1,8 @@
 //! An HTTP server for monitoring pages: [`serve`] answers GET and HEAD by a router until the tool is asked to end.
 //!
 //! Clients cannot use up the server: slow clients, large requests and too many connections are cut off. On a loopback
-//! address only requests with a `Host` of this machine are answered. Otherwise another site could read the pages by a
-//! name of its own that it resolves to this machine (DNS rebinding).
+//! address only requests with a `Host` of this machine are answered. Otherwise another site could read the pages, by
+//! resolving its own host name to this machine (DNS rebinding).
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -26,16 +26,16 @@ use tokio::time::{sleep, timeout};
 use crate::failure::Failure;
 use crate::output::report;
 
-/// The largest number of open connections. Further ones wait to be accepted.
+/// The largest number of open connections. Further connections wait to be accepted.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Number of threads for slow requests. Further requests wait, so that they take no more processors than this.
+/// Number of threads for slow requests, and so the most processors that they use. Further requests wait.
 const BUSY_THREADS: usize = 4;
 
 /// Time for a request to arrive.
 const HEADER_TIME: Duration = Duration::from_secs(5);
 
-/// Time limit of a connection. It serves one request, so connections neither idle nor read for ever.
+/// Time limit of a connection, which serves one request. Clients cannot keep a connection open longer.
 const CONNECTION_TIME: Duration = Duration::from_secs(30);
 
 /// Time that requests in progress get when the tool ends.
@@ -48,7 +48,7 @@ const HEAD_BYTES: usize = 16 << 10;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Answers requests at `address` until SIGINT or SIGTERM. With port 0 the system chooses a port. The line `rollcall:
-/// NAME at http://ADDRESS/` on standard error tells that requests are accepted.
+/// NAME at http://ADDRESS/` on standard error says that requests are accepted.
 ///
 /// All handlers run on one thread, so waiting for a Redis server has to happen on another thread.
 ///

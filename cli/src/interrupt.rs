@@ -1,4 +1,4 @@
-//! Ctrl-C, SIGTERM and SIGHUP: a long command ends between two steps, and tidies up.
+//! Handles Ctrl-C, SIGTERM and SIGHUP: a long command ends between two steps, and removes its temporary data.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -19,7 +19,7 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
-/// Bytes of a block: large enough that the start of threads for it is negligible.
+/// Number of bytes of a block. Blocks are so large that the time to start threads for them is negligible.
 const BLOCK_BYTES: usize = 4 << 20;
 
 /// Time between two checks for a signal while waiting for a block.
@@ -102,7 +102,7 @@ impl Inputs {
     /// Opens files; `-` is standard input.
     ///
     /// # Errors
-    /// When one cannot be opened.
+    /// When a file cannot be opened.
     pub fn open(paths: &[PathBuf], interrupt: &Interrupt) -> Result<Self, Failure> {
         let all = paths.iter().map(|path| Input::open(path)).collect::<Result<_, _>>()?;
         Ok(Inputs { all, interrupt: interrupt.clone() })
@@ -128,7 +128,8 @@ impl Inputs {
     }
 
     /// Passes all blocks to `work`, which runs on one thread for each of `states`. After each round `between` gets all
-    /// states, in the order of their blocks. A state that had no block in the round is as `between` left it.
+    /// states, in the order of their blocks. A state without a block in the round stays as the last call of `between`
+    /// left it.
     ///
     /// # Errors
     /// When an input cannot be read, when the user asked to end, or when `between` fails.

@@ -6,7 +6,7 @@ use crate::table;
 /// `2^20`, or as `1e6`. Commas and underscores are ignored.
 ///
 /// # Errors
-/// A text for the user.
+/// When `text` is not a whole number. The error is a message for the user.
 pub fn whole(text: &str) -> Result<u64, String> {
     let wrong = || format!("'{text}' is no whole number: give one as 1000000, 1e6, 1M, 1Mi or 2^20");
     let plain: String = text.chars().filter(|c| !matches!(c, ',' | '_')).collect();
@@ -42,7 +42,7 @@ fn split_suffix(text: &str) -> Option<(&str, u64)> {
 /// A share: `0.001`, `0.1%`, `1e-3`, `1/1000`.
 ///
 /// # Errors
-/// A text for the user.
+/// When `text` is not a share. The error is a message for the user.
 pub fn share(text: &str) -> Result<f64, String> {
     let wrong = || format!("'{text}' is no share: give one as 0.001, 0.1%, 1e-3 or 1/1000");
     let number = |text: &str| text.trim().parse::<f64>().map_err(|_| wrong());
@@ -61,7 +61,7 @@ pub fn share(text: &str) -> Result<f64, String> {
 /// A time in seconds: `3600`, `90s`, `15m`, `12h`, `7d`.
 ///
 /// # Errors
-/// A text for the user.
+/// When `text` is not a time. The error is a message for the user.
 pub fn seconds(text: &str) -> Result<u64, String> {
     let units = [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400)];
     let found = units.into_iter().find_map(|(unit, seconds)| Some((text.strip_suffix(unit)?, seconds)));

@@ -22,7 +22,7 @@ impl Output {
         self.json
     }
 
-    /// Prints `answer` as JSON, or as the text that `text` makes of it.
+    /// Prints `answer` as JSON, or as the text that the function `text` returns for it.
     ///
     /// # Errors
     /// When standard output cannot be written to.

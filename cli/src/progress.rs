@@ -1,4 +1,4 @@
-//! Progress bars with rate and time left, on standard error; hidden if standard error is no terminal.
+//! Progress bars with rate and time left, on standard error. They are hidden if standard error is not a terminal.
 
 use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 

@@ -1,8 +1,9 @@
 //! The compiled half of the Python package `rollcall_redis`: filters and counters of the core as Python classes.
 //!
-//! # Threads Every class is frozen and has its own lock (`guarded.rs`). Long calls release Python's lock, so other
-//! threads may use the same object meanwhile. Calls on the same object wait for each other, so each call is atomic. No
-//! thread waits for an object's lock while it holds Python's lock, nor the other way round, so deadlocks cannot occur.
+//! # Threads
+//! Every class is frozen and has its own lock (`guarded.rs`). Long calls release Python's lock, so other threads may
+//! use the same object meanwhile. Calls on the same object wait for each other, so each call is atomic. No thread waits
+//! for an object's lock while it holds Python's lock, nor the other way round, so deadlocks cannot occur.
 //!
 //! # Memory of others
 //! The bytes of `bytes` and `str` never change, so they are used in place. Mutable memory (`bytearray`, arrays) is

@@ -46,7 +46,7 @@ pub struct Check {
 /// The largest number of missing items that are shown.
 const SHOWN: usize = 10;
 
-/// Bytes per item of a set of hashes while the set grows.
+/// The most bytes per item that a set of hashes takes while it grows.
 const SET_BYTES_AN_ITEM: u64 = 56;
 
 /// The result of a check.
@@ -257,8 +257,8 @@ impl Check {
         Ok((Checked::Counter(counted), wrong))
     }
 
-    /// The number of distinct items. The items are divided among the threads by hash; each keeps the 128-bit hashes of
-    /// its part.
+    /// The number of distinct items. Each thread gets the items whose hashes belong to its part, and keeps their
+    /// 128-bit hashes.
     fn distinct_items(&self, interrupt: &Interrupt) -> Result<u64, Failure> {
         let inputs = Inputs::open(&self.items, interrupt)?;
         let threads = self.reading.threads();

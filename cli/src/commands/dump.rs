@@ -94,7 +94,8 @@ impl Dump {
             .advise("dump it when fewer write to it"))
     }
 
-    /// Makes one attempt to read the value into `writer`. Chunks that `old` already has are taken from there.
+    /// Makes one attempt to read the value into `writer`. `old` is the file of an interrupted dump, whose chunks are
+    /// copied if the value has not changed.
     #[expect(clippy::too_many_arguments, reason = "all of one attempt, which may leave the writer in the middle")]
     fn attempt(
         &self,
@@ -156,8 +157,8 @@ impl Dumped {
     }
 }
 
-/// Copies the chunks of an interrupted dump to `writer`. Returns the iterator to continue with and the number of bytes
-/// copied; `None` if the value has changed since.
+/// Copies the chunks of an interrupted dump to `writer`. Returns the iterator at which reading continues, and the
+/// number of bytes copied; `None` if the value has changed since.
 fn take_over(
     server: &mut Server,
     class: Class,
@@ -195,7 +196,7 @@ fn take_over(
     Ok((read.is_err() && same).then_some((at, bytes)))
 }
 
-/// Properties of a value that must not change during a dump, because the chunks would not fit together.
+/// Properties of a value that must not change during a dump; otherwise the chunks would not fit together.
 fn shape(server: &mut Server, class: Class, key: &[u8]) -> Result<Vec<String>, Failure> {
     let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);

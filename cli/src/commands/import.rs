@@ -54,7 +54,7 @@ struct Imported {
     key: String,
     kind: &'static str,
     items: u64,
-    /// Number of items that were new; for a counter that estimates, of items that changed it.
+    /// Number of new items. For a counter that estimates: number of items that changed the counter.
     new: u64,
     seconds: f64,
 }
@@ -169,7 +169,7 @@ impl Imported {
     }
 }
 
-/// The number of new items in a reply to a command of several items, and the error at its end if any.
+/// The number of new items in the reply to a command with several items, and the error at the end of the reply, if any.
 fn added(reply: &Value) -> (u64, Option<String>) {
     match reply {
         Value::Array(items) => {

@@ -158,7 +158,7 @@ impl Load {
         Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
     }
 
-    /// Bytes of the payload that an earlier load has transferred; `None` if the load has to begin again.
+    /// Number of bytes of the payload that an earlier load has transferred; `None` if the load has to begin again.
     fn arrived(&self, server: &mut Server, class: Class, temporary: &[u8]) -> Result<Option<u64>, Failure> {
         if let Err(text) = server.ask(temporary, class.count().arg(temporary))?
             && let Some(arrived) = StillLoading::of(&text)

@@ -1,7 +1,8 @@
 //! Files of values on disk, in the library's [`file`](rollcall_core::persist::file) format. This module adds paths,
 //! temporary files and the tool's error messages.
 //!
-//! Writing, to a temporary file that gets its name at the end (dropped before that, it goes away):
+//! A writer uses a temporary file, which gets its name at the end. If the writer is dropped before the end, the file is
+//! deleted:
 //!
 //! ```ignore
 //! let mut file = file::Writer::create(path, replace)?;
@@ -18,7 +19,7 @@
 //! let mut file = file::Reader::open(path)?;
 //! while let Some(entry) = file.next_value()? {
 //!     while let Some((iterator, bytes)) = file.next_chunk()? { /* LOADCHUNK key iterator bytes */ }
-//! }                                               // None: the end was there, and right
+//! }                                               // None: the end of a complete file
 //! ```
 //!
 //! [`Reader::load`] loads the value of an entry into memory instead. All errors name the file and the offset of the

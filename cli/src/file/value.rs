@@ -1,4 +1,4 @@
-//! The value of an entry, in memory.
+//! The value of a file's entry, in memory.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;

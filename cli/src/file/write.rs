@@ -1,4 +1,4 @@
-//! Writing a file of values under a temporary name, until the file is whole.
+//! Writes a file of values under a temporary name, and renames the finished file.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};

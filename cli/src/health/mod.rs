@@ -31,17 +31,16 @@ pub const MEMORY_SHORT: f64 = 0.9;
 /// evictions.
 pub const MEMORY_GONE: f64 = 0.98;
 
-/// Number of standard deviations by which a rate may exceed the one asked for by chance. One filter in 740 exceeds
-/// them.
+/// The excess over the requested rate that chance explains, in standard deviations. One filter in 740 has more by
+/// chance.
 const CHANCE: f64 = 3.0;
 
 /// Scatter of the false positive rate: its relative standard deviation is `SCATTER * -log2(error_rate) / sqrt(items)`.
-/// For a rate of 0.01 and 10,000 items that is 1.7 %. The logarithm is in it because it sets the number of bits per
-/// item.
+/// For a rate of 0.01 and 10,000 items that is 1.7 %. The logarithm stands for the number of bits per item.
 const SCATTER: f64 = 0.26;
 
-/// Up to this error rate the item count alone says how full a filter is. Above it, the rate estimated from the bits
-/// counts too.
+/// Up to this error rate, the item count alone tells how full a filter is. Above it, the rate estimated from the bits
+/// is considered too.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// How urgent a finding is.
@@ -86,7 +85,7 @@ pub enum Problem {
     Idle,
     /// A server's memory is short.
     Memory,
-    /// A server may evict whole filters; for a key, that this volatile key may be evicted.
+    /// A server may evict whole filters. For a key: the server may evict this volatile key.
     MayEvict,
     /// A server keeps filters in its memory without serving their commands.
     NotServed,
@@ -150,10 +149,10 @@ impl Finding {
         Finding { command: command.into(), ..self }
     }
 
-    /// Adapts the advice of a finding that asks for a larger value to `window`; without a window the finding is
-    /// unchanged. The items of a window are stored nowhere else, so the larger value has to be filled alongside for one
-    /// window. A volatile key gets no command: the calls that write to it create it, and a key reserved in its place
-    /// would never expire.
+    /// Adapts the advice to create a larger value to `window`; without a window the finding is unchanged. The items of
+    /// a window are stored nowhere else, so the old and the larger value have to be filled in parallel for the length
+    /// of one window. A volatile key gets no command: writes create such a key by themselves, and a key reserved in its
+    /// place would never expire.
     fn with_window(self, window: Option<WindowFacts>, items: u64) -> Self {
         let advice = match window {
             None => return self,
@@ -234,7 +233,7 @@ pub struct FilterFacts<'a> {
 }
 
 impl<'a> FilterFacts<'a> {
-    /// Facts about an empty filter that grows and has no window. Facts that differ are to be overwritten.
+    /// Facts about an empty filter that grows and has no window. Set the facts that differ.
     pub fn of(key: &'a [u8]) -> Self {
         FilterFacts {
             key,
@@ -261,8 +260,8 @@ impl<'a> FilterFacts<'a> {
         found
     }
 
-    /// The present false positive rate divided by the one asked for. `None` if either is unknown, or if the latter is
-    /// 0.
+    /// The present false positive rate divided by the requested one. `None` if one of them is unknown, or if the
+    /// requested one is 0.
     fn rate_share(&self) -> Option<f64> {
         Some(self.rate? / self.error_rate.filter(|&rate| rate > 0.0)?)
     }
@@ -319,8 +318,8 @@ impl<'a> FilterFacts<'a> {
         Some(found.command(self.reserve(self.items)).with_window(self.window, self.items))
     }
 
-    /// A command that reserves a similar filter under another name, for `items` and a tenth more. `None` if the error
-    /// rate asked for is unknown.
+    /// A command that reserves a similar filter under another name, for `items` and a tenth more. `None` if the
+    /// requested error rate is unknown.
     fn reserve(&self, items: u64) -> Option<String> {
         let error_rate = rate(self.error_rate?);
         let capacity = round_up(items);
@@ -355,7 +354,7 @@ pub struct CounterFacts<'a> {
 }
 
 impl<'a> CounterFacts<'a> {
-    /// Facts about an empty counter without a window. Facts that differ are to be overwritten.
+    /// Facts about an empty counter without a window. Set the facts that differ.
     pub fn of(key: &'a [u8]) -> Self {
         CounterFacts {
             key,
@@ -413,7 +412,7 @@ pub struct LoadingFacts {
 }
 
 impl LoadingFacts {
-    /// The finding about the value: it is half loaded.
+    /// The finding that the value is half loaded.
     pub fn finding(&self) -> Finding {
         let LoadingFacts { received_bytes, total_bytes } = self;
         Finding::of(

@@ -160,8 +160,8 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     assert_eq!(command(&manual.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60 MANUAL");
 }
 
-/// The finding once suggested to reserve a key in place of a volatile one. That key never expired, and its window began
-/// empty.
+/// A regression test: the finding suggested reserving a key in place of a volatile one. The reserved key never expired,
+/// and its window began empty.
 #[test]
 fn nothing_is_made_to_replace_a_window_at_once() {
     let filter = FilterFacts {

@@ -93,7 +93,7 @@ impl std::fmt::Debug for Login {
 /// The default timeout.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time for the TLS handshake. After it the tool checks whether the server speaks without TLS.
+/// Time limit of the TLS handshake. When it has passed, the tool checks whether the server speaks without TLS.
 const TLS_PATIENCE: Duration = Duration::from_secs(3);
 
 impl Address {

@@ -71,8 +71,8 @@ pub enum Transfer {
     Unsteady(String),
 }
 
-/// Reads the value of `key` and loads it as `temporary`, deleting an existing one. `moved` gets the bytes of each
-/// chunk.
+/// Reads the value of `key` and loads it as `temporary`, replacing an existing value. `moved` is called with the length
+/// of each chunk.
 pub fn transfer(
     (source, target): (&mut Server, &mut Server),
     class: Class,

@@ -8,7 +8,7 @@ use super::reply::{bytes, items, text};
 use super::{Answer, Server, error, texts};
 use crate::failure::Failure;
 
-/// Keys that a server examines in one step of SCAN. A step takes some 100 microseconds.
+/// Number of keys that a server examines in one step of SCAN. A step takes some 100 microseconds.
 const STEP: u32 = 1000;
 
 /// The class of a key, by the name of its type.
@@ -84,7 +84,7 @@ struct First {
 /// The result of a scan: the first keys, and some of the keys after them.
 #[derive(Debug)]
 pub struct Scan {
-    /// The first keys in order of names. `turn` is in order of names too.
+    /// The first keys. These keys and the keys of `turn` are in order of names.
     pub first: Vec<Key>,
     /// Number of matching keys in addition to the first ones.
     pub left_out: u64,
@@ -131,8 +131,8 @@ impl Server {
         Ok((keys.keys.into_iter().collect(), keys.left_out))
     }
 
-    /// The first keys like [`Server::scan_first`], and at most `most` keys after `after`. `None` continues after the
-    /// first keys.
+    /// Like [`Server::scan_first`], and also returns at most `most` keys after the key `after`. If `after` is `None`,
+    /// they are the keys after the first ones.
     pub fn scan_turn(&mut self, pattern: Option<&str>, most: usize, after: Option<&[u8]>) -> Result<Scan, Failure> {
         let mut first = First::new(most, None);
         let mut turn = First::new(if after.is_some() { most } else { most.saturating_mul(2) }, after);

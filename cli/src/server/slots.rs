@@ -1,6 +1,6 @@
 //! The slot of a key in a cluster.
 
-/// Slots of a cluster.
+/// Number of hash slots in a cluster.
 pub const SLOTS: usize = 16_384;
 
 /// The slot of a key, computed from its hash tag in braces if it has one (Redis cluster specification).

@@ -54,7 +54,7 @@ pub struct Small<'a> {
     pub temporary: Vec<u8>,
 }
 
-/// The outcome of a small key.
+/// The outcome of copying a small value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arrived {
     /// The value has its final name.

@@ -19,7 +19,7 @@ pub const LOADED: &str = "rollcall.load:";
 /// that time.
 const STAYS_SECONDS: u64 = 24 * 3600;
 
-/// An expiry time that no value has, in milliseconds since 1970.
+/// The year 10000 in milliseconds since 1970, which is later than any value expires.
 const FAR: u64 = 253_402_300_800_000;
 
 /// Number of commands that [`naming`] returns.
@@ -30,8 +30,8 @@ pub fn is_temporary(key: &[u8]) -> bool {
     [COPIED, LOADED].iter().any(|prefix| key.starts_with(prefix.as_bytes()))
 }
 
-/// Fails if the user may not call the commands that [`naming`] returns. Without them a renamed value would keep the
-/// temporary time to live and expire in a day. If `name` exists, its time to live starts again.
+/// Fails if the user may not call the commands that [`naming`] returns. Without these commands a renamed value would
+/// keep the temporary time to live and expire in a day. If `name` exists, its time to live starts again.
 pub fn check_rights(server: &mut Server, name: &[u8]) -> Result<(), Failure> {
     // With `LT`, only an earlier expiry time is set; the temporary key expires earlier, so this command changes
     // nothing.

@@ -1,5 +1,4 @@
-//! Recognizes error messages of servers and of RedisBloom that the tool has to understand. The messages of this module
-//! come from the library.
+//! Recognizes error messages of servers and of RedisBloom. The messages of this module come from the library.
 
 use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND};
 

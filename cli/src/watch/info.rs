@@ -9,7 +9,7 @@ use super::rows::as_findings;
 use crate::failure::Failure;
 use crate::server::{Server, text};
 
-/// Sections of INFO that are asked for. The cost of each does not depend on what the server holds.
+/// Sections of INFO that are asked for. Their cost does not depend on the number of keys on the server.
 const SECTIONS: [&str; 4] = ["server", "memory", "replication", "rollcall"];
 
 /// Prefix of the module's fields in INFO.

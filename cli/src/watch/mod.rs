@@ -3,7 +3,7 @@
 //!
 //! - [`rows`]: a [`Row`] for each key, of a server or a cluster, with its findings.
 //! - [`Others`]: the keys beyond those that a [`Scope`] has room for, judged some at a time.
-//! - [`Info`]: what INFO says of a node, the module's fields included, with its findings.
+//! - [`Info`]: the fields of INFO for a node, with those of the module, and the findings about the node.
 //! - [`history`]: a counter with a window, slice by slice.
 //! - [`Nodes`]: a server, or the primaries of a cluster, for commands that run for a long time. Each node is asked on
 //!   its own, so a node that is down does not delay the others, and the next question connects to it again:

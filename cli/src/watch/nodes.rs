@@ -9,7 +9,8 @@ use crate::server::{Access, Address, Server};
 /// Time without a reply after which a node counts as down, unless `--timeout` is given.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A failure within this time means that the connection had been lost earlier; a later one, that the node is slow.
+/// A request that fails within this time used a connection that had been lost before. A later failure means that the
+/// node is slow.
 const LOST_WITHIN: Duration = Duration::from_secs(1);
 
 /// The nodes that are asked: one server, or all primaries of a cluster.

@@ -1,5 +1,5 @@
-//! The keys of a node beyond [`Scope::max_keys`], which are too many to look at each time. They are judged in turns, in
-//! order of names, again and again, so that none stays unseen. Only the rows of keys with something wrong are kept.
+//! The keys of a node beyond [`Scope::max_keys`], which are too many to poll each time. They are judged in turns, in
+//! order of names, again and again. Only the rows of keys with a problem are kept.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -8,16 +8,16 @@ use super::rows::{Row, Rows, Scope, rows_of};
 use crate::failure::Failure;
 use crate::server::Server;
 
-/// The state of the turns, and the keys with something wrong.
+/// How far the turns have come, and the keys with a problem.
 #[derive(Debug, Default)]
 pub struct Others {
     /// The last key that was judged; `None` before the first and after the last.
     after: Option<Vec<u8>>,
-    /// Keys judged in this round.
+    /// Number of keys judged in this round.
     judged: u64,
     /// Whether all keys have been judged at least once.
     is_round: bool,
-    /// The keys with something wrong, by name, each with the time of the look at which it was judged.
+    /// The keys with a problem by name, each with the time of the poll that judged it.
     wrong: BTreeMap<Vec<u8>, (Row, u64)>,
 }
 
@@ -30,15 +30,15 @@ pub struct Turn {
 }
 
 impl Others {
-    /// Looks at the first `scope.max_keys` keys, and at up to the same number of the others.
+    /// Polls the first `scope.max_keys` keys, and up to the same number of the others.
     pub fn look(&self, server: &mut Server, scope: &Scope<'_>) -> Result<(Rows, Turn), Failure> {
         let scan = server.scan_turn(scope.pattern, scope.max_keys, self.after.as_deref())?;
         let rows = Rows { rows: rows_of(server, &scan.first)?, left_out: scan.left_out };
         Ok((rows, Turn { rows: rows_of(server, &scan.turn)?, until: scan.until }))
     }
 
-    /// Adds the result of a turn at the look `at`. At most `most` keys with something wrong are kept, the most urgent
-    /// ones.
+    /// Adds the result of a turn in the poll at the time `at`. At most `most` keys with a problem are kept, the most
+    /// urgent ones.
     pub fn take(&mut self, first: &Rows, turn: Turn, at: u64, most: usize) {
         self.judged += turn.rows.len() as u64;
         // Earlier findings in the range of this turn are outdated. The keys before the range were judged in this round.
@@ -60,12 +60,12 @@ impl Others {
         self.after = turn.until;
     }
 
-    /// The keys with something wrong, in order of names, each with the look at which it was judged.
+    /// The keys with a problem in order of names, each with the time of the poll that judged it.
     pub fn wrong(&self) -> impl Iterator<Item = &(Row, u64)> {
         self.wrong.values()
     }
 
-    /// How many of the `all` other keys have not been judged yet.
+    /// The number of other keys that have not been judged yet; `all` is the number of all other keys.
     pub fn unjudged(&self, all: u64) -> u64 {
         if self.is_round { 0 } else { all.saturating_sub(self.judged) }
     }
@@ -81,7 +81,7 @@ mod tests {
         Row { name: name.clone().into_bytes(), key: name, rejected, ..Row::default() }
     }
 
-    /// The names of the keys known to be wrong.
+    /// The names of the keys with a problem.
     fn wrong(others: &Others) -> Vec<u32> {
         others.wrong().map(|(row, _)| row.key.parse().expect("a number")).collect()
     }

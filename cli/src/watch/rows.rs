@@ -11,7 +11,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use crate::failure::Failure;
 use crate::server::{Answer, Class, Key, Server, integer, items, number, pairs, shown, text, texts};
 
-/// Number of keys that are asked about in one batch.
+/// Number of keys in one batch of questions.
 const BATCH: usize = 200;
 
 /// Prefix of the commands on filters in the layout `lines` if another module on the server owns `BF.*`.
@@ -23,7 +23,7 @@ const USUAL: &str = "BF";
 /// Fields that a filter is asked for one by one with `INFO key FIELD`, in this order, after the plain `INFO key`.
 const FIELDS: [&str; 6] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE"];
 
-/// RedisBloom's first sub-filter of a scaling filter gets this share of the error rate that the user asked for.
+/// RedisBloom gives this share of the requested error rate to the first sub-filter of a scaling filter.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
 
 /// The keys to look at: a pattern and a maximum number.
@@ -47,7 +47,7 @@ impl<'a> Scope<'a> {
 pub struct Rows {
     /// One row for each key, in order of names.
     pub rows: Vec<Row>,
-    /// Number of matching keys beyond [`Scope::max_keys`], which were not looked at.
+    /// Number of matching keys beyond [`Scope::max_keys`], which were not polled.
     pub left_out: u64,
 }
 
@@ -113,7 +113,7 @@ impl Row {
         self.kind == kind(Class::Counter)
     }
 
-    /// The findings of [`health`](crate::health). `prefix` is for suggested commands; `grows` tells whether a full
+    /// The findings of [`health`](crate::health). `prefix` is for suggested commands; `grows` says whether a full
     /// filter grows.
     fn judge(&self, prefix: &str, grows: bool) -> Vec<Finding> {
         if let Some(loading) = self.loading {

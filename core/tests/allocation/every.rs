@@ -7,7 +7,7 @@
 //! - parameters that values share, when a value is created, grows or is loaded;
 //! - the header of a dump;
 //! - the containers of a Roaring bitmap, at most 8 KiB: the positions of a sparse counter, which unions and differences
-//! also list for other counters;
+//!   also list for other counters;
 //! - lists with an entry for each of the few counters of an intersection.
 
 use std::process::{Command, Output};

@@ -1,12 +1,14 @@
-//! Judges whether chance alone explains the differences of many counters, given their stated standard errors.
+//! Judges whether chance alone explains the differences between many counters and their sets.
 //!
-//! Divided by their standard errors, the differences should have a mean of 0 and a mean square of 1. Two bounds are
-//! checked; chance exceeds each of them once in ten thousand cases:
+//! Each difference is divided by the standard error that its counter reports. The quotients should have a mean of 0 and
+//! a mean square of 1. Two bounds are checked; by chance, correct counters exceed each of them once in ten thousand
+//! cases:
 //!
-//! - their sum `T`, by Bernstein's inequality: `2 exp(-T^2 / (2 (n + b |T| / 3)))`, where `b` is the largest of
-//!   `1 / error`, the step that one member makes;
-//! - the sum of their squares, by a chi-square distribution whose variance is that of counters with few collisions,
-//!   `2 + 1 / error^2` for each, where the standard error is in members; its quantile by Wilson and Hilferty (1931).
+//! - for the sum `T` of the `n` quotients, Bernstein's inequality: `2 exp(-T^2 / (2 (n + b |T| / 3)))`, where `b` is
+//!   the largest `1 / error`, the change of a quotient by one member;
+//! - for the sum of the squared quotients, a chi-square distribution. Its variance is that of counters with few
+//!   collisions: `2 + 1 / error^2` for each, with the standard error in members. Its quantile is by Wilson and Hilferty
+//!   (1931).
 
 use serde::Serialize;
 
@@ -31,7 +33,7 @@ const BARS: usize = 16;
 /// Length of the longest bar in characters.
 const BAR_WIDTH: usize = 40;
 
-/// Statistics of the differences of all counters that estimate, in standard errors.
+/// Statistics of the differences between estimating counters and their sets, in standard errors.
 #[derive(Debug, Serialize)]
 pub struct Counters {
     number: usize,
@@ -54,8 +56,8 @@ pub enum Judged {
 }
 
 impl Counters {
-    /// Computes the statistics of differences in standard errors, each given with its standard error in members. `None`
-    /// without any differences.
+    /// Computes the statistics. Each pair is a difference in standard errors, and this standard error in members.
+    /// Returns `None` without any pairs.
     pub fn of(differences: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
         let (mut errors, members): (Vec<f64>, Vec<f64>) = differences.unzip();
         if errors.is_empty() {
@@ -115,7 +117,7 @@ impl Counters {
     }
 }
 
-/// Judges the sum of the differences and of their squares; `members` are the standard errors in members.
+/// Judges the sum of the differences and the sum of their squares; `members` are the standard errors in members.
 fn judge(sum: f64, squares: f64, members: &[f64]) -> Judged {
     let number = members.len() as f64;
     let step = members.iter().map(|error| 1.0 / error).fold(0.0, f64::max);

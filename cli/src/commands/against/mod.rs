@@ -70,7 +70,7 @@ pub struct Compared {
     /// The difference between count and set in standard errors; `None` unless the counter estimates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub errors: Option<f64>,
-    /// The standard error of the difference, in members.
+    /// The standard error of the difference between count and set, in members.
     #[serde(skip)]
     pub standard_error: f64,
     /// Number of members of the set that the filter does not contain.
@@ -78,7 +78,7 @@ pub struct Compared {
     /// The first of the missing members.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<String>,
-    /// Whether the counter is wrong for certain: it differs although it is exact, or although its set is empty.
+    /// Whether the counter is certainly wrong: its count differs although the counter is exact or the set is empty.
     pub wrong: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The set that a key is compared with, which is read in pieces of bounded size.
+//! The set that a filter or counter is compared with. It is read in pieces of bounded size.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::lines;
 use crate::server::{Server, bytes, integer, shown, text};
 
-/// The largest number of missing members that are named for one key.
+/// The largest number of missing members that are listed for one key.
 pub const MAX_MISSES: usize = 10;
 
 /// Number of members in one piece, which are looked up with one command.
@@ -95,8 +95,8 @@ impl Set {
             .ok_or_else(|| Failure::of(format!("{command} {} answered what it never should", shown(name))))
     }
 
-    /// Passes the members to `take` in pieces; a member may be passed twice. `false` for a HyperLogLog, which has no
-    /// list of members.
+    /// Passes the members to `take` in pieces; a member may be passed twice. Returns `false` for a HyperLogLog, which
+    /// has no list of members.
     pub fn each_piece(
         &mut self,
         server: &mut Server,

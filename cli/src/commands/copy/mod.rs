@@ -25,7 +25,7 @@ use crate::server::{
 use plan::{Plan, Step};
 use report::{Moved, Outcome, Report};
 
-/// Time between two checks whether the source was written to.
+/// Time between two checks for writes to the source.
 const LOOK: Duration = Duration::from_millis(250);
 
 /// The most items of `--sample` that are looked up.
@@ -89,7 +89,7 @@ pub struct Copy {
 /// Number of keys in one batch. The small values of a batch are moved together.
 const SMALL_BATCH: usize = 100;
 
-/// Why a key is rejected if it appeared in the target after all keys were examined.
+/// The reason for rejecting a key that appeared in the target after all keys were examined.
 const TAKEN: &str = "the target has such a key by now";
 
 /// The outcome of a key, a note, and the fingerprint of its value if it was moved.
@@ -103,7 +103,7 @@ struct Copying<'a> {
     interrupt: Interrupt,
     pause: Option<Pause>,
     sample: Vec<Vec<u8>>,
-    /// The source's counts of calls before its keys were scanned.
+    /// The number of calls of each writing command on the source, read before its keys were scanned.
     before: Writes,
     looked: Instant,
     report: Report,
@@ -195,8 +195,8 @@ impl Copying<'_> {
         self.second_look(&prints)
     }
 
-    /// Records the outcome of the key at index `at`. Returns `at` and the fingerprint of the moved value; `None` if not
-    /// moved.
+    /// Records the outcome of the key at index `at`. Returns `at` and the fingerprint of the moved value; `None` if the
+    /// key was not moved.
     fn reported(&mut self, at: usize, (outcome, note, print): Copied) -> Option<(usize, Fingerprint)> {
         let row = &mut self.report.moves[at];
         (row.outcome, row.note) = (outcome, note);
@@ -216,7 +216,7 @@ impl Copying<'_> {
         self.check_writers()
     }
 
-    /// Fails if a signal asks to stop or the source was written to, and renews the pause when it is due.
+    /// Fails if a signal asks to stop, or if the source was written to. Renews the pause of writes when it is due.
     fn look(&mut self) -> Result<(), Failure> {
         self.interrupt.check()?;
         if let Some(pause) = &mut self.pause {
@@ -272,7 +272,7 @@ impl Copying<'_> {
         Ok(outcomes)
     }
 
-    /// Moves one key. The partially loaded value is deleted unless the key was moved.
+    /// Moves one key. If the key is not moved, its partially loaded value is deleted.
     fn copy(&mut self, key: &Key, moved: impl FnMut(u64)) -> Result<Copied, Failure> {
         let plain = || [COPIED.as_bytes(), &key.name].concat();
         let temporary = match beside(COPIED, &key.name) {
@@ -359,7 +359,8 @@ impl Copying<'_> {
         Ok(None)
     }
 
-    /// Compares all moved keys with the source again, unless the counts show that no command changed any key.
+    /// Compares all moved keys with the source again. If the source's command counts show no writes, no comparison is
+    /// needed.
     fn second_look(&mut self, prints: &[(usize, Fingerprint)]) -> Result<(), Failure> {
         self.check_writers()?;
         if Writes::of(&mut self.source)? == self.before {
@@ -403,7 +404,7 @@ fn planned(key: &Key, bytes: u64, step: Step) -> Moved {
     }
 }
 
-/// The failure of a copy that stopped early, with advice how to continue.
+/// The failure of a copy that stopped early, with advice on how to continue.
 fn go_on(failure: Failure) -> Failure {
     match failure.is_interruption() {
         true => failure.advise("what was moved stays: run the same again, and what is equal by now is skipped"),

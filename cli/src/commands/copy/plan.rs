@@ -8,10 +8,10 @@ use crate::server::{fingerprint, first_chunk, integer, pairs, read_small, text, 
 /// Number of keys that are looked up in one batch.
 const BATCH: usize = 200;
 
-/// The number of sub-filters from which RedisBloom crashes when it loads a filter.
+/// RedisBloom crashes when it loads a filter with at least this number of sub-filters.
 const REDISBLOOM_MAX_FILTERS: i64 = 1000;
 
-/// The step for a key.
+/// What the copy does with a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     Move,
@@ -49,12 +49,12 @@ impl Serves {
         Ok(Serves { filters: knows(0), lines: knows(1), counters: knows(2), own_filters: knows(3) })
     }
 
-    /// Whether RedisBloom on the server would crash from loading a filter with this number of sub-filters.
+    /// Whether RedisBloom on this server would crash when it loads a filter with this number of sub-filters.
     fn ends_at(self, class: Class, filters: i64) -> bool {
         class == Class::Classic && !self.own_filters && filters >= REDISBLOOM_MAX_FILTERS
     }
 
-    /// Why the server cannot take keys of this class; `None` if it can.
+    /// The reason why the server cannot have keys of this class; `None` if it can.
     fn error(self, class: Class) -> Option<&'static str> {
         match class {
             Class::Classic if !self.filters => Some("the target has no module for filters"),

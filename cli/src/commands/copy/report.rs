@@ -1,4 +1,4 @@
-//! The outcome of each key.
+//! The report of a copy, with the outcome of each key.
 
 use serde::Serialize;
 
@@ -6,14 +6,15 @@ use crate::failure::Failure;
 use crate::server::Class;
 use crate::table::{bytes, table};
 
-/// The largest number of keys that are all listed. Of more keys, only the ones that did not go as planned are listed.
+/// The largest number of keys for which the report lists every key. A larger report lists only the keys that did not go
+/// as planned.
 const MAX_ROWS: usize = 50;
 
 /// The outcome of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Outcome {
-    /// The key is to be moved.
+    /// The key will be moved.
     Planned,
     /// The key was moved, and its value is equal.
     Moved,

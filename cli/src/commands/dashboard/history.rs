@@ -1,4 +1,4 @@
-//! Samples kept in memory for a week: all samples of the last minutes, and fewer and fewer of older times.
+//! Samples of values, kept in memory for a week. The last minutes have all samples; earlier times have fewer.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ struct Tier {
     kept: usize,
 }
 
-/// The tiers, the finest first. With a look every 5 seconds they keep 10 minutes of all samples, an hour, a day, and a
+/// The tiers, the finest one first. With a poll every 5 seconds, the tiers reach back 10 minutes, an hour, a day, and a
 /// week.
 ///
 /// Each step is a multiple of the one before it; otherwise a tier would have to wait longer than its own step. The
@@ -24,7 +24,7 @@ const TIERS: [Tier; 4] = [
 #[cfg(test)]
 const MOST: usize = 128 + 128 + 256 + 256;
 
-/// Values seen at one moment. Unknown values are NaN.
+/// The values at one moment. Unknown values are NaN.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sample<const N: usize> {
     /// The time in Unix seconds.
@@ -71,7 +71,7 @@ impl<const N: usize> Ring<N> {
         }
     }
 
-    /// Records that nothing is known from now until the next sample.
+    /// Records a gap: from now until the next sample, values are unknown.
     pub fn interrupt(&mut self) {
         self.gaps[0] |= !self.tiers[0].is_empty();
     }
@@ -87,15 +87,15 @@ impl<const N: usize> Ring<N> {
     }
 }
 
-/// The number of points in a trend. Each is written as one digit, its height.
+/// The number of points in a trend. Each point is written as one digit.
 const TREND_DIGITS: u64 = 24;
 /// The longest period that a trend covers, in seconds.
 const TREND_SECONDS: u64 = 3600;
 
-/// The least number of seconds from which growth is computed.
+/// The shortest period, in seconds, from which growth is computed.
 const LEAST_SECONDS: u64 = 30;
 
-/// The course of the first value of the samples over the last hour, or since the first sample.
+/// The first value of the samples over the last hour, or since the first sample if that is more recent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trend {
     /// The values as digits in base 36: `0` is the least value of the period, and `z` the largest.

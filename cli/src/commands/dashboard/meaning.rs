@@ -1,5 +1,4 @@
-//! The page that explains each finding and what to do about it. Its text is compiled in, so the dashboard needs no other
-//! host for it.
+//! The page that explains each finding and what to do about it. Its text is compiled into the tool.
 
 use crate::health::Problem;
 

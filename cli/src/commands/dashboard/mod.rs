@@ -1,7 +1,7 @@
 //! `dashboard`: a web page of a server's filters and counters, for a team to leave open.
 //!
-//! One thread, [`watcher`], asks the server at each interval and keeps the results in [`seen`]; [`routes`] answers
-//! pages from there. So the load on the server does not depend on the number of open pages. Only commands that read are
+//! One thread, [`watcher`], polls the server at each interval and keeps the results in [`seen`], from which [`routes`]
+//! answers pages. So the load on the server does not depend on the number of open pages. Only reading commands are
 //! sent.
 
 mod history;

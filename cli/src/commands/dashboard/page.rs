@@ -16,7 +16,7 @@ const SCRIPTS: [&str; 5] = [
     include_str!("page/main.js"),
 ];
 
-/// Marks in the page that style and script replace.
+/// The placeholders in the page for the style and for the script.
 const STYLE_MARK: &str = "/*STYLE*/";
 const SCRIPT_MARK: &str = "/*SCRIPT*/";
 

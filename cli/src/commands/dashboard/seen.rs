@@ -1,4 +1,4 @@
-//! The state of the dashboard: the last look, and the history of all keys together and of each key.
+//! The state of the dashboard: the last poll, and the history of all keys together and of each key.
 
 use std::collections::HashMap;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -31,7 +31,7 @@ pub fn now_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }
 
-/// The place and the history of a key that was seen at least once.
+/// The place and the history of a key that was found at least once.
 #[derive(Debug)]
 struct Known {
     place: Place,
@@ -52,7 +52,7 @@ pub struct Place {
 /// Everything that the dashboard knows.
 #[derive(Debug)]
 pub struct Seen {
-    /// The last look as JSON.
+    /// The result of the last poll as JSON.
     state: String,
     /// The serialized state and the time at which it was written. Requests within one second share it.
     written: Option<(u64, Bytes)>,
@@ -84,7 +84,7 @@ pub struct Series {
 }
 
 impl Seen {
-    /// A state in which nothing has been seen. `max_keys` is the number of keys that are looked at.
+    /// A state before the first poll. `max_keys` is the number of keys that are polled.
     pub fn new(max_keys: usize) -> Self {
         Seen {
             state: "null".to_owned(),
@@ -95,7 +95,7 @@ impl Seen {
         }
     }
 
-    /// The last look and the present time, as JSON.
+    /// The result of the last poll and the present time, as JSON.
     pub fn state(&mut self) -> Bytes {
         let now = now_ms();
         let state = &self.state;
@@ -131,7 +131,8 @@ impl Seen {
         self.totals.push(at, values);
     }
 
-    /// Ends the look at `at`: keys that it did not see get a gap in their curves, and keys long gone are dropped.
+    /// Ends the poll at the time `at`. Keys that the poll did not find get a gap in their curves, and keys that are
+    /// long gone are dropped.
     pub fn end_look(&mut self, at: u64) {
         self.keys.retain(|_, known| known.seen + KEPT_AFTER >= at);
         for known in self.keys.values_mut().filter(|known| known.seen != at) {
@@ -145,13 +146,13 @@ impl Seen {
         }
     }
 
-    /// Records that nothing is known until the next successful look.
+    /// Records a gap in all histories until the next successful poll.
     pub fn interrupt(&mut self) {
         self.interrupt_totals();
         self.keys.values_mut().for_each(|known| known.ring.interrupt());
     }
 
-    /// Records that the sums are unknown until the next ones are added.
+    /// Records a gap in the sums until the next sums are added.
     pub fn interrupt_totals(&mut self) {
         self.totals.interrupt();
     }

@@ -1,4 +1,4 @@
-//! The last look as JSON, which pages request from `/api/state`.
+//! The result of the last poll as JSON, which pages request from `/api/state`.
 
 use std::collections::BTreeMap;
 
@@ -15,10 +15,10 @@ pub struct State<'a> {
     /// The name of the server for display.
     pub server: &'a str,
     pub pattern: Option<&'a str>,
-    /// Seconds between two looks.
+    /// Seconds between two polls.
     pub interval: u64,
     pub started: u64,
-    /// The time of the last look that at least one node answered; `None` before the first one.
+    /// The time of the last poll that at least one node answered; `None` before the first one.
     pub looked: Option<u64>,
     pub took_ms: u64,
     /// Whether no node answers.
@@ -54,7 +54,7 @@ impl Trouble {
     }
 }
 
-/// The figures that a node reports of itself.
+/// The figures that a node reports about itself.
 #[derive(Debug, Serialize)]
 pub struct Node<'a> {
     pub name: &'a str,
@@ -81,13 +81,13 @@ pub struct ShownRow<'a> {
 /// Figures of all keys together.
 #[derive(Debug, Default, Serialize)]
 pub struct Totals {
-    /// Whether the figures cover whole servers; otherwise they are sums over the keys that were looked at.
+    /// Whether the figures cover whole servers. Otherwise they are sums over the polled keys.
     pub is_whole: bool,
     pub filters: u64,
     pub items: u64,
     pub capacity: u64,
     pub counters: u64,
-    /// Number of members of the counters that were looked at. Servers do not report such a sum.
+    /// Number of members of the polled counters. Servers do not report the sum over all counters.
     pub members: u64,
     pub members_of: u64,
     pub bytes: u64,
@@ -135,7 +135,7 @@ fn added<'a>(rows: impl Iterator<Item = &'a &'a Row>, number: fn(&Row) -> Option
 }
 
 impl Totals {
-    /// The totals of whole servers from INFO. If a pattern limits the keys, they are sums over `rows` instead.
+    /// The totals of whole servers, from INFO. If a pattern limits the keys, the totals are sums over `rows` instead.
     pub fn new(infos: &[&Info], rows: &[&Row], has_pattern: bool) -> Self {
         let is_counter = |row: &&&Row| row.kind == COUNTER;
         let all = |name: &str| (!has_pattern && !infos.is_empty()).then(|| sum(infos, name)).flatten();
@@ -174,7 +174,7 @@ impl Totals {
     }
 }
 
-/// The kind that [`Row`] has for a counter.
+/// The value of `Row::kind` for a counter.
 pub const COUNTER: &str = "counter";
 
 /// The number of rows with counters in each representation.

@@ -1,4 +1,4 @@
-//! The only thread that asks the server, whatever the number of open pages.
+//! The only thread that polls the server. So the load on the server does not depend on the number of open pages.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::server::Server;
 use crate::watch::{Asked, Info, Nodes, Others, Row, Rows, Scope, Turn, history};
 
-/// Divisor that limits load: looks take at most 1 / `SHARE` of the time, because they are work for the server.
+/// Limits the load on the server: polls take at most 1 / `SHARE` of the time.
 const SHARE: u32 = 10;
 
 /// The slices of a windowed counter: the Unix time at which each begins, and its members. `Err` says why none are
@@ -26,7 +26,7 @@ pub struct Question {
     pub answer: oneshot::Sender<Slices>,
 }
 
-/// The keys to look at, and the time between two looks.
+/// The keys to poll, and the time between two polls.
 pub struct Schedule {
     /// The name of the server for display.
     pub name: String,
@@ -35,7 +35,7 @@ pub struct Schedule {
     pub interval: Duration,
 }
 
-/// Looks at the server at intervals, and publishes the results.
+/// Polls the server at intervals, and publishes the results.
 pub struct Watcher {
     nodes: Nodes,
     schedule: Schedule,
@@ -47,17 +47,18 @@ pub struct Watcher {
     /// The keys of each node that are not shown. They are judged in turns.
     others: BTreeMap<String, Others>,
     troubles: BTreeMap<String, Trouble>,
-    /// Slices that were fetched since the last look.
+    /// Slices that were fetched since the last poll.
     slices: HashMap<Vec<u8>, Slices>,
 }
 
-/// Locks the state. After a panic it is still consistent, because each change is a single assignment.
+/// Locks the state. The panic of another thread leaves the state consistent, because each change is a single
+/// assignment.
 pub fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Watcher {
-    /// A watcher before its first look.
+    /// A watcher before its first poll.
     pub fn new(nodes: Nodes, schedule: Schedule, seen: Arc<Mutex<Seen>>) -> Self {
         let (last, others, troubles) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (started, slices) = (now_ms(), HashMap::new());
@@ -66,7 +67,7 @@ impl Watcher {
         watcher
     }
 
-    /// Looks at the server at intervals and answers questions in between. Returns when no page can ask any more.
+    /// Polls the server at intervals and answers questions in between. Returns when no page can ask any more.
     pub fn run(mut self, questions: &Receiver<Question>) {
         loop {
             let began = Instant::now();
@@ -123,7 +124,7 @@ impl Watcher {
         self.publish(took, now);
     }
 
-    /// Adds the results of the look at `now` to the history, and publishes the state for pages.
+    /// Adds the results of the poll at `now` to the history, and publishes the state for pages.
     fn publish(&self, took: Duration, now: u64) {
         let at = now / 1000;
         let is_down = self.looked != Some(now);

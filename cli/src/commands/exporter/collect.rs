@@ -1,5 +1,4 @@
-//! Collects the state of all servers, by threads that ask them at intervals. A scrape gets the last answers, so
-//! scraping cannot load a server.
+//! Polls all servers in threads. A scrape gets the last answers, so scraping cannot load a server.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,29 +10,29 @@ use crate::failure::Failure;
 use crate::server::{Access, Server};
 use crate::watch::{Asked, Info, Nodes, Rows, Scope, rows};
 
-/// Divisor that limits load: looking at a server's keys takes at most 1 / `KEYS_SHARE` of the time.
+/// Limits the load on the server: polling its keys takes at most 1 / `KEYS_SHARE` of the time.
 const KEYS_SHARE: u32 = 10;
 
 /// Figures that are older than three intervals plus this time are hidden, because their server no longer answers.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// The intervals between looks, and the keys to look at.
+/// The intervals between polls, and the keys to poll.
 #[derive(Debug, Clone)]
 pub struct ClockSource {
-    /// Seconds between two looks at INFO.
+    /// Seconds between two polls of INFO.
     pub interval: u64,
-    /// Seconds between two looks at the keys.
+    /// Seconds between two polls of the keys.
     pub keys_interval: u64,
-    /// The pattern of the keys to look at; `None` to look at no keys.
+    /// The pattern of the keys to poll; `None` to poll no keys.
     pub pattern: Option<String>,
     pub max_keys: usize,
 }
 
-/// A server or cluster, with its last answers.
+/// A server or cluster that is polled, with its last answers.
 pub struct Target {
     clock_source: ClockSource,
     info: Mutex<Asker>,
-    /// A separate asker for keys has its own connections, so a long look at the keys delays nothing else.
+    /// Polls the keys on connections of its own, so that a long poll of the keys does not delay other polls.
     keys: Mutex<Asker>,
     infos: Mutex<Option<Look<Info>>>,
     rows: Mutex<Option<Look<Rows>>>,
@@ -78,7 +77,7 @@ fn log(text: &str) {
     let _ = writeln!(io::stderr().lock(), "rollcall: {}", text.replace('\n', " "));
 }
 
-/// The answers of all nodes from one look.
+/// The answers of all nodes in one poll.
 pub struct Look<T> {
     began: Instant,
     pub at: SystemTime,
@@ -98,13 +97,13 @@ impl Target {
         Ok(Target { clock_source, info, keys, infos: Mutex::new(None), rows: Mutex::new(None) })
     }
 
-    /// Asks all nodes once.
+    /// Polls all nodes once.
     pub fn look(&mut self) {
         self.look_at_info();
         self.look_at_keys();
     }
 
-    /// Starts threads that ask repeatedly and end with the process.
+    /// Starts threads that poll the target until the process ends.
     pub fn watch(targets: &Arc<[Target]>, at: usize) -> Result<(), Failure> {
         let spawn = |name: &str, look: fn(&Target) -> Duration| {
             let targets = targets.clone();
@@ -122,7 +121,7 @@ impl Target {
         Ok(())
     }
 
-    /// Looks at INFO, and returns how long to wait until the next look.
+    /// Polls INFO, and returns the time to wait until the next poll.
     fn look_at_info(&self) -> Duration {
         let began = Instant::now();
         let asked = lock(&self.info).ask(Info::of);
@@ -150,21 +149,21 @@ impl Target {
         look.began.elapsed() > Duration::from_secs(3 * self.clock_source.interval) + GRACE
     }
 
-    /// Whether the figures of keys are too old to be shown. The limit grows with the duration of a look, as the
-    /// interval does.
+    /// Whether the figures of keys are too old to be shown. The limit grows with the duration of a poll, like the
+    /// interval.
     pub fn are_keys_stale(&self, look: &Look<Rows>) -> bool {
         let took = look.nodes.iter().map(|node| node.took).max().unwrap_or_default();
         let pause = Duration::from_secs(self.clock_source.keys_interval).max(took * KEYS_SHARE);
         look.began.elapsed() > 3 * pause + GRACE
     }
 
-    /// The rows of keys; `None` before the first answer, and if no keys are looked at.
+    /// The rows of keys; `None` before the first answer, and if no keys are polled.
     pub fn rows(&self) -> MutexGuard<'_, Option<Look<Rows>>> {
         lock(&self.rows)
     }
 }
 
-/// Locks a mutex, also after a thread that held it panicked: its data is always whole.
+/// Locks a mutex, even if another thread panicked while it held the lock. The data under the lock is always whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -12,9 +12,10 @@ const TOTAL: &str = "_total";
 /// A text format for metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// The Prometheus format, version 0.0.4. All scrapers read it, and node_exporter reads its text files in it.
+    /// The Prometheus text format, version 0.0.4. All scrapers read it, and node_exporter reads text files in this
+    /// format.
     Plain,
-    /// OpenMetrics 1.0. It has units and an end mark, and the name of a counter is the name of its samples without
+    /// OpenMetrics 1.0. This format has units and an end mark. A counter's name is the name of its samples without
     /// `_total`.
     OpenMetrics,
 }
@@ -109,10 +110,10 @@ impl Of {
     }
 }
 
-/// The labels as written between braces, and the value.
+/// The labels as they are written between braces, and the value.
 type Sample = (String, f64);
 
-/// The samples of all metrics, in the order of a table of metrics.
+/// The samples of all metrics. Metrics are in the order of a table.
 #[derive(Debug)]
 pub struct Families {
     all: Vec<(&'static Metric, Vec<Sample>)>,

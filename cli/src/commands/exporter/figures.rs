@@ -111,7 +111,7 @@ fn add_row(families: &mut Families, server: &str, row: &Row) {
     }
 }
 
-/// Adds the figures that a server reports. A figure that it does not report gets no sample, rather than 0.
+/// Adds the figures that a server reports. A figure that the server does not report gets no sample, rather than 0.
 fn add<const N: usize>(
     families: &mut Families,
     metric: &Metric,

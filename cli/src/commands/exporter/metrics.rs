@@ -130,8 +130,8 @@ pub const PLAIN: [(&str, Metric); 13] = [
 /// The reasons for rejected commands. INFO counts each in a field `rollcall_refused_REASON`.
 pub const REASONS: [&str; 4] = ["corrupt", "full", "limit", "memory"];
 
-/// Families of values with their forms, as INFO and labels name them. INFO counts values in `rollcall_FAMILY_FORM` and
-/// their bytes in `rollcall_FAMILY_FORM_bytes`.
+/// The families, filters and counters, with the forms of each, as INFO and labels name them. INFO counts values in
+/// `rollcall_FAMILY_FORM` and their bytes in `rollcall_FAMILY_FORM_bytes`.
 pub const FORMS: [(&str, &str, &[&str]); 2] = [
     ("filters", "filter", &["lines", "classic", "windowed", "loading"]),
     ("counters", "counter", &["exact", "sparse", "dense", "windowed", "loading"]),

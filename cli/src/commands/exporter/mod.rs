@@ -87,7 +87,7 @@ impl Exporter {
     }
 }
 
-/// Time for which one text answers all requests, so that numerous or slow requests do not multiply the work.
+/// Time for which one text answers all requests, so that frequent or slow requests do not multiply the work.
 const TEXT_TIME: Duration = Duration::from_secs(1);
 
 /// The last text in each format, with the time at which it was written.

@@ -17,7 +17,7 @@ pub(super) fn is_rejected_by_default(size_bytes: u64) -> bool {
     size_bytes > MAX_KEY_BYTES
 }
 
-/// The warning about `what` of this size, which [`is_rejected_by_default`] has to hold for.
+/// A warning that a server with default options rejects a value of this size. `what` names the value.
 pub(super) fn warning(what: &str, size_bytes: u64) -> String {
     let (size, enough) = (bytes(size_bytes), size_bytes.div_ceil(1 << 30));
     format!(

@@ -1,4 +1,4 @@
-//! `plan counter`.
+//! `plan counter`: computes the memory and the error of counters.
 
 use clap::Args;
 use rollcall_core::counting::{Counter, Params};

@@ -1,4 +1,4 @@
-//! `plan filter`.
+//! `plan filter`: computes the memory and the rates of filters.
 
 use clap::Args;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing, sizing};
@@ -15,7 +15,7 @@ use crate::numbers::{percent, share};
 use crate::output::Output;
 use crate::table::{bytes, count, table};
 
-/// The text in place of a number of slices for a filter of the last distinct items.
+/// Replaces the number of slices in the error about a filter of the last distinct items, which has no slices.
 const NO_SLICES: &str = "none with --last --refresh";
 
 /// Arguments of `plan filter`.
@@ -45,7 +45,7 @@ pub struct Filter {
 pub struct Planned {
     items: u64,
     error_rate: f64,
-    /// Bytes in memory, as `BF.INFO key SIZE` reports them; of a windowed filter with all slices full.
+    /// Bytes in memory, as `BF.INFO key SIZE` reports them. For a windowed filter, all its slices are full.
     size_bytes: u64,
     /// Whether a server with default options rejects the filter.
     rejected_by_default: bool,
@@ -68,7 +68,7 @@ pub struct Planned {
     command: String,
 }
 
-/// A filter that has grown.
+/// The sizes of a filter after a growth.
 #[derive(Debug, Serialize)]
 struct Grown {
     items: u64,

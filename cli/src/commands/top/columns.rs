@@ -125,7 +125,7 @@ fn urgency(row: &Row) -> (bool, Option<Severity>, usize) {
     (row.rejected.is_some(), worst, row.findings.len())
 }
 
-/// A fill in per cent, with a decimal where it is significant.
+/// A fill in per cent, with a decimal if it is significant.
 fn fill(share: f64) -> String {
     match share {
         10.0.. => numbers::percent(share),
@@ -150,8 +150,8 @@ pub fn printed(rows: &[Row]) -> String {
     table(&[vec![heads], cells.collect()].concat())
 }
 
-/// The headings, and the lines of each row, at most `width` characters wide. Findings follow below their row, without
-/// being cut. Columns that do not fit are left out from the right, except the one to sort by.
+/// The headings, and the lines of each row, at most `width` characters wide. Findings follow below their row at full
+/// length. If the columns do not fit, the rightmost ones are left out, except the one to sort by.
 pub fn fitted(rows: &[Row], sorted_by: Column, width: usize) -> Vec<Vec<String>> {
     let mut columns: Vec<Column> = Column::ALL.into_iter().filter(|column| *column != Column::Wrong).collect();
     let lines = loop {

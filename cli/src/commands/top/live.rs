@@ -110,7 +110,7 @@ pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut vie
     }
 }
 
-/// The last answers of the servers.
+/// The last answers of all servers.
 struct Seen {
     /// The servers that answered.
     servers: Vec<String>,
