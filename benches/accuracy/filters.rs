@@ -41,7 +41,7 @@ pub fn at_capacity(run: &mut Run) -> Findings {
         let mut row = vec![Cell::Text(format!("{error_rate:?}"))];
         let mut points = Vec::new();
         for capacity in CAPACITIES {
-            // So many filters that all together take the same time, and so many places in each.
+            // The numbers of filters and of look-ups in each are chosen so that all sizes take the same time.
             let filters = run.trials((10_000_000 / capacity).clamp(10, 20_000));
             let places = (4_000_000 / filters).clamp(400, 100_000);
             let name = format!("capacity {error_rate} {capacity}");

@@ -85,7 +85,7 @@ impl Random {
         if free >= MANY {
             return self.occupied_by_many(count, thrown);
         }
-        // The last few urns one by one, after as many balls as leave two times as many free.
+        // The last few urns are drawn one by one, after the balls that leave twice this number of urns free.
         let first = if count > 4.0 * MANY { libm::floor(count * libm::log(count / (2.0 * MANY))) } else { 0.0 };
         let mut taken = if first > 0.0 { self.occupied_by_many(count, first) } else { 0 };
         let mut left = thrown - first;

@@ -145,7 +145,7 @@ impl Filter {
             add(place..end);
             place = end;
         }
-        // Items that were taken for known ones are not counted, so a few more are needed for as many sub-filters.
+        // False positives are not counted, so a few more items are needed to reach this number of sub-filters.
         while add(place..place + 1) < self.chain as f64 {
             place += 1;
         }

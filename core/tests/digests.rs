@@ -361,7 +361,7 @@ fn counters() {
 fn counters_with_windows() {
     let of = |error_rate, capacity, exact_limit, slices, clock_source, members: &[u32]| {
         let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
-        // Slices of ten seconds: a window of a second more or less has as many.
+        // Slices of ten seconds: a window longer or shorter by a second has the same number of slices.
         let window = Window::new(10 * u64::from(slices), slices, Counter::MAX_SLICES, clock_source).unwrap();
         let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
         for (slice, &count) in (1_000..).zip(members) {

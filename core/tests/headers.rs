@@ -214,7 +214,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    // As many generations as hold the last five, one at least in the newest: three of two.
+    // The generations that hold the last five items, with at least one in the newest: three generations of two.
     let few = windowed(bloom::Params { capacity: 5, ..params }, Windowing::last(4).unwrap(), &[60]).header();
     assert_eq!((&few[..9], &few[11..18]), (&b"\xe1\x02\x01\x05\0\x07\0\x04\0"[..], &[3, 2, 0, 1, 1, 2, 2][..]));
     for (range, bytes, field) in

@@ -71,7 +71,7 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
 pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
     let (kind, error_rate, capacity) = (input.choice(4), input.rate(), input.number());
     let (exact_limit, exact_bytes) = (input.number() as u32, input.number() as u32);
-    // Mostly as many bytes as are given to all.
+    // Mostly the default number of bytes.
     let exact_bytes = if exact_bytes < 64 { counting::Params::DEFAULT_EXACT_BYTES } else { exact_bytes };
     let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes, seed: input.choice(2).into() };
     let counter = if kind & 1 == 0 {

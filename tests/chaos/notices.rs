@@ -101,7 +101,7 @@ fn what_nobody_sent_is_noticed() {
 }
 
 #[test]
-fn what_is_forgotten_is_noticed_by_the_replies() {
+fn lost_items_are_noticed_by_the_replies() {
     let (server, run, mut writer) = written();
     let mut client = server.client();
     for key in &writer.keys {

@@ -117,7 +117,7 @@ fn filters_stop_growing_at_max_key_bytes() {
 fn counters_stop_growing_at_max_key_bytes() {
     let mut server = Server::with_args("max-key-bytes 1048576");
     let mut client = server.client();
-    // 1 MiB when dense, and what it takes beside: rejected at once, or as soon as it needs more than the limit.
+    // 1 MiB when dense, and its other memory: rejected at once, or as soon as it needs more than the limit.
     let reply = client.cmd("LC.RESERVE k 10000000000 ERROR 0.001 EXACT 0");
     if let Some(error) = error_text(&reply) {
         needed_bytes(&error, 1 << 20);

@@ -216,7 +216,7 @@ where
             4,
             GREY.stroke_width(1),
         ))?;
-        // The text stands beside its line, on the side where there is room.
+        // The text is next to its line, on the side with room.
         let (side, offset) = if *value > right / 4.0 { (HPos::Right, -5) } else { (HPos::Left, 5) };
         let style = (FONT, 14).into_font().color(&GREY).pos(Pos::new(side, VPos::Top));
         chart.draw_series([EmptyElement::at((*value, top.start)) + Text::new(word.clone(), (offset, -18), style)])?;

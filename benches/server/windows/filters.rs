@@ -58,7 +58,7 @@ fn measure(bench: &mut Bench, case: &Case, done: usize, all: usize) {
     let rounds = bench.rounds();
     let added = (calls_a_key * PER_CALL) as u64;
     let all_added = if *is_small { added } else { added * rounds as u64 };
-    // A quick run cannot wait for so many items.
+    // A quick run cannot wait for this number of items.
     let older = if *is_small { window.share() } else { bench.pick(400_000, window.share()) };
     let plain_items = (older * window.slices).min(window.capacity - all_added);
     let (windowed, plain) = (case.keys("ring"), case.keys("plain"));

@@ -114,7 +114,7 @@ fn only_what_cannot_grow_is_full() {
 }
 
 #[test]
-fn a_window_that_has_forgotten_all_is_idle() {
+fn a_window_with_everything_expired_is_idle() {
     let filter = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..FilterFacts::of(b"my key") };
     assert_eq!(codes(&filter.findings()), [("idle", Severity::Notice)]);
     // No command is suggested: `EXPIRE` would also delete a key that is still in use.

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_beside_a_key_has_its_slot() {
+    fn a_temporary_name_has_the_slot_of_its_key() {
         for key in ["a", "a{b}c", "{x", "foo{}bar", "a{b"] {
             match beside("rollcall:", key.as_bytes()) {
                 Some(name) => assert_eq!(slot(&name), slot(key.as_bytes()), "{key}"),

@@ -110,7 +110,7 @@ fn twenty_times_past_the_capacity() {
 
 #[test]
 fn a_thousand_times_past_the_capacity() {
-    // The whole way is gone: a million real additions to a counter made for a thousand.
+    // Nothing is simulated: a million real additions to a counter sized for a thousand members.
     let rms = check(1_000, 0.02, 1_000_000, 200);
     assert!(rms < 0.042 * (1.0 + SIGMAS / (2.0 * 200.0f64).sqrt()), "{rms}");
 }

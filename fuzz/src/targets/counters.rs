@@ -82,7 +82,7 @@ impl Tracked {
             }
             14 => {
                 self.check();
-                // Beside the limit: lists have other room left now.
+                // Not checked against the limit, because lists have a different capacity now.
                 self.counter = laws::reloaded(&self.counter, input.byte());
                 return;
             }

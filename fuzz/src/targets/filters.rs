@@ -97,7 +97,7 @@ impl Tracked {
             }
             14 => {
                 self.check();
-                // Beside the limit: lists have other room left now.
+                // Not checked against the limit, because lists have a different capacity now.
                 self.filter = laws::reloaded(&self.filter, input.byte());
                 return;
             }

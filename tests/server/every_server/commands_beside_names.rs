@@ -35,7 +35,7 @@ fn documented(client: &mut Client, name: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_has_its_twin() {
+fn each_bf_command_has_an_rf_command() {
     let server = Server::start();
     let mut client = server.client();
     let filters = names(&mut client, "bf.");

@@ -37,7 +37,7 @@ fn start(clock: &Clock, family: &str, options: &str) -> (Server, Client) {
 }
 
 #[test]
-fn reads_skip_what_is_dead_and_write_nothing() {
+fn reads_skip_expired_items_and_write_nothing() {
     for family in FAMILIES {
         let clock = Clock::at(START + 7);
         let (server, mut client) = start(&clock, family, WINDOW);
@@ -131,7 +131,7 @@ fn changes_advance_first_and_others_do_not() {
 
 /// An item that has expired by now is new again when it is added: the window advances before the items are looked up.
 #[test]
-fn what_is_dead_on_the_clock_is_new_again() {
+fn items_expired_on_the_clock_are_new_again() {
     for family in FAMILIES {
         for line in ["ADD k a", "INSERT k ITEMS a", "ADMIT k LIMIT 1 ITEMS a", "ADMIT k LIMIT 1 ALL ITEMS a"] {
             let clock = Clock::at(START);
@@ -502,14 +502,14 @@ fn a_merge_into_a_new_key_runs_on_the_clock() {
 
 /// A window that changes to the system clock advances to the clock's slice at once, and frees what has expired by then.
 #[test]
-fn running_on_the_clock_frees_what_is_forgotten() {
+fn running_on_the_clock_frees_what_has_expired() {
     for family in FAMILIES {
         let clock = Clock::at(START);
         let server = appending(clock.setup());
         let mut client = server.client();
         client.expect(&reserve(family, "empty", WINDOW), "+OK");
         let empty = client.list(&format!("{family}.INFO empty SIZE"));
-        // Never asked a clock, long ago, and a little ahead of it by hand.
+        // Windows on the manual clock: at slice 0, long ago, and a little ahead of the system clock.
         for (slice, move_of) in [(0, ""), (SLICE - 100, ""), (SLICE + 7, " REBASE")] {
             client.cmd("DEL k");
             client.expect(&reserve(family, "k", &format!("{WINDOW} MANUAL")), "+OK");

@@ -121,7 +121,7 @@ fn replies_have_their_types() {
 }
 
 #[test]
-fn a_counter_whose_members_are_all_dead_is_exact_again() {
+fn a_counter_whose_members_have_all_expired_is_exact_again() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("LC.RESERVE k 1000 EXACT 3 WINDOW 40 MANUAL SLICES 4", "+OK");

@@ -53,7 +53,7 @@ fn options_that_cannot_be() {
             ("WINDOW 40 WINDOW 40", "window is given twice"),
             ("WINDOW 40 SLICES 4 SLICES 4", "slices is given twice"),
             ("WINDOW 40 MANUAL MANUAL", "manual is given twice"),
-            // Replication alone may say where a ring begins.
+            // Only replicated commands may set the first slice of a window.
             ("WINDOW 40 SLICE 7", "slice"),
             ("WINDOW 40 MANUAL SLICES 4 SLICE 0", "slice"),
             ("SLICE 7", "slice"),

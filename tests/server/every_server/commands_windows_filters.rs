@@ -41,7 +41,7 @@ fn every_command_that_adds_refreshes() {
 }
 
 #[test]
-fn a_gap_longer_than_the_window_forgets_all() {
+fn everything_expires_in_a_gap_longer_than_the_window() {
     let server = Server::start();
     let mut client = server.client();
     let size = |client: &mut Client| client.list("BF.INFO k SIZE").first().map(show).unwrap_or_default();

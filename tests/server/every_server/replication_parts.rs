@@ -100,7 +100,7 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     let found = filter.may_contain(&strangers).unwrap();
     let expected = |item: &String| filters[seen.part_of(item.as_bytes()) as usize].may_contain(item.as_bytes());
     assert_eq!(found, strangers.iter().map(expected).collect::<Vec<_>>());
-    // The noise of one filter of so many items is far below that of the trials.
+    // With this number of items, the noise of one filter is far below that of the trials.
     let rate = filters.iter().map(BloomFilter::false_positive_rate).sum::<f64>() / f64::from(PARTS);
     let measured = found.iter().filter(|&&found| found).count() as f64 / ITEMS as f64;
     assert!((measured - rate).abs() < 4.0 * (rate / ITEMS as f64).sqrt(), "{measured} against {rate}");

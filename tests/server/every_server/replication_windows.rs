@@ -57,7 +57,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.RESERVE e 0.01 20 LAST SLICES 3",
         "BF.INSERT e ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
         "BF.INSERT f LAST REFRESH CAPACITY 9 ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
-        // Known items alone may begin a slice of the last items, and as many expire by that.
+        // Known items may begin a new slice of the last items, and the same number of items expires by that.
         "BF.RESERVE l 0.01 1 LAST REFRESH",
         "BF.ADD l a",
         "BF.ADD l b",

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn histories_are_bounded_and_gone_keys_forgotten() {
+    fn histories_are_bounded_and_gone_keys_dropped() {
         let mut seen = Seen::new(2);
         see(&mut seen, &["a", "b"], 1000);
         see(&mut seen, &["a", "c"], 1010);
