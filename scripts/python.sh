@@ -86,7 +86,8 @@ case "${1:-}" in
         export PATH=$zig/bin:$PATH PYTHONPATH=$zig SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
         export RUSTFLAGS="--remap-path-prefix=$PWD=/rollcall --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates"
         build "$target" "$wheels" --target "$target" --zig --compatibility manylinux_2_28 --sbom-include "$bill"
-        maturin sdist "$wheels"
+        # It warns of what a crate lacks that is not published.
+        maturin sdist "$wheels" 2>"$folder/sdist.log" || { cat "$folder/sdist.log" >&2; exit 1; }
         ls "$wheels"
         ;;
     plain)
