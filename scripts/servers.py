@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fetches the servers and peers that the tests and benchmarks run against, beside Debian's redis-server.
+"""Fetches the servers and peers that the tests and benchmarks run against, in addition to Debian's redis-server.
 
     scripts/servers.py                    fetch all of them
     scripts/servers.py fetch NAME...      fetch these

@@ -132,7 +132,8 @@ fn exact_against_large(run: &mut Run) -> Table {
     table
 }
 
-/// The reported error of the same difference, if both counters have the large one's layout.
+/// The mean error that is reported for the difference in [`exact_against_large`], if both counters have the layout of
+/// the large one.
 fn all_in_large(run: &mut Run, large: Kind) -> f64 {
     let stated = run.map(run.trials(400), |trial| {
         let (mut one, other) = (large.filled(trial, 0..200), large.filled(trial, 100..40_100));

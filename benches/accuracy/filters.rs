@@ -72,7 +72,7 @@ pub fn at_capacity(run: &mut Run) -> Findings {
     Findings { tables: vec![table], plots: vec![plot] }
 }
 
-/// Measures the same rates by looking up items that were never added.
+/// Measures the rates of full filters by looking up items that were never added.
 pub fn by_asking(run: &mut Run) -> Findings {
     let mut table = Table::new("", &["p", "items", "asked / worked out", "asked", "worked out"]);
     for (error_rate, capacity, asked) in [

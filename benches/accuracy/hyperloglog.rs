@@ -65,7 +65,7 @@ fn tau(x: f64) -> f64 {
     }
 }
 
-/// The relative errors in a trial, at each of these numbers of members.
+/// The relative errors of one HyperLogLog, at each number of members in `numbers`.
 fn hashed(trial: u64, numbers: &[u64]) -> Vec<f64> {
     let mut registers = vec![0u8; REGISTERS];
     let mut added = 0;

@@ -30,7 +30,7 @@ impl Kind {
         Kind { params, layout: sizing::layout(error_rate, capacity).expect("parameters in their ranges") }
     }
 
-    /// A number of nine bits, which few other kinds have.
+    /// Nine bits of a hash of the parameters, so that different kinds nearly always use different trials.
     pub fn number(&self) -> u64 {
         hash64(format!("{} {}", self.params.error_rate, self.params.capacity).as_bytes(), 0) >> 55
     }

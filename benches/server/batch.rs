@@ -40,8 +40,9 @@ const WORK: [(&str, &str); 3] = [("BF.MADD", "new"), ("BF.MEXISTS", "absent"), (
 /// replies.
 pub const LOOKS: &str = "hashes, looks, replies";
 
-/// The command that measures this lower bound. It reads one bit per line; Rollcall's commands read several. With
-/// `seen`, items were added before, so nothing changes and nothing is propagated.
+/// The command of benches/floor that measures the lower bound [`LOOKS`] for `command`. It reads one bit per line;
+/// Rollcall's commands read several. With `seen`, items were added before, so nothing changes and nothing is
+/// propagated.
 pub fn looks(command: &str, seen: bool) -> &'static str {
     match (command.ends_with("ADD"), seen) {
         (true, false) => "BENCH.FILL",
@@ -50,7 +51,7 @@ pub fn looks(command: &str, seen: bool) -> &'static str {
     }
 }
 
-/// Measures both filters.
+/// Measures the large filter and the small one.
 pub fn run(bench: &mut Bench) {
     let (all, calls_a_round) = (bench.rounds() * 2, bench.pick(40, 60));
     // The filter is filled to its capacity, less what the rounds add and what is added while it is saved. If it grew,
@@ -96,8 +97,8 @@ pub fn run(bench: &mut Bench) {
 }
 
 /// Measures all kinds of work on one filter in both servers, and the lower bound. Rollcall's filter has
-/// `lines_per_item` lines per item. `prepare` readies a round. It returns the number from which items are new, and the
-/// number below which all items are present.
+/// `lines_per_item` lines per item. `prepare` is called before each round. It returns the number from which items are
+/// new, and the number below which all items are present.
 fn rounds(
     bench: &mut Bench,
     name: &str,

@@ -36,7 +36,7 @@ const OPERATIONS: [(&str, [&str; 2]); 3] =
 const CLOSE: f64 = 1.1;
 const MORE_ROUNDS: usize = 5;
 
-/// A filter of the grid.
+/// The size of a filter in the grid of measurements.
 #[derive(Clone, Copy)]
 struct Filter {
     capacity: u64,
@@ -168,7 +168,7 @@ fn restore(server: &mut Server, contender: &str, filter: Filter, dump: &[u8]) {
     }
 }
 
-/// Measures the grid.
+/// Measures every combination of the grid, filter by filter.
 pub fn run(bench: &mut Bench) {
     let filters: &[(u64, &[u64])] = if bench.quick { &QUICK_FILTERS } else { &FILTERS };
     let rates = &RATES[..bench.pick(1, 2)];

@@ -90,7 +90,7 @@ pub struct Row {
     pub ours: f64,
     /// The other contender's name and figure.
     pub other: Option<(&'static str, f64)>,
-    /// The unit of both figures.
+    /// The unit of Rollcall's and the other contender's figure.
     pub unit: &'static str,
 }
 

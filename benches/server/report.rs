@@ -183,7 +183,7 @@ fn missed(bench: &Bench) -> String {
     if lines.is_empty() { String::new() } else { markdown::table(&heads, &lines) }
 }
 
-/// The beginnings of the works that the table in README.md shows.
+/// The beginnings of the work of the rows that the table in README.md shows.
 const SPEED: [&str; 3] = ["BF.MADD, 350 new, n = 100M", "BF.MEXISTS, 350 absent, n = 100M", "BF.ADD, new, one item"];
 
 /// Replaces the tables of a page by measured ones. A table without any measurement stays as it is.

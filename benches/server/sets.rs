@@ -104,7 +104,7 @@ fn asked(question: &str, kind: &str) -> Cmd {
     cmd(question).arg(2).arg([0, 1].map(|key| format!("{kind}:{key}")).as_slice()).to_owned()
 }
 
-/// The same command on the newest slices of windowed counters. The present is the last second of a slice.
+/// The command `question` on the newest slices of two windowed counters. The present is the last second of a slice.
 fn since(question: &str) -> Cmd {
     asked(question, "window").arg("SINCE").arg(ASKED - 1).to_owned()
 }

@@ -110,7 +110,7 @@ const END: &[Work] = &[part("UNLINK giant")];
 /// touches every page.
 const TOUCHED: u64 = 500_000;
 
-/// The largest values. For counters, no capacity and error rate give a bitmap above 1 MiB, and with tags above 8 MiB.
+/// The largest values. The bitmap of a counter has at most 1 MiB, and with tags 8 MiB.
 const VALUES: [Value; 7] = [
     Value {
         name: "filter of 190 MB",

@@ -254,7 +254,7 @@ mod counting {
         bencher.counter(BytesCount::new(bytes)).bench_local(|| union_card(black_box(&views)));
     }
 
-    /// Only reads the same bytes, which is a lower bound for the time of a union.
+    /// Only reads the bitmaps that a union combines, which is a lower bound for the time of a union.
     #[divan::bench(args = [2, 100])]
     fn count_bits_of_1_mbit(bencher: Bencher, number: usize) {
         let bitmaps = vec![vec![0x5555_5555_5555_5555u64; 1 << 14]; number];

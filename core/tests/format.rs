@@ -290,7 +290,8 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
     }
 }
 
-/// Cuts within a position, within a part, and between parts and pieces: transferred data may be cut at any byte.
+/// A transfer may be cut at any byte: within a position, within a part, or between parts and pieces of the payload.
+/// Loading continues from there.
 #[test]
 fn what_has_arrived_goes_on_from_anywhere() {
     // A payload of two parts, half a megabyte of words, a chain, and members.

@@ -203,7 +203,8 @@ fn chunks_overwrite_complete_classic_filters_alone() {
     assert!(counter.overwrite(2, b"a").is_err());
 }
 
-/// Calls `scandump` as a server does, reply after reply, on a value whose iterators contain a stamp.
+/// Calls `scandump` as a server does, reply after reply, on a windowed filter, whose iterators contain the stamp of a
+/// slice.
 #[test]
 fn replies_of_a_moving_value_are_its_dump() {
     let [.., filter] = filters();

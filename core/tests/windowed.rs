@@ -84,7 +84,8 @@ fn a_dump_ends_with_its_slice() {
     }
 }
 
-/// Stamps repeat after 1,024 slices. Then the checksums of the chunks detect the mixture.
+/// The iterators of a dump contain a stamp: the slice modulo 1,024. If the stamp repeats, the checksums of the chunks
+/// show that chunks of different slices are mixed.
 #[test]
 fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
     let mut filter = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
@@ -100,7 +101,7 @@ fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
     assert!(matches!(reload_mixed(&chunks, later), Err(Error::Corrupt { field: "payload checksum", .. })));
 }
 
-/// The iterators of a filter without a window are positions only, and contain no stamp.
+/// The iterators for a filter without a window are positions only, without the stamp of a slice.
 #[test]
 fn dumps_of_what_does_not_move_carry_no_stamp() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

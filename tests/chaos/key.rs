@@ -89,12 +89,12 @@ pub struct Key {
     tried: bool,
     /// Items that a filter reported as present before they were added. The filter need not have stored them.
     excused: HashSet<u64>,
-    /// For a window with the manual clock: pairs of a slice and the first item that was added after the window reached
-    /// it.
+    /// For a window with the manual clock: each slice that the window reached, and the first item added after that.
     slices: Vec<(u64, u64)>,
     /// The newest slice that the window may have reached.
     slice_sent: u64,
-    /// For a window with the system clock: pairs of a time and the end of the batches that had first been sent by then.
+    /// For a window with the system clock: the time at which each batch was first sent, and the number of items up to
+    /// the end of the batch.
     times: Vec<(Instant, u64)>,
     /// Number of items that a reply reported as new.
     pub news: u64,

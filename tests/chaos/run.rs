@@ -15,8 +15,8 @@ pub struct Run {
     pub seed: u64,
     started: Instant,
     over: AtomicBool,
-    /// Each writer holds it for reading while commands are in flight. A thread that holds it for writing knows that no
-    /// command is in flight.
+    /// A lock that each writer holds for reading while commands are in flight. A thread that holds it for writing knows
+    /// that no command is in flight.
     pub gate: RwLock<()>,
     commands: AtomicU64,
     items: AtomicU64,

@@ -19,8 +19,9 @@ pub enum Remembers {
 /// How the checker knows what a key should answer.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// A filter with this error rate. The rate is 1 if the options of the server decide it; the bits of such small
-    /// sub-filters do not predict it. `has_card` says that BF.CARD must equal the number of items reported as new.
+    /// A filter with the error rate `rate`. If the options of the server decide the error rate, `rate` is 1: the bits
+    /// of such small sub-filters do not predict it. `has_card` says that BF.CARD must equal the number of items
+    /// reported as new.
     Filter { rate: f64, has_card: bool },
     /// A counter that lists its members.
     Exact,

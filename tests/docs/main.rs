@@ -1,5 +1,6 @@
 //! Compares the documents with the module. Every console example is run and its output compared. Every command, option
-//! and field of INFO must be documented. Assumptions that all examples share are tested too.
+//! and field of INFO must be documented. The module `examples/demo`, which the programs in examples/ share, is tested
+//! here too.
 //!
 //! The harness of the server tests is used, so `ROLLCALL_SERVER` and `ROLLCALL_MODULE` mean the same.
 

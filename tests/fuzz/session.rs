@@ -84,7 +84,7 @@ struct Tally {
     rejected: usize,
 }
 
-/// The servers, their clients, and what has been sent to them; see the module.
+/// The servers, their clients, and a history of the commands.
 pub struct Session {
     // First, so that it is shown while the servers are still there.
     history: History,

@@ -5,7 +5,8 @@ use std::fs;
 use rollcall_testkit::client::Client;
 use rollcall_testkit::server::{Server, Setup};
 
-/// The prefix of the commands that replicate changes to values of this family, as they are created by default.
+/// The prefix of the commands that replicate changes of filters (BF) or counters (LC) with default options. Filters in
+/// the layout `lines` are replicated by RF.* commands.
 pub fn sent_as(family: &str) -> &str {
     if family == "BF" { "RF" } else { family }
 }

@@ -18,11 +18,12 @@ const PAIR: [&str; 2] = ["pair:older", "pair:newer"];
 const SEVEN_KEYS: &str = "RedisBloom, seven keys";
 const TWO_KEYS: &str = "RedisBloom, two keys";
 
-/// Number of calls per round. The newest day has room for the items that they add.
+/// Number of calls per round. The newest day has room for all items of these calls.
 const CALLS: usize = 10;
 
-/// Creates the filters of these solutions. Each day has a share of the items and of the error rate, so that all days
-/// together have the error rate of one window. Each filter of the pair gets the items of up to two windows.
+/// Creates a filter per day and the pair of overlapping filters. Each day has a share of the items and of the error
+/// rate, so that all days together have the error rate of one window. Each filter of the pair gets the items of up to
+/// two windows.
 fn make(peer: &mut Server) {
     let Window { capacity, rate, slices } = WEEK;
     for (day, start) in DAYS.iter().zip((0..).step_by(WEEK.share() as usize)) {

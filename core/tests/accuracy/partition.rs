@@ -62,7 +62,8 @@ fn parts_of_a_filter_keep_its_rate() {
     }
 }
 
-/// Checks that the test above would notice a dependence: here the filter's own hash selects the part.
+/// Checks that `parts_of_a_filter_keep_its_rate` would notice dependent hashes: here the filter's own hash selects the
+/// part.
 #[test]
 fn routing_by_the_hash_of_the_filter_would_show() {
     let rows = measured(BitLayout::Lines, |item| (hash128(item, 0).lo >> 60) as u32);

@@ -24,7 +24,7 @@ thread_local! {
 /// Runs a target on an input. Reports each operation that took longer than all operations before it.
 ///
 /// # Panics
-/// If the target panics, or if an operation takes longer than [`LONGEST`].
+/// If the target panics, or if an operation takes longer than `LONGEST`.
 pub fn run(target: Target, data: &[u8]) {
     AFTER_OPERATION.get_or_init(|| look_at_time);
     START.set(ThreadTime::now());

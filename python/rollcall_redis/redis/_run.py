@@ -33,7 +33,7 @@ class Run(Protocol):
 
 
 class RunAsync(Protocol):
-    """Sends a command, waits for its reply without blocking, and reads it."""
+    """Sends a command, awaits its reply, and reads it."""
 
     async def __call__(self, command: Command[T], /) -> T: ...
 

@@ -34,7 +34,7 @@ pub struct Found {
     theirs: Reply,
 }
 
-/// The result of a comparison: whether the data of the servers may differ from now on.
+/// The result of a comparison: whether both servers may have different data from now on, or an unintended difference.
 type Compared = Result<bool, Box<Found>>;
 
 /// The replies of BF.SCANDUMP: iterators and chunks.

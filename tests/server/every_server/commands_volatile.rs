@@ -15,8 +15,8 @@ const START: u64 = SLICE * 10;
 /// A window of 40 seconds in slices of ten. An item expires 40 seconds after the end of its slice.
 const WINDOW: &str = "WINDOW 40 SLICES 4 VOLATILE";
 
-/// The expiry of a key with this newest slice, in Unix milliseconds. The server deletes the key in the next
-/// millisecond, when the fifth slice after it begins.
+/// The expiry of a key whose newest slice is `slice`, in Unix milliseconds. The server deletes the key in the next
+/// millisecond, when the fifth slice after `slice` begins.
 fn expiry_of(slice: u64) -> i64 {
     i64::try_from((slice + 5) * 10_000).expect("a time") - 1
 }

@@ -69,7 +69,7 @@ fn options_that_cannot_be() {
     }
 }
 
-/// The number of bits times the number of slices is limited, because an advance visits all cells.
+/// A windowed counter may not have too many bits, because an advance visits all of them.
 #[test]
 fn counters_of_many_slots() {
     let server = Server::start();

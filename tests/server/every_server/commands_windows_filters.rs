@@ -192,7 +192,8 @@ fn a_window_is_longer_by_less_than_two_slices() {
     }
 }
 
-/// At least the last `n` items are found. Older items are found only as far as they share a generation with these.
+/// At least the last `n` items are found. Older items are found only if they share a generation with one of the last
+/// `n`.
 #[test]
 fn the_last_items_are_as_few_as_their_slices_allow() {
     let server = Server::start();

@@ -98,8 +98,8 @@ fn wait_for_aof(client: &mut Client) {
     });
 }
 
-/// Tests replicas of every mode with this primary: full synchronisation, the replication stream, and a restart from the
-/// replica's AOF.
+/// Tests replicas of every mode with a primary of `primary_mode`: full synchronisation, the replication stream, and a
+/// restart from the replica's AOF.
 fn follow(primary_mode: Mode) {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     for mode in MODES {

@@ -24,8 +24,8 @@ struct Service<'a> {
     /// Whether the new server is a replica of the old one, so that the writers can look there for their writes.
     follows: AtomicBool,
     is_over: AtomicBool,
-    /// Each writer holds it for reading during a step. A thread that holds it for writing knows that no step is
-    /// running.
+    /// A lock that each writer holds for reading during a step. A thread that holds it for writing knows that no step
+    /// is running.
     gate: RwLock<()>,
     /// Number of completed steps.
     steps: AtomicUsize,

@@ -114,7 +114,8 @@ fn every_command_that_may_take_memory_is_rejected_without() {
     server.assert_up();
 }
 
-/// The server lets scripts with this flag write when memory is full. The module's own limits then reject the commands.
+/// The server lets scripts with the flag `allow-oom` write when memory is full. The module's own limits then reject the
+/// commands.
 #[test]
 fn scripts_that_may_write_without_memory_are_rejected_whole_commands() {
     let mut server = Setup::default().line("maxmemory-policy noeviction").start();
