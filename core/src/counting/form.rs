@@ -53,21 +53,15 @@ impl CounterForm {
     pub(crate) fn validate(&self) -> Result<(), Error> {
         self.params.validate()?;
         // The largest exact count that any counter can have had, plus one.
-        let most_lower_bound = Params::MAX_EXACT_LIMIT + 1;
-        if self.lower_bound > most_lower_bound {
-            return Err(Error::corrupt("lower bound", format_args!("at most {most_lower_bound}"), self.lower_bound));
-        }
+        let most = Params::MAX_EXACT_LIMIT + 1;
+        Error::check_field(self.lower_bound <= most, "lower bound", format_args!("at most {most}"), self.lower_bound)?;
         // A counter with an exact limit of 0 is never exact, not even while empty.
-        if self.representation == Representation::Exact && self.params.exact_limit == 0 {
-            return Err(Error::corrupt("representation", "an estimate", self.representation));
-        }
+        let is_possible = self.representation != Representation::Exact || self.params.exact_limit > 0;
+        Error::check_field(is_possible, "representation", "an estimate", self.representation)?;
         let Some((window, newest, offset)) = self.window else { return Ok(()) };
         ring::check(&window)?;
         let modulus = TagRing::new(window, newest).modulus();
-        if u32::from(offset) >= modulus {
-            return Err(Error::corrupt("offset", format_args!("below {modulus}"), offset));
-        }
-        Ok(())
+        Error::check_field(u32::from(offset) < modulus, "offset", format_args!("below {modulus}"), offset)
     }
 
     /// Checks the length of a payload, and asks `limit` for the memory of the counter.
@@ -100,9 +94,8 @@ impl CounterForm {
             Representation::Dense => (dense_bytes, dense_bytes),
         };
         let is_whole = representation != Representation::Sparse || payload_bytes.is_multiple_of(record_bytes);
-        if !(least_bytes..=most_bytes).contains(&payload_bytes) || !is_whole {
-            return Err(Error::corrupt("payload length", format_args!("at most {most_bytes} bytes"), payload_bytes));
-        }
+        let is_valid = (least_bytes..=most_bytes).contains(&payload_bytes) && is_whole;
+        Error::check_field(is_valid, "payload length", format_args!("at most {most_bytes} bytes"), payload_bytes)?;
         let slots_bytes = |bytes| Bitmap::<T>::STRUCT_BYTES + bytes;
         let heap_bytes = match representation {
             Representation::Exact => Members::<T>::bytes_of_read(payload_bytes, params.room()),

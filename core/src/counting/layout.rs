@@ -70,20 +70,14 @@ impl Layout {
     /// [`Error::OutOfRange`] outside [`MIN_PRECISION`]`..=`[`MAX_PRECISION`] or
     /// [`MIN_TAIL_BITS`]`..=`[`MAX_TAIL_BITS`], when `c` is not below `p`, and when the bitmap would exceed `MAX_BITS`.
     pub fn new(precision: u32, tail_bits: u32) -> Result<Self, Error> {
-        if !(MIN_PRECISION..=MAX_PRECISION).contains(&precision) {
-            return Err(Error::out_of_range(Parameter::Precision, "between 9 and 22", precision));
-        }
-        if !(MIN_TAIL_BITS..=MAX_TAIL_BITS).contains(&tail_bits) {
-            return Err(Error::out_of_range(Parameter::TailBits, "between 8 and 19", tail_bits));
-        }
-        if tail_bits >= precision {
-            return Err(Error::out_of_range(Parameter::TailBits, "below the precision", tail_bits));
-        }
+        let is_within = (MIN_PRECISION..=MAX_PRECISION).contains(&precision);
+        Error::check_range(is_within, Parameter::Precision, "between 9 and 22", precision)?;
+        let is_within = (MIN_TAIL_BITS..=MAX_TAIL_BITS).contains(&tail_bits);
+        Error::check_range(is_within, Parameter::TailBits, "between 8 and 19", tail_bits)?;
+        Error::check_range(tail_bits < precision, Parameter::TailBits, "below the precision", tail_bits)?;
         let layout = Layout { precision: precision as u8, tail_bits: tail_bits as u8 };
-        if layout.num_bits() > MAX_BITS {
-            let expected = "few enough for a bitmap of at most 8388608 bits";
-            return Err(Error::out_of_range(Parameter::TailBits, expected, tail_bits));
-        }
+        let expected = "few enough for a bitmap of at most 8388608 bits";
+        Error::check_range(layout.num_bits() <= MAX_BITS, Parameter::TailBits, expected, tail_bits)?;
         Ok(layout)
     }
 

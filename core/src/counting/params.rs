@@ -106,20 +106,15 @@ impl Params {
     /// # Errors
     /// [`Error::OutOfRange`] naming the first parameter that is outside its range.
     pub fn validate(&self) -> Result<(), Error> {
-        if !(1..=Self::MAX_CAPACITY).contains(&self.capacity) {
-            return Err(Error::out_of_range(Parameter::Capacity, "between 1 and 10000000000", self.capacity));
-        }
-        // Written so that NaN is rejected.
-        if !(Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate) {
-            return Err(Error::out_of_range(Parameter::ErrorRate, "between 0.001 and 0.25", self.error_rate));
-        }
-        if self.exact_limit > Self::MAX_EXACT_LIMIT {
-            return Err(Error::out_of_range(Parameter::ExactLimit, "between 0 and 65536", self.exact_limit));
-        }
-        if !(1..=Self::MAX_EXACT_BYTES).contains(&self.exact_bytes) {
-            return Err(Error::out_of_range(Parameter::ExactBytes, "between 1 and 1048576", self.exact_bytes));
-        }
-        Ok(())
+        let is_within = (1..=Self::MAX_CAPACITY).contains(&self.capacity);
+        Error::check_range(is_within, Parameter::Capacity, "between 1 and 10000000000", self.capacity)?;
+        // NaN is within no range.
+        let is_within = (Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate);
+        Error::check_range(is_within, Parameter::ErrorRate, "between 0.001 and 0.25", self.error_rate)?;
+        let is_within = self.exact_limit <= Self::MAX_EXACT_LIMIT;
+        Error::check_range(is_within, Parameter::ExactLimit, "between 0 and 65536", self.exact_limit)?;
+        let is_within = (1..=Self::MAX_EXACT_BYTES).contains(&self.exact_bytes);
+        Error::check_range(is_within, Parameter::ExactBytes, "between 1 and 1048576", self.exact_bytes)
     }
 
     /// The limits of the members while the counter is exact.

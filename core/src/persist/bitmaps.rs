@@ -193,9 +193,8 @@ impl<S: PartialBits> PartialBitmaps<S> {
 
     fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes;
-        if bytes.len() as u64 > missing {
-            return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), bytes.len()));
-        }
+        let is_valid = bytes.len() as u64 <= missing;
+        Error::check_field(is_valid, "payload length", format_args!("at most {missing} bytes more"), bytes.len())?;
         while let Some(sub_filter) = self.sub_filters.get_mut(self.complete)
             && !bytes.is_empty()
         {

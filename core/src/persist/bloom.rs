@@ -125,14 +125,12 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
         most: u32,
     ) -> Result<u32, Error> {
         let count = reader.number_u32("number of sub-filters")?;
-        if !(1..=most).contains(&count) {
-            return Err(Error::corrupt("number of sub-filters", format_args!("from 1 to {most}"), count));
-        }
+        let is_within = (1..=most).contains(&count);
+        Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), count)?;
         // The number is trusted only if the header is long enough for that many sub-filters.
         let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
-        if remaining < least_bytes {
-            return Err(Error::corrupt("header length", format_args!("at least {least_bytes} bytes more"), remaining));
-        }
+        let is_valid = remaining >= least_bytes;
+        Error::check_field(is_valid, "header length", format_args!("at least {least_bytes} bytes more"), remaining)?;
         self.hold(array_bytes::<LineSubFilter>(u64::from(count)));
         try_reserve(&mut self.sub_filters, count as usize)?;
         for index in 0..u64::from(count) {

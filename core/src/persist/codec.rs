@@ -187,9 +187,8 @@ impl<'a> HeaderReader<'a> {
             return Err(Error::corrupt("header checksum", expected, sum));
         }
         let version = first & 0xf;
-        if !(OLDEST_VERSION..=newest).contains(&version) {
-            return Err(Error::corrupt("version", format_args!("{OLDEST_VERSION} to {newest}"), version));
-        }
+        let is_within = (OLDEST_VERSION..=newest).contains(&version);
+        Error::check_field(is_within, "version", format_args!("{OLDEST_VERSION} to {newest}"), version)?;
         Ok(HeaderReader { rest, version })
     }
 
@@ -262,9 +261,7 @@ impl<'a> HeaderReader<'a> {
             }
             _ => return Err(Error::corrupt(field, "0 to 9 digits", digits)),
         };
-        if short_rate(rate) != written {
-            return Err(Error::corrupt(field, "its shortest form", "another"));
-        }
+        Error::check_field(short_rate(rate) == written, field, "its shortest form", "another")?;
         Ok(rate)
     }
 
@@ -291,7 +288,7 @@ pub(super) fn stored_parameter(error: Error) -> Error {
 
 /// Checks that a stored field has the value that follows from the other fields.
 pub(super) fn expect<T: PartialEq + std::fmt::Display>(field: &'static str, expected: T, got: T) -> Result<(), Error> {
-    if expected != got { Err(Error::corrupt(field, expected, got)) } else { Ok(()) }
+    Error::check_field(expected == got, field, expected, got)
 }
 
 #[cfg(test)]

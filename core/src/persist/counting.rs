@@ -308,9 +308,8 @@ impl Loading for LoadingCounter {
 
     fn push(&mut self, more: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes();
-        if more.len() as u64 > missing {
-            return Err(Error::corrupt("payload length", format_args!("at most {missing} bytes more"), more.len()));
-        }
+        let is_valid = more.len() as u64 <= missing;
+        Error::check_field(is_valid, "payload length", format_args!("at most {missing} bytes more"), more.len())?;
         let Progress::Partial(bytes) = &mut self.state else { return Ok(()) };
         let before = bytes.len();
         try_reserve(bytes, more.len())?;

@@ -77,9 +77,8 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
         visit(one);
         next = one + 1;
     }
-    if !bits.rest.is_empty() || bits.len >= 8 || bits.pending != 0 {
-        return Err(Error::corrupt(FIELD, "zeros to the end of a byte after the last code", "more"));
-    }
+    let is_valid = bits.rest.is_empty() && bits.len < 8 && bits.pending == 0;
+    Error::check_field(is_valid, FIELD, "zeros to the end of a byte after the last code", "more")?;
     Ok(())
 }
 

@@ -12,7 +12,7 @@
 
 use std::borrow::Cow;
 
-use super::codec::{HeaderReader, HeaderWriter};
+use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::golomb_rice;
 use super::payload::Payload;
 use crate::error::Error;
@@ -125,9 +125,7 @@ pub(super) fn read(mut reader: HeaderReader<'_>, content: Content) -> Result<Fou
         (AS_IT_IS, Content::Bytes | Content::Positions(_)) => Found::Inline(Cow::Borrowed(reader.rest())),
         (AS_IT_IS, Content::Bits(num_bits)) => {
             let bytes = reader.rest();
-            if bytes.len() as u64 != num_bits / 8 {
-                return Err(Error::corrupt("payload length", num_bits / 8, bytes.len()));
-            }
+            expect("payload length", num_bits / 8, bytes.len() as u64)?;
             Found::Inline(Cow::Borrowed(bytes))
         }
         (GOLOMB_RICE, Content::Bits(num_bits)) => {
@@ -154,13 +152,8 @@ pub(super) fn read(mut reader: HeaderReader<'_>, content: Content) -> Result<Fou
 /// A buffer of `num_bytes` zeros. Fails above [`READ_MAX_BYTES`], because a short header must not make a large
 /// allocation.
 fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
-    if num_bytes > READ_MAX_BYTES {
-        return Err(Error::corrupt(
-            "payload length",
-            format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code"),
-            num_bytes,
-        ));
-    }
+    let expected = format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code");
+    Error::check_field(num_bytes <= READ_MAX_BYTES, "payload length", expected, num_bytes)?;
     let mut bytes = try_with_capacity(num_bytes as usize)?;
     bytes.resize(num_bytes as usize, 0);
     Ok(bytes)

@@ -13,6 +13,7 @@
 //! Complete filters of RedisBloom's layout are stored as RedisBloom stores them ([`redisbloom`](super::redisbloom)).
 
 use super::chunks::{check_piece, piece_checksum};
+use super::codec::expect;
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
 use crate::bits;
@@ -123,21 +124,16 @@ pub fn load<L: Loading>(
     }
     let stored_bytes = source.unsigned("payload length")?;
     let sum = source.unsigned("payload length checksum")?;
-    let expected = length_checksum(stored_bytes, fingerprint);
-    if sum != expected {
-        return Err(Error::corrupt("payload length checksum", expected, sum));
-    }
-    if stored_bytes > loading.total_bytes() {
-        return Err(Error::corrupt("payload length", format_args!("at most {}", loading.total_bytes()), stored_bytes));
-    }
+    expect("payload length checksum", length_checksum(stored_bytes, fingerprint), sum)?;
+    let most = loading.total_bytes();
+    Error::check_field(stored_bytes <= most, "payload length", format_args!("at most {most}"), stored_bytes)?;
     while loading.received_bytes() < stored_bytes {
         let sum = source.unsigned("payload checksum")?;
         source.string("payload", &mut |piece| {
             let position = loading.received_bytes();
             let missing = stored_bytes - position;
-            if piece.is_empty() || piece.len() as u64 > missing {
-                return Err(Error::corrupt("payload piece", format_args!("1 to {missing} bytes"), piece.len()));
-            }
+            let is_within = (1..=missing).contains(&(piece.len() as u64));
+            Error::check_field(is_within, "payload piece", format_args!("1 to {missing} bytes"), piece.len())?;
             check_piece(piece, position, fingerprint, sum)?;
             if bits::fills_every_page(piece) {
                 will_fill(loading.next_memory(piece.len()));

@@ -213,9 +213,8 @@ fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
             capacity: reader.u64("capacity")?,
             n2: reader.u8("n2")?,
         };
-        if num_bytes.checked_mul(8) != Some(num_bits) {
-            return Err(Error::corrupt("bits", format_args!("8 times {num_bytes} bytes"), num_bits));
-        }
+        let is_valid = num_bytes.checked_mul(8) == Some(num_bits);
+        Error::check_field(is_valid, "bits", format_args!("8 times {num_bytes} bytes"), num_bits)?;
         claims.push(shape, num_items)?;
     }
     expect("size", claims.total_items(), total_items)?;
@@ -266,13 +265,8 @@ pub fn load_rdb(
     limit: &(impl SizeLimit + ?Sized),
     will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<ClassicFilter, Error> {
-    if encoding_version > RDB_ENCODING_NEWEST {
-        return Err(Error::corrupt(
-            "encoding version",
-            format_args!("at most {RDB_ENCODING_NEWEST}"),
-            encoding_version,
-        ));
-    }
+    let is_valid = encoding_version <= RDB_ENCODING_NEWEST;
+    Error::check_field(is_valid, "encoding version", format_args!("at most {RDB_ENCODING_NEWEST}"), encoding_version)?;
     if encoding_version < RDB_ENCODING_OPTIONS {
         validate_options(0)?;
     }
@@ -317,9 +311,7 @@ fn load_rdb_sub_filter(
     let num_bits = source.unsigned("bits")?;
     let n2 = source.unsigned("n2")?;
     let n2 = u8::try_from(n2).map_err(|_| Error::corrupt("n2", "below 2^8", n2))?;
-    if num_bits % 8 != 0 {
-        return Err(Error::corrupt("bits", "a multiple of 8", num_bits));
-    }
+    Error::check_field(num_bits % 8 == 0, "bits", "a multiple of 8", num_bits)?;
     let shape = Shape { capacity, error_rate, bits_per_item, hashes, num_bytes: num_bits / 8, n2 };
     if shape == WITHOUT_BITS {
         source.string("data", &mut |bytes| expect("data length", 0, bytes.len()))?;

@@ -114,9 +114,7 @@ impl Loads for WindowedFilter {
         let of_generation = windowing.of_generation(&params).map_err(stored_parameter)?;
         let newest_slice = reader.number("newest slice")?;
         let (count, most) = (reader.number_u32("number of generations")?, windowing.generations(params.capacity));
-        if count > most {
-            return Err(Error::corrupt("number of generations", format_args!("at most {most}"), count));
-        }
+        Error::check_field(count <= most, "number of generations", format_args!("at most {most}"), count)?;
         let mut generations = try_with_capacity(count as usize)?;
         let filter_bytes = (size_of::<WindowedFilter>() as u64).saturating_add(array_bytes::<Generation>(count.into()));
         let mut claimed = Claimed::of(header, filter_bytes, limit);
@@ -160,9 +158,8 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<Windowing, Error> {
         (_, 0) => REFRESH | VOLATILE,
         _ => REFRESH | BY_HAND,
     };
-    if flags & !most != 0 {
-        return Err(Error::corrupt("flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}")));
-    }
+    let is_valid = flags & !most == 0;
+    Error::check_field(is_valid, "flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}"))?;
     let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
     let windowing = match seconds {
         0 if refresh => Ok(Windowing::last_different()),

@@ -200,13 +200,11 @@ impl<T: Tag> Members<T> {
             }
             members.insert(item, hash, seed, tag)?;
         }
-        if !rest.rest().is_empty() {
-            return Err(Error::corrupt("members", "a whole last member", format!("{} bytes of it", rest.rest().len())));
-        }
+        let left = rest.rest().len();
+        Error::check_field(left == 0, "members", "a whole last member", format_args!("{left} bytes of it"))?;
         // A length that was longer than necessary would have been written again in a shorter form.
-        if members.as_bytes() != bytes {
-            return Err(Error::corrupt("members", "lengths as short as can be", "a longer one"));
-        }
+        let is_shortest = members.as_bytes() == bytes;
+        Error::check_field(is_shortest, "members", "lengths as short as can be", "a longer one")?;
         Ok(members)
     }
 

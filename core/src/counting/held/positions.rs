@@ -418,10 +418,8 @@ pub(in crate::counting) fn read<T: Tag>(
     ages: T::Ages,
 ) -> Result<impl Iterator<Item = (u32, T)> + Clone, Error> {
     let record_bytes = size_of::<u32>() + T::BYTES;
-    if !payload.len().is_multiple_of(record_bytes) {
-        let expected = format!("a multiple of {record_bytes}");
-        return Err(Error::corrupt("position bytes", expected, payload.len()));
-    }
+    let is_whole = payload.len().is_multiple_of(record_bytes);
+    Error::check_field(is_whole, "position bytes", format_args!("a multiple of {record_bytes}"), payload.len())?;
     let records = payload.chunks_exact(record_bytes).filter_map(|record| {
         let (position, tag) = record.split_first_chunk()?;
         Some((u32::from_le_bytes(*position), T::split(tag)?.0))

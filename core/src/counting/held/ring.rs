@@ -22,10 +22,7 @@ pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 /// # Errors
 /// [`Error::OutOfRange`].
 pub(in crate::counting) fn check(window: &Window) -> Result<(), Error> {
-    if window.slices() > MOST_SLICES {
-        return Err(Error::out_of_range(Parameter::Slices, "from 1 to 254", window.slices()));
-    }
-    Ok(())
+    Error::check_range(window.slices() <= MOST_SLICES, Parameter::Slices, "from 1 to 254", window.slices())
 }
 
 /// Converts tags to ages, for a window whose newest slice is known.

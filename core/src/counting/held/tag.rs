@@ -106,9 +106,6 @@ impl Tag for u8 {
     }
 
     fn check(self, ages: Ages) -> Result<(), Error> {
-        if !ages.is_live(self) {
-            return Err(Error::corrupt("tag", "that of a living slice", self));
-        }
-        Ok(())
+        Error::check_field(ages.is_live(self), "tag", "that of a living slice", self)
     }
 }
