@@ -3,6 +3,8 @@
 
 use std::alloc::Layout;
 
+use bytemuck::Zeroable;
+
 use crate::error::{Error, Limit};
 
 /// Decides whether a value may take more memory. The server glue answers from its configuration
@@ -78,6 +80,37 @@ pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(elements.len())?;
     list.extend_from_slice(elements);
     Ok(list)
+}
+
+/// The elements of an iterator, which are at most `most`.
+pub(crate) fn try_collect<T>(most: usize, elements: impl IntoIterator<Item = T>) -> Result<Vec<T>, Error> {
+    let mut list = try_with_capacity(most)?;
+    list.extend(elements);
+    Ok(list)
+}
+
+/// The elements of an iterator, which are at most `most`, or its first error.
+pub(crate) fn try_collect_ok<T>(
+    most: usize,
+    elements: impl IntoIterator<Item = Result<T, Error>>,
+) -> Result<Vec<T>, Error> {
+    let mut list = try_with_capacity(most)?;
+    for element in elements {
+        list.push(element?);
+    }
+    Ok(list)
+}
+
+/// A list of `len` times the same element.
+pub(crate) fn try_filled<T: Clone>(len: usize, element: T) -> Result<Vec<T>, Error> {
+    let mut list = try_with_capacity(len)?;
+    list.resize(len, element);
+    Ok(list)
+}
+
+/// A list of `len` elements whose bytes are 0.
+pub(crate) fn try_zeroed<T: Zeroable>(len: usize) -> Result<Box<[T]>, Error> {
+    bytemuck::allocation::try_zeroed_slice_box(len).map_err(|()| out_of_memory::<T>(len))
 }
 
 fn out_of_memory<T>(len: usize) -> Error {

@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::bits;
 use crate::error::Error;
 use crate::parallel::{self, PIECE_BYTES};
-use crate::size_limit::array_bytes;
+use crate::size_limit::{array_bytes, try_zeroed};
 
 /// Bits of a line: one cache line of 64 bytes. Part of the stored format.
 pub(crate) const LINE_BITS: u32 = 512;
@@ -56,10 +56,8 @@ impl LineBitmap {
 
     /// A bitmap of `num_lines` lines of zeros. A failed allocation is an error and does not end the process.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
-        let out_of_memory = || Error::OutOfMemory { needed_bytes: num_lines.saturating_mul(LINE_BYTES) };
-        let len = usize::try_from(num_lines).map_err(|_| out_of_memory())?;
-        let lines = bytemuck::allocation::try_zeroed_slice_box(len).map_err(|()| out_of_memory())?;
-        Ok(LineBitmap { lines, set_bits: 0 })
+        let len = usize::try_from(num_lines).unwrap_or(usize::MAX);
+        Ok(LineBitmap { lines: try_zeroed(len)?, set_bits: 0 })
     }
 
     pub(super) fn try_clone(&self) -> Result<Self, Error> {

@@ -12,7 +12,7 @@ use crate::error::{Error, Parameter};
 use crate::hash::Hash128;
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect_ok};
 
 mod admit;
 pub(super) mod build;
@@ -508,12 +508,8 @@ fn up_to(hashes: &mut impl Iterator<Item = Hash128>, left: &mut usize) -> impl I
 }
 
 /// Copies of the sub-filters.
-pub(super) fn try_clone_all<S: SubFilter>(sub_filters: &[S]) -> Result<Vec<S>, Error> {
-    let mut copies = try_with_capacity(sub_filters.len())?;
-    for sub_filter in sub_filters {
-        copies.push(sub_filter.try_clone()?);
-    }
-    Ok(copies)
+pub(crate) fn try_clone_all<S: SubFilter>(sub_filters: &[S]) -> Result<Vec<S>, Error> {
+    try_collect_ok(sub_filters.len(), sub_filters.iter().map(S::try_clone))
 }
 
 /// The number of items that these sub-filters count.

@@ -7,7 +7,7 @@ use crate::admission::{Admission, Terms};
 use crate::error::{Error, Parameter};
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect};
 use crate::window::{ClockSource, Merging, Time, Window};
 
 impl BloomFilter {
@@ -146,9 +146,7 @@ fn all_of<'a, F>(
     filters: &[&'a BloomFilter],
     as_kind: impl Fn(&'a BloomFilter) -> Option<&'a F>,
 ) -> Result<Vec<&'a F>, Error> {
-    let mut all = try_with_capacity(filters.len())?;
-    all.extend(filters.iter().filter_map(|filter| as_kind(filter)));
-    Ok(all)
+    try_collect(filters.len(), filters.iter().filter_map(|filter| as_kind(filter)))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::counting::held::words::{Words, zeroed_words};
 use crate::counting::listing;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::{try_collect, try_collect_ok, try_with_capacity};
 use crate::window::{Time, Window};
 
 /// The part of a counter that is read: all that is live at a time, or the members seen in the last seconds. Making a
@@ -206,13 +206,8 @@ impl<'a> View<'a> {
 
 /// Passes counters of the members in view, without windows, to `ask`, and returns the result.
 pub(super) fn with_plain<T>(views: &[View<'_>], ask: impl FnOnce(&[&Counter]) -> Result<T, Error>) -> Result<T, Error> {
-    let mut counters = try_with_capacity(views.len())?;
-    for view in views {
-        counters.push(view.plain()?);
-    }
-    let mut all: Vec<&Counter> = try_with_capacity(views.len())?;
-    all.extend(counters.iter().map(|counter| &**counter));
-    ask(&all)
+    let counters = try_collect_ok(views.len(), views.iter().map(View::plain))?;
+    ask(&try_collect(views.len(), counters.iter().map(|counter| &**counter))?)
 }
 
 #[cfg(test)]

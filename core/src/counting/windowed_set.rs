@@ -17,7 +17,7 @@ use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::heap::Mover;
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
 use crate::window::{Mark, Window};
 
 /// The set of a windowed counter, with its window.
@@ -148,8 +148,7 @@ impl WindowedSet {
     pub(super) fn history(&self) -> Result<Vec<Estimated>, Error> {
         let (ages, most_age) = (self.ring.ages(), usize::from(self.ring.most_age()));
         let mut history = try_with_capacity(most_age + 1)?;
-        let mut of_age = try_with_capacity(most_age + 1)?;
-        of_age.resize(most_age + 1, SegmentCounts::default());
+        let mut of_age = try_filled(most_age + 1, SegmentCounts::default())?;
         let mut count = |segment, tag, count| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, count);
         match &self.held {
             // All exact members count as one segment.

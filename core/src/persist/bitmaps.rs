@@ -7,9 +7,9 @@ use std::fmt;
 use super::codec::expect;
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
-use crate::bloom::chain::SubFilter;
+use crate::bloom::chain::{SubFilter, try_clone_all};
 use crate::error::Error;
-use crate::size_limit::{SizeLimit, try_to_vec, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_to_vec};
 
 /// The steps of loading in which the types of filters differ.
 pub trait Loads: fmt::Debug + Sized {
@@ -125,10 +125,7 @@ where
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        let mut sub_filters = try_with_capacity(self.partial.sub_filters.len())?;
-        for sub_filter in &self.partial.sub_filters {
-            sub_filters.push(sub_filter.try_clone()?);
-        }
+        let sub_filters = try_clone_all(&self.partial.sub_filters)?;
         let header = try_to_vec(&self.partial.header)?;
         let claims = F::copy_claims(&self.claims)?;
         Ok(LoadingBitmaps { claims, partial: PartialBitmaps { sub_filters, header, ..self.partial } })

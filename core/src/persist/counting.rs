@@ -54,7 +54,7 @@ use crate::counting::{Counter, Params, Representation};
 use crate::error::Error;
 use crate::hash::{checksum, checksum_of_numbers};
 use crate::heap::OnHeap;
-use crate::size_limit::{SizeLimit, try_reserve, try_to_vec, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
 /// The bit of the representation byte that is set if the counter has the standard parameters and layout.
@@ -346,9 +346,7 @@ impl Loading for LoadingCounter {
     fn try_clone(&self) -> Result<Self, Error> {
         let state = match &self.state {
             Progress::Partial(bytes) => {
-                let mut copy = try_with_capacity(self.total_bytes as usize)?;
-                copy.extend_from_slice(bytes);
-                Progress::Partial(copy)
+                Progress::Partial(try_collect(self.total_bytes as usize, bytes.iter().copied())?)
             }
             Progress::Done(counter) => Progress::Done(Box::new(counter.try_clone()?)),
         };

@@ -16,7 +16,7 @@ use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::golomb_rice;
 use super::payload::Payload;
 use crate::error::Error;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::try_filled;
 
 /// The largest payload that is written inline in a header, in bytes. It may be changed, up to [`READ_MAX_BYTES`]:
 /// readers accept out-of-line payloads of any size.
@@ -154,9 +154,7 @@ pub(super) fn read(mut reader: HeaderReader<'_>, content: Content) -> Result<Fou
 fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
     let expected = format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code");
     Error::check_field(num_bytes <= READ_MAX_BYTES, "payload length", expected, num_bytes)?;
-    let mut bytes = try_with_capacity(num_bytes as usize)?;
-    bytes.resize(num_bytes as usize, 0);
-    Ok(bytes)
+    try_filled(num_bytes as usize, 0)
 }
 
 #[cfg(test)]

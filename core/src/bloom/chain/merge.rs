@@ -4,7 +4,7 @@ use std::iter::once;
 
 use super::{Chain, SubFilter, chain_rate, taken_bytes};
 use crate::error::Error;
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
 
 /// The largest relative error that rounding causes in the rate of a chain.
 const ROUNDING: f64 = 1e-12;
@@ -23,8 +23,7 @@ impl<S: SubFilter> Chain<S> {
     /// Nothing is changed then.
     pub fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
         others.iter().try_for_each(|other| self.params().check_equal(other.params()))?;
-        let mut lists = try_with_capacity(others.len())?;
-        lists.extend(others.iter().map(|other| other.sub_filters()));
+        let lists = try_collect(others.len(), others.iter().map(|other| other.sub_filters()))?;
         let Some(num_items) = plan_union(self.sub_filters(), &lists)? else { return Ok(false) };
         let held = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
         let more = all_new_like(self.sub_filters(), &lists, held, limit)?;

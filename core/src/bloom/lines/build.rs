@@ -12,7 +12,7 @@ use super::probe::{self, ItemShape, Part};
 use crate::bits::{WORD_BITS, count_ones, or_into};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::try_filled;
 
 /// The changes that insertions made.
 pub(super) struct Changed {
@@ -37,9 +37,7 @@ pub(super) fn insert_blocks(
     let share = num_lines.div_ceil(threads.max(1)).max(1);
     let mut parts = Vec::new();
     for (index, part) in lines.chunks_mut(share).enumerate() {
-        let mut new = try_with_capacity(num_words)?;
-        new.resize(num_words, 0u64);
-        parts.push((Part { lines: part, first: index * share, num_lines }, new));
+        parts.push((Part { lines: part, first: index * share, num_lines }, try_filled(num_words, 0)?));
     }
     let done: Vec<(u64, Vec<u64>)> = thread::scope(|scope| {
         let last = parts.pop();

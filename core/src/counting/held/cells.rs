@@ -15,6 +15,7 @@ use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
+use crate::size_limit::try_zeroed;
 use crate::window::Mark;
 
 /// The number of items that are hashed before the first of them is set: as many memory reads as a core keeps in flight.
@@ -116,8 +117,7 @@ pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
 /// # Errors
 /// [`Error::OutOfMemory`].
 fn zeroed(num_bytes: u64) -> Result<Box<[u8]>, Error> {
-    let needed_bytes = num_bytes;
-    bytemuck::allocation::try_zeroed_slice_box(num_bytes as usize).map_err(|()| Error::OutOfMemory { needed_bytes })
+    try_zeroed(num_bytes as usize)
 }
 
 impl Cells<u8> for TagCells {

@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
-use crate::size_limit::{try_to_vec, try_with_capacity};
+use crate::size_limit::{try_collect_ok, try_reserve, try_to_vec, try_with_capacity};
 use crate::window::Mark;
 
 /// Bytes of a position as it is stored in a payload.
@@ -165,8 +165,7 @@ impl<T: Tag> List<T> {
         let record = self.record_bytes();
         if self.bytes.len() + record > self.bytes.capacity() {
             let more = if self.buckets == 0 { growth(len).min(buckets - len) } else { growth(len) };
-            let needed_bytes = (more * record) as u64;
-            self.bytes.try_reserve_exact(more * record).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+            try_reserve(&mut self.bytes, more * record)?;
         }
         let (at, end) = (usize::from(self.buckets) + rank * record, self.bytes.len());
         self.bytes.resize(end + record, 0);
@@ -399,10 +398,8 @@ impl<T: Tag> Positions<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
-        let mut lists = try_with_capacity(self.lists.len())?;
-        for &List { ref bytes, buckets, tags } in &self.lists {
-            lists.push(List { bytes: try_to_vec(bytes)?, buckets, tags });
-        }
+        let copy = |list: &List<T>| Ok(List { bytes: try_to_vec(&list.bytes)?, ..*list });
+        let lists = try_collect_ok(self.lists.len(), self.lists.iter().map(copy))?;
         Ok(Positions { lists: lists.into_boxed_slice(), len: self.len })
     }
 }

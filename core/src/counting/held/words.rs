@@ -7,6 +7,7 @@ use crate::counting::held::cells::{Cells, mark_blocks};
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
+use crate::size_limit::try_zeroed;
 use crate::window::Mark;
 
 /// The number of words that fit the nearest cache (32 KiB).
@@ -29,8 +30,7 @@ pub(crate) struct Words {
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(in crate::counting) fn zeroed_words(layout: Layout) -> Result<Box<[u64]>, Error> {
-    bytemuck::allocation::try_zeroed_slice_box(layout.num_words())
-        .map_err(|()| Error::OutOfMemory { needed_bytes: layout.num_bytes() })
+    try_zeroed(layout.num_words())
 }
 
 impl Words {
@@ -121,8 +121,7 @@ impl Cells<()> for Words {
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        let mut words: Box<[u64]> = bytemuck::allocation::try_zeroed_slice_box(self.words.len())
-            .map_err(|()| Error::OutOfMemory { needed_bytes: self.as_bytes().len() as u64 })?;
+        let mut words: Box<[u64]> = try_zeroed(self.words.len())?;
         bits::copy_to_zeroed(bytemuck::cast_slice_mut(&mut words), self.as_bytes());
         Ok(Words { words, counts: self.counts.clone() })
     }

@@ -20,7 +20,7 @@ use crate::counting::sets::lists::inter;
 use crate::counting::sets::union::{exact_views, layout_of_bits};
 use crate::counting::view::{View, with_plain};
 use crate::error::{Error, Parameter};
-use crate::size_limit::{Unlimited, try_with_capacity};
+use crate::size_limit::{Unlimited, try_collect, try_with_capacity};
 
 mod gather;
 mod pair;
@@ -117,9 +117,7 @@ fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
 /// first.
 fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> {
     let counts = counts_of_unions(layout, sets)?;
-    let mut unions = try_with_capacity(counts.len())?;
-    unions.extend(counts.iter().map(|counts| Segments::new(layout, counts)));
-    Ok(unions)
+    try_collect(counts.len(), counts.iter().map(|counts| Segments::new(layout, counts)))
 }
 
 /// The number of common members, from two sets and their union; `None` if the search for it fails.

@@ -6,7 +6,7 @@ use crate::counting::sets::check_seeds;
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::try_collect;
 
 /// A set of distinct members, each with its hash.
 type Distinct<'a> = HashTable<(u64, &'a [u8])>;
@@ -59,14 +59,11 @@ pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     let Some((at, smallest)) = views.iter().enumerate().min_by_key(|(_, view)| view.count()) else {
         return Ok(Vec::new());
     };
-    let mut left = try_with_capacity(smallest.count() as usize)?;
-    left.extend(hashed(smallest)?);
+    let mut left = try_collect(smallest.count() as usize, hashed(smallest)?)?;
     for (_, other) in views.iter().enumerate().filter(|&(index, _)| index != at) {
         left.retain(|&(hash, member)| has(other, member, hash));
     }
-    let mut members = try_with_capacity(left.len())?;
-    members.extend(left.iter().map(|&(_, member)| member));
-    Ok(members)
+    try_collect(left.len(), left.iter().map(|&(_, member)| member))
 }
 
 /// Checks that all views have the same seed and are exact.
@@ -103,9 +100,7 @@ fn add<'a>(all: &mut Distinct<'a>, view: &View<'a>) -> Result<(), Error> {
 }
 
 fn listed<'a>(members: &Distinct<'a>) -> Result<Vec<&'a [u8]>, Error> {
-    let mut list = try_with_capacity(members.len())?;
-    list.extend(members.iter().map(|&(_, member)| member));
-    Ok(list)
+    try_collect(members.len(), members.iter().map(|&(_, member)| member))
 }
 
 #[cfg(test)]

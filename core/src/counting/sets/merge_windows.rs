@@ -2,10 +2,10 @@
 
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::sets::check_seeds;
-use crate::counting::sets::union::{layout_of_bits, promised};
+use crate::counting::sets::union::{layout_of_bits, promised, with_first};
 use crate::error::{Error, Parameter};
 use crate::live::Windowed;
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::SizeLimit;
 use crate::window::{ClockSource, Window};
 
 impl Counter {
@@ -16,9 +16,7 @@ impl Counter {
         others: &[&Counter],
         limit: &impl SizeLimit,
     ) -> Result<bool, Error> {
-        let mut all: Vec<&Counter> = try_with_capacity(others.len() + 1)?;
-        all.push(self);
-        all.extend_from_slice(others);
+        let mut all = with_first(self, others)?;
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
         check_clock_sources(&all)?;
@@ -34,9 +32,7 @@ impl Counter {
         all.retain(|&counter| !std::ptr::eq(counter, self));
         let others = all;
 
-        let mut of_bits = try_with_capacity(others.len() + 1)?;
-        of_bits.push(&merged);
-        of_bits.extend_from_slice(&others);
+        let of_bits = with_first(&merged, &others)?;
         if let Some(common) = layout_of_bits(&of_bits) {
             let layout = common.common(merged.layout());
             if merged.is_exact() || layout != merged.layout() {

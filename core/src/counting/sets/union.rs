@@ -4,6 +4,8 @@
 //! the finest layout common to them, in which the union is the OR of the bits. Exact members are hashed into that
 //! layout, whatever layout their own counter has, so that an exact counter never coarsens the others.
 
+use std::iter::once;
+
 use crate::bits;
 use crate::counting::counter::{Contents, Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
@@ -20,7 +22,7 @@ use crate::counting::sizing::largest_error;
 use crate::counting::view::{View, with_plain};
 use crate::error::Error;
 use crate::heap::OnHeap;
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
 use crate::window::Time;
 
 /// The number of words of a union that are computed at a time. They take 16 KiB, which stay in the nearest cache while
@@ -92,9 +94,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 
 /// Views of the exact counters, if all other counters are empty.
 pub(in crate::counting) fn exact_views<'a>(counters: &[&'a Counter]) -> Result<Vec<View<'a>>, Error> {
-    let mut views = try_with_capacity(counters.len())?;
-    views.extend(counters.iter().filter(|counter| counter.is_exact()).map(|counter| counter.at(Time::Reached)));
-    Ok(views)
+    let exact = counters.iter().filter(|counter| counter.is_exact());
+    try_collect(counters.len(), exact.map(|counter| counter.at(Time::Reached)))
 }
 
 /// The segments of the union of these counters, in `layout`, to which all their bits fold.
@@ -239,11 +240,8 @@ impl Counter {
 }
 
 /// `first` and the rest in one list.
-fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
-    let mut all = try_with_capacity(rest.len() + 1)?;
-    all.push(first);
-    all.extend_from_slice(rest);
-    Ok(all)
+pub(in crate::counting) fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
+    try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
 }
 
 /// The finest layout to which all counters with bits fold; `None` if no counter has bits.
@@ -270,9 +268,7 @@ pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], param
 
 /// The members of each exact counter.
 fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error> {
-    let mut sets = try_with_capacity(counters.len())?;
-    sets.extend(counters.iter().filter_map(|counter| counter.exact_members()));
-    Ok(sets)
+    try_collect(counters.len(), counters.iter().filter_map(|counter| counter.exact_members()))
 }
 
 /// The outcome of joining the members of several exact counters.
@@ -380,8 +376,7 @@ fn layered_counts(
     base: &[&Counter],
     top: Option<&Counter>,
 ) -> Result<(SegmentCounts, SegmentCounts), Error> {
-    let mut words = try_with_capacity(base.len())?;
-    words.extend(base.iter().filter_map(|counter| counter.words_at(layout)));
+    let words = try_collect(base.len(), base.iter().filter_map(|counter| counter.words_at(layout)))?;
     let top_words = top.and_then(|counter| counter.words_at(layout));
     if words.len() == base.len() && top_words.is_some() == top.is_some() {
         return Ok(counts_by_block(layout, &words, top_words));

@@ -26,6 +26,7 @@ use crate::counting::held::tag::Tag;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
+use crate::size_limit::{try_reserve, try_to_vec};
 
 /// The most members that are scanned without an index.
 const UNINDEXED: usize = 4;
@@ -419,14 +420,14 @@ impl<T: Tag> Packed<T> {
         let (before, after) = (self.buffer.len(), size_class(needed));
         let index_bytes = self.index_bytes();
         let mut buffer = std::mem::take(&mut self.buffer).into_vec();
-        let reserved = buffer.try_reserve_exact(after - before);
+        let reserved = try_reserve(&mut buffer, after - before);
         if reserved.is_ok() {
             buffer.resize(after, 0);
             buffer.copy_within(before - index_bytes..before, after - index_bytes);
         }
         // The length equals the capacity, or the old length after a failure, so the conversion allocates nothing.
         self.buffer = buffer.into_boxed_slice();
-        reserved.map_err(|_| Error::OutOfMemory { needed_bytes: (after - before) as u64 })
+        reserved
     }
 
     /// Calls `visit` with the layout of each heap allocation.
@@ -454,11 +455,7 @@ impl<T: Tag> Packed<T> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
-        let mut buffer = Vec::new();
-        let needed_bytes = self.heap_bytes();
-        buffer.try_reserve_exact(self.buffer.len()).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-        buffer.extend_from_slice(&self.buffer);
-        Ok(Packed { buffer: buffer.into_boxed_slice(), ..*self })
+        Ok(Packed { buffer: try_to_vec(&self.buffer)?.into_boxed_slice(), ..*self })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::counting::counter::Counter;
 use crate::counting::held::words::zeroed_words;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::{try_collect, try_collect_ok, try_filled, try_with_capacity};
 
 /// The number of words joined at a time: 2 KiB of each set, and 2 KiB for each intermediate union.
 const BLOCK_WORDS: usize = 256;
@@ -39,19 +39,10 @@ pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<
     by_block(layout, &folded)
 }
 
-/// Counts of 0 for each union of `sets` sets.
-fn no_counts(sets: usize) -> Result<Vec<SegmentCounts>, Error> {
-    let unions = 1 << sets;
-    let mut counts = try_with_capacity(unions)?;
-    counts.resize(unions, SegmentCounts::default());
-    Ok(counts)
-}
-
 /// The counts of all unions, computed from bitmaps by blocks.
 pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<SegmentCounts>, Error> {
-    let mut counts = no_counts(sets.len())?;
-    let mut unions = try_with_capacity(sets.len())?;
-    unions.resize(sets.len(), [0u64; BLOCK_WORDS]);
+    let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
+    let mut unions = try_filled(sets.len(), [0u64; BLOCK_WORDS])?;
     for start in (0..layout.num_words()).step_by(BLOCK_WORDS) {
         let end = layout.num_words().min(start + BLOCK_WORDS);
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
@@ -76,15 +67,11 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
 
 /// The counts of all unions, computed by merging sorted positions.
 pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
-    let mut positions = try_with_capacity(sets.len())?;
-    for set in sets {
-        positions.push(set.positions(layout)?);
-    }
-    let mut rest = try_with_capacity(sets.len())?;
-    rest.extend(positions.iter().map(|positions| positions.iter().copied().peekable()));
+    let positions = try_collect_ok(sets.len(), sets.iter().map(|set| set.positions(layout)))?;
+    let mut rest = try_collect(sets.len(), positions.iter().map(|positions| positions.iter().copied().peekable()))?;
     // Counts the slots that exactly the marked sets have, and afterwards the slots that no set outside the marked ones
     // has.
-    let mut within = no_counts(sets.len())?;
+    let mut within = try_filled(1 << sets.len(), SegmentCounts::default())?;
     while let Some(next) = rest.iter_mut().filter_map(|positions| positions.peek().copied()).min() {
         let mut marks = 0;
         for (set, positions) in rest.iter_mut().enumerate() {
@@ -101,7 +88,7 @@ pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segme
             }
         }
     }
-    let mut counts = no_counts(sets.len())?;
+    let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
     for (marks, union) in counts.iter_mut().enumerate() {
         for segment in 0..layout.num_segments() {
             union.add(segment, within[all].get(segment) - within[all ^ marks].get(segment));

@@ -11,7 +11,7 @@
 
 use crate::counting::estimate::Segments;
 use crate::error::Error;
-use crate::size_limit::try_with_capacity;
+use crate::size_limit::{try_collect, try_with_capacity};
 
 /// The most estimating counters in an intersection; all exact ones together count as one. Each additional counter
 /// doubles the number of unions: 255 for 8 counters.
@@ -33,8 +33,7 @@ const NONE: f64 = 1e-9;
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(super) fn of_unions(unions: &[Segments]) -> Result<Common, Error> {
-    let mut members = try_with_capacity(unions.len())?;
-    members.extend(unions.iter().map(Segments::estimate));
+    let members = try_collect(unions.len(), unions.iter().map(Segments::estimate))?;
     let estimate: f64 = members.iter().enumerate().skip(1).map(|(marks, members)| sign(marks) * members).sum();
     let smallest = members.iter().skip(1).copied().fold(f64::INFINITY, f64::min);
     let variance = variance(unions, members)?;
@@ -50,8 +49,8 @@ fn sign(marks: usize) -> f64 {
 fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     let all = unions.len() - 1;
     let in_all = sets_near(&mut members);
-    let mut information = try_with_capacity(unions.len())?;
-    information.extend(unions.iter().zip(&members).map(|(union, &members)| union.information(members)));
+    let information = unions.iter().zip(&members).map(|(union, &members)| union.information(members));
+    let information = try_collect(unions.len(), information)?;
 
     let (mut chances, mut moves) = (try_with_capacity(unions.len())?, try_with_capacity(unions.len())?);
     let mut variance = 0.0;
