@@ -46,6 +46,24 @@ pub(super) enum Contents {
     Windowed(Box<WindowedSet>),
 }
 
+/// Evaluates an expression for the members that a counter holds, and what is needed to add to them.
+macro_rules! adding {
+    ($counter:ident, $limit:ident, $held:ident, $adding:ident => $call:expr) => {{
+        let (spec, limit) = (&*$counter.spec, $limit);
+        match &mut $counter.contents {
+            Contents::Plain($held) => {
+                let $adding = Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit };
+                $call
+            }
+            Contents::Windowed(set) => {
+                let WindowedSet { ring, held: $held } = &mut **set;
+                let $adding = Adding { spec, ages: ring.ages(), held_bytes: Self::WINDOWED_BYTES, limit };
+                $call
+            }
+        }
+    }};
+}
+
 impl Counter {
     /// Makes an empty counter; allocates only a few bytes.
     ///
@@ -128,16 +146,7 @@ impl Counter {
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
     #[inline(always)]
     pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        let spec = &*self.spec;
-        match &mut self.contents {
-            Contents::Plain(held) => {
-                held.add(item, hash, (), Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
-            }
-            Contents::Windowed(set) => {
-                let (held, ages) = set.held_mut();
-                held.add(item, hash, ages.newest, Adding { spec, ages, held_bytes: Self::WINDOWED_BYTES, limit })
-            }
-        }
+        adding!(self, limit, held, adding => held.add(item, hash, adding.newest(), adding))
     }
 
     /// [`Self::add_hashed`] for an `item` that is known to be no member of an exact counter.
@@ -145,16 +154,7 @@ impl Counter {
     /// # Errors
     /// The errors of [`Self::add_hashed`].
     pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        let spec = &*self.spec;
-        match &mut self.contents {
-            Contents::Plain(held) => {
-                held.add_absent(item, hash, (), Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
-            }
-            Contents::Windowed(set) => {
-                let (held, ages) = set.held_mut();
-                held.add_absent(item, hash, ages.newest, Adding { spec, ages, held_bytes: Self::WINDOWED_BYTES, limit })
-            }
-        }
+        adding!(self, limit, held, adding => held.add_absent(item, hash, adding.newest(), adding))
     }
 
     /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each. On a dense counter this is
@@ -169,17 +169,7 @@ impl Counter {
         limit: &impl SizeLimit,
         added: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        let spec = &*self.spec;
-        match &mut self.contents {
-            Contents::Plain(held) => {
-                let adding = Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit };
-                add_to(held, items, adding, added)
-            }
-            Contents::Windowed(set) => {
-                let (held, ages) = set.held_mut();
-                add_to(held, items, Adding { spec, ages, held_bytes: Self::WINDOWED_BYTES, limit }, added)
-            }
-        }
+        adding!(self, limit, held, adding => add_to(held, items, adding, added))
     }
 
     /// The number of distinct members: exact, or the estimate, rounded. It never falls when members are added.
@@ -195,7 +185,7 @@ impl Counter {
     pub fn estimate(&self) -> f64 {
         match &self.contents {
             Contents::Plain(held) => held.estimate(),
-            Contents::Windowed(set) => set.held().estimate(),
+            Contents::Windowed(set) => set.held.estimate(),
         }
     }
 
@@ -235,7 +225,7 @@ impl Counter {
     pub fn representation(&self) -> Representation {
         match &self.contents {
             Contents::Plain(held) => held.representation(),
-            Contents::Windowed(set) => set.held().representation(),
+            Contents::Windowed(set) => set.held.representation(),
         }
     }
 
@@ -245,7 +235,7 @@ impl Counter {
     pub fn holds_all_slots(&self) -> bool {
         match &self.contents {
             Contents::Plain(held) => held.is_dense(),
-            Contents::Windowed(set) => set.held().is_dense(),
+            Contents::Windowed(set) => set.held.is_dense(),
         }
     }
 
@@ -321,7 +311,7 @@ impl Counter {
     pub fn set_bits(&self) -> u64 {
         match &self.contents {
             Contents::Plain(held) => held.set_bits(),
-            Contents::Windowed(set) => set.held().set_bits(),
+            Contents::Windowed(set) => set.held.set_bits(),
         }
     }
 
@@ -358,7 +348,7 @@ impl OnHeap for Counter {
     fn num_bytes(&self) -> u64 {
         match &self.contents {
             Contents::Plain(held) => Self::STRUCT_BYTES + held.num_bytes(),
-            Contents::Windowed(set) => Self::WINDOWED_BYTES + set.held().num_bytes(),
+            Contents::Windowed(set) => Self::WINDOWED_BYTES + set.held.num_bytes(),
         }
     }
 
@@ -415,7 +405,7 @@ fn add_one_by_one<'a, T: SlotTag>(
             let check = |bytes| adding.limit.check(adding.held_bytes, bytes);
             reserved = members.reserve(item, 1 + items.size_hint().0, check);
         }
-        match held.add(item, hash64(item, seed), T::newest(adding.ages), adding) {
+        match held.add(item, hash64(item, seed), adding.newest(), adding) {
             Ok(mark) => added(mark),
             Err(error) => break Err(error),
         }

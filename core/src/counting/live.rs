@@ -50,7 +50,7 @@ impl Windowed for Counter {
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {
         if let Some((set, _)) = self.windowed_mut() {
-            set.set_window(set.ring().window.with_clock_source(clock_source));
+            set.ring.window = set.ring.window.with_clock_source(clock_source);
         }
     }
 
@@ -62,7 +62,7 @@ impl Windowed for Counter {
 
     fn rebase(&mut self, slice: u64) {
         if let Some((set, _)) = self.windowed_mut() {
-            set.rebase(slice);
+            set.ring.rebase(slice);
         }
     }
 
@@ -150,7 +150,7 @@ impl Windowed for Counter {
             }
             Err(error) => {
                 if let Some(((set, _), stored)) = live.value.windowed_mut().zip(stored) {
-                    set.undo_rebase(stored);
+                    set.ring = stored;
                 }
                 Err(error)
             }

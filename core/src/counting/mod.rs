@@ -34,7 +34,6 @@ pub(crate) mod estimate;
 pub(crate) mod form;
 pub(crate) mod held;
 pub(crate) mod layout;
-mod listing;
 mod live;
 pub(crate) mod params;
 pub(crate) mod payload;

@@ -114,7 +114,7 @@ impl Counter {
                 Some(positions) => (index == 0).then_some(PayloadPart::Words(positions, self.layout())),
                 None => part(held, index, PayloadPart::Plain),
             },
-            Contents::Windowed(set) => part(set.held(), index, PayloadPart::Tagged),
+            Contents::Windowed(set) => part(&set.held, index, PayloadPart::Tagged),
         }
     }
 
@@ -122,7 +122,7 @@ impl Counter {
     pub(crate) fn records(&self) -> Option<Vec<(&[u8], Option<u8>)>> {
         Some(match self.contents() {
             Contents::Plain(held) => held.members()?.iter().map(|((), member)| (member, None)).collect(),
-            Contents::Windowed(set) => set.held().members()?.iter().map(|(tag, member)| (member, Some(tag))).collect(),
+            Contents::Windowed(set) => set.held.members()?.iter().map(|(tag, member)| (member, Some(tag))).collect(),
         })
     }
 

@@ -9,8 +9,9 @@ use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::bitmap::{Bitmap, Slots};
 use crate::counting::held::members::Members;
+use crate::counting::held::members::arena::Records;
+use crate::counting::held::ring::Ages;
 use crate::counting::held::words::{Words, zeroed_words};
-use crate::counting::listing;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::size_limit::{try_collect, try_collect_ok, try_with_capacity};
@@ -86,12 +87,35 @@ impl Counter {
     }
 }
 
+/// Iterator over the members of a view.
+#[derive(Debug, Clone)]
+enum MemberIter<'a> {
+    Plain(Records<'a, ()>),
+    /// Over the members of at most this age, in slices; over none if it is `None`.
+    Windowed(Records<'a, u8>, Ages, Option<u8>),
+}
+
+impl<'a> Iterator for MemberIter<'a> {
+    type Item = &'a [u8];
+
+    #[inline]
+    fn next(&mut self) -> Option<&'a [u8]> {
+        match self {
+            MemberIter::Plain(members) => members.next().map(|(_, member)| member),
+            MemberIter::Windowed(members, ages, most_age) => {
+                let (ages, most_age) = (*ages, (*most_age)?);
+                members.find(|&(tag, _)| ages.age(tag) <= most_age).map(|(_, member)| member)
+            }
+        }
+    }
+}
+
 impl<'a> View<'a> {
     /// The number of distinct members in view, rounded.
     pub fn count(&self) -> u64 {
         match self.counter.windowed() {
             // For the whole window the estimate is cached, and its standard error is not needed here.
-            Some(set) if self.most_age != Some(set.ring().most_age()) => set.estimated(self.most_age).count(),
+            Some(set) if self.most_age != Some(set.ring.most_age()) => set.estimated(self.most_age).count(),
             _ => self.counter.count(),
         }
     }
@@ -112,11 +136,11 @@ impl<'a> View<'a> {
     /// [`Error::NotExact`] when the counter estimates and anything is in view.
     pub fn members(&self) -> Result<impl Iterator<Item = &'a [u8]> + Clone + use<'a>, Error> {
         match self.counter.contents() {
-            Contents::Plain(Held::Exact(members)) => Ok(listing::Iter::plain(members.iter())),
+            Contents::Plain(Held::Exact(members)) => Ok(MemberIter::Plain(members.iter())),
             Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
-            Contents::Windowed(set) => match set.held() {
-                Held::Exact(members) => Ok(listing::Iter::windowed(members.iter(), set.ring().ages(), self.most_age)),
-                Held::Estimating(_) if !set.has_any(self.most_age) => Ok(listing::Iter::none()),
+            Contents::Windowed(set) => match &set.held {
+                Held::Exact(members) => Ok(MemberIter::Windowed(members.iter(), set.ring.ages(), self.most_age)),
+                Held::Estimating(_) if !set.has_any(self.most_age) => Ok(MemberIter::Plain(Records::new(&[]))),
                 Held::Estimating(_) => Err(self.counter.not_exact()),
             },
         }
@@ -142,9 +166,9 @@ impl<'a> View<'a> {
         match self.counter.contents() {
             Contents::Plain(Held::Exact(members)) => Ok(members.contains(item, hash).then_some(0)),
             Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
-            Contents::Windowed(set) => match set.held() {
+            Contents::Windowed(set) => match &set.held {
                 Held::Exact(members) => {
-                    let age = members.tag_of(item, hash).map(|tag| set.ring().ages().age(tag));
+                    let age = members.tag_of(item, hash).map(|tag| set.ring.ages().age(tag));
                     Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
                 }
                 // Finding out whether anything is in view takes a pass over all slots.
@@ -170,11 +194,11 @@ impl<'a> View<'a> {
     /// [`Error::OutOfMemory`].
     pub(super) fn plain(&self) -> Result<Cow<'a, Counter>, Error> {
         let Some(set) = self.counter.windowed() else { return Ok(Cow::Borrowed(self.counter)) };
-        let (&params, layout, ages) = (self.counter.params(), self.counter.layout(), set.ring().ages());
+        let (&params, layout, ages) = (self.counter.params(), self.counter.layout(), set.ring.ages());
         let Some(most_age) = self.most_age.filter(|_| set.has_any(self.most_age)) else {
             return Counter::with_layout(params, layout).map(Cow::Owned);
         };
-        let bitmap = match set.held() {
+        let bitmap = match &set.held {
             Held::Exact(held) => {
                 let mut members = Members::new();
                 for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {

@@ -32,7 +32,7 @@ impl Counter {
     }
 
     pub(super) fn ring(&self) -> Option<&TagRing> {
-        self.windowed().map(WindowedSet::ring)
+        self.windowed().map(|set| &set.ring)
     }
 
     /// The window of the counter, if it has one.

@@ -11,20 +11,20 @@ use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::bitmap::{Bitmap, Slots, slot_at};
-use crate::counting::held::ring::{Ages, TagRing};
+use crate::counting::held::ring::TagRing;
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_filled, try_with_capacity};
-use crate::window::{Mark, Window};
+use crate::window::Mark;
 
 /// The set of a windowed counter, with its window.
 #[derive(Debug)]
 pub(super) struct WindowedSet {
-    ring: TagRing,
-    held: Held<u8>,
+    pub(super) ring: TagRing,
+    pub(super) held: Held<u8>,
 }
 
 impl WindowedSet {
@@ -36,23 +36,9 @@ impl WindowedSet {
         WindowedSet { ring, held }
     }
 
-    pub(super) fn ring(&self) -> &TagRing {
-        &self.ring
-    }
-
-    pub(super) fn held(&self) -> &Held<u8> {
-        &self.held
-    }
-
-    /// The held set, to change it without regard to the window, and the tags as ages.
-    #[inline]
-    pub(super) fn held_mut(&mut self) -> (&mut Held<u8>, Ages) {
-        (&mut self.held, self.ring.ages())
-    }
-
-    /// Makes a later slice the newest and drops what expires; returns false, with no effect, if the slice is not later.
-    pub(super) fn advance(&mut self, slice: u64, spec: &Spec) -> bool {
-        let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return false };
+    /// Makes a later slice the newest and drops what expires. A slice that is not later has no effect.
+    pub(super) fn advance(&mut self, slice: u64, spec: &Spec) {
+        let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return };
         let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
         self.ring.set_newest(slice);
         let left = u8::try_from(passed).ok().and_then(|passed| most_age.checked_sub(passed));
@@ -77,25 +63,6 @@ impl WindowedSet {
             // An empty set is exact again, unless the counter is never exact.
             self.held = Held::none(spec);
         }
-        true
-    }
-
-    /// Gives the newest slice an earlier number, and shifts all others; returns false, with no effect, if the number is
-    /// later.
-    pub(super) fn rebase(&mut self, slice: u64) -> bool {
-        let is_earlier = slice < self.ring.newest();
-        self.ring.rebase(slice);
-        is_earlier
-    }
-
-    /// Undoes a rebase: `ring` is the state before the rebase.
-    pub(super) fn undo_rebase(&mut self, ring: TagRing) {
-        self.ring = ring;
-    }
-
-    /// Changes the clock source of the window.
-    pub(super) fn set_window(&mut self, window: Window) {
-        self.ring.window = window;
     }
 
     /// The number of members seen at most `most_age` slices before the newest, with its standard error; 0 for `None`.
@@ -209,7 +176,7 @@ impl WindowedSet {
         limit: &impl SizeLimit,
     ) -> Result<bool, Error> {
         let ages = self.ring.ages();
-        match other.held() {
+        match &other.held {
             Held::Exact(members) => {
                 let mut changed = false;
                 for (hash, tag, member) in members.hashed(spec.params.seed) {

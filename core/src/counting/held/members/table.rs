@@ -28,28 +28,29 @@ enum Offsets {
     Far(HashTable<u32>),
 }
 
+/// Evaluates an expression for the table of either size.
+macro_rules! either {
+    ($offsets:expr, $table:ident => $call:expr) => {
+        match $offsets {
+            Offsets::Near($table) => $call,
+            Offsets::Far($table) => $call,
+        }
+    };
+}
+
 impl Offsets {
     fn len(&self) -> usize {
-        match self {
-            Offsets::Near(table) => table.len(),
-            Offsets::Far(table) => table.len(),
-        }
+        either!(self, table => table.len())
     }
 
     /// Finds the offset with this hash for which `is_it` returns true.
     fn find(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
-        match self {
-            Offsets::Near(table) => table.find(hash, |&offset| is_it(usize::from(offset))).map(|&at| usize::from(at)),
-            Offsets::Far(table) => table.find(hash, |&offset| is_it(offset as usize)).map(|&at| at as usize),
-        }
+        either!(self, table => table.find(hash, |&offset| is_it(offset as usize)).map(|&offset| offset as usize))
     }
 
     /// Removes all offsets, and keeps the room for them.
     fn clear(&mut self) {
-        match self {
-            Offsets::Near(table) => table.clear(),
-            Offsets::Far(table) => table.clear(),
-        }
+        either!(self, table => table.clear());
     }
 
     /// Reserves room for `more` offsets, of which `last` is the largest. On error nothing is changed.
@@ -66,30 +67,18 @@ impl Offsets {
             *self = Offsets::Far(far);
             return Ok(());
         }
-        match self {
-            Offsets::Near(table) => table.try_reserve(more, |&offset| hash(usize::from(offset))),
-            Offsets::Far(table) => table.try_reserve(more, |&offset| hash(offset as usize)),
-        }
-        .map_err(|_| ())
+        either!(self, table => table.try_reserve(more, |&offset| hash(offset as usize))).map_err(|_| ())
     }
 
     /// Inserts an offset, for which room was reserved.
     fn insert(&mut self, hash: u64, offset: usize, rehash: impl Fn(usize) -> u64) {
-        match self {
-            Offsets::Near(table) => {
-                table.insert_unique(hash, offset as u16, |&offset| rehash(usize::from(offset)));
-            }
-            Offsets::Far(table) => {
-                table.insert_unique(hash, offset as u32, |&offset| rehash(offset as usize));
-            }
-        }
+        either!(self, table => {
+            table.insert_unique(hash, offset as _, |&offset| rehash(offset as usize));
+        });
     }
 
     fn allocation_size(&self) -> usize {
-        match self {
-            Offsets::Near(table) => table.allocation_size(),
-            Offsets::Far(table) => table.allocation_size(),
-        }
+        either!(self, table => table.allocation_size())
     }
 }
 
