@@ -129,18 +129,35 @@ unsafe fn setting(data: *mut c_void) -> &'static Setting {
     unsafe { &*data.cast::<Setting>() }
 }
 
-/// Stores `text` as the error of a setter. Returns [`ERR`].
+/// Sets an option to the value that `read` returns for it, or stores the error in `place`.
 ///
 /// # Safety
-/// `place` is the one that the server passed to a setter.
-unsafe fn set_error(place: *mut *mut RedisModuleString, text: &str) -> c_int {
-    // SAFETY: the server frees the string; it copies the bytes.
-    unsafe {
-        if !place.is_null() {
-            *place = api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len()));
-        }
-    }
-    ERR
+/// `data` is the pointer that the option was registered with, `place` the one that the server passed to a setter.
+unsafe fn set(
+    data: *mut c_void,
+    place: *mut *mut RedisModuleString,
+    read: impl FnOnce(&Setting) -> Result<u64, String>,
+) -> c_int {
+    guard(
+        "a configuration setter",
+        // SAFETY: as promised; the server frees the string, and it copies the bytes.
+        || unsafe {
+            let option = setting(data);
+            match read(option) {
+                Ok(bits) => {
+                    if option.set(bits) != bits && option.is_for_cuckoo_filters() {
+                        let line = arguments::ignored(option.name.to_bytes(), &option.print(bits));
+                        log_anywhere(LogLevel::Notice, &line);
+                    }
+                    return OK;
+                }
+                Err(_) if place.is_null() => {}
+                Err(why) => *place = api!(RedisModule_CreateString(null_mut(), why.as_ptr().cast(), why.len())),
+            }
+            ERR
+        },
+        || ERR,
+    )
 }
 
 unsafe extern "C" fn get_number(_name: *const c_char, data: *mut c_void) -> c_longlong {
@@ -154,23 +171,9 @@ unsafe extern "C" fn set_number(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    guard(
-        "a configuration setter",
-        // SAFETY: the server passes what was registered.
-        || unsafe {
-            let option = setting(data);
-            // The server has checked the range, but not the gap between 0 and the minimum of
-            // [`SettingKind::BytesOrZero`].
-            match option.parse(value.to_string().as_bytes()) {
-                Ok(bits) => {
-                    option.set(bits);
-                    OK
-                }
-                Err(why) => set_error(error, &why),
-            }
-        },
-        || ERR,
-    )
+    // The server has checked the range, but not the gap between 0 and the minimum of [`SettingKind::BytesOrZero`].
+    // SAFETY: the server passes what was registered, and its place for an error.
+    unsafe { set(data, error, |option| option.parse(value.to_string().as_bytes())) }
 }
 
 unsafe extern "C" fn get_choice(_name: *const c_char, data: *mut c_void) -> c_int {
@@ -185,21 +188,8 @@ unsafe extern "C" fn set_choice(
     error: *mut *mut RedisModuleString,
 ) -> c_int {
     let bits = u64::from(value.unsigned_abs());
-    guard(
-        "a configuration setter",
-        // SAFETY: the server passes what was registered, and its place for an error.
-        || unsafe {
-            let option = setting(data);
-            match option.check_choice(bits) {
-                Ok(()) => {
-                    option.set(bits);
-                    OK
-                }
-                Err(why) => set_error(error, &why),
-            }
-        },
-        || ERR,
-    )
+    // SAFETY: the server passes what was registered, and its place for an error.
+    unsafe { set(data, error, |option| option.check_choice(bits).map(|()| bits)) }
 }
 
 unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
@@ -227,22 +217,6 @@ unsafe extern "C" fn set_text(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    guard(
-        "a configuration setter",
-        // SAFETY: the server passes what was registered; the value lives during the call.
-        || unsafe {
-            let option = setting(data);
-            match option.parse(Arg::new(value).bytes()) {
-                Ok(bits) => {
-                    if option.set(bits) != bits && option.is_for_cuckoo_filters() {
-                        let line = arguments::ignored(option.name.to_bytes(), &option.print(bits));
-                        log_anywhere(LogLevel::Notice, &line);
-                    }
-                    OK
-                }
-                Err(why) => set_error(error, &why),
-            }
-        },
-        || ERR,
-    )
+    // SAFETY: the server passes what was registered, and its place for an error; the value lives during the call.
+    unsafe { set(data, error, |option| option.parse(Arg::new(value).bytes())) }
 }

@@ -21,7 +21,7 @@ use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, LogLevel, OK, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
-use crate::server::{reclaim, resident};
+use crate::server::reclaim;
 
 /// Registers a data type. The error is the name of the data type, if the server rejects the name as taken.
 pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
@@ -84,8 +84,8 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
     let limit = ServerLimit::for_restore(rdb.flags());
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
     let load = |rdb: &mut Rdb| match limit {
-        Some(limit) => S::load(rdb, encoding, &limit, &mut resident::make_resident),
-        None => S::load(rdb, encoding, &Unlimited, &mut resident::make_resident),
+        Some(limit) => S::load(rdb, encoding, &limit),
+        None => S::load(rdb, encoding, &Unlimited),
     };
     guard(
         "rdb_load",

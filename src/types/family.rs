@@ -17,6 +17,7 @@ use super::data_type::DataType;
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
 use crate::command_error::Noun;
+use crate::server::resident::make_resident;
 
 /// A complete or a partially loaded value.
 pub enum State<T: Stored> {
@@ -98,31 +99,21 @@ pub trait Stores {
         }
     }
 
-    /// Reads a value. `will_fill` is called with memory that is about to be written from end to end.
+    /// Reads a value. Memory that will be written from end to end is made resident first.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the fault, [`Error::TooLarge`], [`Error::OutOfMemory`].
-    fn load(
-        source: &mut impl Source,
-        encoding: u32,
-        limit: &impl SizeLimit,
-        will_fill: &mut dyn FnMut(&[u8]),
-    ) -> Result<State<Self::Family>, Error> {
-        load_ours(source, encoding, limit, will_fill)
+    fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<Self::Family>, Error> {
+        load_ours(source, encoding, limit)
     }
 }
 
 /// Reads a value that the default of [`Stores::save`] wrote.
-fn load_ours<T: Family>(
-    source: &mut impl Source,
-    encoding: u32,
-    limit: &impl SizeLimit,
-    will_fill: &mut dyn FnMut(&[u8]),
-) -> Result<State<T>, Error> {
+fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<T>, Error> {
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
-    let mut loading: T::Loading = rdb::load(source, limit, will_fill)?;
+    let mut loading: T::Loading = rdb::load(source, limit, &mut make_resident)?;
     let is_complete = loading.received_bytes() == loading.total_bytes();
     Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
 }
@@ -164,13 +155,8 @@ impl Stores for Lines {
         &LINES
     }
 
-    fn load(
-        source: &mut impl Source,
-        encoding: u32,
-        limit: &impl SizeLimit,
-        will_fill: &mut dyn FnMut(&[u8]),
-    ) -> Result<State<BloomFilter>, Error> {
-        match load_ours::<BloomFilter>(source, encoding, limit, will_fill)? {
+    fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<BloomFilter>, Error> {
+        match load_ours::<BloomFilter>(source, encoding, limit)? {
             State::Ready(filter) if filter.layout() == BitLayout::Classic => {
                 Err(Error::corrupt("layout", "lines, or a partially loaded filter", "a complete classic filter"))
             }
@@ -195,13 +181,8 @@ impl Stores for Classic {
         }
     }
 
-    fn load(
-        source: &mut impl Source,
-        encoding: u32,
-        limit: &impl SizeLimit,
-        will_fill: &mut dyn FnMut(&[u8]),
-    ) -> Result<State<BloomFilter>, Error> {
-        let filter = redisbloom::load_rdb(source, encoding, limit, will_fill)?;
+    fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<BloomFilter>, Error> {
+        let filter = redisbloom::load_rdb(source, encoding, limit, &mut make_resident)?;
         Ok(State::Ready(filter.into()))
     }
 }

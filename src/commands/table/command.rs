@@ -10,8 +10,11 @@ use crate::reply::reject;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
 
+/// The arguments of a command, as the server passes them.
+pub type Argv = *mut *mut RedisModuleString;
+
 /// The entry point that the server calls.
-pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
+pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, Argv, c_int) -> c_int;
 
 /// A command.
 pub struct Command {
@@ -68,7 +71,7 @@ impl Command {
 #[inline(always)]
 pub(super) unsafe fn call(
     ctx: *mut RedisModuleCtx,
-    argv: *mut *mut RedisModuleString,
+    argv: Argv,
     argc: c_int,
     arity: c_int,
     handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), CommandError>,
@@ -86,7 +89,7 @@ pub(super) unsafe fn call(
 ///
 /// # Safety
 /// As [`run_command`].
-pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc: c_int) -> bool {
+pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> bool {
     let mut is_asked = false;
     let report = |ctx: Ctx, args: Args<'_>| {
         is_asked = ctx.is_asked_for_keys();
@@ -103,12 +106,7 @@ pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: *mut *mut Redi
 ///
 /// # Safety
 /// As [`run_command`].
-pub(super) unsafe fn obey(
-    ctx: *mut RedisModuleCtx,
-    argv: *mut *mut RedisModuleString,
-    argc: c_int,
-    entry: EntryPoint,
-) -> c_int {
+pub(super) unsafe fn obey(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int, entry: EntryPoint) -> c_int {
     let mut is_obeyed = false;
     let look = |ctx: Ctx, _: Args<'_>| {
         is_obeyed = must_obey(ctx);
@@ -121,63 +119,46 @@ pub(super) unsafe fn obey(
     }
 }
 
-macro_rules! command {
-    ($name:expr, $handler:path, $arity:expr, $flags:expr, $keys:expr, $complexity:expr, $summary:expr, $arguments:expr) => {{
-        unsafe extern "C" fn entry(
-            ctx: *mut $crate::server::ffi::RedisModuleCtx,
-            argv: *mut *mut $crate::server::ffi::RedisModuleString,
-            argc: std::ffi::c_int,
-        ) -> std::ffi::c_int {
-            // SAFETY: the server calls this with what it passes to a command.
-            unsafe {
-                if let $crate::commands::table::command::Keys::Numbered = $keys
-                    && $crate::commands::table::command::reports_keys(ctx, argv, argc)
-                {
-                    return $crate::server::ffi::OK;
-                }
-                $crate::commands::table::command::call(ctx, argv, argc, $arity, $handler)
-            }
-        }
-        unsafe extern "C" fn obeying(
-            ctx: *mut $crate::server::ffi::RedisModuleCtx,
-            argv: *mut *mut $crate::server::ffi::RedisModuleString,
-            argc: std::ffi::c_int,
-        ) -> std::ffi::c_int {
-            // SAFETY: the server calls this with what it passes to a command.
-            unsafe { $crate::commands::table::command::obey(ctx, argv, argc, entry) }
-        }
-        $crate::commands::table::command::Command {
-            name: $name,
-            entry,
-            obeying,
-            arity: $arity,
-            flags: $flags,
-            keys: $keys,
-            summary: $summary,
-            complexity: $complexity,
-            arguments: $arguments,
-        }
-    }};
-}
-
 /// Rows of the table: name, handler, arity, flags, keys and arguments; then complexity and summary.
 macro_rules! rows {
     ($($name:literal $handler:path, $arity:literal $flags:ident $keys:ident [$($argument:expr),*]
         $complexity:literal $summary:literal)*) => {
-        &[$($crate::commands::table::command::command!(
-            $name,
-            $handler,
-            $arity,
-            $flags,
-            $crate::commands::table::command::Keys::$keys,
-            $complexity,
-            $summary,
-            &[$($argument),*]
-        )),*]
+        &[$({
+            use std::ffi::c_int;
+            use $crate::commands::table::command::{self, Argv, Command, Keys};
+            use $crate::server::ffi::{self, RedisModuleCtx};
+
+            unsafe extern "C" fn entry(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {
+                // SAFETY: the server calls this with what it passes to a command.
+                unsafe {
+                    if let Keys::Numbered = Keys::$keys
+                        && command::reports_keys(ctx, argv, argc)
+                    {
+                        return ffi::OK;
+                    }
+                    command::call(ctx, argv, argc, $arity, $handler)
+                }
+            }
+            unsafe extern "C" fn obeying(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {
+                // SAFETY: the server calls this with what it passes to a command.
+                unsafe { command::obey(ctx, argv, argc, entry) }
+            }
+            Command {
+                name: $name,
+                entry,
+                obeying,
+                arity: $arity,
+                flags: $flags,
+                keys: Keys::$keys,
+                summary: $summary,
+                complexity: $complexity,
+                arguments: &[$($argument),*],
+            }
+        }),*]
     };
 }
 
-pub(super) use {command, rows};
+pub(super) use rows;
 
 /// The flags of write commands that take no memory: without `deny-oom` they also run when `maxmemory` is reached.
 pub(super) const CHANGE: &CStr = c"write";
