@@ -13,8 +13,8 @@ use crate::window::Time;
 /// assert_eq!(counter.clone().count(), 2);
 /// ```
 ///
+/// # Panics
 /// When memory cannot be allocated.
-/// When memory is denied.
 impl Clone for Counter {
     fn clone(&self) -> Self {
         self.try_clone().unwrap_or_else(|error| panic!("{error}"))

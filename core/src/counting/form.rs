@@ -86,9 +86,7 @@ impl CounterForm {
         let dense_bytes = T::Cells::num_bytes(layout, ages);
         let record_bytes = (POSITION_BYTES + T::BYTES) as u64;
         let (least_bytes, most_bytes) = match representation {
-            Representation::Exact => {
-                (0, params.max_exact_payload_bytes() + T::BYTES as u64 * u64::from(params.exact_limit))
-            }
+            Representation::Exact => (0, params.room().arena_bytes() + T::BYTES as u64 * u64::from(params.exact_limit)),
             // A bitmap with more positions would have been stored dense.
             Representation::Sparse => (0, bitmap::most_position_bytes::<T>(layout, ages)),
             Representation::Dense => (dense_bytes, dense_bytes),

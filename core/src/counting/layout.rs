@@ -288,11 +288,6 @@ impl SegmentCounts {
         counts
     }
 
-    /// Adds the set bits of the main segment in the union of two bitmaps.
-    pub fn add_main_of_both(&mut self, one: &[u64], other: &[u64]) {
-        self.add(0, bits::count_either(one, other));
-    }
-
     /// Adds the set bits of `words`, a part of a bitmap that begins at its word `start`.
     pub fn add_words(&mut self, layout: Layout, start: usize, words: &[u64]) {
         for (segment, range) in layout.segments_of(start..start + words.len()) {

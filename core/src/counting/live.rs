@@ -6,7 +6,7 @@ use crate::counting::held::ring::TagRing;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::live::sealed::Sealed;
-use crate::live::{Live, Outcome, Windowed};
+use crate::live::{Live, Windowed};
 use crate::size_limit::SizeLimit;
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
@@ -15,14 +15,6 @@ impl Counter {
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
-    }
-
-    /// Makes the move of the window that is due at `time`, and returns it.
-    #[inline(never)]
-    fn make_due(&mut self, time: Time) -> Move {
-        let due = self.window().map_or(Move::Stay, |window| window.due(self.reached(), time));
-        self.make(due);
-        due
     }
 
     /// Makes the move `due`.
@@ -84,7 +76,7 @@ impl Windowed for Counter {
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
         // An addition at a given time always makes the due move first: its item is seen later than everything before.
         if live.time != Time::Reached {
-            live.outcome.join(Outcome { before: live.value.make_due(live.time), ..Outcome::default() });
+            live.move_on();
         }
         let hash = hash64(item, live.value.params().seed);
         let mark = live.value.add_hashed(item, hash, limit)?;

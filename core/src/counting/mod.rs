@@ -42,7 +42,6 @@ pub(crate) mod sizing;
 #[cfg(test)]
 mod tests;
 pub(crate) mod view;
-mod windowed;
 mod windowed_set;
 
 pub use counter::Counter;

@@ -122,11 +122,6 @@ impl Params {
         Room { members: self.exact_limit, bytes: self.exact_bytes }
     }
 
-    /// The most bytes of the payload of an exact counter.
-    pub(crate) fn max_exact_payload_bytes(&self) -> u64 {
-        self.room().arena_bytes()
-    }
-
     /// The layout of the bitmap that a counter with these parameters gets by default.
     ///
     /// # Errors

@@ -25,9 +25,6 @@ pub trait Loads: fmt::Debug + Sized {
     /// The errors of [`Loading::begin`].
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error>;
 
-    /// The format of the chunks of a filter with these claims.
-    fn format_of(claims: &Self::Claims) -> ChunkFormat;
-
     /// A copy of the claims.
     ///
     /// # Errors
@@ -45,6 +42,8 @@ pub trait Loads: fmt::Debug + Sized {
 pub struct Begun<'a, F: Loads> {
     /// The fields that concern the whole filter.
     pub(super) claims: F::Claims,
+    /// The format of the payload's chunks.
+    pub(super) format: ChunkFormat,
     /// The sub-filters, zeroed.
     pub(super) sub_filters: Vec<F::SubFilter>,
     /// The payload, if it is inline in the header.
@@ -55,6 +54,7 @@ pub struct Begun<'a, F: Loads> {
 #[derive(Debug)]
 pub struct LoadingBitmaps<F: Loads> {
     claims: F::Claims,
+    format: ChunkFormat,
     partial: PartialBitmaps<F::SubFilter>,
 }
 
@@ -72,12 +72,12 @@ where
     type Value = F;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        let Begun { claims, sub_filters, inline } = F::begin(header, limit)?;
+        let Begun { claims, format, sub_filters, inline } = F::begin(header, limit)?;
         let partial = match inline {
             Some(payload) => PartialBitmaps::complete(sub_filters, &payload)?,
             None => PartialBitmaps::new(header, sub_filters)?,
         };
-        Ok(LoadingBitmaps { claims, partial })
+        Ok(LoadingBitmaps { claims, format, partial })
     }
 
     fn header(&self) -> &[u8] {
@@ -85,7 +85,7 @@ where
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        F::format_of(&self.claims)
+        self.format
     }
 
     fn received_bytes(&self) -> u64 {
@@ -114,7 +114,7 @@ where
     }
 
     fn finish_with_zeros(&mut self) -> Option<F> {
-        (self.chunk_format() == ChunkFormat::Plain).then(|| self.take().ok())?
+        (self.format == ChunkFormat::Plain).then(|| self.take().ok())?
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
@@ -127,8 +127,8 @@ where
     fn try_clone(&self) -> Result<Self, Error> {
         let sub_filters = try_clone_all(&self.partial.sub_filters)?;
         let header = try_to_vec(&self.partial.header)?;
-        let claims = F::copy_claims(&self.claims)?;
-        Ok(LoadingBitmaps { claims, partial: PartialBitmaps { sub_filters, header, ..self.partial } })
+        let partial = PartialBitmaps { sub_filters, header, ..self.partial };
+        Ok(LoadingBitmaps { claims: F::copy_claims(&self.claims)?, format: self.format, partial })
     }
 }
 

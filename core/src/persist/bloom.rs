@@ -224,7 +224,7 @@ pub(super) type LoadingFilter = LoadingBitmaps<LineFilter>;
 impl Loads for LineFilter {
     type SubFilter = LineSubFilter;
 
-    type Claims = (Params, ChunkFormat);
+    type Claims = Params;
 
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
         let mut reader = HeaderReader::new(header, HeaderKind::Filter)?;
@@ -233,19 +233,14 @@ impl Loads for LineFilter {
         let mut claimed = Claimed::of(header, size_of::<LineFilter>() as u64, limit);
         claimed.read_chain(&mut reader, &params, most)?;
         let (sub_filters, inline) = claimed.allocate(reader)?;
-        let claims = (params, chunk_format(&params, [], &sub_filters));
-        Ok(Begun { claims, sub_filters, inline })
-    }
-
-    fn format_of(&(_, chunk_format): &Self::Claims) -> ChunkFormat {
-        chunk_format
+        Ok(Begun { claims: params, format: chunk_format(&params, [], &sub_filters), sub_filters, inline })
     }
 
     fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
         Ok(*claims)
     }
 
-    fn complete(&(params, _): &Self::Claims, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
+    fn complete(&params: &Params, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
         LineFilter::from_sub_filters(params, sub_filters)
     }
 }

@@ -107,51 +107,24 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
     Err(rejected())
 }
 
-/// The filter that a header claims to describe. Memory is allocated only after the claims are checked.
-#[derive(Debug)]
-struct ClassicClaims {
-    options: u32,
-    growth: u32,
-    sub_filters: Vec<(Shape, u64)>,
-}
-
-impl ClassicClaims {
-    /// Begins without sub-filters, with room for `count`. Fails if no filter with these options can have `count`
-    /// sub-filters.
-    fn with_capacity(options: u32, growth: u32, count: u32) -> Result<Self, Error> {
-        check_chain(options, growth, u64::from(count))?;
-        Ok(ClassicClaims { options, growth, sub_filters: try_with_capacity(count as usize)? })
+/// Checks the total size of sub-filters that a header claims, with their numbers of items, then allocates them, zeroed.
+fn allocate(
+    rules: Rules,
+    claimed: &[(Shape, u64)],
+    header: &[u8],
+    limit: &impl SizeLimit,
+) -> Result<Vec<ClassicSubFilter>, Error> {
+    let list = array_bytes::<ClassicSubFilter>(claimed.len() as u64);
+    let lists = array_bytes::<u8>(header.len() as u64).saturating_add(list);
+    let bitmaps = claimed.iter().map(|(shape, _)| array_bytes::<Line>(shape.num_lines()));
+    limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
+    let mut sub_filters = try_with_capacity(claimed.len())?;
+    for &(shape, num_items) in claimed {
+        let mut sub_filter = ClassicSubFilter::new(rules, sub_filters.is_empty(), shape, 0, &Unlimited)?;
+        sub_filter.set_num_items(num_items)?;
+        sub_filters.push(sub_filter);
     }
-
-    /// Adds a sub-filter, after the checks that do not need its bits.
-    fn push(&mut self, shape: Shape, num_items: u64) -> Result<(), Error> {
-        shape.validate()?;
-        shape.validate_items(num_items)?;
-        self.sub_filters.push((shape, num_items));
-        Ok(())
-    }
-
-    /// The number of items in all sub-filters.
-    fn total_items(&self) -> u64 {
-        // A sub-filter may claim up to 2^60 items, so the sum of all claims may exceed 64 bits.
-        self.sub_filters.iter().fold(0, |sum, (_, num_items)| sum.saturating_add(*num_items))
-    }
-
-    /// Checks the total size, then allocates the zeroed sub-filters.
-    fn allocate(&self, header: &[u8], limit: &impl SizeLimit) -> Result<Vec<ClassicSubFilter>, Error> {
-        let lists = array_bytes::<u8>(header.len() as u64)
-            .saturating_add(array_bytes::<ClassicSubFilter>(self.sub_filters.len() as u64));
-        let bitmaps = self.sub_filters.iter().map(|(shape, _)| array_bytes::<Line>(shape.num_lines()));
-        limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
-        let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
-        let rules = Rules { options: self.options, growth: self.growth };
-        for &(shape, num_items) in &self.sub_filters {
-            let mut sub_filter = ClassicSubFilter::new(rules, sub_filters.is_empty(), shape, 0, &Unlimited)?;
-            sub_filter.set_num_items(num_items)?;
-            sub_filters.push(sub_filter);
-        }
-        Ok(sub_filters)
-    }
+    Ok(sub_filters)
 }
 
 /// A partially loaded filter in RedisBloom's layout.
@@ -160,24 +133,19 @@ pub(super) type LoadingClassic = LoadingBitmaps<ClassicFilter>;
 impl Loads for ClassicFilter {
     type SubFilter = ClassicSubFilter;
 
-    /// The options and the growth factor.
-    type Claims = (u32, u32);
+    type Claims = Rules;
 
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
-        let claims = decode_header(header)?;
-        let sub_filters = claims.allocate(header, limit)?;
-        Ok(Begun { claims: (claims.options, claims.growth), sub_filters, inline: None })
-    }
-
-    fn format_of(_claims: &Self::Claims) -> ChunkFormat {
-        ChunkFormat::Plain
+        let (claims, claimed) = decode_header(header)?;
+        let sub_filters = allocate(claims, &claimed, header, limit)?;
+        Ok(Begun { claims, format: ChunkFormat::Plain, sub_filters, inline: None })
     }
 
     fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
         Ok(*claims)
     }
 
-    fn complete(&(options, growth): &Self::Claims, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
+    fn complete(&Rules { options, growth }: &Rules, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
         ClassicFilter::from_sub_filters(options, growth, sub_filters)
     }
 }
@@ -187,8 +155,9 @@ pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
 
-/// Reads a header and checks it.
-fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
+/// Reads a header and checks all that does not need bits: the rules of the filter, and its sub-filters with their
+/// numbers of items.
+fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
     let mut reader = HeaderReader::plain(bytes);
     let total_items = reader.u64("size")?;
     let count = reader.u32("nfilters")?;
@@ -197,7 +166,11 @@ fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
     // The number is trusted only if the header has exactly the length for that many sub-filters.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
-    let mut claims = ClassicClaims::with_capacity(options, growth_of(options, growth), count)?;
+    let rules = Rules { options, growth: growth_of(options, growth) };
+    check_chain(options, rules.growth, u64::from(count))?;
+    let mut claimed = try_with_capacity(count as usize)?;
+    // A sub-filter may claim up to 2^60 items, so the sum of all claims may exceed 64 bits.
+    let mut claimed_items = 0u64;
     for _ in 0..count {
         let num_bytes = reader.u64("bytes")?;
         let num_bits = reader.u64("bits")?;
@@ -215,10 +188,13 @@ fn decode_header(bytes: &[u8]) -> Result<ClassicClaims, Error> {
         };
         let is_valid = num_bytes.checked_mul(8) == Some(num_bits);
         Error::check_field(is_valid, "bits", format_args!("8 times {num_bytes} bytes"), num_bits)?;
-        claims.push(shape, num_items)?;
+        shape.validate()?;
+        shape.validate_items(num_items)?;
+        claimed_items = claimed_items.saturating_add(num_items);
+        claimed.push((shape, num_items));
     }
-    expect("size", claims.total_items(), total_items)?;
-    Ok(claims)
+    expect("size", claimed_items, total_items)?;
+    Ok((rules, claimed))
 }
 
 /// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one when it

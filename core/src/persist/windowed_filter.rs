@@ -99,7 +99,6 @@ pub struct WindowClaims {
     windowing: Windowing,
     newest_slice: u64,
     generations: Vec<Generation>,
-    chunk_format: ChunkFormat,
 }
 
 impl Loads for WindowedFilter {
@@ -129,15 +128,11 @@ impl Loads for WindowedFilter {
         }
         check_generations(&params, &windowing, &generations)?;
         let (sub_filters, inline) = claimed.allocate(reader)?;
-        let chunk_format = chunk_format(&params, places(newest_slice, &generations), &sub_filters);
+        let format = chunk_format(&params, places(newest_slice, &generations), &sub_filters);
         // Checks before the payload is loaded everything that does not depend on it.
         WindowedFilter::check_parts(&of_generation, &generations, &sub_filters)?;
-        let claims = WindowClaims { params, windowing, newest_slice, generations, chunk_format };
-        Ok(Begun { claims, sub_filters, inline })
-    }
-
-    fn format_of(claims: &Self::Claims) -> ChunkFormat {
-        claims.chunk_format
+        let claims = WindowClaims { params, windowing, newest_slice, generations };
+        Ok(Begun { claims, format, sub_filters, inline })
     }
 
     fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {

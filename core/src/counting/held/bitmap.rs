@@ -99,17 +99,6 @@ impl<T: SlotTag> Bitmap<T> {
         Self::with_slots(layout, Slots::Dense(cells))
     }
 
-    /// A bitmap without a marked slot, in the form that is held for `len` marked slots.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(in crate::counting) fn for_slots(layout: Layout, len: u64, ages: T::Ages) -> Result<Self, Error> {
-        if has_few::<T>(layout, len, ages) {
-            return Ok(Self::new(layout));
-        }
-        Ok(Self::dense(layout, T::Cells::new(layout, ages)?))
-    }
-
     /// A bitmap with these marked positions, which are ascending and below `layout.num_bits()`.
     ///
     /// # Errors
@@ -119,16 +108,14 @@ impl<T: SlotTag> Bitmap<T> {
         all: impl Iterator<Item = (u32, T)> + Clone,
         ages: T::Ages,
     ) -> Result<Self, Error> {
-        let mut bitmap = Self::for_slots(layout, all.clone().count() as u64, ages)?;
-        match &mut bitmap.slots {
-            Slots::Sparse(positions) => *positions = Positions::from_ascending(layout, all)?,
-            Slots::Dense(cells) => {
-                for (position, tag) in all {
-                    cells.mark(slot_at(layout, position.into()), tag, ages);
-                }
-            }
+        if has_few::<T>(layout, all.clone().count() as u64, ages) {
+            return Ok(Self::with_slots(layout, Slots::Sparse(Positions::from_ascending(layout, all)?)));
         }
-        Ok(bitmap)
+        let mut cells = T::Cells::new(layout, ages)?;
+        for (position, tag) in all {
+            cells.mark(slot_at(layout, position.into()), tag, ages);
+        }
+        Ok(Self::dense(layout, cells))
     }
 
     /// The layout of the bitmap.

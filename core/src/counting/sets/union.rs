@@ -398,7 +398,7 @@ fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (Seg
     if let ([one, other], None) = (base, top) {
         // The main segment of two bitmaps, by far the most frequent case, takes one pass without a block.
         start = layout.main_words();
-        base_counts.add_main_of_both(&one[..start], &other[..start]);
+        base_counts.add(0, bits::count_either(&one[..start], &other[..start]));
     }
     while start < layout.num_words() {
         let end = layout.num_words().min(start + BLOCK_WORDS);
