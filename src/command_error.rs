@@ -225,7 +225,6 @@ fn core_text(noun: Noun, error: &Error) -> String {
             "ERR counter would hold an estimate: {members} members of {bytes} bytes are above its EXACT limit of \
              {exact_limit} members and {exact_bytes} bytes"
         ),
-        Error::NotOfLast { what } => format!("ERR a filter of the last items has no {what}"),
         Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),
         // An error that the library may add later has the library's own text.
         _ => format!("ERR {error}"),

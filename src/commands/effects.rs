@@ -13,11 +13,6 @@ use crate::server::ffi::{Arg, Args, Closed, Ctx, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
-/// A word of a replicated command.
-pub(super) fn word(ctx: Ctx, text: impl AsRef<[u8]>) -> OwnedString {
-    ctx.string(text.as_ref())
-}
-
 /// A cache of the last creation and its words as options of `INSERT`: most creations equal the one before. The cache is
 /// never freed, since a thread ends only with the server.
 pub(super) type LastWords<C> = ManuallyDrop<RefCell<Option<(C, Vec<OwnedString>)>>>;
@@ -51,8 +46,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// takes it as an option.
     fn size(&self) -> (Option<f64>, u64);
 
-    /// The parameters that are not in [`Self::size`], as options that `RESERVE` and `INSERT` share.
-    fn options(&self, ctx: Ctx) -> Vec<OwnedString>;
+    /// The parameters that are not in [`Self::size`], as options that `RESERVE` and `INSERT` share: words between spaces.
+    fn options(&self) -> String;
 
     /// Calls `with` with all parameters, as options of `INSERT`: `CAPACITY`, then `ERROR` if [`Self::size`] has an
     /// error rate. The last word is `ITEMS`.
@@ -62,13 +57,9 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
             let mut last = last.borrow_mut();
             if last.as_ref().is_none_or(|(like, _)| *like != creation) {
                 let (error_rate, capacity) = self.size();
-                let mut words = vec![word(ctx, "CAPACITY"), word(ctx, capacity.to_string())];
-                if let Some(error_rate) = error_rate {
-                    words.extend([word(ctx, "ERROR"), word(ctx, format!("{error_rate:?}"))]);
-                }
-                words.extend(self.options(ctx));
-                words.push(word(ctx, "ITEMS"));
-                *last = Some((creation, words));
+                let error_rate = error_rate.map_or(String::new(), |error_rate| format!("ERROR {error_rate:?}"));
+                let words = format!("CAPACITY {capacity} {error_rate} {} ITEMS", self.options());
+                *last = Some((creation, words.split_ascii_whitespace().map(|word| ctx.string(word)).collect()));
             }
             with(last.as_ref().map_or(&[], |(_, words)| words));
         });
@@ -95,7 +86,7 @@ pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Mov
         Move::Advance(slice) => (slice, false),
         Move::Rebase(slice) => (slice, true),
     };
-    let words = [word(ctx, slice.to_string()), word(ctx, "REBASE")];
+    let words = [ctx.string(&slice.to_string()), ctx.string("REBASE")];
     let arguments = [key.name(), words[0].as_arg(), words[1].as_arg()];
     let arguments = if rebases { &arguments } else { &arguments[..2] };
     ctx.replicate(prefix.name(Verb::Advance).text(), arguments, Args::none());
@@ -139,7 +130,7 @@ pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'
 /// Replicates the new expiry of a key, in milliseconds since 1970, and sends its event. Does nothing for `None`.
 pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
     if let Some(at) = expiry {
-        ctx.replicate(c"PEXPIREAT", &[key.name(), word(ctx, at.to_string()).as_arg()], Args::none());
+        ctx.replicate(c"PEXPIREAT", &[key.name(), ctx.string(&at.to_string()).as_arg()], Args::none());
         ctx.notify_generic(key, c"expire");
     }
 }

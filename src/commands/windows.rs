@@ -5,12 +5,11 @@ use rollcall_core::counting::Counter;
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::window::{ClockSource, Window};
 
-use super::effects::word;
 use super::keyspace::command_error_of;
 use crate::args::{self, Opt, Options};
 use crate::command_error::CommandError;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Ctx, OwnedString};
+use crate::server::ffi::Ctx;
 use crate::types::family::Family;
 
 /// The options of a filter's window.
@@ -133,38 +132,24 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Command
 }
 
 /// Returns the options that create the same window on a replica, at the slice `slice`.
-pub(super) fn words(ctx: Ctx, window: &Window, refresh: bool, slice: u64) -> Vec<OwnedString> {
-    let mut words = vec![word(ctx, "WINDOW"), word(ctx, window.seconds().to_string())];
-    if window.clock_source() == ClockSource::Manual {
-        words.push(word(ctx, "MANUAL"));
-    }
-    words.extend(words_of_slices(ctx, window.slices(), refresh));
-    if window.is_volatile() {
-        words.push(word(ctx, "VOLATILE"));
-    }
-    words.extend([word(ctx, "SLICE"), word(ctx, slice.to_string())]);
-    words
+pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
+    let manual = if window.clock_source() == ClockSource::Manual { "MANUAL" } else { "" };
+    let slices = words_of_slices(window.slices(), refresh);
+    let volatile = if window.is_volatile() { "VOLATILE" } else { "" };
+    format!("WINDOW {} {manual} {slices} {volatile} SLICE {slice}", window.seconds())
 }
 
 /// As [`words`], for a filter with a window of time or of items.
-pub(super) fn windowing_words(ctx: Ctx, windowing: &Windowing, slice: u64) -> Vec<OwnedString> {
+pub(super) fn windowing_words(windowing: &Windowing, slice: u64) -> String {
     match &windowing.span {
-        Span::Time(window) => words(ctx, window, windowing.refresh, slice),
-        Span::Last { slices } => {
-            let mut words = vec![word(ctx, "LAST")];
-            words.extend(words_of_slices(ctx, *slices, windowing.refresh));
-            words
-        }
-        Span::LastDifferent => vec![word(ctx, "LAST"), word(ctx, "REFRESH")],
+        Span::Time(window) => words(window, windowing.refresh, slice),
+        Span::Last { slices } => format!("LAST {}", words_of_slices(*slices, windowing.refresh)),
+        Span::LastDifferent => "LAST REFRESH".to_owned(),
     }
 }
 
-fn words_of_slices(ctx: Ctx, slices: u32, refresh: bool) -> Vec<OwnedString> {
-    let mut words = vec![word(ctx, "SLICES"), word(ctx, slices.to_string())];
-    if refresh {
-        words.push(word(ctx, "REFRESH"));
-    }
-    words
+fn words_of_slices(slices: u32, refresh: bool) -> String {
+    format!("SLICES {slices} {}", if refresh { "REFRESH" } else { "" })
 }
 
 /// Returns the error for a command that needs a window of time, if the value has none.

@@ -192,10 +192,10 @@ impl Ctx<'_> {
         };
     }
 
-    /// Copies `bytes` to a string of the server, to replicate.
-    pub fn string(self, bytes: &[u8]) -> OwnedString {
-        // SAFETY: the server copies the bytes. No context: the string is ours to free.
-        let ptr = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
+    /// Copies `text` to a string of the server, to replicate.
+    pub fn string(self, text: &str) -> OwnedString {
+        // SAFETY: the server copies the text. No context: the string is ours to free.
+        let ptr = unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) };
         OwnedString(ptr)
     }
 

@@ -8,14 +8,14 @@ use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
 use rollcall_core::window::Window;
 
-use super::super::effects::{self, LastWords, word};
+use super::super::effects::{self, LastWords};
 use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
 use crate::args::Options;
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
-use crate::server::ffi::{Ctx, OwnedString};
+use crate::server::ffi::Ctx;
 use crate::types::names::Prefix;
 
 /// The parameters of a new counter and its key.
@@ -104,25 +104,13 @@ impl effects::Creating<Counter> for Creation {
         (None, self.params.capacity)
     }
 
-    fn options(&self, ctx: Ctx) -> Vec<OwnedString> {
-        let params = &self.params;
-        let mut words = vec![
-            word(ctx, "ERROR"),
-            word(ctx, format!("{:?}", params.error_rate)),
-            word(ctx, "EXACT"),
-            word(ctx, params.exact_limit.to_string()),
-            word(ctx, "BYTES"),
-            word(ctx, params.exact_bytes.to_string()),
-        ];
-        if let Ok(layout) = self.layout() {
-            words.extend([word(ctx, "PRECISION"), word(ctx, layout.precision().to_string())]);
-            words.extend([word(ctx, "TAIL"), word(ctx, layout.tail_bits().to_string())]);
-        }
-        words.extend([word(ctx, "SEED"), word(ctx, params.seed.to_string())]);
-        if let Some((window, slice)) = &self.window {
-            words.extend(windows::words(ctx, window, false, *slice));
-        }
-        words
+    fn options(&self) -> String {
+        let Params { error_rate, exact_limit, exact_bytes, seed, .. } = self.params;
+        let layout = self
+            .layout()
+            .map_or(String::new(), |layout| format!("PRECISION {} TAIL {}", layout.precision(), layout.tail_bits()));
+        let window = self.window.map_or(String::new(), |(window, slice)| windows::words(&window, false, slice));
+        format!("ERROR {error_rate:?} EXACT {exact_limit} BYTES {exact_bytes} {layout} SEED {seed} {window}")
     }
 }
 

@@ -7,7 +7,7 @@ use rollcall_core::error::Parameter;
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
-use super::super::effects::{self, LastWords, word};
+use super::super::effects::{self, LastWords};
 use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
 use crate::args::{self, Opt, Options};
@@ -15,7 +15,7 @@ use crate::command_error::{CommandError, Noun};
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::server::facts::{is_redis_8, must_obey};
-use crate::server::ffi::{Args, Ctx, OwnedString};
+use crate::server::ffi::{Args, Ctx};
 use crate::types::entry::no_classic;
 use crate::types::family::serves_classic;
 use crate::types::names::Prefix;
@@ -196,21 +196,21 @@ impl effects::Creating<BloomFilter> for Creation {
 
     /// Returns only RedisBloom's own options for a classic filter, so that RedisBloom can replicate from this server
     /// and read its AOF. RedisBloom has no filters in the layout `lines`.
-    fn options(&self, ctx: Ctx) -> Vec<OwnedString> {
-        let mut words = Vec::new();
+    fn options(&self) -> String {
+        let Params { expansion, seed, .. } = self.params;
+        let mut words = String::new();
         let is_of_last = self.windowing.is_some_and(|(windowing, _)| windowing.window().is_none());
-        if self.params.expansion == 0 && !is_of_last {
-            words.push(word(ctx, "NONSCALING"));
+        if expansion == 0 && !is_of_last {
+            words += "NONSCALING ";
         }
-        if let Some(expansion) = self.noted_growth.or((self.params.expansion != 0).then_some(self.params.expansion)) {
-            words.extend([word(ctx, "EXPANSION"), word(ctx, expansion.to_string())]);
+        if let Some(expansion) = self.noted_growth.or((expansion != 0).then_some(expansion)) {
+            words += &format!("EXPANSION {expansion} ");
         }
         if self.layout == BitLayout::Lines {
-            words.extend([word(ctx, "SEED"), word(ctx, self.params.seed.to_string())]);
-            words.extend([word(ctx, "LAYOUT"), word(ctx, self.layout.name())]);
+            words += &format!("SEED {seed} LAYOUT {} ", self.layout);
         }
         if let Some((windowing, slice)) = &self.windowing {
-            words.extend(windows::windowing_words(ctx, windowing, *slice));
+            words += &windows::windowing_words(windowing, *slice);
         }
         words
     }
