@@ -193,13 +193,6 @@ pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
     all
 }
 
-impl Opt {
-    fn takes_value(self) -> bool {
-        use Opt::{All, DryRun, Items, Last, Manual, NoCreate, NonScaling, Refresh, Volatile};
-        !matches!(self, NonScaling | NoCreate | Items | All | DryRun | Manual | Volatile | Refresh | Last)
-    }
-}
-
 /// Reads options for a value called `noun` from argument `start` on; `allowed` are the options that the command takes.
 pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, CommandError> {
     let mut options = Options::default();
@@ -218,39 +211,30 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
         }
         seen |= bit;
         at += 1;
-        if option == Opt::Items {
-            if at == args.len() {
-                return Err(CommandError::Arity);
+        match option {
+            Opt::NonScaling => options.non_scaling = true,
+            Opt::NoCreate => options.no_create = true,
+            Opt::All => options.all = true,
+            Opt::DryRun => options.dry_run = true,
+            Opt::Manual => options.window.manual = true,
+            Opt::Volatile => options.window.volatile = true,
+            Opt::Refresh => options.window.refresh = true,
+            Opt::Last => options.window.last = true,
+            // A command that takes items lacks its items too, so the error is one of arity.
+            _ if at == args.len() && allowed.contains(&Opt::Items) => return Err(CommandError::Arity),
+            Opt::Expansion if at == args.len() => return Err(CommandError::NoExpansion),
+            _ if at == args.len() => return Err(CommandError::NoValue { option: option.word() }),
+            Opt::Items => {
+                options.items = Some(at);
+                break;
             }
-            options.items = Some(at);
-            break;
-        }
-        if option.takes_value() {
-            if at == args.len() {
-                // A command that takes items lacks its items too, so the error is one of arity.
-                let needs_items = allowed.contains(&Opt::Items);
-                return Err(match option {
-                    _ if needs_items => CommandError::Arity,
-                    Opt::Expansion => CommandError::NoExpansion,
-                    _ => CommandError::NoValue { option: option.word() },
-                });
-            }
-            match value(noun, &mut options, option, args.get(at)) {
-                // As in RedisBloom, an option that cannot be read is reported before an option that is out of range.
-                Err(negative @ CommandError::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
-                read => read?,
-            }
-            at += 1;
-        } else {
-            match option {
-                Opt::NonScaling => options.non_scaling = true,
-                Opt::All => options.all = true,
-                Opt::DryRun => options.dry_run = true,
-                Opt::Manual => options.window.manual = true,
-                Opt::Volatile => options.window.volatile = true,
-                Opt::Refresh => options.window.refresh = true,
-                Opt::Last => options.window.last = true,
-                _ => options.no_create = true,
+            _ => {
+                match value(noun, &mut options, option, args.get(at)) {
+                    // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
+                    Err(negative @ CommandError::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
+                    read => read?,
+                }
+                at += 1;
             }
         }
     }

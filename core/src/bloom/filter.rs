@@ -264,12 +264,6 @@ impl From<ClassicFilter> for BloomFilter {
     }
 }
 
-impl From<BloomFilter> for EitherChain {
-    fn from(filter: BloomFilter) -> Self {
-        filter.chain
-    }
-}
-
 impl AsRef<EitherChain> for BloomFilter {
     fn as_ref(&self) -> &EitherChain {
         &self.chain

@@ -134,6 +134,15 @@ impl Counter {
         }
     }
 
+    /// Calls the one of two functions that fits what is held.
+    #[inline(always)]
+    fn held<R>(&self, plain: impl FnOnce(&Held) -> R, windowed: impl FnOnce(&Held<u8>) -> R) -> R {
+        match &self.contents {
+            Contents::Plain(held) => plain(held),
+            Contents::Windowed(set) => windowed(&set.held),
+        }
+    }
+
     /// Bytes of the struct itself, which a counter takes whatever it holds.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
@@ -184,10 +193,7 @@ impl Counter {
 
     /// The most likely number of distinct members, not rounded. It is at least one more than the last exact count.
     pub fn estimate(&self) -> f64 {
-        match &self.contents {
-            Contents::Plain(held) => held.estimate(),
-            Contents::Windowed(set) => set.held.estimate(),
-        }
+        self.held(Held::estimate, Held::estimate)
     }
 
     /// The least number of members that the counter can have. While exact it is the count; afterwards it is one more
@@ -224,20 +230,14 @@ impl Counter {
     /// The representation in which the set is stored. A small dense counter may still hold its slots as positions in
     /// memory.
     pub fn representation(&self) -> Representation {
-        match &self.contents {
-            Contents::Plain(held) => held.representation(),
-            Contents::Windowed(set) => set.held.representation(),
-        }
+        self.held(Held::representation, Held::representation)
     }
 
     /// Whether the counter has a bit, or a tag, for each slot, so that adding items never changes its size. For the
     /// server module.
     #[doc(hidden)]
     pub fn holds_all_slots(&self) -> bool {
-        match &self.contents {
-            Contents::Plain(held) => held.is_dense(),
-            Contents::Windowed(set) => set.held.is_dense(),
-        }
+        self.held(Held::is_dense, Held::is_dense)
     }
 
     /// The members, in the order they were added.
@@ -310,10 +310,7 @@ impl Counter {
 
     /// The number of set bits; 0 while exact.
     pub fn set_bits(&self) -> u64 {
-        match &self.contents {
-            Contents::Plain(held) => held.set_bits(),
-            Contents::Windowed(set) => set.held.set_bits(),
-        }
+        self.held(Held::set_bits, Held::set_bits)
     }
 
     /// Bytes of memory that the counter takes, struct and heap together.

@@ -194,7 +194,7 @@ fn dumps_and_rdb_values_load_and_go_on_alike() {
         let from_rdb = load_rdb(&golden.rdb, golden.rdb_encoding);
         assert!(from_rdb == from_dump, "{}", golden.command);
         let any: BloomFilter = persist::load(golden.chunks.clone(), &Unlimited).unwrap();
-        assert!(matches!(any.into(), EitherChain::Classic(any) if any == from_dump));
+        assert!(matches!(any.as_ref(), EitherChain::Classic(any) if *any == from_dump));
         // A loaded filter goes on as one that was made here.
         let Some(mut original) = filter else { continue };
         add_one_by_one(&mut original, &golden);
@@ -235,15 +235,15 @@ fn either_layout_reads_back_alone_or_as_any() {
         let again: BloomFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
         assert!(again == filter);
         assert_eq!(again.layout(), filter.layout());
-        match filter.into() {
+        match filter.as_ref() {
             EitherChain::Lines(lines) => {
                 let alone: LineFilter = persist::load(persist::dump(&again), &Unlimited).unwrap();
-                assert!(alone == lines);
-                assert!(persist::load::<ClassicFilter, _>(persist::dump(&lines), &Unlimited).is_err());
+                assert!(alone == *lines);
+                assert!(persist::load::<ClassicFilter, _>(persist::dump(lines), &Unlimited).is_err());
             }
             EitherChain::Classic(classic) => {
-                assert!(persist::load::<ClassicFilter, _>(persist::dump(&classic), &Unlimited).unwrap() == classic);
-                assert!(persist::load::<LineFilter, _>(persist::dump(&classic), &Unlimited).is_err());
+                assert!(persist::load::<ClassicFilter, _>(persist::dump(classic), &Unlimited).unwrap() == *classic);
+                assert!(persist::load::<LineFilter, _>(persist::dump(classic), &Unlimited).is_err());
             }
             EitherChain::Windowed(_) => panic!("none of these forgets"),
         }
