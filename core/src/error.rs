@@ -194,6 +194,7 @@ impl Error {
     }
 
     /// [`Error::OutOfRange`], unless the parameter is in its range.
+    #[inline(always)]
     pub(crate) fn check_range(
         is_in_range: bool,
         parameter: Parameter,
@@ -204,6 +205,7 @@ impl Error {
     }
 
     /// [`Error::Corrupt`], unless the field has a valid value.
+    #[inline(always)]
     pub(crate) fn check_field(
         is_valid: bool,
         field: &'static str,

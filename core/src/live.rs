@@ -50,6 +50,16 @@ pub struct Outcome<F> {
     pub expired: F,
 }
 
+impl<F> Outcome<F> {
+    /// Adds the outcome of later changes.
+    pub(crate) fn join(&mut self, later: Self) {
+        if later.before != Move::Stay {
+            (self.before, self.expired) = (later.before, later.expired);
+        }
+        self.changed |= later.changed;
+    }
+}
+
 /// The operations on windows that filters and counters implement. No type of another crate can implement the trait.
 ///
 /// ```

@@ -80,10 +80,9 @@ impl Windowed for BloomFilter {
             EitherChain::Lines(filter) => filter.add(item, limit)?,
             EitherChain::Classic(filter) => filter.add(item, limit)?,
             EitherChain::Windowed(filter) => {
-                // In a copy, so that the outcome of a plain filter stays in registers.
-                let mut outcome = std::mem::take(&mut live.outcome);
-                let added = filter.add_at(item, live.time, limit, &mut outcome);
-                live.outcome = outcome;
+                // By value, so that the outcome of a plain filter stays in registers.
+                let (added, outcome) = filter.add_at(item, live.time, limit);
+                live.outcome.join(outcome);
                 return added;
             }
         };

@@ -287,6 +287,7 @@ pub(super) fn stored_parameter(error: Error) -> Error {
 }
 
 /// Checks that a stored field has the value that follows from the other fields.
+#[inline(always)]
 pub(super) fn expect<T: PartialEq + std::fmt::Display>(field: &'static str, expected: T, got: T) -> Result<(), Error> {
     Error::check_field(expected == got, field, expected, got)
 }

@@ -2,6 +2,7 @@
 //! 2007). A block is a cache line of 512 bits. An item has all its bits in one line, or in a few at low error rates.
 
 mod build;
+mod chained;
 mod line;
 mod load;
 pub(in crate::bloom) mod probe;

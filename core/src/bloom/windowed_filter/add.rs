@@ -55,24 +55,25 @@ impl WindowedFilter {
     }
 
     /// Adds an item at `time`, as [`Self::add`] does. If the item changes anything, the move that is due is made first.
-    /// Returns whether the item was new.
+    /// Returns whether the item was new, and the outcome.
     pub(in crate::bloom) fn add_at(
         &mut self,
         item: &[u8],
         time: Time,
         limit: &impl SizeLimit,
-        outcome: &mut Outcome<Expired>,
-    ) -> Result<bool, Error> {
-        let due = self.due(time);
+    ) -> (Result<bool, Error>, Outcome<Expired>) {
+        let (due, mut outcome) = (self.due(time), Outcome::default());
         if due != Move::Stay {
             if !self.is_changed_by(item, due) {
-                return Ok(false);
+                return (Ok(false), outcome);
             }
-            self.make(due, outcome);
+            self.make(due, &mut outcome);
         }
-        let mark = self.add(item, limit)?;
-        outcome.changed |= mark != Mark::Same;
-        Ok(mark == Mark::New)
+        let added = self.add(item, limit).map(|mark| {
+            outcome.changed = mark != Mark::Same;
+            mark == Mark::New
+        });
+        (added, outcome)
     }
 
     /// Adds items in order, with the same outcome as a call of [`Self::add_at`] for each. `added` is called for each

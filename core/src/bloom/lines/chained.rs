@@ -1,0 +1,185 @@
+//! Implements [`SubFilter`] for the cache-line layout.
+
+use super::super::bitmap::LINE_BITS;
+use super::super::chain::chunks::marked;
+use super::super::chain::{Chain, Expected, Store, SubFilter};
+use super::super::params::Params;
+use super::line::{line_index, pick};
+use super::sizing;
+use super::spec::LineSpec;
+use super::sub_filter::LineSubFilter;
+use super::{build, probe, screen};
+use crate::error::{Error, Parameter};
+use crate::hash::{Hash128, hash128};
+use crate::live::sealed::Sealed;
+use crate::size_limit::SizeLimit;
+
+impl Sealed for LineSubFilter {}
+
+impl SubFilter for LineSubFilter {
+    type Spec = LineSpec;
+
+    fn of(store: Store<LineSpec>) -> Self {
+        LineSubFilter(store)
+    }
+
+    #[inline(always)]
+    fn store(&self) -> &Store<LineSpec> {
+        &self.0
+    }
+
+    fn store_mut(&mut self) -> &mut Store<LineSpec> {
+        &mut self.0
+    }
+
+    fn num_bytes(&self) -> usize {
+        self.geometry().num_bytes() as usize
+    }
+
+    fn hashes(&self) -> u32 {
+        self.0.spec.hashes()
+    }
+
+    #[inline(always)]
+    fn params(&self) -> &Params {
+        &self.0.spec.params
+    }
+
+    #[inline(always)]
+    fn hash(item: &[u8], seed: u64) -> Hash128 {
+        hash128(item, seed)
+    }
+
+    fn next(&self, _newest: &Self, index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        let params = self.params();
+        if params.expansion == 0 {
+            return Err(Error::Full { capacity: params.capacity });
+        }
+        LineSubFilter::of_chain(params, index, held_bytes, limit)
+    }
+
+    /// Bytes of the chain, without the shared parameters.
+    fn size_bytes(sub_filters: &[Self]) -> u64 {
+        // A single sub-filter is stored in the chain itself.
+        let list = if sub_filters.len() == 1 { 0 } else { size_of_val(sub_filters) };
+        let bitmaps: u64 = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum();
+        (size_of::<Chain<Self>>() + list) as u64 + bitmaps
+    }
+
+    fn capacity(&self) -> u64 {
+        self.0.spec.capacity
+    }
+
+    fn error_rate(&self) -> f64 {
+        self.0.spec.error_rate
+    }
+
+    #[inline]
+    fn is_full(&self) -> bool {
+        self.0.num_items >= self.0.spec.capacity || self.set_bits() >= self.0.spec.full_bits
+    }
+
+    fn room(&self) -> u64 {
+        let spec = &*self.0.spec;
+        let items_until_full = spec.full_bits.saturating_sub(self.set_bits()).div_ceil(spec.hashes().into());
+        spec.capacity.saturating_sub(self.0.num_items).min(items_until_full)
+    }
+
+    fn holds(&self, num_items: u64, set_bits: u64) -> bool {
+        // The item that fills the sub-filter may set more bits than are missing.
+        let spec = &*self.0.spec;
+        num_items <= spec.capacity && set_bits < spec.full_bits.saturating_add(spec.hashes().into())
+    }
+
+    #[inline]
+    fn num_bits(&self) -> u64 {
+        (self.0.bitmap.lines().len() as u64) * u64::from(LINE_BITS)
+    }
+
+    #[inline(always)]
+    fn may_contain(&self, hash: Hash128) -> bool {
+        probe::contains(self.shape(), self.lines(), hash)
+    }
+
+    #[inline]
+    fn insert(&mut self, hash: Hash128) -> bool {
+        let (shape, most_items) = (self.shape(), self.num_bits());
+        let (lines, set_bits) = self.0.bitmap.lines_mut();
+        let free = probe::insert(shape, lines, hash);
+        *set_bits += free;
+        self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
+        free != 0
+    }
+
+    fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {
+        let lines = self.0.bitmap.lines();
+        for i in 0..self.geometry().lines_per_item {
+            let index = line_index(pick(hash, i), lines.len());
+            let words = lines[index].0;
+            (0..).zip(words).for_each(|(word, value)| visit(index * words.len() + word, value));
+        }
+    }
+
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
+        self.prefetch_chunk(hashes, pending, self.0.spec.geometry.lines_per_item);
+        marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
+    }
+
+    fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
+        let (mut new, mut which) = (0, marked(pending));
+        self.insert_all(marked(pending).map(|i| hashes[i]), &mut |is_new| {
+            new |= which.next().map_or(0, |i| u32::from(is_new) << i);
+        });
+        new
+    }
+
+    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
+        probe::contains_all(self.shape(), self.lines(), hashes, found);
+    }
+
+    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
+        let (shape, most_items) = (self.shape(), self.num_bits());
+        let (lines, set_bits) = self.0.bitmap.lines_mut();
+        probe::insert_all(shape, lines, hashes, |free| {
+            // The counts change before `added` is called: it may panic, and the counts must agree with the bits.
+            *set_bits += free;
+            self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
+            added(free != 0);
+        });
+    }
+
+    fn insert_blocks(&mut self, blocks: &[&[Hash128]], threads: usize) -> Result<(), Error> {
+        let (shape, most_items) = (self.shape(), self.num_bits());
+        let (lines, set_bits) = self.0.bitmap.lines_mut();
+        let changed = build::insert_blocks(shape, lines, blocks, threads)?;
+        *set_bits += changed.bits;
+        self.0.num_items = (self.0.num_items + changed.items).min(most_items);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
+        screen::look_up(sub_filters, hash)
+    }
+
+    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> u32 {
+        screen::look_up_chunk(sub_filters, hashes, expected)
+    }
+
+    fn check_mergeable(&self, other: &Self) -> Result<(), Error> {
+        Error::check_same(Parameter::Capacity, self.capacity(), other.capacity())?;
+        Error::check_same(Parameter::ErrorRate, self.error_rate(), other.error_rate())
+    }
+
+    fn estimate_items(&self, set_bits: u64) -> f64 {
+        sizing::estimate_items(&self.geometry(), set_bits)
+    }
+
+    fn rate_with(&self, set_bits: u64) -> f64 {
+        sizing::false_positive_rate(&self.geometry(), self.estimate_items(set_bits))
+    }
+
+    fn rate_to_come(&self, len: usize) -> f64 {
+        sizing::rate_from(self.params(), len as u64)
+    }
+}
