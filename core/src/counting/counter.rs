@@ -47,18 +47,18 @@ pub(super) enum Contents {
     Windowed(Box<WindowedSet>),
 }
 
-/// Evaluates an expression for the members that a counter holds, and what is needed to add to them.
+/// Evaluates an expression for the members that a counter holds, the tag of new ones, and what is needed to add them.
 macro_rules! adding {
-    ($counter:ident, $limit:ident, $held:ident, $adding:ident => $call:expr) => {{
+    ($counter:ident, $limit:ident, ($held:ident, $tag:ident, $adding:ident) => $call:expr) => {{
         let (spec, limit) = (&*$counter.spec, $limit);
         match &mut $counter.contents {
             Contents::Plain($held) => {
-                let $adding = Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit };
+                let ($tag, $adding) = ((), Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit });
                 $call
             }
             Contents::Windowed(set) => {
-                let WindowedSet { ring, held: $held } = &mut **set;
-                let $adding = Adding { spec, ages: ring.ages(), held_bytes: Self::WINDOWED_BYTES, limit };
+                let (held_bytes, ages) = (Self::WINDOWED_BYTES, set.ring.ages());
+                let ($held, $tag, $adding) = (&mut set.held, ages.newest, Adding { spec, ages, held_bytes, limit });
                 $call
             }
         }
@@ -156,7 +156,7 @@ impl Counter {
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
     #[inline(always)]
     pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        adding!(self, limit, held, adding => held.add(item, hash, adding.newest(), adding))
+        adding!(self, limit, (held, tag, adding) => held.add(item, hash, tag, adding))
     }
 
     /// [`Self::add_hashed`] for an `item` that is known to be no member of an exact counter.
@@ -164,7 +164,7 @@ impl Counter {
     /// # Errors
     /// The errors of [`Self::add_hashed`].
     pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        adding!(self, limit, held, adding => held.add_absent(item, hash, adding.newest(), adding))
+        adding!(self, limit, (held, tag, adding) => held.add_absent(item, hash, tag, adding))
     }
 
     /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each. On a dense counter this is
@@ -179,7 +179,7 @@ impl Counter {
         limit: &impl SizeLimit,
         added: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        adding!(self, limit, held, adding => add_to(held, items, adding, added))
+        adding!(self, limit, (held, _tag, adding) => add_to(held, items, adding, added))
     }
 
     /// The number of distinct members: exact, or the estimate, rounded. It never falls when members are added.
@@ -446,7 +446,7 @@ fn add_one_by_one<'a, T: SlotTag>(
             let check = |bytes| adding.limit.check(adding.held_bytes, bytes);
             reserved = members.reserve(item, 1 + items.size_hint().0, check);
         }
-        match held.add(item, hash64(item, seed), adding.newest(), adding) {
+        match held.add(item, hash64(item, seed), T::newest(adding.ages), adding) {
             Ok(mark) => added(mark),
             Err(error) => break Err(error),
         }

@@ -46,14 +46,6 @@ impl<T: SlotTag, L> Clone for Adding<'_, T, L> {
 
 impl<T: SlotTag, L> Copy for Adding<'_, T, L> {}
 
-impl<T: SlotTag, L> Adding<'_, T, L> {
-    /// The tag of members added now.
-    #[inline(always)]
-    pub(super) fn newest(&self) -> T {
-        T::newest(self.ages)
-    }
-}
-
 impl<T: SlotTag> Held<T> {
     /// Makes an empty set; allocates only a few bytes.
     pub(super) fn none(spec: &Spec) -> Self {
