@@ -236,9 +236,9 @@ impl TagCells {
         let mut start = 0;
         for block in self.bytes.chunks_mut(BLOCK_WORDS * (WORD_CELLS >> u32::from(self.has_halves))) {
             if self.has_halves {
-                free_cells::<true>(block, ages, most_age)
+                free_halves(block, ages, most_age)
             } else {
-                free_cells::<false>(block, ages, most_age)
+                free_wholes(block, ages, most_age)
             }
             let words = words_of(block, self.has_halves, ages, u8::MAX, &mut words);
             counts.add_words(layout, start, words);
@@ -266,9 +266,9 @@ impl TagCells {
         let block_bytes = BLOCK_WORDS * self.word_bytes();
         for (block, from) in self.bytes.chunks_mut(block_bytes).zip(other.bytes.chunks(block_bytes)) {
             changed |= if self.has_halves {
-                merge_cells::<true>(block, ages, from, theirs, behind)
+                merge_halves(block, ages, from, theirs, behind)
             } else {
-                merge_cells::<false>(block, ages, from, theirs, behind)
+                merge_wholes(block, ages, from, theirs, behind)
             };
             let words = words_of(block, self.has_halves, ages, u8::MAX, &mut words);
             counts.add_words(layout, start, words);
@@ -337,27 +337,36 @@ impl TagCells {
 /// The number of bytes that are processed in parallel.
 const LANES: usize = 64;
 
-/// The tags of the cells in a byte: of both halves, or of the whole and 0.
-#[inline(always)]
-fn tags_of<const HALVES: bool>(byte: u8) -> [u8; 2] {
-    if HALVES { [byte & 0xf, byte >> 4] } else { [byte, 0] }
-}
-
 /// The number of cells whose age is at most `most_age`.
 fn count(bytes: &[u8], has_halves: bool, ages: Ages, most_age: u8) -> u64 {
-    if has_halves { count_cells::<true>(bytes, ages, most_age) } else { count_cells::<false>(bytes, ages, most_age) }
+    if has_halves { count_halves(bytes, ages, most_age) } else { count_wholes(bytes, ages, most_age) }
 }
 
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn count_cells<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
+fn count_wholes(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
-    // The byte of a lane can count 255 cells.
-    let most_rows = usize::from(u8::MAX) / if HALVES { 2 } else { 1 };
-    for rows in bytes.as_chunks::<LANES>().0.chunks(most_rows) {
+    // At most 255 rows, the largest number that the byte of a lane can count.
+    for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX)) {
         let mut lanes = [0u8; LANES];
         for row in rows {
-            for (lane, &byte) in lanes.iter_mut().zip(row) {
-                let [low, high] = tags_of::<HALVES>(byte).map(|tag| u8::from(ages.is_within(tag, most_age)));
+            for (lane, &tag) in lanes.iter_mut().zip(row) {
+                *lane += u8::from(ages.is_within(tag, most_age));
+            }
+        }
+        total += lanes.iter().map(|&lane| u64::from(lane)).sum::<u64>();
+    }
+    total
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn count_halves(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
+    let mut total = 0;
+    // Half of 255 rows, because a byte has two cells.
+    for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX / 2)) {
+        let mut lanes = [0u8; LANES];
+        for row in rows {
+            for (lane, &tags) in lanes.iter_mut().zip(row) {
+                let [low, high] = [tags & 0xf, tags >> 4].map(|tag| u8::from(ages.is_within(tag, most_age)));
                 *lane += low + high;
             }
         }
@@ -385,10 +394,18 @@ fn words_of<'w>(
 }
 
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn free_cells<const HALVES: bool>(block: &mut [u8], ages: Ages, most_age: u8) {
+fn free_wholes(block: &mut [u8], ages: Ages, most_age: u8) {
     for byte in block {
-        let [low, high] = tags_of::<HALVES>(*byte).map(|tag| if ages.is_within(tag, most_age) { tag } else { 0 });
-        *byte = low | high << 4;
+        *byte = if ages.is_within(*byte, most_age) { *byte } else { 0 };
+    }
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn free_halves(block: &mut [u8], ages: Ages, most_age: u8) {
+    for byte in block {
+        let low = if ages.is_within(*byte & 0xf, most_age) { 0xf } else { 0 };
+        let high = if ages.is_within(*byte >> 4, most_age) { 0xf0 } else { 0 };
+        *byte &= low | high;
     }
 }
 
@@ -402,12 +419,22 @@ fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
 }
 
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn merge_cells<const HALVES: bool>(block: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
+fn merge_wholes(block: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
     let mut changed = 0;
     for (own, &other) in block.iter_mut().zip(from) {
-        let ([low, high], [other_low, other_high]) = (tags_of::<HALVES>(*own), tags_of::<HALVES>(other));
-        let high = younger(high, ages, other_high, theirs, behind);
-        let merged = younger(low, ages, other_low, theirs, behind) | high << 4;
+        let merged = younger(*own, ages, other, theirs, behind);
+        changed |= *own ^ merged;
+        *own = merged;
+    }
+    changed != 0
+}
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn merge_halves(block: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
+    let mut changed = 0;
+    for (own, &other) in block.iter_mut().zip(from) {
+        let low = younger(*own & 0xf, ages, other & 0xf, theirs, behind);
+        let merged = low | younger(*own >> 4, ages, other >> 4, theirs, behind) << 4;
         changed |= *own ^ merged;
         *own = merged;
     }
