@@ -213,7 +213,7 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading
 	@echo "== make test-package: the packages are right"
 
-image: setup-image ## Build the images of Redis and Valkey with the module, and of its files alone; ENGINE=docker, ARCH=arm64
+image: setup-image ## Build the images of Redis and Valkey with the module, and of its files alone; ENGINE=docker: with Docker
 	@scripts/image.sh build
 
 test-image: setup-image ## Build the images on bases made here and run them, with the examples for Compose and Kubernetes, as root; BASES=registry: on the official bases
