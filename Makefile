@@ -26,9 +26,9 @@ export RUST_TEST_THREADS ?= $(shell echo $$((2 * $$(nproc))))
 
 # All but the examples of documents. Programs in examples/ have no tests, and `make lint` compiles them.
 TESTS := --workspace --locked --lib --bins --tests
-# Our own code optimised, all else as in the tests.
+# Our own code optimised, all else as in the tests: for what adds millions of items.
 OPTIMISED := --config .cargo/optimised.toml --workspace --locked
-ACCURACY_TESTS := $(OPTIMISED) --test accuracy
+HEAVY := --test accuracy --test allocation --test format --test windowed_counters
 OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 # Runs a command with a server and its peers in the environment; `make TARGET SERVERS=redis-8.2.3`: with that one.
 WITH := scripts/servers.py with redis-server --
@@ -52,15 +52,10 @@ run: ## Install what is missing, build, and start redis-server with the module; 
 # The module is linked by one core for minutes: the tests are compiled meanwhile.
 test: setup-test ## Run every test: all of them on redis-server, then what every server has to pass on Redis 8 and Valkey
 	@scripts/servers.py fetch
-	@cargo build --release --locked & module=$$!; compiled=0; \
-		{ cargo test $(TESTS) --no-run && cargo test $(ACCURACY_TESTS) --no-run; } || compiled=$$?; \
-		wait $$module && exit $$compiled
+	@scripts/beside.sh 'cargo build --release --locked' 'cargo test $(TESTS) --no-run; cargo test $(OPTIMISED) $(HEAVY) --no-run'
 	@mkdir -p target/run
-	@$(WITH) cargo test $(TESTS) --no-fail-fast
-	@cargo test --workspace --locked --doc
-	@echo "== accuracy, optimised"
-	@cargo test $(ACCURACY_TESTS)
-	@$(MAKE) test-servers
+	@scripts/beside.sh '$(WITH) cargo test $(TESTS) --no-fail-fast; cargo test --workspace --locked --doc' \
+		'echo "== optimised, then on other servers"; cargo test $(OPTIMISED) $(HEAVY); $(MAKE) test-servers'
 	@echo "== make test: every test passed"
 
 test-servers: setup-test build ## Run the server tests that every server has to pass on Redis 8.2.3 and Valkey 9.1.2
@@ -147,7 +142,7 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 	@scripts/setup.sh build lint wheels node
 	@scripts/tools.sh lint
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets --test accuracy --locked -- -D warnings
+	cargo clippy --workspace --all-targets $(HEAVY) --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --locked
 	@scripts/check_layers.py
 	@scripts/identity.py check
@@ -177,7 +172,7 @@ accuracy: ## Measure every claim of accuracy, about 10 minutes, and write docs/a
 	@scripts/setup.sh build
 	@QUICK=$(QUICK) ONLY="$(ONLY)" scripts/bench.sh accuracy
 
-instructions: ## Compare the instructions that the core takes with core/benches/instructions.txt; UPDATE=1 to keep those of now
+instructions: ## Compare the instructions that the core takes with benches/core/instructions.txt; UPDATE=1 to keep those of now
 	@scripts/setup.sh build counts
 	@scripts/check_instructions.py $(if $(UPDATE),--update)
 

@@ -27,7 +27,7 @@ case "${1:-}" in
         BENCH_QUICK=$quick BENCH_ONLY=${ONLY:-} BENCH_DOCUMENT=$document BENCH_PAGES=$pages BENCH_PEER=$peer \
             BENCH_SERVER=${server:-redis-server} BENCH_MODULE=$target/release/librollcall.so BENCH_FLOOR=$target/$folder/examples/libfloor.so \
             BENCH_TOOL=$target/$folder/rollcall cargo bench "${options[@]}" --bench server
-        [[ -n "$part" ]] || cargo bench --locked --package rollcall-core --bench core
+        [[ -n "$part" ]] || cargo bench --locked --package rollcall-core-bench --bench core
         ;;
     accuracy)
         template=$PWD/docs/accuracy-tables.md document=$PWD/docs/accuracy-tables.md page=$PWD/docs/accuracy.md

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares how many instructions the core takes for fixed work with the numbers kept in core/benches/instructions.txt.
+"""Compares how many instructions the core takes for fixed work with the numbers kept in benches/core/instructions.txt.
 
     scripts/check_instructions.py            compare; exit 1 if any work takes over 3 % more instructions
     scripts/check_instructions.py --update   store the present numbers
 
 Time on a shared machine shows nothing below a factor of two. The instructions that valgrind's callgrind counts are the
-same on every x86-64 machine with the same rustc. The work is fixed (core/benches/instructions.rs), and the code is
+same on every x86-64 machine with the same rustc. The work is fixed (benches/core/instructions.rs), and the code is
 compiled for the oldest processor. Loops that depend on the processor run without AVX-512, which valgrind does not know.
 Another rustc changes the numbers without any change of the code; then they are shown, and nothing fails. The numbers do
 not include the time of waiting for memory, which `make bench` measures.
@@ -26,17 +26,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-KEPT = ROOT / "core" / "benches" / "instructions.txt"
+KEPT = ROOT / "benches" / "core" / "instructions.txt"
 # More than a change of the allocator or of libc around the work costs, and less than a lost inlining.
 MARGIN = 0.03
 HEAD = """\
-# Instructions an item that the core takes for the work in core/benches/instructions.rs, counted by callgrind.
+# Instructions an item that the core takes for the work in benches/core/instructions.rs, counted by callgrind.
 # Compared by `make instructions` with a margin of 3 %; rewritten by `make instructions UPDATE=1`.
 """
 
 
 def build() -> str:
-    command = ["cargo", "bench", "--no-run", "--locked", "--quiet", "--package", "rollcall-core", "--bench", "instructions"]
+    command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "rollcall-core-bench", "--bin", "instructions"]
     result = subprocess.run([*command, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     messages = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     (program,) = [message["executable"] for message in messages if message.get("executable")]
@@ -93,7 +93,7 @@ def main(arguments: list[str]) -> int:
         print(f"{name:36} {before or 0:10.1f} {number:10.1f} {change:+8.1%}  {word}".rstrip())
     for name in kept.keys() - found.keys():
         failed += 1
-        print(f"{name:36} is in the file and no longer in core/benches/instructions.rs")
+        print(f"{name:36} is in the file and no longer in benches/core/instructions.rs")
     print(f"instructions: {len(found) - failed} passed, {failed} failed")
     if failed and rustc != kept_rustc:
         print(f"instructions: not held against {rustc}: the numbers are of {kept_rustc}. `make instructions UPDATE=1`?")

@@ -195,8 +195,8 @@ fn measure(bench: &mut Bench, filter: Filter, cells: &mut Vec<Cell>) {
     for size in SIZES {
         for list in LISTS {
             let mut samples = [(); 3].map(|()| [(); 3].map(|()| Samples::default()));
-            let rounds = bench.pick(1, 5);
-            for round in 0..rounds * MORE_ROUNDS {
+            let (rounds, more) = (bench.pick(1, 5), bench.pick(1, MORE_ROUNDS));
+            for round in 0..rounds * more {
                 let close = samples.iter().any(|samples| {
                     let [lines, classic, peer] = [0, 1, 2].map(|contender| samples[contender].median());
                     peer / lines.max(classic) < CLOSE

@@ -249,8 +249,10 @@ pub fn run(bench: &mut Bench) {
     let mut idle = Samples::default();
     (0..3).for_each(|_| idle.push(longest_wait(&mut server, f64::MAX, |_| ())));
     let mut rows = vec![(format!("{WAIT}: nothing (how quiet the machine is)"), Goal::Shown, idle.median())];
-    for (step, value) in VALUES.iter().enumerate() {
-        bench.step(step, VALUES.len());
+    // A quick run leaves out the first two filters: the third, which is as large, takes their commands too.
+    let values = &VALUES[bench.pick(2, 0)..];
+    for (step, value) in values.iter().enumerate() {
+        bench.step(step, values.len());
         let work: Vec<_> = value.work().collect();
         let mut waits = vec![Samples::default(); work.len()];
         for _ in 0..repeats {
