@@ -1,4 +1,5 @@
-//! Admission: new items are added only while a value holds fewer items than a limit, decided and done in one step.
+//! Admission: adds new items only while a value holds fewer items than a limit. The check and the addition are one
+//! step.
 
 use hashbrown::HashTable;
 
@@ -16,7 +17,7 @@ pub enum Admission {
     Rejected,
 }
 
-/// The terms on which items are admitted.
+/// The limit of an admission, and its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// New items are admitted while the value holds fewer than `limit` items.
@@ -41,7 +42,7 @@ pub(crate) struct LookUp<K> {
     items: Vec<Option<usize>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
-    /// Room for the answers, reserved here because a failure after the change would be too late.
+    /// The buffer of the answers. It is allocated before any change, so that no allocation can fail after a change.
     answers: Vec<Admission>,
 }
 

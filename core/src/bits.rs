@@ -94,8 +94,8 @@ pub(crate) fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
     }
 }
 
-/// Unit in which zeros are skipped, in bytes: the smallest page of the supported kernels. Free to change: nothing
-/// stored depends on it.
+/// Bytes of a memory page: the smallest page of the supported kernels. Pages of zeros are skipped as a whole. Free to
+/// change: nothing stored depends on it.
 const PAGE_BYTES: usize = 4096;
 
 /// Words of a page.
@@ -113,7 +113,7 @@ pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     copy_pages(dst, src, count_ones_in_bytes)
 }
 
-/// Copies the pages that are not zeros, and returns the sum of the results of `count` for these pages.
+/// Copies the pages of `src` that have a set bit, and returns the sum of the results of `count` for these pages.
 fn copy_pages(dst: &mut [u8], src: &[u8], count: impl Fn(&[u8]) -> u64 + Sync) -> u64 {
     sum_of_both(dst, src, |dst, src| {
         let mut sum = 0;
@@ -127,8 +127,8 @@ fn copy_pages(dst: &mut [u8], src: &[u8], count: impl Fn(&[u8]) -> u64 + Sync) -
     })
 }
 
-/// Calls `work` with large pieces of two buffers of equal length, on several threads where that pays. Returns the sum
-/// of the results.
+/// Calls `work` with large pieces of two buffers of equal length, on several threads if the buffers are large. Returns
+/// the sum of the results.
 fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T], &[T]) -> u64 + Sync) -> u64 {
     let (num_bytes, piece) = (size_of_val(dst), PIECE_BYTES / size_of::<T>());
     parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))

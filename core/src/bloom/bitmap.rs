@@ -16,8 +16,8 @@ pub(crate) const LINE_BITS: u32 = 512;
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
-/// The least number of lines, 32 KiB, from which a bitmap is prefetched: smaller bitmaps are assumed to be in the
-/// first-level cache. Free to change: nothing stored depends on it.
+/// The size from which bitmaps are prefetched, in lines: 32 KiB. Smaller bitmaps are assumed to be in the first-level
+/// cache. Free to change: nothing stored depends on it.
 pub(super) const PREFETCH_FROM_LINES: usize = 512;
 
 /// 512 bits in one cache line.
@@ -86,8 +86,8 @@ impl LineBitmap {
         bytemuck::cast_slice(&self.lines)
     }
 
-    /// Writes `bytes` at `offset`, where no bit is set yet, and not beyond the first `len` bytes. The old bytes are not
-    /// read: a read of untouched memory would cost another page fault.
+    /// Writes `bytes` at byte `offset`, where no bit may be set yet. Only the first `len` bytes of the bitmap are in
+    /// use. The old bytes are not read: a read of untouched memory would cost another page fault.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
@@ -98,7 +98,7 @@ impl LineBitmap {
         Ok(())
     }
 
-    /// Writes `bytes` at `offset` like [`LineBitmap::append_bytes`], whatever bits are set there.
+    /// Writes `bytes` at byte `offset`, over bits that may be set there. Otherwise like [`LineBitmap::append_bytes`].
     pub(super) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let old = part(&mut self.lines, offset, bytes.len(), len)?;
         // The old bits are included in the count, so the subtraction cannot underflow.
@@ -176,8 +176,8 @@ fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item 
     set_bits
 }
 
-/// The `num_bytes` bytes of the lines from byte `offset` on, all within the first `len` bytes; [`Error::Corrupt`] if
-/// they reach past these.
+/// Returns the `num_bytes` bytes of the lines from byte `offset` on. If they reach past the first `len` bytes, the
+/// error is [`Error::Corrupt`].
 fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result<&mut [u8], Error> {
     let bitmap: &mut [u8] = bytemuck::cast_slice_mut(lines);
     let bitmap = bitmap.get_mut(..len).unwrap_or_default();
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The pieces of a large bitmap are counted together with the same pieces of the others.
+    /// A large union is counted piece by piece, and the counts of the pieces are summed.
     #[test]
     fn a_union_of_several_pieces_is_counted_in_each() {
         let num_bytes = 2 * PIECE_BYTES as u64 + 3 * LINE_BYTES;

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
 
-/// A filter without a window that takes items by their hashes, so that several threads can hash.
+/// A filter under construction, without a window. It takes hashes instead of items, so that several threads can hash.
 #[derive(Debug)]
 pub struct FilterBuild(BloomFilter);
 
@@ -31,9 +31,9 @@ impl FilterBuild {
         }
     }
 
-    /// Adds the items with these hashes, in order, and returns how many were new. Every bit and count is as
-    /// [`Live::add_all`](crate::live::Live::add_all) would leave it. In the cache-line layout, `threads` threads set
-    /// the bits. In the classic layout one thread does, since the bits of an item lie anywhere in the bitmap.
+    /// Adds the items with these hashes, in order, and returns how many were new. The result has the same bits and
+    /// counts as after [`Live::add_all`](crate::live::Live::add_all). In the cache-line layout, `threads` threads set
+    /// the bits. In the classic layout one thread sets them, since the bits of an item lie anywhere in the bitmap.
     ///
     /// # Errors
     /// As [`Live::add`](crate::live::Live::add). The items before the rejected one are added.
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
     use crate::size_limit::{MaxBytes, Unlimited};
 
-    /// Items with repetitions: every third comes again later, and some follow themselves.
+    /// Test items with repetitions: some items occur twice in a row, others again later.
     fn items(count: u64) -> Vec<[u8; 8]> {
         (0..count).map(|i| if i % 3 == 2 { i / 7 } else { i - i % 2 }).map(u64::to_le_bytes).collect()
     }

@@ -49,7 +49,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
     /// Makes the sub-filter that follows `newest`: number `index` of the chain that starts with `self`. `limit` is
-    /// asked first; `held_bytes` is the size of the chain without the new sub-filter.
+    /// asked for the growth before memory is allocated; `held_bytes` is the size of the chain without the new
+    /// sub-filter.
     fn next(&self, newest: &Self, index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error>;
     /// Makes an empty sub-filter of the same sizes. `limit` is asked whether a value of `held_bytes` may grow by the
     /// new sub-filter.
@@ -172,8 +173,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// The estimated false-positive rate with `set_bits` set bits.
     fn rate_with(&self, set_bits: u64) -> f64;
 
-    /// The summed false-positive rate that a union must reserve for later sub-filters. Later sub-filters are all that
-    /// can follow the first `len` of the chain that starts with `self`. The rate is 0 if the filter does not scale.
+    /// The sum of the false-positive rates of all sub-filters that may follow the first `len` of the chain that starts
+    /// with `self`. A union must reserve this sum for its growth. It is 0 if the filter does not scale.
     fn rate_to_come(&self, len: usize) -> f64;
 
     /// Empties the sub-filter, in place.
@@ -356,8 +357,8 @@ impl<S: SubFilter> Chain<S> {
         self.sub_filters.as_slice()
     }
 
-    /// The sub-filters, to relocate or overwrite their bitmaps. Relocating changes no bit. Overwriting loses items only
-    /// where RedisBloom loses them too.
+    /// The sub-filters, mutable, so that the caller can relocate or overwrite their bitmaps. Relocating changes no bit.
+    /// Overwriting loses items only where RedisBloom loses them too.
     #[inline(always)]
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [S] {
         self.sub_filters.as_mut_slice()
@@ -386,7 +387,7 @@ impl<S: SubFilter> Chain<S> {
         self.sub_filters().last().map_or(0, S::room)
     }
 
-    /// Whether `additions` new items fit without another sub-filter, and are all counted.
+    /// Whether the newest sub-filter has room for `additions` new items, and can count each of them.
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &S| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
@@ -431,7 +432,7 @@ impl<S: SubFilter> Chain<S> {
         }
     }
 
-    /// Appends the next sub-filter.
+    /// Appends a new, empty sub-filter to the chain.
     pub(super) fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let all = self.sub_filters();
         let len = all.len();
@@ -469,8 +470,8 @@ impl<S: SubFilter> Chain<S> {
 }
 
 /// Returns an iterator over the hashes of `items`. Its `next` is inlined, unlike `next` of `map` and `take`. A call
-/// would return the hash through memory: two stores of 64 bits, then one load of 128. Store forwarding fails there,
-/// which costs a list a tenth of its time.
+/// would return the hash through memory: two stores of 64 bits, then one load of 128. Store forwarding fails there, so
+/// a list of items would take a tenth longer.
 pub(super) fn hashes_of<'a>(
     items: impl IntoIterator<Item = &'a [u8]>,
     hash: impl Fn(&[u8]) -> Hash128,

@@ -1,5 +1,5 @@
-//! Filters as collections of std: cloned, extended, and collected from items. Errors are panics here, since these
-//! traits have no errors.
+//! `Clone`, `Extend` and `FromIterator` for filters. Errors become panics here, since these traits cannot report
+//! errors.
 
 use super::filter::BloomFilter;
 use super::params::{BitLayout, Params};

@@ -1,4 +1,4 @@
-//! A filter in either layout.
+//! A Bloom filter in the cache-line layout or in RedisBloom's.
 
 use std::alloc::Layout;
 
@@ -19,8 +19,8 @@ pub struct BloomFilter {
     pub(crate) chain: EitherChain,
 }
 
-/// The size matters because a server may hold millions of small filters. Allocators have no common size class between
-/// 48 and 64 bytes.
+/// The size of the struct matters because a server may hold millions of small filters. Allocators have no common size
+/// class between 48 and 64 bytes.
 const _: () = assert!(size_of::<BloomFilter>() == 48);
 
 /// A chain of either layout.

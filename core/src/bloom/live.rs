@@ -1,4 +1,4 @@
-//! Changes of a [`BloomFilter`] of any kind: it implements [`Windowed`].
+//! Implements [`Windowed`] for [`BloomFilter`]: all changes of a filter, with or without a window.
 
 use super::filter::{BloomFilter, EitherChain};
 use super::windowed_filter::{Expired, WindowedFilter};
@@ -11,7 +11,7 @@ use crate::size_limit::{SizeLimit, try_collect};
 use crate::window::{ClockSource, Merging, Time, Window};
 
 impl BloomFilter {
-    /// The filter at a given time, to be changed.
+    /// Gives access to change the filter at this time.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
@@ -21,8 +21,7 @@ impl BloomFilter {
         if let EitherChain::Windowed(filter) = &mut self.chain { Some(filter) } else { None }
     }
 
-    /// Checks that `other` may be merged into this filter by its kind: both have one layout, and both or neither have a
-    /// window.
+    /// Checks that `other` has the layout of this filter, and that both filters or neither have a window.
     fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
         Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
         if self.windowing().is_some() == other.windowing().is_some() {

@@ -13,8 +13,8 @@
 //! An attacker who knows the seed can make items that collide; a secret seed prevents that.
 //!
 //! The second layout of bits is RedisBloom's, for data from or for RedisBloom ([`BitLayout::Classic`]). It has no seed,
-//! and each bit of an item costs a cache miss. Its sizes and its growth are RedisBloom's, so it keeps the error rate
-//! only approximately.
+//! and each bit of an item costs a cache miss. Its sizes and its growth follow RedisBloom's rules, which keep the error
+//! rate only approximately.
 
 pub(crate) mod bitmap;
 pub(crate) mod build;

@@ -94,8 +94,8 @@ impl Params {
     }
 }
 
-/// The error for an expansion above [`Params::MAX_EXPANSION`]. It takes any number, since a client may ask for one that
-/// no `u32` holds.
+/// The error for an expansion above [`Params::MAX_EXPANSION`]. The parameter has any numeric type, since a client may
+/// ask for a number that no `u32` holds.
 pub fn expansion_error(expansion: impl Display) -> Error {
     Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
 }

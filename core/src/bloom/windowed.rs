@@ -1,4 +1,4 @@
-//! Windowed filters as [`BloomFilter`]s: how they are made, and read at a time.
+//! The methods of [`BloomFilter`] that make windowed filters and read a filter at a given time.
 
 use super::filter::{BloomFilter, EitherChain, reached};
 use super::params::Params;
@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::size_limit::SizeLimit;
 use crate::window::Time;
 
-/// A view of a filter at a given time. Its answers skip items that have expired by then, and change nothing.
+/// A view of a filter at a given time. The view ignores items that have expired by this time, and changes nothing.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;
@@ -25,8 +25,8 @@ pub struct Present<'a> {
 }
 
 impl BloomFilter {
-    /// An empty windowed filter that has reached `newest_slice`. Methods that take no time answer as of the newest
-    /// slice.
+    /// An empty windowed filter whose newest slice is `newest_slice`. Methods without a time parameter answer as of the
+    /// newest slice.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`, which is asked for the bytes

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! Each generation is a chain of sub-filters. An item is looked up in all live generations and added to the newest,
-//! which begins with its first item. As slices pass, whole generations are dropped. One hash of an item serves all
-//! generations.
+//! which begins with its first item. As slices pass, the oldest generations are dropped as a whole. One hash of an item
+//! serves all generations.
 //!
 //! Items expire by time, or by the number of items that came after them. In a window of the last items a generation is
-//! a single sub-filter. Once it is full, the next generation begins, so the age of a generation counts generations
-//! there.
+//! a single sub-filter. Once it is full, the next generation begins, so the age of a generation is then a number of
+//! generations.
 
 use std::alloc::Layout;
 
@@ -70,7 +70,7 @@ impl WindowedFilter {
     /// Bytes of an empty filter: the size of a chain, and the struct itself.
     const EMPTY_BYTES: u64 = (size_of::<Chain<LineSubFilter>>() + size_of::<Self>()) as u64;
 
-    /// An empty filter with this newest slice. `limit` is asked for all generations at once.
+    /// An empty filter whose newest slice is `newest_slice`. `limit` is asked for the bytes of all generations at once.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`.
@@ -165,7 +165,7 @@ impl WindowedFilter {
         &self.sub_filters
     }
 
-    /// The sub-filters, to relocate their bitmaps.
+    /// The sub-filters, mutable, so that the caller can relocate their bitmaps.
     pub(crate) fn sub_filters_mut(&mut self) -> &mut [LineSubFilter] {
         &mut self.sub_filters
     }
@@ -175,8 +175,8 @@ impl WindowedFilter {
         by_generation(&self.generations, &self.sub_filters)
     }
 
-    /// The number of generations, and of their sub-filters, that have expired once `slices_later` more slices have
-    /// begun.
+    /// The number of generations that have expired once `slices_later` more slices have begun, and the number of their
+    /// sub-filters.
     fn dead(&self, slices_later: u64) -> (usize, usize) {
         let most = u64::from(self.windowing.generations(self.params.capacity));
         let dead = self.generations.iter().take_while(|one| u64::from(one.age).saturating_add(slices_later) >= most);
@@ -238,12 +238,12 @@ impl WindowedFilter {
         })
     }
 
-    /// Whether the filter holds nothing, not even expired items.
+    /// Whether the filter holds no items, not even expired ones.
     pub fn is_empty(&self) -> bool {
         self.generations.is_empty()
     }
 
-    /// The number of items that the filter is sized for, in one window.
+    /// The number of items per window that the filter is sized for.
     pub fn capacity(&self) -> u64 {
         self.params.capacity
     }
@@ -271,7 +271,7 @@ impl WindowedFilter {
         false_positive_rate(self.live(slices_later))
     }
 
-    /// Calls `visit` with the layout of every heap allocation that the filter owns, besides itself.
+    /// Calls `visit` with the layout of every heap allocation that the filter owns, without the struct itself.
     pub fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         let lists = [
             Layout::array::<Generation>(self.generations.capacity()),
@@ -281,7 +281,7 @@ impl WindowedFilter {
         self.sub_filters.iter().for_each(|sub_filter| sub_filter.heap_layouts(visit));
     }
 
-    /// Makes the sub-filter with the number `index` of a generation, for a filter that already has `len` sub-filters.
+    /// Makes sub-filter `index` of a generation, for a filter that already has `len` sub-filters.
     fn sub_filter(
         &self,
         index: usize,
@@ -314,7 +314,7 @@ impl WindowedFilter {
         Ok(())
     }
 
-    /// Whether the filter has a window of the last items: its slices begin when one is full, not by time.
+    /// Whether the window is a number of items, not a time. A new slice then begins once the newest is full.
     fn is_of_last(&self) -> bool {
         self.windowing.window().is_none()
     }

@@ -20,24 +20,25 @@ use crate::window::{ClockSource, Window};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Windowing {
-    /// The reach of the window.
+    /// The extent of the window: a time or a number of items.
     pub span: Span,
-    /// Whether adding an item again renews it, so that it is remembered from then on. Otherwise an item is remembered
-    /// from the time when it was new.
+    /// Whether adding an item again renews it, so that the item expires later. Otherwise an item expires by the time
+    /// when it was new.
     pub refresh: bool,
 }
 
-/// The reach of a window: a time, or a number of items.
+/// The extent of a window: a time, or a number of items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// A period of time.
     Time(Window),
-    /// The newest items among those that were new; their number is the capacity.
+    /// The last items that were new when added. The number of these items is the capacity.
     Last {
         /// The number of slices into which these items are divided.
         slices: u32,
     },
-    /// The newest different items, known or new; their number is the capacity. This span is used with `refresh`.
+    /// The last different items, known or new when added. The number of these items is the capacity. This span is used
+    /// with `refresh`.
     LastDifferent,
 }
 
@@ -60,7 +61,7 @@ impl Windowing {
         Ok(Windowing { span: Span::Time(Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?), refresh })
     }
 
-    /// A window of the last items that were new.
+    /// A window of the last items that were new when added.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if `slices` is not from 1 to 64.
@@ -69,7 +70,7 @@ impl Windowing {
         Ok(Windowing { span: Span::Last { slices }, refresh: false })
     }
 
-    /// A window of the last different items, whenever they came.
+    /// A window of the last different items. Adding an item again makes it the newest.
     pub const fn last_different() -> Self {
         Windowing { span: Span::LastDifferent, refresh: true }
     }
@@ -180,8 +181,8 @@ mod tests {
         assert_eq!(Windowing::last_different().to_string(), "the last different items");
     }
 
-    /// The number of generations is the smallest that holds the last items whenever the newest has one, for any
-    /// capacity.
+    /// For any capacity, the number of generations is the smallest that holds the last `capacity` items, even if the
+    /// newest generation has only one item.
     #[test]
     fn generations_are_as_few_as_hold_the_last_items() {
         for (capacity, slices, generations, share) in [(5, 4, 3, 2), (4, 4, 4, 1), (1000, 4, 5, 250), (1, 64, 1, 1)] {

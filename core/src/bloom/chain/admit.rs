@@ -9,7 +9,7 @@ use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// A sub-filter's state before items were added to it.
 enum Undo<S> {
-    /// A copy of the sub-filter, where the copy is smaller than the words.
+    /// A copy of the sub-filter. It is used if it is smaller than the saved words.
     Whole(S),
     /// The words that may have bits of the items, each with its index, and the number of items.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
@@ -37,7 +37,7 @@ impl<S: SubFilter> Undo<S> {
 }
 
 impl<S: SubFilter> Chain<S> {
-    /// Adds those items that `terms` admit, in order, and returns the outcome of each.
+    /// Adds the items that `terms` admit, in order, and returns the outcome of each.
     ///
     /// All memory is allocated before the first bit is set. A filter that does not scale rejects items for which it has
     /// no room.
@@ -98,8 +98,9 @@ impl<S: SubFilter> Chain<S> {
         Ok(())
     }
 
-    /// Adds items to the sub-filters from index `newest` on; this one was the newest before the chain grew. Returns the
-    /// number of sub-filters to keep. `stopped` is the error that ended the growth, if any.
+    /// Adds items to the sub-filter at index `newest`, which was the newest before the chain grew, and to its
+    /// successors. Returns the number of sub-filters that the chain keeps. `stopped` is the error that ended the
+    /// growth, if any.
     fn admit_to_newest(
         &mut self,
         newest: usize,
@@ -137,7 +138,8 @@ impl<S: SubFilter> Chain<S> {
 
     /// Adds the first `most` of these absent items to the sub-filters from index `newest` on, and rejects the rest. An
     /// item is known instead if items added before it have set all of its bits. Returns the number of sub-filters after
-    /// `newest` that were begun. An item without room is rejected if `goes_on`; otherwise filling ends with `None`.
+    /// `newest` that received an item. If `goes_on`, an item for which there is no room is rejected. Otherwise such an
+    /// item makes the method return `None`.
     fn fill(
         &mut self,
         newest: usize,

@@ -1,8 +1,8 @@
-//! Adding many items on several threads, with the outcome of adding them one after another.
+//! Adds many items on several threads. The result is the same as when adding them one after another.
 //!
-//! A batch of hashes goes into the newest sub-filter in parallel only while it has room for all of them, as if all were
-//! new. So it is not full before the last hash, and needs no check in between. Older sub-filters do not change
-//! meanwhile, so any thread may look into them.
+//! A batch of hashes is added in parallel only if the newest sub-filter has room for the whole batch, even if every
+//! item is new. So the sub-filter is not full before the last hash, and the threads need not check whether it is. Older
+//! sub-filters do not change, so any thread may read them.
 
 use std::thread;
 
@@ -12,8 +12,8 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{SizeLimit, try_reserve};
 
-/// The room, in items, below which items are added one after another, after known items have been filtered out. Free to
-/// change.
+/// The least room of the newest sub-filter, in items, for adding in parallel. With less room, one thread adds the
+/// items, after known items have been filtered out. Free to change.
 const LEAST_ROOM: u64 = 4096;
 
 /// The batch size, in hashes per thread, for filtering out known items. It is used while the newest sub-filter has room
@@ -21,8 +21,8 @@ const LEAST_ROOM: u64 = 4096;
 const SORTED_OUT: usize = 1 << 14;
 
 impl<S: SubFilter + Sync> Chain<S> {
-    /// Adds the items with these hashes, in order, on several threads. Returns how many were new. Every bit and count
-    /// is as [`Chain::add_all`] would leave it.
+    /// Adds the items with these hashes, in order, on several threads. Returns how many were new. The result has the
+    /// same bits and counts as after [`Chain::add_all`].
     ///
     /// # Errors
     /// As [`Chain::add`]. The items before the rejected one are added.

@@ -33,7 +33,7 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// For each sub-filter of the union, the sub-filters that it is made of: the first and the rest.
+/// For each sub-filter of the union, yields the sub-filters to unite: the first one, and an iterator over the others.
 fn merged<'a, S: Sync>(
     ours: &'a [S],
     others: &'a [&'a [S]],
@@ -91,8 +91,8 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
     Ok(Some(unions))
 }
 
-/// Makes the empty sub-filters by which the longest of `others` exceeds `ours`. `held` is the number of bytes that our
-/// value holds already.
+/// Makes an empty sub-filter for each sub-filter that the longest of `others` has and `ours` lacks. `held` is the
+/// number of bytes that our value takes already.
 pub(in crate::bloom) fn all_new_like<S: SubFilter>(
     ours: &[S],
     others: &[&[S]],
@@ -108,8 +108,8 @@ pub(in crate::bloom) fn all_new_like<S: SubFilter>(
     Ok(added)
 }
 
-/// Turns `ours` into the union with `others`, and sets the planned numbers of items. `ours` must have the length of the
-/// longest list.
+/// Turns `ours` into the union with `others`, and sets the numbers of items to `num_items`. `ours` must be as long as
+/// the longest of `others`.
 pub(in crate::bloom) fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) {
     for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
         for theirs in others.iter().filter_map(|other| other.get(index)) {

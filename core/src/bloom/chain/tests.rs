@@ -1,4 +1,4 @@
-//! How often chains query their sub-filters, and that lists answer as single calls do, on chains of any length.
+//! Tests how often chains query their sub-filters, and that calls with lists give the answers of single calls.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Mutex;
@@ -12,12 +12,12 @@ use crate::admission::Terms;
 use crate::hash::hash64;
 use crate::size_limit::Unlimited;
 
-/// State that equality of sub-filters ignores.
+/// Counts of calls. Two sub-filters are equal even if these counts differ.
 #[derive(Debug, Default)]
 struct Aside {
-    /// How often each hash was looked up or inserted.
+    /// The number of look-ups and insertions of each hash.
     asked: Mutex<HashMap<u64, u32>>,
-    /// How often words were saved.
+    /// The number of calls that saved words for undoing an insertion.
     kept: AtomicU32,
     is_copy: bool,
 }
@@ -31,9 +31,9 @@ impl PartialEq for Aside {
 /// The bitmap that every counted sub-filter reports.
 static BYTES: [u8; 64] = [0; 64];
 
-/// A sub-filter that counts its queries. It errs for items that share one of `values` values. It is full with
-/// `capacity` items or `most_held` held values. Each value is a word. Like a real one, it reports a lower bound of its
-/// room: half of the values that are left.
+/// A sub-filter that counts its queries. It stores the hash of an item modulo `values`, so items with equal remainders
+/// collide. It is full once it has `capacity` items or `most_held` remainders. Like a real sub-filter, it reports a
+/// lower bound of its room: half of the remaining places.
 #[derive(Debug, PartialEq)]
 struct Counted {
     params: Params,
@@ -169,7 +169,7 @@ impl SubFilter for Counted {
     }
 }
 
-/// A chain of counted sub-filters, all of one capacity.
+/// A chain of [`Counted`] sub-filters, all of one capacity.
 fn counted(capacity: u64, most_held: u64, values: u64) -> Chain<Counted> {
     let params = Params { error_rate: 0.5, capacity, expansion: 1, seed: 0 };
     Chain::of(Counted::new(params, most_held, values))
@@ -185,8 +185,8 @@ fn bytes(items: &[u16]) -> impl ExactSizeIterator<Item = &[u8]> {
     items.iter().map(bytemuck::bytes_of)
 }
 
-/// A sub-filter is asked once in the look-up. It is asked again when the item is added, or when it has become full
-/// meanwhile.
+/// A sub-filter is queried once to look an item up. It is queried again to add the item, or if it has become full since
+/// the look-up.
 #[test]
 fn a_sub_filter_is_asked_about_an_item_twice_at_most() {
     let items: Vec<u16> = (0..450).collect();
@@ -226,7 +226,8 @@ fn fixed(capacity: u64) -> Chain<Counted> {
     Chain::of(Counted::new(Params { error_rate: 0.5, capacity, expansion: 0, seed: 0 }, u64::MAX, u64::MAX))
 }
 
-/// A saved word takes 16 bytes, and a copy of the bitmap 64.
+/// To undo insertions, the chain saves either words, 16 bytes each, or a copy of the bitmap, here 64 bytes. It chooses
+/// the smaller.
 #[test]
 fn what_may_be_taken_back_is_kept_in_the_less_memory() {
     let items: Vec<u16> = (0..10).collect();

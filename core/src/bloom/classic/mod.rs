@@ -1,8 +1,9 @@
 //! Filters in RedisBloom's layout: for data imported from RedisBloom, and for filters that will be exported to
 //! RedisBloom.
 //!
-//! The same items in the same order give the same bits, numbers and answers as in RedisBloom, and a filter grows by its
-//! rules. Each bit of an item costs a cache miss, where a filter of lines has one or two for all bits.
+//! The same items in the same order give the same bits, numbers and answers as in RedisBloom. Filters also grow by
+//! RedisBloom's rules. Each bit of an item costs a cache miss. In the cache-line layout, all bits of an item cost one
+//! or two.
 //!
 //! - [`sizing`]: sizes, and checks of filters from elsewhere
 //! - [`ClassicSubFilter`]: one filter of a fixed size

@@ -18,7 +18,7 @@ use crate::error::{Error, Parameter};
 
 /// Sizes are not rounded up to powers of two.
 pub const NOROUND: u32 = 1;
-/// The capacity asked for is log2 of the number of bits.
+/// The requested capacity is not a number of items but the base-2 logarithm of the number of bits.
 pub(crate) const ENTRIES_IS_BITS: u32 = 2;
 /// Hashes have 64 bits. Filters of releases before 2.0 lack this option and have 32-bit hashes.
 pub const FORCE64: u32 = 4;
@@ -27,15 +27,15 @@ pub const NO_SCALING: u32 = 8;
 /// All options that exist.
 pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCALING;
 
-/// The growth that RedisBloom stores by default.
+/// The growth factor that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
 
 /// The error rate of a sub-filter divided by the error rate of the sub-filter before. Changing it breaks the equality
 /// with RedisBloom's filters.
 pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 
-/// ln 2 and its square, with RedisBloom's digits. At error rates of 2^-k, all digits would give another number of
-/// hashes. Changing them breaks the equality with its filters.
+/// ln 2 and its square, with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give another
+/// number of hashes, and filters would differ from RedisBloom's.
 #[expect(clippy::approx_constant, reason = "RedisBloom's digits decide, not the nearest double")]
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
@@ -164,14 +164,14 @@ impl Shape {
     }
 }
 
-/// Bits an item takes at an error rate.
+/// The number of bits per item at an error rate.
 fn bits_per_item(error_rate: f64) -> f64 {
     // The platform's logarithm, since RedisBloom uses it and libm's differs in the last bit. Shapes are stored, so no
     // stored value depends on computing it again.
     -error_rate.ln() / LN_2_SQUARED
 }
 
-/// The best number of hashes.
+/// The number of hashes with the lowest false-positive rate.
 fn hashes(bits_per_item: f64) -> f64 {
     libm::ceil(LN_2 * bits_per_item)
 }
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// Shapes to which RedisBloom 2.8.2 grew filters with options that none of its commands sets.
+    /// Shapes of filters that RedisBloom 2.8.2 has grown, with options that no command of RedisBloom sets.
     #[test]
     fn powers_of_two_are_those_of_redisbloom() {
         let grown = |options, capacity| {

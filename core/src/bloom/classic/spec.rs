@@ -17,7 +17,7 @@ pub struct Rules {
     pub growth: u32,
 }
 
-/// The rules and the sizes of a sub-filter.
+/// The growth rules and the derived sizes of a sub-filter.
 #[derive(Debug, PartialEq)]
 pub struct ClassicSpec {
     pub(in crate::bloom) rules: Rules,
@@ -27,8 +27,8 @@ pub struct ClassicSpec {
     pub(in crate::bloom) modulus: Modulus,
 }
 
-/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. They are separate since one
-/// long chain fills a pool.
+/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. The pools are separate, since
+/// the sub-filters of one long chain can fill a pool.
 static SPECS: [Pool<ClassicSpec>; 2] = [Pool::new(), Pool::new()];
 
 impl ClassicSpec {
@@ -92,7 +92,7 @@ impl Modulus {
         if rest >= self.positions { rest - self.positions } else { rest }
     }
 
-    /// The positions of those bits of an item that have the numbers `which`.
+    /// The positions of the item's bits with the indices `which`.
     #[inline(always)]
     pub(super) fn positions(self, hash: Hash128, which: Range<u32>) -> impl Iterator<Item = usize> {
         which.map(move |i| self.of(hash.lo.wrapping_add(u64::from(i).wrapping_mul(hash.hi))) as usize)

@@ -19,10 +19,10 @@ use crate::hash::{Hash128, classic_hash};
 use crate::live::sealed::Sealed;
 use crate::size_limit::SizeLimit;
 
-/// Bytes that RedisBloom counts for a chain besides its sub-filters.
+/// Bytes that RedisBloom reports for a chain, in addition to its sub-filters.
 const CHAIN_BYTES: u64 = 32;
 
-/// Bytes that RedisBloom counts for a sub-filter besides its bitmap.
+/// Bytes that RedisBloom reports for a sub-filter, in addition to its bitmap.
 pub(in crate::bloom) const SUB_FILTER_BYTES: u64 = 64;
 
 /// The number of an item's bits that a look-up tests first. In a full filter each bit is set with chance 1/2, so one
@@ -86,7 +86,7 @@ impl ClassicSubFilter {
         self.0.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
     }
 
-    /// Sets the bits of this hash; returns whether one was free.
+    /// Sets the bits of this hash; returns whether at least one was free.
     #[inline(always)]
     fn set(&mut self, hash: Hash128) -> bool {
         let positions = self.0.spec.modulus.positions(hash, 0..self.0.spec.shape.hashes);
@@ -97,7 +97,7 @@ impl ClassicSubFilter {
         free != 0
     }
 
-    /// Whether the bits of an item with the numbers `probes` are all set.
+    /// Whether the item's bits with the indices `probes` are all set.
     #[inline(always)]
     fn has(&self, words: &[u64], hash: Hash128, probes: Range<u32>) -> bool {
         // No early exit: a branch for each bit would be mispredicted half the time.
@@ -128,7 +128,7 @@ impl ClassicSubFilter {
         marked(found).any(|i| group[i].has_rest(hash))
     }
 
-    /// Returns the mask of the pending hashes whose bits with the numbers `probes` are all set.
+    /// Returns the mask of the pending hashes whose bits with the indices `probes` are all set.
     #[inline(always)]
     fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
         let (words, mut having) = (self.words(), 0);
@@ -142,7 +142,7 @@ impl ClassicSubFilter {
         having
     }
 
-    /// Prefetches the bits `probes` of an item.
+    /// Prefetches the item's bits with the indices `probes`.
     #[inline(always)]
     fn prefetch(&self, words: &[u64], hash: Hash128, probes: Range<u32>) {
         self.0.spec.modulus.positions(hash, probes).for_each(|position| bits::prefetch(words, position));
@@ -221,7 +221,8 @@ impl SubFilter for ClassicSubFilter {
         self.room() == 0
     }
 
-    /// The room by RedisBloom's count, which leaves out new items that were taken for known ones.
+    /// The capacity minus the number of counted items. As in RedisBloom, the count omits new items that the filter took
+    /// for known.
     fn room(&self) -> u64 {
         self.0.spec.shape.capacity.saturating_sub(self.0.num_items)
     }
@@ -378,7 +379,7 @@ mod tests {
         assert!(single == large);
     }
 
-    /// A look-up of an absent item must not load all bits, and a look-up of a present item must not wait for each bit.
+    /// An absent item is recognised without loading all its bits. A present item needs few rounds of cache misses.
     #[test]
     fn bits_are_looked_at_in_rounds_that_grow() {
         for hashes in [0, 1, 2, 3, 7, 20, 1000, u32::MAX] {

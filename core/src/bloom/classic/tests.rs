@@ -1,4 +1,5 @@
-//! Laws of classic chains; their bits are pinned by dumps of RedisBloom in `core/tests/redisbloom/golden.rs`.
+//! Tests of chains in RedisBloom's layout. `core/tests/redisbloom/golden.rs` compares their bits with dumps of
+//! RedisBloom.
 
 use super::super::chain::SubFilter;
 use super::*;
@@ -115,8 +116,8 @@ fn stored_sub_filters_are_checked() {
     assert_eq!(many[0].num_items(), most);
 }
 
-/// A header may claim one item for each bit of the bitmap, although no bit is set. Items that such a sub-filter takes
-/// are not counted. So the sum over a chain fits 64 bits, and a saved filter can be loaded.
+/// A header may claim one item for each bit of the bitmap, although no bit is set. Such a sub-filter does not count
+/// further items. So the sum over a chain fits 64 bits, and a saved filter can be loaded.
 #[test]
 fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     let claiming = |name: &str| {
@@ -144,8 +145,8 @@ fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
     assert_eq!(full.num_items(), full.shape().num_positions());
 }
 
-/// Half of an odd subnormal rate is rounded, so twice the half is another rate. The filter has that rate, made here or
-/// loaded.
+/// Halving an odd subnormal rate rounds it, so doubling the half gives another rate. New and loaded filters report the
+/// doubled half.
 #[test]
 fn a_rate_is_kept_as_it_follows_from_the_first_sub_filter() {
     for bits in [2u64, 3, 5, 7, 0x39_0000_0001] {
@@ -201,7 +202,7 @@ fn merging_is_rejected_by_name_and_by_rate() {
     assert!(ours == before);
 }
 
-/// The bound is six standard deviations of the sample.
+/// The measured false-positive rate is within six standard deviations of the estimate.
 #[test]
 fn the_rate_measured_is_the_rate_estimated() {
     let items: Vec<u16> = (0..10_000).collect();

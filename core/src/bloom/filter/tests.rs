@@ -1,4 +1,4 @@
-//! Laws of filters, in either layout.
+//! Tests of Bloom filters in either layout.
 
 use super::super::bitmap::Line;
 use super::super::chain::MAX_SUB_FILTERS;
@@ -108,8 +108,8 @@ fn union(first: &BloomFilter, others: &[&BloomFilter]) -> Result<BloomFilter, Er
     result.map(|_| union)
 }
 
-/// Two chains of different lengths with common items. Merging either into the other gives the same union, and the union
-/// goes on growing.
+/// Two chains have different lengths and some common items. Merging either into the other gives the same union, and the
+/// union can grow further.
 #[test]
 fn chains_of_any_length_merge_while_they_fit() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -158,8 +158,8 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
     }
 }
 
-/// The rate of a rejected union is the sum over its sub-filters, by their bits or by their final rate, and over those
-/// to come.
+/// The error for a rejected union reports the false-positive rate that its sub-filters and all later ones would reach.
+/// The newest sub-filter counts with its rate when full.
 #[test]
 fn the_rate_of_a_rejected_union_adds_up() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -195,7 +195,8 @@ fn the_rate_of_a_rejected_union_adds_up() {
     }
 }
 
-/// The item that fills a filter of a high rate may set more bits than are missing.
+/// At a high error rate, the last item that fits may set more bits than a full filter needs. Such a filter can still be
+/// merged.
 #[test]
 fn full_filters_merge_into_empty_ones() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {
@@ -212,7 +213,7 @@ fn full_filters_merge_into_empty_ones() {
     }
 }
 
-/// A union leaves exactly the rate that the sub-filters to come take.
+/// A union reserves exactly the false-positive rate that later sub-filters need.
 #[test]
 fn unions_keep_their_rate_as_they_grow() {
     for error_rate in [0.1, 0.01] {
@@ -242,7 +243,8 @@ fn unions_keep_their_rate_as_they_grow() {
     }
 }
 
-/// The estimated number of items of a union may exceed the count of a filter that holds them all.
+/// The number of items of a union is an estimate. It may exceed the count of a filter with all these items. A merge of
+/// both keeps the larger number.
 #[test]
 fn a_merge_never_lowers_the_number_of_items() {
     for trial in 0..40u32 {
@@ -292,7 +294,8 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 }
 
 proptest! {
-    /// A union is commutative, has all items, can be stored and keeps the rate, or else it is rejected.
+    /// A union is commutative, has all items, can be stored and keeps the error rate. A union that would exceed the
+    /// error rate is rejected.
     #[test]
     fn unions_keep_all_items_and_the_rate(
         common in 0u32..300, ours in 0u32..120, theirs in 0u32..500, layout in prop_oneof![Just(BitLayout::Lines), Just(BitLayout::Classic)],
@@ -322,7 +325,8 @@ proptest! {
         }
     }
 
-    /// The lists have known items and duplicates. Some chains do not scale, and some growth is rejected midway.
+    /// Calls with lists give the results of single calls. The lists have known items and duplicates. Some chains do not
+    /// scale, and some growth is rejected midway.
     #[test]
     fn lists_on_long_chains_are_one_by_one(
         lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..5), capacity in 1u64..=3,
@@ -349,7 +353,7 @@ proptest! {
     }
 }
 
-/// Chains up to the largest number of sub-filters, by single calls and by lists.
+/// Calls with lists give the results of single calls, on chains up to the largest number of sub-filters.
 #[test]
 fn the_longest_chains_are_one_by_one() {
     // One item in a hundred is known already.
@@ -369,7 +373,7 @@ fn the_longest_chains_are_one_by_one() {
     }
 }
 
-/// A server answers short lists before it looks for memory, where `has_room_for` says that they need none.
+/// A server skips its check of free memory if `has_room_for` says that a list needs no new memory.
 #[test]
 fn room_is_what_is_left_before_a_filter_grows() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

@@ -1,8 +1,8 @@
-//! Inserting many hashes on several threads.
+//! Inserts many hashes on several threads.
 //!
 //! Each thread owns a range of lines. It goes over all hashes in order, and sets the bits that lie in its lines. So
-//! each line gets its bits in the order of the hashes, and the number of threads does not decide which bits were free.
-//! An item is new if it found a free bit in any of its lines.
+//! each line gets its bits in the order of the hashes, whatever the number of threads. An item is new if a bit was free
+//! in any of its lines.
 
 use std::thread;
 

@@ -14,7 +14,7 @@
 //!
 //! The third term of `x` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
 //! Verification", 2004). It is 0 for the first two lines. From the third on it keeps lines of an item from coinciding
-//! where `d` is near 0 or near a simple share of 2^64.
+//! where `d` is near 0 or near a simple fraction of 2^64.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -47,14 +47,14 @@ pub(in crate::bloom) fn places(x: u64) -> u64 {
     y ^ (y >> 32)
 }
 
-/// The word of place `j`, and the number of the bit in it.
+/// The index of the word that has place `j`, and the index of the bit in this word.
 #[inline(always)]
 fn place(places: u64, j: u32) -> (usize, u64) {
     let place = places >> (9 * j);
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Sets the bits at the first `probes` places in the mask `bits`.
+/// Sets, in the mask `bits`, the bits at the first `probes` places.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
@@ -97,8 +97,8 @@ impl Line {
     }
 }
 
-/// The functions above with a whole line in one AVX-512 register, which takes half the time. Compilers do not find
-/// these instructions by themselves.
+/// The functions above for AVX-512, with a whole line in one register. They take half the time. Compilers do not
+/// generate these instructions from the portable functions.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::bloom) mod avx512 {
     use super::Line;
@@ -134,7 +134,7 @@ pub(in crate::bloom) mod avx512 {
         _mm512_reduce_add_epi64(free) as u64
     }
 
-    /// [`super::lay_out`] with AVX-512, from places.
+    /// Returns the mask that [`super::lay_out`] makes, with AVX-512.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn lay_out(places: u64, probes: u32) -> __m512i {
@@ -204,7 +204,7 @@ mod tests {
         bits
     }
 
-    /// The portable functions and the functions for this processor agree with a set of bits, in lines from empty to two
+    /// The portable and the AVX-512 functions give the answers of a plain set of bits, in lines from empty to two
     /// thirds full.
     #[test]
     fn lines_are_looked_at_and_filled_alike() {

@@ -1,8 +1,10 @@
-//! The number of items that a line takes at an error rate. The sizes of filters follow from it.
+//! The load of a line: the mean number of items at which the line reaches an error rate. The sizes of filters are
+//! derived from it.
 //!
 //! The number of items that picked one line is binomial, and for all but the smallest filters a Poisson variable. Its
 //! distribution, not just its mean, decides the error rate (Putze, Sanders and Singler, "Cache-, Hash- and
-//! Space-Efficient Bloom Filters", 2007, section 3). So the loads here come from the mixture over this distribution.
+//! Space-Efficient Bloom Filters", 2007, section 3). So the error rate of a line is computed here as the mean over this
+//! distribution.
 //!
 //! The load of a line at a rate is *defined* as the result of a bisection, to the last place. It is part of the stored
 //! format. **A change of any result of [`FullestLine::exact`] makes stored filters unreadable.** A bisection takes as
@@ -27,7 +29,7 @@ pub(super) struct FullestLine {
     load: f64,
     /// The number that the next step of Newton's method subtracts from the load.
     step: f64,
-    /// Bound of the error of `load`.
+    /// The largest possible error of `load`.
     around: f64,
 }
 
@@ -72,8 +74,8 @@ impl FullestLine {
         FullestLine { line_rate, probes: best.0, load: best.1, step: 0.0, around: 0.0 }
     }
 
-    /// A first guess, as if every line held the same number of items. `None` where the guess is too far off to start
-    /// from, as for rates next to 1. Also `None` where rounding may decide which number of probes is best.
+    /// A first guess, as if every line held the same number of items. Returns `None` if the guess is too inexact to
+    /// start from, as for rates near 1. Also returns `None` if rounding may decide which number of probes is best.
     fn guess(line_rate: f64) -> Option<Self> {
         if MORE_PROBES_BELOW.iter().any(|limit| (line_rate - limit).abs() <= UNDECIDED * limit) {
             return None;
@@ -84,8 +86,8 @@ impl FullestLine {
         Self::near(line_rate, probes, load)
     }
 
-    /// Computes the bounds of the result from a nearby load, by a step of Newton's method. `None` where the load is too
-    /// far from the result.
+    /// Computes the bounds of the result from a nearby load, by a step of Newton's method. Returns `None` if the load
+    /// is too far from the result.
     fn near(line_rate: f64, probes: u32, load: f64) -> Option<Self> {
         let (at_load, slope) = LineRate::of(probes).with_slope(load);
         let step = (at_load - line_rate) / slope;
@@ -103,8 +105,8 @@ const MORE_PROBES_BELOW: [f64; MAX_PROBES_PER_LINE as usize - 1] =
 /// The relative distance from the rates in [`MORE_PROBES_BELOW`] within which rounding may decide the number of probes.
 const UNDECIDED: f64 = 1e-6;
 
-/// A hundred times the absolute error of [`LineRate::at`]. Rates that differ by more than this differ whatever the
-/// rounding.
+/// A hundred times the absolute error of [`LineRate::at`]. Rounding cannot change the order of two rates that differ by
+/// more than this.
 const ROUNDING: f64 = 1e-12;
 
 /// The largest load at which `rate` is at most `line_rate`, by bisection down to neighbouring `f64`s.
@@ -136,7 +138,7 @@ pub(super) struct LineRate {
     probes: usize,
     /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
     weights: [f64; NUM_TERMS],
-    /// The chance that an item has a bit among `j` given ones, `1 - (1 - j/512)^probes`.
+    /// The chance that an item sets at least one of `j` given bits, `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],
 }
 
@@ -203,7 +205,8 @@ mod tests {
     use super::*;
     use crate::bloom::params::Params;
 
-    /// The bounds enclose the result of the bisection, for rates of chains and for rates of every magnitude.
+    /// The bounds of the load enclose the result of the bisection, for the rates of chains and for rates of every
+    /// magnitude.
     #[test]
     fn bounds_hold_what_bisections_end_at() {
         let chains = [0.5, 0.1, 0.01, 1e-4].into_iter().flat_map(|error_rate| {
@@ -229,7 +232,7 @@ mod tests {
         assert!(bisections < 20, "{bisections}");
     }
 
-    /// The bounds do not decide near rates 0 and 1, nor where two numbers of probes are equally good. Bisection does.
+    /// Bisection computes the load near the rates 0 and 1, and where two numbers of probes are equally good.
     #[test]
     fn where_bounds_are_not_certain_bisections_are_asked() {
         for (probes, limit) in (1..).zip(MORE_PROBES_BELOW) {

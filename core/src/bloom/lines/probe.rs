@@ -32,7 +32,8 @@ impl<const B: u32, const G: u32> LineShape for Fixed<B, G> {
     }
 }
 
-/// Lines per item, and bits in each: all that a probe needs of a geometry, passed in registers.
+/// The number of lines per item, and the number of bits in each. A probe needs no more of a geometry, and both fit in
+/// registers.
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
 impl LineShape for ItemShape {
@@ -46,7 +47,7 @@ impl LineShape for ItemShape {
     }
 }
 
-/// Work that is compiled once for every shape.
+/// An operation that is compiled once for every shape.
 trait Job {
     type Output;
     fn run(self, shape: impl LineShape) -> Self::Output;
@@ -134,8 +135,8 @@ pub(in crate::bloom) fn insert_all(
     run(shape, All(Fill { lines, fill }, hashes, free))
 }
 
-/// Sets those bits of the hashes that fall into the lines of a part, and returns how many were free. `new` has a bit
-/// for each hash, from bit `start` on; the bits of hashes that found a free bit are set.
+/// Sets the bits of the hashes that fall into the lines of a part, and returns how many of them were free. `new` has a
+/// bit for each hash, from bit `start` on. The function sets it if a bit of the hash was free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn insert_part(
     shape: ItemShape,
@@ -185,7 +186,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
-    /// Whether all bits in the lines `lines` of the item are set.
+    /// Whether the item's bits are all set in its lines with the indices `lines`.
     #[inline(always)]
     fn has(&self, hash: Hash128, lines: Range<u32>, shape: impl LineShape) -> bool {
         // A loop, since the compiler makes `all` a call and does not unroll it.
@@ -199,7 +200,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Sets all bits of an item and counts those that were free. `fill` does so in one line.
+/// Sets all bits of an item and counts those that were free. `fill` sets and counts the bits in one line.
 struct Fill<'a, W> {
     lines: &'a mut [Line],
     fill: W,
@@ -237,13 +238,14 @@ impl<P: Probe> Job for One<P> {
     }
 }
 
-/// The least number of lines, 2 MiB, from which a bitmap is probed in chunks. A short loop of its own prefetches the
-/// lines of a whole chunk. Such bitmaps have more pages than the TLB holds. A core handles several TLB misses at once,
-/// but only of loads within a few hundred instructions. Free to change: nothing stored depends on it.
+/// The size from which a bitmap is probed in chunks, in lines: 2 MiB. A separate short loop then prefetches the lines
+/// of a whole chunk. Larger bitmaps have more pages than the TLB holds. A core handles several TLB misses at once, but
+/// only of loads within a few hundred instructions. Free to change: nothing stored depends on it.
 pub(in crate::bloom) const CHUNKED_FROM_LINES: usize = 32 << 10;
 
-/// The prefetch distance, in items, in bitmaps of fewer than [`CHUNKED_FROM_LINES`] lines. Their cache misses are
-/// short, so one loop that prefetches and probes is faster than two. Free to change: nothing stored depends on it.
+/// The prefetch distance, in items, in bitmaps of fewer than [`CHUNKED_FROM_LINES`] lines. Cache misses in such bitmaps
+/// are short, so one loop that prefetches and probes is faster than two loops. Free to change: nothing stored depends
+/// on it.
 const AHEAD: usize = 16;
 
 /// A probe for each of many items, and a function that takes each answer.
@@ -278,9 +280,9 @@ impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u6
 /// The lines of a bitmap that one thread handles.
 pub(super) struct Part<'a> {
     pub(super) lines: &'a mut [Line],
-    /// The number of the first line, counted over all parts.
+    /// The index of the part's first line in the whole bitmap.
     pub(super) first: usize,
-    /// The number of lines of all parts.
+    /// The number of lines of the whole bitmap.
     pub(super) num_lines: usize,
 }
 
@@ -300,7 +302,7 @@ struct Visit {
     line: usize,
     /// The number from which the line and its bits are derived.
     x: u64,
-    /// The item's bit in the list of new items.
+    /// The index of the item's bit in the list of new items.
     item: usize,
 }
 
@@ -382,8 +384,8 @@ impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
     }
 }
 
-/// Distance in items between the test of an item's first line and its answer. By then its other lines have arrived, if
-/// they are needed. Free to change: nothing stored depends on it.
+/// Distance in items between the test of an item's first line and its answer. In between, the item's other lines are
+/// loaded, if they are needed. Free to change: nothing stored depends on it.
 const LAG: usize = 8;
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
@@ -434,7 +436,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Prefetches those lines of an item that have the numbers `which`.
+/// Prefetches the item's lines with the indices `which`.
 #[inline(always)]
 fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {

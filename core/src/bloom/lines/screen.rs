@@ -1,4 +1,4 @@
-//! Look-ups in a long chain, at the price of little more than one comparison a sub-filter.
+//! Look-ups in a long chain, for little more than one comparison per sub-filter.
 //!
 //! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
 //! the size. So the bits are laid out once as a mask for many sub-filters, and one line of each sub-filter is compared
@@ -44,7 +44,7 @@ pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], e
 }
 
 /// Returns the same mask as [`look_up_chunk`], and is faster if all sub-filters have one size, as the generations of a
-/// window usually have: an item then has the same lines in each.
+/// windowed filter usually have: an item then has the same lines in each sub-filter.
 pub(in crate::bloom) fn look_up_chunk_in_even(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
@@ -63,8 +63,8 @@ pub(in crate::bloom) fn look_up_chunk_in_even(
     look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::has_rest)
 }
 
-/// Asks group after group of sub-filters: `screen` finds the candidates, which have the bits of an item in its first
-/// line, and `has` tests the candidates further.
+/// Queries one group of sub-filters after another. `screen` finds the candidates: the sub-filters that have the bits of
+/// an item in its first line. `has` tests the other lines of the candidates.
 #[inline(always)]
 fn look_up_groups(
     sub_filters: &[LineSubFilter],
@@ -151,8 +151,8 @@ struct Masks {
 }
 
 impl Masks {
-    /// Lays out the bits of the hashes by `lay_out`, unless they are laid out for this number of probes already. It
-    /// writes in place: a copy would wait for narrow stores.
+    /// Computes the masks of the hashes with `lay_out`, unless the current masks are for this number of probes. The
+    /// masks are written in place: a copy would wait for narrow stores.
     #[inline(always)]
     fn make(&mut self, hashes: &[Hash128], probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
         if self.probes != probes {
@@ -238,8 +238,8 @@ fn lay_out_anew(bits: &mut [u64; 8], places: u64, probes: u32) {
     lay_out(bits, places, probes);
 }
 
-/// The smallest number of bits that an item has in a line of these sub-filters. Sub-filters with more bits are compared
-/// in full later.
+/// The smallest number of bits per line among these sub-filters. In sub-filters with more bits per line, the remaining
+/// bits are compared later.
 #[inline(always)]
 fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))

@@ -18,18 +18,20 @@ use crate::error::{Error, Parameter};
 /// of the lines costs more memory than one more line an item. Part of the stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
-/// Factor on the number of lines that the formula gives. With it, a filter at capacity keeps its error rate although it
-/// deviates from the mean of the filters of its shape. Part of the stored format.
+/// Factor on the number of lines that the formula gives. The formula gives the mean error rate of all filters of a
+/// shape. With this factor, a single filter at capacity keeps the error rate although it deviates from the mean. Part
+/// of the stored format.
 const MARGIN: f64 = 1.005;
 
-/// Share of a chain's error rate that its first sub-filter takes. Part of the stored format.
+/// The first sub-filter's share of the error rate of a chain. Part of the stored format.
 const FIRST_SHARE: f64 = 0.9;
 
-/// Share of a chain's error rate that all its other sub-filters take together. Part of the stored format.
+/// The share of all later sub-filters together in the error rate of a chain. Part of the stored format.
 const LATER_SHARE: f64 = 0.1;
 
-/// The largest error rate at which a filter is full by the number of counted items alone. Up to this rate, at most
-/// 0.4 % of the new items are taken for known ones, which [`MARGIN`] covers. Part of the stored format.
+/// The largest error rate at which the number of counted items alone decides whether a filter is full. Up to this rate,
+/// the filter takes at most 0.4 % of the new items for known ones and does not count them. [`MARGIN`] covers these
+/// items. Part of the stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
@@ -96,7 +98,7 @@ pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     Ok(Geometry { lines_per_item, probes_per_line, num_lines: num_lines as u64 })
 }
 
-/// The part of a geometry that the error rate alone decides.
+/// The part of a geometry that depends only on the error rate.
 #[derive(Clone, Copy)]
 struct RatedShape {
     lines_per_item: u32,
@@ -127,7 +129,7 @@ impl RatedShape {
         self.narrowed(|_, _| false)
     }
 
-    /// The upper bound of the load, once both bounds are equal or `is_enough` accepts them.
+    /// Narrows the bounds of the load until they are equal or `is_enough` accepts them. Returns the upper bound.
     fn narrowed(&mut self, is_enough: impl Fn(f64, f64) -> bool) -> f64 {
         loop {
             let (low, high) = self.line.loads();
@@ -139,7 +141,7 @@ impl RatedShape {
     }
 }
 
-/// Number of set bits with which a filter of this rate is full; `None` where the number of counted items alone decides
+/// The number of set bits at which a filter of this rate is full. `None` if the number of counted items alone decides
 /// ([`COUNT_SERVES_UP_TO`]).
 ///
 /// A filter does not count new items that it takes for known ones, so at a high rate it holds more than it counts. At a
@@ -161,8 +163,8 @@ pub(super) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     Some((share * geometry.num_bits() as f64) as u64)
 }
 
-/// Calls `f` with the shape for a rate. Shapes of recent rates are cached: a server that loads a million filters of one
-/// rate should solve for it once.
+/// Calls `f` with the shape for an error rate. Shapes of recent rates are cached: a server that loads a million filters
+/// of one rate should compute the shape once.
 fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut RatedShape) -> R) -> R {
     const KEPT_BITS: u32 = 5;
     thread_local! {
@@ -309,7 +311,7 @@ mod tests {
 
     /// Each row has an error rate, `b`, `g`, the bits per item, and the numbers of lines for 1, 10^3, 10^8 and 2^40
     /// items. All were computed with 220-bit arithmetic. For 2^40 items at 1e-9 and 1e-300, `f64` is 1 and 3 lines off.
-    /// These two are pinned as they come out here.
+    /// For these two, the row has the number of lines that `f64` gives.
     type Row = (f64, u32, u32, f64, [u64; 4]);
 
     #[rustfmt::skip]
@@ -335,8 +337,8 @@ mod tests {
         (1e-300, 131, 7, 1503.122904805993,  [3, 2951, 295046586, 3244071518304]),
     ];
 
-    /// Each row has the error rate of a chain, and the shape of its first sub-filter. The shape is `b`, `g`, the bits
-    /// per item, and the number of lines for 10^8 items.
+    /// Each row has the error rate of a chain, and the shape of the chain's first sub-filter. The shape is `b`, `g`,
+    /// the bits per item, and the number of lines for 10^8 items.
     #[rustfmt::skip]
     const FIRST_SHAPES: [(f64, u32, u32, f64, u64); 10] = [
         (0.1,   1, 3, 5.0777033903788598, 996_698),
@@ -355,7 +357,8 @@ mod tests {
         Params { error_rate, capacity, expansion, seed: 0 }
     }
 
-    /// Bits an item before the margin, from the lines of a filter so large that rounding does not show.
+    /// The number of bits per item without the margin. It is measured on a filter so large that rounding up the lines
+    /// does not matter.
     fn bits_per_item(error_rate: f64) -> f64 {
         geometry(error_rate, 1 << 40).unwrap().num_bits() as f64 / (1u64 << 40) as f64 / 1.005
     }
@@ -382,7 +385,7 @@ mod tests {
     }
 
     /// Each row has an error rate, and the set bits of full filters for 1, 10^3, 10^8 and 2^40 items, computed with 60
-    /// decimal digits. For the last number of all, `f64` is 1 off; the number is pinned as it comes out here.
+    /// decimal digits. For the last number of the table, `f64` is 1 off; the table has the number that `f64` gives.
     #[rustfmt::skip]
     const FULL: [(f64, [u64; 4]); 8] = [
         (0.9999, [511, 511, 10_910_652, 119_962_850_515]),
@@ -525,7 +528,7 @@ mod tests {
         assert!(estimate_items(&shape, shape.num_bits()) > 5000.0);
     }
 
-    /// For any index, the rate from a sub-filter on is the rate of this sub-filter plus the rate from the next one on.
+    /// `rate_from` of a sub-filter is the rate of this sub-filter plus `rate_from` of the next one.
     #[test]
     fn rates_from_a_sub_filter_on_add_up() {
         for error_rate in [0.5, 0.01, 1e-9] {

@@ -17,13 +17,13 @@ pub struct LineSpec {
     pub(in crate::bloom) capacity: u64,
     /// The false-positive rate that the sub-filter may have when full.
     pub(in crate::bloom) error_rate: f64,
-    /// Number of set bits with which the sub-filter is full; `u64::MAX` where the number of items alone decides.
+    /// Number of set bits with which the sub-filter is full; `u64::MAX` if the number of items alone decides.
     pub(in crate::bloom) full_bits: u64,
     pub(in crate::bloom) geometry: Geometry,
 }
 
-/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. They are separate since one
-/// long chain fills a pool.
+/// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. The pools are separate, since
+/// the sub-filters of one long chain can fill a pool.
 static SPECS: [Pool<LineSpec>; 2] = [Pool::new(), Pool::new()];
 
 impl LineSpec {

@@ -1,4 +1,4 @@
-//! Laws of chains of lines, and pinned bits.
+//! Tests of chains in the cache-line layout, and of their bits against stored values.
 
 use super::super::chain::{Expected, SubFilter as _};
 use super::*;
@@ -21,7 +21,8 @@ fn filled(params: Params, items: &[u16]) -> LineFilter {
     filter
 }
 
-/// Every type of iterator, limit or closure compiles all shapes of the list loops again, so the tests use one of each.
+/// Adds a list of items. Each further type of iterator, limit or closure would compile all list loops again, so the
+/// tests use one type of each.
 fn add_list(filter: &mut LineFilter, items: &[u16], limit: &dyn SizeLimit, added: &mut Vec<bool>) -> Result<(), Error> {
     filter.add_all(bytes(items), &limit, |new| added.push(new))
 }
@@ -106,8 +107,8 @@ fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
     assert_eq!((&added[..], smallest.num_items()), (&[true, false][..], 1));
 }
 
-/// At high rates many new items are taken for known ones. There is room exactly until the set bits reach the limit, and
-/// lists stop at the same item as single calls.
+/// At high error rates, a filter takes many new items for known ones. It has room exactly until its set bits reach the
+/// limit. Lists stop at the same item as single calls.
 #[test]
 fn a_filter_of_a_high_rate_is_full_by_its_bits() {
     for (error_rate, capacity) in [(0.5, 1000), (0.3, 1000), (0.1, 20_000), (0.05, 20_000)] {
@@ -166,7 +167,8 @@ fn a_filter_may_be_as_large_as_its_limit() {
     }
 }
 
-/// The first sub-filter moves to the list when a second follows it.
+/// The memory limit is asked for all bytes of a growth. When a second sub-filter follows, the first one moves to a
+/// list.
 #[test]
 fn growth_asks_for_all_that_it_takes() {
     let mut filter = filter(params(0.01, 20, 2, 0));
@@ -326,7 +328,7 @@ fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
     (0..len).map(sub_filter).collect()
 }
 
-/// The generations of a window: sub-filters of one size, where the first lines alone are compared in all.
+/// Sub-filters of one size, like the generations of a windowed filter, give the answers of single look-ups.
 #[test]
 fn even_sub_filters_answer_one_by_one() {
     for error_rate in [0.3, 0.05, 1e-3, 1e-6] {

@@ -32,7 +32,7 @@ fn admit<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) -
     filter.admit(items.iter().map(|item| item.as_slice()), terms, &Unlimited)
 }
 
-/// The promised outcome, computed on a copy: items one after the other, each looked up and then added.
+/// The expected outcome of an admission, computed on a copy: each item is looked up and then added, one after another.
 fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) -> (Chain<S>, Vec<Admission>) {
     let mut after = filter.try_clone().unwrap();
     let mut reported: Vec<Admission> = Vec::new();
@@ -56,8 +56,8 @@ fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) ->
     (after, reported)
 }
 
-/// Runs a call and its dry run, and compares both with [`expected`]. A dry run sees the filter as it was, so it may
-/// differ for items that other items of the call make known.
+/// Runs a call and its dry run, and compares both with [`expected`]. A dry run adds nothing. So its answers may differ
+/// for items that earlier items of the same call make known.
 fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
     let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
@@ -183,8 +183,8 @@ proptest! {
     }
 }
 
-/// Adds nearly all items that fit, then asks for more than fit. A short list is undone by restoring words, a long list
-/// by a copy.
+/// Adds nearly all items that fit, then asks for more than fit. The filter undoes a short list by restoring words, and
+/// a long list by restoring a copy.
 fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
     let items = names(0..6000);
     filter.add_all(items[..4995].iter().map(|item| item.as_slice()), &Unlimited, |_| ()).unwrap();
@@ -237,7 +237,8 @@ fn what_has_room_asks_for_no_memory() {
     }
 }
 
-/// At high rates bits decide how much fits, and some items set none. So more may fit than is certain.
+/// At high error rates, the set bits decide how many items fit, and some items set no bit. So more items may fit than
+/// the lower bound of the room.
 #[test]
 fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
     let mut after = lines(0.4, 1000, 1);

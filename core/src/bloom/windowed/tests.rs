@@ -1,4 +1,4 @@
-//! Windowed filters against a model that follows their replies.
+//! Tests windowed filters against a model that is updated with the replies of the filter.
 
 mod limits;
 
@@ -25,7 +25,7 @@ fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     BloomFilter::windowed(params, windowing, windowing.first_slice(now), &Unlimited).unwrap()
 }
 
-/// The number of additions, which counts a renewed item in each of its slices.
+/// The number of additions. A renewed item counts in each slice to which it was added.
 fn additions(filter: &BloomFilter) -> u64 {
     filter.sub_filters().map(|one| one.num_items).sum()
 }
@@ -41,7 +41,7 @@ fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
     (live.finish().before, new)
 }
 
-/// The generations of a filter of the last items, newest first, as sets.
+/// A model of a filter of the last items: its generations as sets, newest first.
 struct Last {
     generations: Vec<HashSet<u32>>,
     most_items: usize,
@@ -90,7 +90,8 @@ fn what_came_again_is_among_the_last_different_items() {
 }
 
 proptest! {
-    /// At a rate of 1e-6 none of a few hundred answers is wrong by chance.
+    /// A windowed filter answers like an exact model. At an error rate of 1e-6, no false positive is expected among a
+    /// few hundred answers.
     #[test]
     fn what_a_window_remembers_is_exact(
         slices in 1u32..6, refresh: bool, capacity in 1u64..60,
@@ -131,8 +132,8 @@ proptest! {
         }
     }
 
-    /// At least the last `capacity` new items are found, at most all generations full of items. With refresh it is the
-    /// last `capacity` different items, and at most twice as many.
+    /// The filter finds at least the last `capacity` new items, and at most the items of all full generations. With
+    /// refresh, it finds at least the last `capacity` different items, and at most twice that number.
     #[test]
     fn the_last_items_are_remembered(
         slices in prop_oneof![1u32..8, Just(64)], refresh: bool, capacity in 1u64..60, range in 2u32..250,
@@ -165,7 +166,7 @@ proptest! {
         }
     }
 
-    /// The union answers as one filter that took the items of both, wherever their slices are.
+    /// A union gives the answers of one filter with the items of both, whatever the slices of the two filters.
     #[test]
     fn unions_have_the_items_of_both_under_their_slices(
         slices in 1u32..5, refresh: bool,
@@ -252,7 +253,8 @@ proptest! {
 }
 
 proptest! {
-    /// A merge at a time equals its moves around a plain merge, or is an error that leaves everything unchanged.
+    /// A merge at a given time equals a plain merge between the two rebases that the outcome reports. On error nothing
+    /// changes.
     #[test]
     fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
         slices in 1u32..5, refresh: bool, limit in prop_oneof![Just(0u64), Just(u64::MAX)], now in 0u64..8,
@@ -290,7 +292,7 @@ proptest! {
         }
     }
 
-    /// An admission that is rejected for its size changes nothing, however late it is.
+    /// If an admission fails for lack of memory, the filter is unchanged, even if later slices have begun.
     #[test]
     fn admission_without_memory_moves_nothing(
         slices in 1u32..5, refresh: bool, later in 0u64..80, back: bool, limit in 0u64..4000,
@@ -366,7 +368,7 @@ impl Mover for Copier {
     }
 }
 
-/// The reported memory is complete, and the bitmaps, which are the large part, can be moved.
+/// The reported memory covers every allocation, and each bitmap can be moved to another place in memory.
 #[test]
 fn memory_is_shown_and_bitmaps_relocate() {
     let mut filter = filter(3, false, 60, 1_000_000);
@@ -388,7 +390,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
     assert!(filter == copy && (0..150u32).all(|item| filter.may_contain(item.to_le_bytes())));
 }
 
-/// The reported fill and rate are the fill and the rate of the live sub-filters.
+/// The reported fill ratio and false-positive rate are those of the live sub-filters.
 #[test]
 fn fill_and_rate_are_those_of_what_is_live() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
@@ -457,7 +459,7 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
     }
 }
 
-/// The number of sub-filters of all generations is bounded, however they were added.
+/// The total number of sub-filters of all generations is bounded, whichever way they are added.
 #[test]
 fn windows_end_at_a_number_of_sub_filters() {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
@@ -534,7 +536,8 @@ fn what_is_admitted_is_where_adding_would_have_put_it() {
     }
 }
 
-/// An item that is renewed is remembered from then on. Where it comes twice, it is in the newest slice once.
+/// A renewed item expires as if it were added at its renewal. An item that is renewed twice in a slice is added to the
+/// slice once.
 #[test]
 fn renewed_items_are_moved_to_the_newest_slice() {
     let mut ours = filter(2, true, 1, 1_000);
@@ -570,7 +573,8 @@ fn a_union_that_only_moves_on_changes_it() {
     assert_eq!((ours.merge(&[&newer], &Unlimited), ours.num_items()), (Ok(false), 1));
 }
 
-/// In a union, a slice has the number of renewed items of the filter with all bits of the slice, else the common share.
+/// If one filter has all bits of a slice of the union, the slice gets its number of renewed items. Otherwise the number
+/// is computed from the common share.
 #[test]
 fn unions_report_how_many_items_came_again() {
     let of = |items: std::ops::Range<u32>, again: std::ops::Range<u32>| {

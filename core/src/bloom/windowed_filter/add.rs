@@ -1,4 +1,4 @@
-//! Adding to the newest generation.
+//! Adds items to the newest generation of a windowed filter.
 
 use std::iter::once;
 
@@ -16,7 +16,7 @@ use crate::window::{Mark, Move, Time};
 struct Marked {
     /// The mask of the items that were new.
     new: u32,
-    /// Whether the newest generation took any item.
+    /// Whether any item was added to the newest generation.
     has_inserted: bool,
     /// The number of items that were handled; less than all if an item was rejected.
     handled: usize,
@@ -54,8 +54,8 @@ impl WindowedFilter {
         Ok(Mark::Renewed)
     }
 
-    /// Adds an item at `time`, as [`Self::add`] does. If the item changes anything, the move that is due is made first.
-    /// Returns whether the item was new, and the outcome.
+    /// Adds an item at `time`, as [`Self::add`] does. If the item changes the filter, the filter first moves to the
+    /// slice of `time`. Returns whether the item was new, and the outcome.
     pub(in crate::bloom) fn add_at(
         &mut self,
         item: &[u8],
@@ -161,7 +161,7 @@ impl WindowedFilter {
         (Marked { new, has_inserted, handled: hashes.len() }, Ok(()))
     }
 
-    /// Returns two masks of the hashes in `which`: the known ones, and the ones that the newest generation is to take.
+    /// Returns two masks of the hashes in `which`: the known hashes, and the hashes to add to the newest generation.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
         let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
         let newest =
@@ -169,7 +169,8 @@ impl WindowedFilter {
         (known, which & !(known & newest))
     }
 
-    /// Counts an item that the newest generation took as renewed, in the youngest older generation that has the item.
+    /// Counts an item as renewed, after it was added to the newest generation. It is counted in the youngest older
+    /// generation that has the item.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         for generation in self.generations.iter_mut().rev().filter(|one| one.age > 0) {
@@ -182,7 +183,7 @@ impl WindowedFilter {
         }
     }
 
-    /// Makes room for an item. Returns whether a new generation of the last items began.
+    /// Makes room for an item. Returns whether a new generation began in a filter of the last items.
     ///
     /// # Errors
     /// An error of `limit`, [`Error::OutOfMemory`], [`Error::OutOfRange`]. Nothing is changed then.
@@ -194,7 +195,7 @@ impl WindowedFilter {
         self.append(once(next)).map(|()| false)
     }
 
-    /// Begins the next generation of a filter of the last items. If that makes the oldest generation expire, the new
+    /// Begins the next generation of a filter of the last items. If the oldest generation expires by that, the new
     /// generation reuses its memory. So a filter with all its generations grows no further.
     fn turn(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let dies = self.dead(1).0 > 0;

@@ -12,8 +12,8 @@ use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 use crate::window::{Move, Time};
 
 impl WindowedFilter {
-    /// Adds the items that `terms` admit, in order, and returns the outcome of each. If they change anything, the move
-    /// that is due is made first.
+    /// Adds the items that `terms` admit, in order, and returns the outcome of each. If the items change the filter,
+    /// the filter first moves to the slice of its time.
     ///
     /// All memory is allocated before the first change.
     ///
@@ -73,8 +73,8 @@ impl WindowedFilter {
     }
 
     /// Adds the first `most` of the `new` items and all `renewed` items, in order, to the newest generation. The
-    /// sub-filters `more` are appended to the generation first, so that all items fit; the lists have reserved room for
-    /// them. An item is known instead if items added before it have set all of its bits.
+    /// sub-filters `more` are appended to the generation first, so that all items fit. The lists must have spare
+    /// capacity for `more`. An item is reported as known if items added before it have set all of its bits.
     fn fill(
         &mut self,
         more: Vec<LineSubFilter>,
@@ -112,8 +112,8 @@ impl WindowedFilter {
         self.generations.last_mut().into_iter().for_each(|newest| newest.len -= dropped as u32);
     }
 
-    /// Makes the sub-filters that `items` more items may need in the generation that is the newest `slices_later`
-    /// slices later. The sub-filters that this generation already has are not included.
+    /// Makes the additional sub-filters that `items` more items may need. They are for the generation that is the
+    /// newest once `slices_later` more slices have begun.
     fn sub_filters_for(
         &self,
         items: u64,
@@ -136,8 +136,8 @@ impl WindowedFilter {
         Ok(more)
     }
 
-    /// Inserts an item into the sub-filter at index `at`, or into the next one if that is full. Returns false if the
-    /// sub-filters from `start` to `at` already had the item.
+    /// Inserts an item into the sub-filter at index `at`, or into the next one if that one is full. Returns false if
+    /// the sub-filters from `start` to `at` already had the item.
     fn insert_from(&mut self, start: usize, at: &mut usize, hash: Hash128) -> bool {
         if LineSubFilter::look_up(&self.sub_filters[start..=*at], hash) {
             return false;

@@ -13,20 +13,20 @@ struct Planned<'a> {
     /// The number of our sub-filters.
     ours: usize,
     renewed: u64,
-    /// For each of the other filters with this generation, the number of items that are counted as renewed.
+    /// For each other filter that has this generation, the number of items that are counted as renewed.
     their_renewed: Vec<u64>,
     their_sub_filters: Vec<&'a [LineSubFilter]>,
     /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
     num_items: Option<Vec<u64>>,
-    /// Empty sub-filters, by which our generation is shorter than the union.
+    /// The empty sub-filters that our generation needs to become as long as the union.
     added: Vec<LineSubFilter>,
     age: u32,
 }
 
 impl WindowedFilter {
-    /// Turns the filter into the union with `others`, between the rebases of `merging`. Its newest slice becomes the
-    /// newest slice of all filters, and generations that have expired by then are dropped. Returns whether anything
-    /// changed, and the dropped data.
+    /// Turns the filter into the union with `others`. The caller renumbers the slices before and after, as `merging`
+    /// says. Its newest slice becomes the newest slice of all filters, and generations that have expired by then are
+    /// dropped. Returns whether anything changed, and the dropped data.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::NotOfLast`] is for filters of the last items,

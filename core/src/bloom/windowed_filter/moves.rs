@@ -1,4 +1,4 @@
-//! Moves of a windowed filter from slice to slice, which drop expired generations.
+//! Moves a windowed filter to a later slice, and drops the generations that expire.
 
 use super::super::chain::SubFilter;
 use super::super::lines::sub_filter::LineSubFilter;
@@ -8,8 +8,8 @@ use crate::live::Outcome;
 use crate::size_limit::try_with_capacity;
 use crate::window::{ClockSource, Move, Time};
 
-/// The sub-filters of a filter that expired. Freeing the memory of large ones takes a while, so they may be sent to
-/// another thread.
+/// The expired sub-filters of a filter. Freeing large sub-filters takes long, so the caller may send them to another
+/// thread.
 ///
 /// ```
 /// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -62,13 +62,13 @@ impl WindowedFilter {
         })
     }
 
-    /// The move that is due before a change.
+    /// The move to a later slice that must precede a change at `time`.
     #[inline]
     pub(super) fn due(&self, time: Time) -> Move {
         self.windowing.window().map_or(Move::Stay, |window| window.due(self.newest_slice, time))
     }
 
-    /// Makes a move that is due, and records it in `outcome`.
+    /// Moves the filter to a later slice as `due` says, and records the move in `outcome`.
     pub(super) fn make(&mut self, due: Move, outcome: &mut Outcome<Expired>) {
         match due {
             Move::Stay => {}
@@ -78,7 +78,7 @@ impl WindowedFilter {
         outcome.before = due;
     }
 
-    /// Whether adding an item would change anything after a move that is due.
+    /// Whether adding an item would change the filter after the move `due`.
     pub(super) fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
         match due {
             // A known item makes a rebase too. Otherwise a filter whose clock had jumped ahead would not come back
@@ -91,7 +91,8 @@ impl WindowedFilter {
         }
     }
 
-    /// Renumbers all slices so that the newest has the earlier number `slice`. A later number changes nothing.
+    /// Renumbers all slices so that the newest has the earlier number `slice`. If `slice` is later than the newest
+    /// slice, nothing changes.
     pub fn rebase(&mut self, slice: u64) {
         if !self.is_of_last() {
             self.newest_slice = self.newest_slice.min(slice);

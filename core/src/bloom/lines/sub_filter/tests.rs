@@ -1,4 +1,4 @@
-//! Bits of items, lists against single calls, sizes.
+//! Tests of the bits of items, of lists compared with single calls, and of sizes.
 
 use super::super::super::chain::SubFilter;
 use super::super::sizing;
@@ -88,7 +88,7 @@ fn every_unrolled_shape_sets_the_bits_of_the_looped_one() {
     }
 }
 
-/// Lists of every shape set the same bits as single calls, in bitmaps that fill up.
+/// For every shape of an item, lists set the same bits as single calls, while the bitmap fills up.
 #[test]
 fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
     let mut shapes = std::collections::BTreeSet::new();
@@ -114,7 +114,8 @@ fn every_shape_of_a_list_sets_the_bits_of_one_by_one() {
     assert!(shapes.len() > 20, "{shapes:?}");
 }
 
-/// Small and large bitmaps take different loops, and so do short and long lists.
+/// Lists give the results of single calls. Small and large bitmaps take different loops, and so do short and long
+/// lists.
 #[test]
 fn lists_set_and_find_the_bits_of_one_by_one() {
     for (capacity, error_rate) in [(1000, 0.01), (1000, 1e-5), (2_000_000, 0.01), (2_000_000, 0.001)] {
@@ -207,7 +208,8 @@ fn sub_filters_are_equal_in_every_bit_and_number() {
     assert!(another != other && another.set_bits() == other.set_bits());
 }
 
-/// At a high rate the bits decide too: the item that fills the filter may set more bits than a full filter needs.
+/// At a high error rate, a sub-filter is full by its set bits too. The last item that fits may set more bits than that
+/// limit.
 #[test]
 fn what_a_sub_filter_holds_ends_with_its_items_and_its_bits() {
     let one = filter(0.1, 1000);

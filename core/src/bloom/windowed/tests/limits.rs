@@ -1,4 +1,4 @@
-//! The bytes that windowed filters ask of their size limits.
+//! Tests the number of bytes for which windowed filters ask their size limit.
 
 use super::*;
 
@@ -16,7 +16,8 @@ fn all_generations_are_asked_for_at_once() {
     assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(rejected));
 }
 
-/// A filter may be as large as its limit, which is compared with the reported size with all slices full.
+/// The size limit is compared with the size that the filter reports once all its slices are full. A filter may reach
+/// the limit exactly.
 #[test]
 fn limits_are_sizes_with_all_slices_full() {
     for (capacity, windowing) in [
