@@ -19,6 +19,7 @@ pub struct Setup {
     lines_after: Vec<String>,
     without_module: bool,
     host: Option<(PathBuf, String)>,
+    module: Option<PathBuf>,
     binary: Option<PathBuf>,
     is_old: bool,
     files: Vec<(String, Vec<u8>)>,
@@ -78,6 +79,12 @@ impl Setup {
     /// Loads the module through a host module, which sits between it and the server and gets these options.
     pub fn hosted_by(mut self, host: &Path, options: &str) -> Setup {
         self.host = Some((host.to_owned(), options.to_owned()));
+        self
+    }
+
+    /// Loads this module in place of the one under test.
+    pub fn module(mut self, path: &Path) -> Setup {
+        self.module = Some(path.to_owned());
         self
     }
 
@@ -382,7 +389,8 @@ impl Server {
         }
         lines.extend(self.setup.lines_before.iter().cloned());
         if !self.setup.without_module {
-            let (module, args) = (module_path(), &self.setup.module_args);
+            let module = self.setup.module.clone().unwrap_or_else(module_path);
+            let args = &self.setup.module_args;
             lines.push(match &self.setup.host {
                 None => format!("loadmodule {} {args}", module.display()),
                 Some((host, options)) => {

@@ -22,7 +22,7 @@ mod info_totals;
 mod persistence_beside;
 mod persistence_chunks;
 mod persistence_corruption;
-mod persistence_golden;
+pub mod persistence_golden;
 mod persistence_panics;
 mod persistence_redisbloom;
 mod persistence_restart;

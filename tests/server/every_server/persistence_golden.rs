@@ -25,7 +25,7 @@ fn digests(client: &mut Client) -> String {
 }
 
 /// Creates a value of every kind, and results of commands such as merges.
-fn populate(client: &mut Client) {
+pub fn populate(client: &mut Client) {
     for (number, (_, lines)) in KINDS.iter().enumerate() {
         make(client, &format!("k{number:02}"), lines);
     }
