@@ -33,14 +33,16 @@ OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 # Runs a command with a server and its peers in the environment; `make TARGET SERVERS=redis-8.2.3`: with that one.
 WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
+# `make TARGET ARCH=arm64` on x86-64 compiles for AArch64.
+FETCH_ARM64 := $(if $(filter arm64x86_64,$(ARCH)$(shell uname -m)),scripts/arm64.sh fetch)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
-.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package image test-image release setup clean setup-test setup-image
+.PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image
 
 help: ## List the targets (what `make` alone does)
 	@echo "make TARGET, where TARGET is one of"
 	@echo
-	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name text; do \
+	@sed -nE 's/^([a-z0-9-]+):[^#]*## (.*)/  \1|\2/p' $(firstword $(MAKEFILE_LIST)) | while IFS='|' read -r name text; do \
 		printf '%-14s %s\n' "$$name" "$$text"; done
 
 run: ## Install what is missing, build, and start redis-server with the module; PORT=6380 for another port
@@ -82,6 +84,7 @@ test-clients: ## Run redis-py, node-redis, redis-rs, valkey-glide and redigo aga
 wheel: ## Build the wheel of the Python package, for glibc 2.28 and later, and its source distribution: target/python/wheels/
 	@scripts/setup.sh build wheels package
 	@scripts/tools.sh zig cyclonedx
+	@$(FETCH_ARM64)
 	@scripts/python.sh wheel
 
 test-wheel: wheel ## Test what `make wheel` made: symbols, licences, bill of materials, installed on Debian 11, and built from source; some minutes
@@ -195,9 +198,10 @@ fuzz-server: setup-test build ## Fuzz a server with FUZZ_COMMANDS=200000 random 
 	@ROLLCALL_FUZZ_COMMANDS=$(or $(FUZZ_COMMANDS),200000) ROLLCALL_FUZZ_SEED=$(FUZZ_SEED) ROLLCALL_FUZZ_LONGEST_MS=100 \
 		$(WITH) cargo test --workspace --locked --test fuzz -- --nocapture
 
-package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl
+package: ## Make the packages for this processor, target/package/: Debian package, archive, sums, bills of materials; LIBC=musl: for musl; ARCH=arm64: for AArch64
 	@scripts/setup.sh build wheels package
 	@scripts/tools.sh zig cyclonedx deb
+	@$(FETCH_ARM64)
 	@scripts/package.sh build
 	@scripts/package.sh pack
 
@@ -207,6 +211,14 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 	@ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
 		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading
 	@echo "== make test-package: the packages are right"
+
+test-arm64: setup-test build ## Test the core, and commands, persistence and replication of the module, for AArch64 on x86-64, under qemu; some 20 minutes
+	@scripts/setup.sh package
+	@scripts/tools.sh zig
+	@scripts/arm64.sh fetch
+	@ARCH=arm64 scripts/package.sh build
+	@scripts/arm64.sh test
+	@echo "== make test-arm64: AArch64 does the same"
 
 image: setup-image ## Build the images of Redis and Valkey with the module, and of its files alone; ENGINE=docker: with Docker
 	@scripts/image.sh build

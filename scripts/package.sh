@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the packages of this machine's processor: what `make package` runs, once its tools are there.
+# Makes the packages of a processor: what `make package` runs, once its tools are there.
 #
 #   scripts/package.sh build      compile the module and the tool, split off their symbols, check what they need
 #   scripts/package.sh pack       from these, all that a release has, in target/package/
@@ -8,28 +8,42 @@
 #   scripts/package.sh version    print the version; likewise `target` (Rust's name), `label` (of files), `packages` (crates),
 #                                 `folder` (where they go)
 #
+# ARCH=arm64 makes them for AArch64, on x86-64, in target/package-arm64/; the default is this machine's processor.
 # LIBC=musl makes them for musl, in target/package-musl/ and without a Debian package; the default is glibc 2.28 and later.
 # The time in all files is that of the last commit, and paths of this machine are left out: the same commit gives the same
 # bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-export CARGO_TARGET_DIR=$PWD/target
+[[ -n ${ROLLCALL_ARM64:-} ]] || export CARGO_TARGET_DIR=$PWD/target
 tools=$PWD/target/tools
 glibc=2.28
 libc=${LIBC:-gnu}
 out=target/package
 [[ $libc == gnu ]] || out+=-$libc
-parts=$out-parts
+# Cargo.toml names this folder, for the Debian package.
+parts=target/package-parts
 
 fail() { printf 'package: %s\n' "$*" >&2; exit 1; }
 step() { printf 'package: %s\n' "$*"; }
 
-case "$(uname -m)" in
-    x86_64) machine=x86_64 debian=amd64 ;;
-    aarch64) machine=aarch64 debian=arm64 ;;
-    *) fail "packages are made on x86-64 and AArch64 only, and this is $(uname -m)" ;;
+case "${ARCH:-$(uname -m)}" in
+    amd64 | x86_64) machine=x86_64 debian=amd64 ;;
+    arm64 | aarch64) machine=aarch64 debian=arm64 ;;
+    *) fail "packages are made for amd64 and arm64 only, not for ${ARCH:-$(uname -m)}" ;;
 esac
+emulator=()
+if [[ $machine != "$(uname -m)" ]]; then
+    [[ $debian == arm64 ]] || fail "packages for amd64 are made on x86-64 only"
+    out+=-arm64
+    case "${1:-}" in
+        build | pack)
+            # With the compiler and the binutils for AArch64, and what runs the tool.
+            [[ -n ${ROLLCALL_ARM64:-} ]] || exec scripts/arm64.sh run "$0" "$@"
+            read -ra emulator <<<"$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER"
+            ;;
+    esac
+fi
 case "$libc" in
     gnu) zig_target=$machine-unknown-linux-gnu.$glibc module_flags=() ;;
     # The module uses the server's own C library; the tool has musl inside, as is the default.
@@ -82,7 +96,7 @@ check() {
 
 build() {
     [[ -x $tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
-    rustc --print target-libdir --target "$target" | xargs test -d ||
+    "${RUSTC:-rustc}" --print target-libdir --target "$target" | xargs test -d ||
         fail "Rust's library for $target is missing: run  rustup target add $target"
     compile rollcall "${module_flags[@]}"
     compile rollcall-cli
@@ -91,9 +105,9 @@ build() {
     for file in "${binaries[@]}"; do
         step "splitting off the symbols of $file"
         rm -f "$out/$file" "$out/$file.debug"
-        objcopy --only-keep-debug --compress-debug-sections=zlib "target/$target/release/$file" "$out/$file.debug"
+        objcopy --only-keep-debug --compress-debug-sections=zlib "$CARGO_TARGET_DIR/$target/release/$file" "$out/$file.debug"
         chmod 644 "$out/$file.debug"
-        (cd "$out" && objcopy --strip-all --remove-section=.comment --add-gnu-debuglink="$file.debug" "../$target/release/$file" "$file")
+        (cd "$out" && objcopy --strip-all --remove-section=.comment --add-gnu-debuglink="$file.debug" "$CARGO_TARGET_DIR/$target/release/$file" "$file")
         chmod 755 "$out/$file"
         check "$out/$file"
     done
@@ -102,10 +116,10 @@ build() {
 # The tool's man pages and completions, written by the tool itself.
 tool_documents() {
     mkdir -p "$parts/man" "$parts/completions"
-    "$out/rollcall" man "$parts/man"
-    "$out/rollcall" completions bash >"$parts/completions/rollcall.bash"
-    "$out/rollcall" completions zsh >"$parts/completions/_rollcall"
-    "$out/rollcall" completions fish >"$parts/completions/rollcall.fish"
+    "${emulator[@]}" "$out/rollcall" man "$parts/man"
+    "${emulator[@]}" "$out/rollcall" completions bash >"$parts/completions/rollcall.bash"
+    "${emulator[@]}" "$out/rollcall" completions zsh >"$parts/completions/_rollcall"
+    "${emulator[@]}" "$out/rollcall" completions fish >"$parts/completions/rollcall.fish"
 }
 
 # Writes the bill of materials (CycloneDX) of the crate in the folder $1 into the file $2. The tool takes its time from
@@ -163,6 +177,7 @@ deb() {
         fail "packaging/debian/changelog is at $revision, Cargo.toml at $version: give the changelog an entry"
     gzip -9nk "$parts/THIRD-PARTY"
     reference "$parts/reference" examples/monitoring
+    cp "${binaries[@]/#/$out/}" "$parts/"
     # The binaries have been stripped, of more than it would strip.
     "$tools/deb/bin/cargo-deb" --quiet --no-build --no-strip --target "$target" --deb-version "$revision" \
         --output "$out/rollcall_${revision}_$debian.deb" >/dev/null ||
@@ -205,5 +220,5 @@ case "${1:-}" in
     label) echo "$label" ;;
     folder) echo "$out" ;;
     packages) printf '%s\n' "${packages[@]}" ;;
-    *) sed -n '2,13s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,0 +1,108 @@
+#!/usr/bin/env bash
+# Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed, and nothing needs root.
+#
+#   scripts/arm64.sh fetch         unpack what is needed from Debian's packages, into target/arm64/debian/ (200 MB once)
+#   scripts/arm64.sh run COMMAND   run a command in the environment that compiles for AArch64, into target/arm64/
+#   scripts/arm64.sh test          test the core, then the module on a server, both under qemu
+#
+# The compiler is that of rust-toolchain.toml where `rustup target add aarch64-unknown-linux-gnu` has been run, else Debian's
+# rustc-web. zig links. Needs what `scripts/setup.sh build server wheels package` and `scripts/tools.sh zig` install.
+set -euo pipefail
+shopt -s inherit_errexit
+cd "$(dirname "$0")/.."
+
+root=$PWD/target
+here=$root/arm64
+debian=$here/debian
+target=aarch64-unknown-linux-gnu
+qemu=("$debian/usr/bin/qemu-aarch64-static" -L "$debian")
+
+fail() { printf 'arm64: %s\n' "$*" >&2; exit 1; }
+step() { printf 'arm64: %s\n' "$*"; }
+has_rust() { rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test -d; }
+
+# For AArch64: a server with all that it loads, and libfaketime.
+packages=(redis-server redis-tools libc6 libgcc-s1 libstdc++6 libatomic1 libjemalloc2 liblua5.1-0 liblzf1 libssl3 libsystemd0
+    libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1 lua-cjson lua-bitop libfaketime)
+packages=("${packages[@]/%/:arm64}" qemu-user-static binutils-aarch64-linux-gnu)
+# The compiler, and Rust's library for both processors.
+has_rust || packages+=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64)
+
+# apt's lists are kept here too, so that the system need not know a second architecture.
+apt() {
+    "apt-$1" --quiet=2 -o APT::Architectures=amd64,arm64 -o Dir::State::Lists="$here/apt/lists" -o Dir::Cache="$here/apt/cache" \
+        -o Dir::State::Status="$here/apt/status" -o APT::Sandbox::User= "${@:2}"
+}
+# The package of a name that begins with $2 which the package $1 depends on.
+depends() { apt cache depends --important "$1" | sed -nE "s/^ *Depends: ($2[^:]*)$/\\1/p" | head -n 1; }
+
+fetch() {
+    [[ $(uname -m) == x86_64 ]] || fail "this is $(uname -m): on AArch64 \`make test\` needs no emulation"
+    command -v apt-get >/dev/null || fail "apt-get is missing: this needs Debian 12"
+    [[ $(cat "$debian/packages" 2>/dev/null) != "${packages[*]}" ]] || return 0
+    step "fetching some 25 packages of Debian, 200 MB"
+    rm -rf "$debian" "$here/apt" "$here/debs" "$here/new"
+    mkdir -p "$here"/apt/{lists,cache/archives}/partial "$here/debs" "$here/new"
+    touch "$here/apt/status"
+    apt get update || fail "apt-get failed: its message is above"
+    local more=() library
+    if [[ " ${packages[*]} " == *" rustc-web "* ]]; then
+        # Their names have versions. What LLVM loads comes with libclang.
+        library=$(depends libstd-rust-web-dev libstd-rust-web-)
+        more=("$library" "$(depends "$library" libllvm)")
+    fi
+    (cd "$here/debs" && apt get download "${packages[@]}" "${more[@]}") || fail "apt-get failed: its message is above"
+    for file in "$here"/debs/*.deb; do dpkg-deb --extract "$file" "$here/new"; done
+    find "$here/new/usr/bin" -name 'qemu-*' ! -name qemu-aarch64-static -delete
+    rm -rf "$here/debs" "$here/apt"
+    echo "${packages[*]}" >"$here/new/packages"
+    mv "$here/new" "$debian"
+}
+
+# A shell script $1 in target/arm64/ that runs the command $2 with its own arguments.
+script() {
+    printf '#!/bin/sh\n%s "$@"\n' "$2" >"$here/$1"
+    chmod 755 "$here/$1"
+}
+
+environment() {
+    [[ -e $debian/packages ]] || fail "Debian's packages are missing: run  scripts/arm64.sh fetch"
+    [[ -x $root/tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
+    local libraries="LD_LIBRARY_PATH='$debian/usr/lib/x86_64-linux-gnu' exec" name
+    mkdir -p "$here/bin"
+    for name in objcopy objdump; do script "bin/$name" "$libraries '$debian/usr/bin/aarch64-linux-gnu-$name'"; done
+    script redis-server "exec ${qemu[*]} '$debian/usr/bin/redis-server'"
+    script cc "exec '$root/tools/zig/ziglang/zig' cc -target aarch64-linux-gnu.2.28"
+    if ! has_rust; then
+        script rustc "$libraries '$debian/usr/bin/rustc'"
+        export RUSTC=$here/rustc
+    fi
+    export ROLLCALL_ARM64=1 ARCH=arm64 CARGO_TARGET_DIR=$here PATH=$here/bin:$root/tools/zig/bin:$PATH PYTHONPATH=$root/tools/zig
+    export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="${qemu[*]}"
+}
+
+tests() {
+    local started=$SECONDS
+    # One test is left out: it starts itself anew, and the kernel cannot start what is for AArch64.
+    step "the core, under qemu: unit tests, stored format, golden files, fuzz corpus"
+    (environment && step "compiled by $("${RUSTC:-rustc}" --version)" && cargo-zigbuild test --config .cargo/optimised.toml \
+        --locked --no-fail-fast --target "$target.2.28" --package rollcall-core --package rollcall-fuzz --lib --tests -- \
+        --skip an_allocation_that_fails_is_an_error_or_small)
+    step "the core passed after $(((SECONDS - started) / 60)) min; now the module, in $("$here/redis-server" --version | cut -d ' ' -f 1-3)"
+    # The tests run on this processor, and the servers that they start are for AArch64. What needs RedisBloom does nothing:
+    # it is for x86-64 only. One test is left out: it measures the memory of the server's process, which is qemu's here.
+    CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="env CC=$here/cc" ROLLCALL_PATIENCE=4 \
+        ROLLCALL_SERVER=$here/redis-server ROLLCALL_MODULE=$root/package-arm64/librollcall.so \
+        ROLLCALL_OTHER_SERVER=$(command -v redis-server) ROLLCALL_OTHER_MODULE=$root/release/librollcall.so \
+        ROLLCALL_FAKETIME=$debian/usr/lib/aarch64-linux-gnu/faketime/libfaketime.so.1 \
+        cargo test --workspace --locked --no-fail-fast --test server -- --skip pages_of_zeros_are_not_touched \
+        every_server::commands every_server::persistence every_server::replication processors
+    step "all passed after $(((SECONDS - started) / 60)) min"
+}
+
+case "${1:-}" in
+    fetch) fetch ;;
+    run) environment && exec "${@:2}" ;;
+    test) tests ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+esac
