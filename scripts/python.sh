@@ -10,14 +10,17 @@
 # python/benches/requirements.txt pins. It is made again when the pins change. All Pythons from 3.11 on are tested that are
 # found, by the names python3, python3.12 and so on, in pyenv, or where GitHub's machines have them. What needs a server
 # takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels` installs, and `node`
-# for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches.
+# for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches. ARCH=arm64 makes the wheel for AArch64, on x86-64,
+# into target/python/wheels-arm64/, without the source distribution.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 
 sources=$PWD/python
-folder=$CARGO_TARGET_DIR/python
+# With ARCH=arm64 all but what is compiled stays where it is.
+target_dir=${CARGO_TARGET_DIR%/arm64}
+folder=$target_dir/python
 export MYPY_CACHE_DIR=$folder/mypy
 wheels=$folder/wheels
 plain=$folder/plain
@@ -79,15 +82,19 @@ case "${1:-}" in
     wheel)
         # As scripts/package.sh compiles: for an old glibc, without paths of this machine, with the last commit's time.
         target=$(scripts/package.sh target)
+        if [[ ${target%%-*} != "$(uname -m)" ]]; then
+            [[ -n ${ROLLCALL_ARM64:-} ]] || exec scripts/arm64.sh run "$0" wheel
+            wheels+=-arm64
+        fi
         bill=$folder/rollcall-python.cdx.json
         environment python3 "$sources/tests/requirements.txt" >/dev/null
         scripts/package.sh bill python "$bill"
-        zig=$CARGO_TARGET_DIR/tools/zig
+        zig=$target_dir/tools/zig
         export PATH=$zig/bin:$PATH PYTHONPATH=$zig SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
         export RUSTFLAGS="--remap-path-prefix=$PWD=/rollcall --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates"
         build "$target" "$wheels" --target "$target" --zig --compatibility manylinux_2_28 --sbom-include "$bill"
         # It warns of what a crate lacks that is not published.
-        maturin sdist "$wheels" 2>"$folder/sdist.log" || { cat "$folder/sdist.log" >&2; exit 1; }
+        [[ -n ${ROLLCALL_ARM64:-} ]] || maturin sdist "$wheels" 2>"$folder/sdist.log" || { cat "$folder/sdist.log" >&2; exit 1; }
         ls "$wheels"
         ;;
     plain)
@@ -139,7 +146,7 @@ case "${1:-}" in
         PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/bench.py" "${@:2}"
         ;;
     *)
-        sed -n '2,15s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac

@@ -91,7 +91,7 @@ gather() {
         take "no archive$kind: the release workflow makes all four" "target/package*/rollcall-$version$kind*"
     done
     for kind in amd64 arm64; do take "no Debian package for $kind" "target/package*/rollcall_$version-*_$kind.deb"; done
-    take "no wheel: make wheel" "target/python/wheels/rollcall_redis-$version-*.whl"
+    take "no wheel: make wheel" "target/python/wheels*/rollcall_redis-$version-*.whl"
     take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
     images
     step "crates: each compiled from what would be published (some minutes the first time)"
