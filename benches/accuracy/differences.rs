@@ -88,7 +88,7 @@ pub fn coverages(run: &mut Run) -> Findings {
     lines.push(Line::floor("at least", ends.to_vec()).curve());
     findings.plots.push(plot::File {
         name: "coverage",
-        title: "What two standard errors of LC.DIFFCARD cover",
+        title: "How often the true number lies within two standard errors of LC.DIFFCARD",
         x: plot::Axis::log("members of A that B lacks"),
         y: plot::Axis::linear("share of the replies, %"),
         lines,
