@@ -1,8 +1,8 @@
-//! Errors of commands, and the only place with the texts of error replies.
+//! Errors of commands, and the texts of all error replies.
 //!
-//! If RedisBloom has a text for the same fault, this module's text begins with it, because clients match on the first
-//! words. The rest of the text says what was expected or given. Some texts of Redis 8 differ from the texts of
-//! RedisBloom 2.8.2: on Redis 8, this module's texts begin with the texts of Redis 8.
+//! If RedisBloom has a text for the same error, this module's text begins with RedisBloom's, because clients match on
+//! the first words. The rest of the text says what was expected or given. Some texts of Redis 8 differ from those of
+//! RedisBloom 2.8.2. On Redis 8, this module's texts begin with the texts of Redis 8.
 
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
@@ -11,7 +11,7 @@ use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
 use crate::server::ffi::OtherType;
 
-/// The word for a value in error texts.
+/// What error texts call a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Noun {
     Filter,
@@ -27,47 +27,48 @@ impl Noun {
     }
 }
 
-/// The reason why a command was rejected. A command that adds several items has added the items before the rejected
-/// one. Any other command has changed nothing.
+/// The reason why a command was rejected. If the command adds several items, the items before the rejected one were
+/// added. Any other rejected command has changed nothing.
 #[derive(Debug)]
 pub enum CommandError {
-    /// Too few or too many arguments.
+    /// The command has too few or too many arguments.
     Arity,
     /// The key holds a value of another type.
     WrongType,
-    /// The key is missing and the command needs it.
+    /// The key is missing, and the command does not create it.
     NotFound,
-    /// The key exists and the command would create it.
+    /// The key exists, and the command only creates new keys.
     Exists,
-    /// A chunk that is damaged, comes out of order, or is for a value that is complete.
+    /// A dump chunk (`LOADCHUNK`) that is damaged, is out of order, or belongs to a value that is already complete.
     BadData,
-    /// A value whose dump has not fully arrived.
+    /// The value is partially loaded: some chunks of its dump have not arrived.
     StillLoading { noun: Noun, arrived: StillLoading },
-    /// A client's command on filters, while the module serves no filters.
+    /// A client called a filter command, but the option `commands` is `lc`: this module serves no filters.
     NoFilters,
-    /// A classic filter, while this module does not serve BF.*: it was loaded with these `commands`.
+    /// A classic (RedisBloom-compatible) filter, but this module does not serve BF.*. The option `commands` has this
+    /// value.
     NoClassic { commands: &'static str },
-    /// `BF.LOAD`, which carries a filter of valkey-bloom.
+    /// `BF.LOAD`, the command by which valkey-bloom stores a filter in the AOF.
     ValkeyBloom,
-    /// An option or argument that the command does not take; the text says why.
+    /// An option or argument that the command does not accept. The text says why.
     Argument(String),
-    /// A whole number below 0.
+    /// A negative number where the parameter expects a whole number without sign.
     Number { noun: Noun, parameter: Parameter, expected: &'static str, got: String },
-    /// An option without the value that it needs.
+    /// An option at the end of the command, without the value that it needs.
     NoValue { option: &'static str },
-    /// `EXPANSION` without a value.
+    /// The option `EXPANSION` without a value.
     NoExpansion,
-    /// An iterator that is no number.
+    /// A dump iterator that is not a number.
     BadIterator { got: String },
-    /// `NONSCALING` together with `EXPANSION`.
+    /// The option `NONSCALING` together with `EXPANSION`.
     NonScalingExpands,
-    /// A time to live that no key can be given.
+    /// An expiry that the server accepts for no key.
     ExpireTime(String),
-    /// A field that `BF.INFO` or `LC.INFO` does not have.
+    /// A field name that `BF.INFO` or `LC.INFO` does not have.
     NoSuchField { expected: String, got: String },
-    /// Any other error, in an option of `BF.INSERT`. Redis 8 has other texts for some of these errors.
+    /// An error caused by an option of `BF.INSERT`. Redis 8 has special texts for some of these errors.
     OfInsert(Box<CommandError>),
-    /// An error of the core.
+    /// An error of the core library.
     Core { noun: Noun, error: Error },
 }
 
@@ -77,7 +78,7 @@ impl From<OtherType> for CommandError {
     }
 }
 
-/// Bytes from a client as error texts show them: quoted, escaped, and cut if they are long.
+/// Formats bytes from a client for error texts: quoted, escaped, and cut if they are long.
 pub fn quoted(bytes: &[u8]) -> String {
     const MAX_BYTES: usize = 64;
     if bytes.len() > MAX_BYTES {
@@ -93,12 +94,12 @@ const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a re
     here: see \"Coming from valkey-bloom\" in docs/migrating.md";
 
 impl CommandError {
-    /// Returns the error for an argument named `what` that is not the `expected` number.
+    /// Returns the error for the argument named `what`: the client gave `got`, which is not an `expected` number.
     pub fn not_a(expected: &str, what: &str, got: &[u8]) -> CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
-    /// Marks the error as caused by an option of `BF.INSERT`. [`CommandError::Arity`] stays unmarked.
+    /// Wraps the error as [`CommandError::OfInsert`]. [`CommandError::Arity`] is returned unchanged.
     pub fn of_insert(self) -> CommandError {
         match self {
             CommandError::Arity => self,
@@ -106,7 +107,7 @@ impl CommandError {
         }
     }
 
-    /// The text of the error reply. For [`CommandError::Arity`] the server sends its own text instead.
+    /// Returns the text of the error reply. For [`CommandError::Arity`] the server sends its own text instead.
     pub fn text(&self) -> String {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
@@ -142,8 +143,8 @@ impl CommandError {
         }
     }
 
-    /// The text for an option of `BF.INSERT` on Redis 8, which begins without `ERR`. `None` if the server is not Redis
-    /// 8, or if the text is the usual one.
+    /// Returns the text of Redis 8 for an error in an option of `BF.INSERT`. That text has no `ERR` at its start.
+    /// `None` if the server is not Redis 8, or if Redis 8 has no special text for the error.
     fn text_of_insert(&self) -> Option<String> {
         let (parameter, expected, got) = match self {
             CommandError::Core { error: Error::OutOfRange { parameter, expected, got }, .. } => {
@@ -162,7 +163,7 @@ impl CommandError {
     }
 }
 
-/// The text for a number outside its range.
+/// Returns the text for a number that is outside the range of its parameter.
 fn out_of_range(noun: Noun, parameter: Parameter, expected: &str, got: &str) -> String {
     let ours = || format!("bad {}: expected {expected}, got {got}", parameter.name());
     if noun == Noun::Counter {

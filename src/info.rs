@@ -1,5 +1,5 @@
-//! The module's sections of `INFO`: numbers of values, their memory, and counts of events. Every figure is kept up to
-//! date, so the cost of `INFO` does not depend on the number of values.
+//! The module's sections of the server's `INFO`: numbers of values, their memory, and counts of events. Commands keep
+//! every figure up to date, so the cost of `INFO` does not depend on the number of values.
 
 use std::ffi::{CStr, c_int};
 
@@ -15,13 +15,13 @@ use crate::server::{alloc, reclaim, version};
 use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
 use crate::unserved;
 
-/// Registers the sections.
+/// Registers the module's sections of `INFO` with the server.
 pub fn register(ctx: Ctx) {
     // SAFETY: the callback is of the type that the server calls.
     unsafe { api!(RedisModule_RegisterInfoFunc(ctx.as_ptr(), Some(report))) };
 }
 
-/// All filters.
+/// The kinds of values that are filters.
 const FILTERS: [ValueKind; 5] = [
     ValueKind::Lines,
     ValueKind::Classic,
@@ -29,15 +29,16 @@ const FILTERS: [ValueKind; 5] = [
     ValueKind::LoadingFilter,
     ValueKind::LoadingClassic,
 ];
-/// Partially loaded filters.
+/// The kinds of values that are partially loaded filters.
 const LOADING_FILTERS: [ValueKind; 2] = [ValueKind::LoadingFilter, ValueKind::LoadingClassic];
-/// All counters.
+/// The kinds of values that are counters.
 const COUNTERS: [ValueKind; 5] =
     [ValueKind::Exact, ValueKind::Sparse, ValueKind::Dense, ValueKind::WindowedCounter, ValueKind::LoadingCounter];
 
 type Figure = (&'static CStr, u64);
 
-/// The lines after the version. The server puts the module's name before each name.
+/// Returns the lines of the module's general section that follow the version. The server prefixes each name with the
+/// module's name.
 fn general() -> [Figure; 11] {
     [
         (c"filters", keys(FILTERS)),

@@ -1,8 +1,9 @@
-//! The server glue: the core's two families as data types and commands of Redis and Valkey.
+//! The Redis and Valkey module. It offers the two families of the core library, Bloom filters and counters, as data
+//! types and commands.
 //!
-//! [`server`] wraps the server's API. [`types`] has the callbacks of a data type, generic over the family. [`config`],
-//! [`limits`] and [`args`] define the options, the size limits and the arguments of commands. [`commands`] do the work,
-//! and [`reply`] writes the replies. This file only fixes the order of registration.
+//! [`server`] wraps the server's API. [`types`] has the callbacks of the data types. [`config`], [`limits`] and
+//! [`args`] define the options, the size limits and the arguments of commands. [`commands`] execute the commands, and
+//! [`reply`] writes their replies. This file only registers all of it in the right order.
 
 // A module has no public items. Its documentation is for developers of the module (`cargo doc
 // --document-private-items`).
@@ -32,20 +33,22 @@ use server::{alloc, facts, reclaim, version};
 use types::callbacks::register;
 use types::family::{Classic, Counters, Lines};
 
-/// `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, missing from the bindings. It declares that slots with
-/// our values may migrate: the server sends the values as the commands of an AOF rewrite.
+/// The module option `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the bindings lack. It declares
+/// that a slot with values of this module may migrate. The server then sends the values by the commands of an AOF
+/// rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
 /// True from the end of a successful [`load`] until the server unloads the module.
 ///
-/// A library that a server opens again may still be mapped, with all statics as they were. Then the module is loaded
-/// already, or a load has failed and the system unmaps nothing, or other code has the library open.
+/// This flag detects a second load of a library that is still mapped, with the values that its statics had. There are
+/// three causes: the module is loaded already, the system does not unmap libraries after a failed load, or other code
+/// has the library open.
 static IS_LOADED: AtomicBool = AtomicBool::new(false);
 
-/// The server calls this function when it loads the module.
+/// The entry point that the server calls when it loads the module.
 ///
 /// # Safety
-/// Called by the server, with a live context and the arguments of `loadmodule`.
+/// Must be called by the server, with a live context and the arguments of `loadmodule`.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)] // The server looks the function up by this name.
 pub unsafe extern "C" fn RedisModule_OnLoad(
@@ -124,8 +127,8 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Sets the module's options, which declare that the module itself handles signals of changed keys, I/O errors while
-/// loading, commands during an asynchronous load, and atomic slot migration.
+/// Declares to the server what the module handles itself: signals of changed keys, I/O errors while loading, commands
+/// during an asynchronous load, and atomic slot migration.
 fn set_options(ctx: Ctx) {
     let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
@@ -141,13 +144,15 @@ fn set_options(ctx: Ctx) {
     }
 }
 
-/// The server calls this function before it unloads the module. The server itself does not unload a module that has
-/// data types, except in one case. Redis 8 loads with `MODULE LOADEX`, finds a `CONFIG` that no option takes, and
-/// unloads. It fails an assertion if this function then returns an error. No value exists at that time, and no thread
-/// of this module has started.
+/// The function that the server calls before it unloads the module. It must succeed: Redis 8 fails an assertion if it
+/// returns an error.
+///
+/// The server does not unload a module with data types, except in one case: `MODULE LOADEX` of Redis 8 loads the
+/// module, finds a `CONFIG` that no option takes, and unloads it again. At that time no value exists, and no thread of
+/// this module has started.
 ///
 /// # Safety
-/// Called by the server.
+/// Must be called by the server.
 #[unsafe(no_mangle)]
 #[allow(non_snake_case)] // The server looks the function up by this name.
 pub unsafe extern "C" fn RedisModule_OnUnload(_ctx: *mut RedisModuleCtx) -> c_int {

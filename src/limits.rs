@@ -1,4 +1,4 @@
-//! Size limits of values: the option `max-key-bytes`, and the memory that `maxmemory` leaves.
+//! Limits on the size of values: the option `max-key-bytes`, and the memory that is left under `maxmemory`.
 
 use std::cell::{Cell, OnceCell};
 
@@ -12,37 +12,38 @@ use crate::server::{alloc, reclaim};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
-/// The limits of one command, checked only before an allocation. Answers of the server are cached, because a counter
-/// checks its limits for each item. So a `ServerLimit` must not outlive its command.
+/// The size limits that apply to one command. Figures from the server are cached, because a counter checks its limits
+/// for each item. So a `ServerLimit` must not outlive its command.
 pub struct ServerLimit<'a> {
     ctx: Option<Ctx<'a>>,
     bounds: OnceCell<Bounds>,
 }
 
 struct Bounds {
-    /// The largest size of a value in bytes.
+    /// The largest allowed size of a value in bytes.
     key_bytes: u64,
-    /// Bytes that `maxmemory` leaves, less the bytes allowed since; `None` when `maxmemory` is not set.
+    /// The number of bytes that this command may still allocate under `maxmemory`; `None` if `maxmemory` is not set.
     left: Option<Cell<u64>>,
 }
 
 impl<'a> ServerLimit<'a> {
-    /// The limits of the running command. A command that must be obeyed has no limits.
+    /// Returns the limits of the running command. A replicated command (from a primary or the AOF) has no limits.
     pub fn new(ctx: Ctx<'a>) -> Self {
         ServerLimit { ctx: Some(ctx), bounds: OnceCell::new() }
     }
 
-    /// The limits of a RESTORE by a client; `None` while an RDB file or a full sync is loaded, and on replicas. `flags`
-    /// are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
+    /// Returns the limits of a RESTORE by a client. `None` (no limits) on replicas, and while the server loads an RDB
+    /// file or a full synchronisation. `flags` are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
     pub fn for_restore(flags: u32) -> Option<Self> {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
         (flags & exempt == 0).then_some(ServerLimit { ctx: None, bounds: OnceCell::new() })
     }
 
-    /// As [`SizeLimit::check`]. `rounded_bytes` are the bytes that the allocator reserves for `more_bytes`.
+    /// Checks like [`SizeLimit::check`], for a caller that knows `rounded_bytes`: the bytes that the allocator reserves
+    /// for `more_bytes`.
     ///
     /// # Errors
-    /// As [`SizeLimit::check`].
+    /// The same as for [`SizeLimit::check`].
     pub fn check_rounded(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         if self.ctx.is_some_and(must_obey) {
             return Ok(());
@@ -56,8 +57,9 @@ impl<'a> ServerLimit<'a> {
         checked
     }
 
-    /// Checks the new size of a value against `max-key-bytes`, and `rounded_bytes` against the memory that `maxmemory`
-    /// leaves. The new size is not rounded: it is the size that `INFO key SIZE` reports, so that users can plan it.
+    /// Checks the new size of a value against `max-key-bytes`, and `rounded_bytes` against the memory that is left
+    /// under `maxmemory`. The new size is not rounded to the allocator's sizes, so that it equals what `INFO key SIZE`
+    /// reports.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {
@@ -85,7 +87,8 @@ impl<'a> ServerLimit<'a> {
 }
 
 impl SizeLimit for ServerLimit<'_> {
-    /// Rounds up `more_bytes` as one block: nearly all additional memory of a value is one bitmap.
+    /// Checks `more_bytes` as if they were one block of memory, because nearly all additional memory of a value is one
+    /// bitmap.
     #[cold]
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let rounded_bytes = usize::try_from(more_bytes).map_or(u64::MAX, |bytes| alloc::usable_size(bytes) as u64);

@@ -1,6 +1,7 @@
-//! Numbers as text: the only place that parses them, and that prints them as RedisBloom does.
+//! Parses numbers from text for the whole module, and formats them as RedisBloom does.
 //!
-//! Numbers of clients are plain: no sign where none makes sense, no blanks, no `inf` and no `nan`.
+//! Numbers from clients must be plain: without spaces, `inf` and `nan`, and without a sign where only positive numbers
+//! make sense.
 
 use std::ffi::{CStr, c_char};
 use std::ptr::null_mut;
@@ -26,7 +27,8 @@ pub fn parse_signed(text: &[u8]) -> Option<i64> {
     std::str::from_utf8(text).ok().filter(|_| plain)?.parse().ok()
 }
 
-/// Parses a whole number in the form that the server writes: no `+`, no leading zeros. `None` for any other text.
+/// Parses a whole number in the form that the server writes: without `+` and without leading zeros. `None` for any
+/// other text.
 pub fn parse_canonical(bytes: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(bytes).ok()?;
     let value: i64 = text.parse().ok()?;
@@ -49,7 +51,7 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     parse_unsigned(&text[..digits])?.checked_mul(unit)
 }
 
-/// Parses a number with `strtod` of the C library, as the server does. `None` unless the whole text is one number.
+/// Parses a number with the C library's `strtod`, as the server does. `None` unless the whole text is one number.
 pub fn parse_as_c(text: &CStr) -> Option<f64> {
     unsafe extern "C" {
         fn strtod(text: *const c_char, end: *mut *mut c_char) -> f64;
@@ -78,8 +80,8 @@ pub fn four_digits(rate: f64) -> String {
     }
 }
 
-/// Formats a number below 100,000 as C does with `%g`, which RedisBloom uses for rates. The text has six significant
-/// digits and no trailing zeros, and below 0.0001 an exponent of two digits.
+/// Formats a number below 100,000 as `%g` of C does, the format in which RedisBloom writes rates. The text has at most
+/// six significant digits and no trailing zeros. A number below 0.0001 has an exponent of two digits.
 pub fn as_c_prints(number: f64) -> String {
     let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
     if (1e-4..1e5).contains(&number) {

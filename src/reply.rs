@@ -1,4 +1,4 @@
-//! Reply shapes in RESP2 and RESP3.
+//! Writes the replies of commands, in the forms for the protocols RESP2 and RESP3.
 
 use crate::command_error::CommandError;
 use crate::server::ffi::Ctx;
@@ -15,8 +15,8 @@ pub fn reject(ctx: Ctx, error: CommandError) {
     }
 }
 
-/// Counts an error of a full filter or of missing memory in the metrics. `ServerLimit` counts the errors of limits
-/// itself.
+/// Counts the error in the metrics if a filter is full or memory is lacking.
+/// [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size limits itself.
 pub fn count(error: &CommandError) {
     match error {
         CommandError::Core { error: Error::Full { .. }, .. } => FULL_REJECTED.count(),
@@ -35,8 +35,8 @@ pub fn ok(ctx: Ctx) {
     ctx.reply_simple(c"OK");
 }
 
-/// Replies with an array of booleans, one for each item handled. If an item was rejected, its error is the last
-/// element.
+/// Replies with an array of booleans, one for each item that the command handled. If an item was rejected, its error is
+/// the last element.
 pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     ctx.reply_array(values.len() + usize::from(stopped.is_some()));
     for &value in values {
@@ -47,7 +47,7 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     }
 }
 
-/// Replies with an array of integers, one for each item: 1 if admitted, 0 if known, -1 if rejected.
+/// Replies to `ADMIT` with an array of integers, one for each item: 1 if admitted, 0 if known, -1 if rejected.
 pub fn admissions(ctx: Ctx, reported: &[Admission]) {
     ctx.reply_array(reported.len());
     for one in reported {
@@ -69,7 +69,7 @@ fn field(ctx: Ctx, field: &Field) {
     }
 }
 
-/// Replies with labels and values: a map in RESP3, a flat array in RESP2.
+/// Replies with pairs of a label and a value: as a map in RESP3, as a flat array in RESP2.
 pub fn info_all(ctx: Ctx, lines: impl ExactSizeIterator<Item = (&'static str, Field)>) {
     ctx.reply_map(lines.len());
     for (label, value) in lines {
@@ -78,7 +78,7 @@ pub fn info_all(ctx: Ctx, lines: impl ExactSizeIterator<Item = (&'static str, Fi
     }
 }
 
-/// Replies with one value: a map of one pair in RESP3, an array of the value in RESP2.
+/// Replies with one value and its label as a map in RESP3, and with an array of the value alone in RESP2.
 pub fn info_field(ctx: Ctx, label: &str, value: &Field) {
     if ctx.is_resp3() {
         ctx.reply_map(1);

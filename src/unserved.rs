@@ -1,5 +1,5 @@
-//! The number of filters that are kept and saved but not served, for INFO and the log. The option `commands` decides
-//! which filters are served.
+//! Counts the filters that are kept and saved, but that no registered command can read, for INFO and the log. The
+//! option `commands` decides which filter commands are registered.
 
 use std::ffi::c_void;
 
@@ -10,7 +10,7 @@ use crate::server::api::api;
 use crate::server::ffi::{Ctx, LogLevel, guard, log_anywhere};
 use crate::types::totals::{ValueKind, keys};
 
-/// Returns the present number of filters that are not served.
+/// Returns the current number of filters that no registered command can read.
 pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
@@ -21,8 +21,8 @@ pub fn count() -> u64 {
     }
 }
 
-/// Subscribes to events of loading: after each load of a data set, the log gets the number of filters that are not
-/// served, if any.
+/// Subscribes to the server's loading events. After a data set has been loaded, the module logs the number of filters
+/// that no registered command can read, unless it is 0.
 pub fn register(ctx: Ctx) {
     let loading = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_LOADING, dataver: 1 };
     // SAFETY: the callback is of the type that the server calls.
@@ -42,7 +42,7 @@ unsafe extern "C" fn loaded(
     guard("an event of loading", report, || ());
 }
 
-/// Returns the log line about `unserved` filters.
+/// Returns the log line about filters that no registered command can read; `unserved` is their number.
 fn line(unserved: u64) -> String {
     let (which, that, way) = match config::commands() {
         Commands::Beside => ("classic ", " that had not fully arrived", "commands all"),

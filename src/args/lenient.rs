@@ -1,6 +1,6 @@
-//! The options of `BF.RESERVE` and `BF.INSERT` as RedisBloom 2.8.2 reads them. Only commands that were acknowledged
-//! elsewhere ([`must_obey`](crate::server::facts::must_obey)) are read like this, since rejecting them would lose them.
-//! Commands of clients never are.
+//! Parses the options of replicated `BF.RESERVE` and `BF.INSERT` commands as RedisBloom 2.8.2 does. A replicated
+//! command ([`must_obey`](crate::server::facts::must_obey)) comes from a primary or the AOF and was acknowledged there:
+//! rejecting it here would lose its items. Commands of clients are parsed strictly, see [`super`].
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |
 //! |---|---|---|
@@ -17,12 +17,12 @@
 //! | capacity | a signed 64-bit number as the server writes it; at least 1 |
 //! | expansion | the same; only its lower 32 bits are kept |
 //!
-//! If these 32 bits are 0, RedisBloom makes a filter whose second sub-filter has no bits, and which then contains every
-//! item. Here the filter has RedisBloom's default growth, and contains the items that were added.
+//! If the lower 32 bits of the expansion are 0, RedisBloom makes a filter whose second sub-filter has no bits. That
+//! filter contains every item as soon as it grows. This module uses RedisBloom's default growth instead.
 //!
-//! A command that is rejected here was rejected by RedisBloom too, or creates a filter in the layout `lines` on a
-//! primary with this module. The latter command has `SEED` and `LAYOUT`. RedisBloom's `BF.INSERT` knows neither, and
-//! for its `BF.RESERVE` they are too many words.
+//! Two kinds of commands are rejected here: those that RedisBloom rejected too, and those that create a filter in the
+//! layout `lines` on a primary with this module. The latter have `SEED` and `LAYOUT`, which the strict parser reads.
+//! RedisBloom's `BF.INSERT` does not know these options, and for its `BF.RESERVE` they are too many words.
 
 use std::ffi::CString;
 
@@ -31,7 +31,7 @@ use crate::number::{parse_as_c, parse_canonical};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 
-/// The options of `BF.RESERVE`; `None` if RedisBloom rejects the command.
+/// Parses the options of `BF.RESERVE`; `None` if RedisBloom rejects the command.
 pub fn reserve(args: Args<'_>) -> Option<Options> {
     if !(4..=7).contains(&args.len()) {
         return None;
@@ -50,7 +50,7 @@ pub fn reserve(args: Args<'_>) -> Option<Options> {
         .in_range(Options { non_scaling, ..Options::default() })
 }
 
-/// The options of `BF.INSERT`; `None` if RedisBloom rejects the command.
+/// Parses the options of `BF.INSERT`; `None` if RedisBloom rejects the command.
 pub fn insert(args: Args<'_>) -> Option<Options> {
     let mut given = Given::default();
     let mut options = Options::default();
@@ -79,7 +79,7 @@ pub fn insert(args: Args<'_>) -> Option<Options> {
     given.in_range(options)
 }
 
-/// The values of options as they were given, before their ranges are checked.
+/// The values of options as the command gives them, before their ranges are checked.
 #[derive(Default)]
 struct Given {
     error_rate: Option<f64>,
@@ -88,7 +88,7 @@ struct Given {
 }
 
 impl Given {
-    /// Returns `options` with these values; `None` if a value is outside RedisBloom's range.
+    /// Checks the ranges and adds the values to `options`; `None` if RedisBloom does not accept one of the values.
     fn in_range(self, options: Options) -> Option<Options> {
         let positive = |value: Option<i64>| value.is_none_or(|value| value >= 1);
         let is_rate = self.error_rate.is_none_or(|rate| rate > 0.0 && rate < 1.0);

@@ -1,7 +1,8 @@
-//! Arguments and options of commands. Nothing here opens a key.
+//! Parses the arguments and options of commands. Nothing here opens a key.
 //!
-//! Options are whole words in any case and any order, each at most once. Any other word in the place of an option is
-//! rejected, and the error shows it. Numbers are plain: no sign, no spaces, no `inf` and no `nan`.
+//! Options are whole words in upper or lower case and in any order, each at most once. An unknown word in the place of
+//! an option is rejected, and the error shows the word. Numbers have no sign and no spaces, and `inf` and `nan` are
+//! rejected.
 
 pub mod lenient;
 
@@ -11,7 +12,7 @@ use crate::server::ffi::{Arg, Args};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::Parameter;
 
-/// Reads a whole number without sign, in the form that the server writes: without leading zeros.
+/// Parses a whole number without sign and without leading zeros, which is the form that the server writes.
 fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) {
@@ -21,23 +22,23 @@ fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Comma
     plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
 }
 
-/// Reads a count: a whole number without sign that also fits the server's signed 64-bit integers.
+/// Parses a whole number without sign that is at most 2^63 - 1, because the server's integers are signed.
 pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let value = unsigned(noun, parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
     fits.then_some(value).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
 
-/// Returns the number of keys, which is the command's first argument. `None` unless it is from 1 to the number of
-/// arguments after it.
+/// Parses the number of keys, which is the first argument of the command. `None` unless the number is at least 1 and as
+/// many arguments follow it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
     let keys = usize::try_from(plain(args.get(1).bytes())?).ok()?;
     (1..=behind).contains(&keys).then_some(keys)
 }
 
-/// Reads the iterator of a dump. A negative iterator, which RedisBloom accepts, becomes [`u64::MAX`], past the end of
-/// every dump.
+/// Parses the iterator argument of `SCANDUMP` and `LOADCHUNK`. RedisBloom accepts a negative iterator; it becomes
+/// [`u64::MAX`] here, which is past the end of every dump.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) && given.len() <= 20 {
@@ -47,7 +48,7 @@ pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     value.ok_or_else(|| CommandError::BadIterator { got: quoted(given) })
 }
 
-/// Whether `given` is a whole number below 0.
+/// Whether the text `given` is a whole number below 0.
 fn is_negative(given: &[u8]) -> bool {
     matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
 }
@@ -57,7 +58,7 @@ fn plain(given: &[u8]) -> Option<u64> {
     parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]))
 }
 
-/// Reads a finite number. A number so small that an `f64` holds it as 0 is rejected.
+/// Parses a finite number. A number that is not 0 but rounds to 0 as an `f64` is rejected.
 pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
     let given = arg.bytes();
     let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
@@ -67,16 +68,17 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
         .ok_or_else(|| CommandError::not_a("number", parameter.name(), given))
 }
 
-/// The time at which a key expires, in milliseconds.
+/// The expiry that a command gives to a key, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Expiry {
-    /// Milliseconds from now.
+    /// A time to live: milliseconds from now.
     In(i64),
-    /// Milliseconds since 1970.
+    /// A point in time: milliseconds since 1970.
     At(i64),
 }
 
-/// The options of a command that creates a value, as they were given, in the units of the core's parameters.
+/// The options of a command that may create a value, as given. Numbers are in the units of the core library's
+/// parameters.
 #[derive(Debug, Default)]
 pub struct Options {
     pub capacity: Option<u64>,
@@ -91,36 +93,35 @@ pub struct Options {
     pub non_scaling: bool,
     pub no_create: bool,
     pub window: WindowOptions,
-    /// The expiry of the key that the command creates.
+    /// The expiry of the key, if the command creates it.
     pub expiry: Option<Expiry>,
-    /// The limit of `ADMIT`: the number of items at which a value admits no new item.
+    /// The value of `LIMIT` in `ADMIT`: once the value has this number of items, no new item is added.
     pub limit: Option<u64>,
     pub all: bool,
     pub dry_run: bool,
-    /// Index of the first item, after ITEMS.
+    /// The index of the first item in the arguments, which is the one after `ITEMS`.
     pub items: Option<usize>,
 }
 
-/// The options of a window, as they were given.
+/// The options of a sliding window, as given.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WindowOptions {
     pub seconds: Option<u64>,
     pub manual: bool,
-    /// Whether the key expires once the value is empty.
+    /// The option `VOLATILE`: the key expires once all its items have left the window.
     pub volatile: bool,
     pub slices: Option<u64>,
     pub refresh: bool,
-    /// Whether the window is of the last items, not of seconds.
+    /// The option `LAST`: the window is a number of items, not of seconds.
     pub last: bool,
-    /// The slice in which the window begins, in a command from a primary or the AOF.
+    /// The time slice in which the window begins. Only commands from a primary or the AOF have it.
     pub slice: Option<u64>,
 }
 
 impl Options {
-    /// Whether a command with these options may be replicated unchanged. Options of expiry prevent it, because
-    /// RedisBloom reads them differently. Options of a window prevent it, because their effect depends on the clock. A
-    /// seed and a layout prevent it, because RedisBloom does not know them; a server that leaves BF.* to RedisBloom may
-    /// also reject a layout.
+    /// Whether a command with these options may be replicated unchanged. Four kinds of options prevent it. RedisBloom
+    /// reads expiry options differently. The effect of window options depends on the clock. RedisBloom does not know a
+    /// seed or a layout, and a server whose BF.* commands are RedisBloom's may also reject a layout.
     pub fn are_plain(&self) -> bool {
         let has_window = self.window.seconds.is_some() || self.window.last;
         !has_window && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
@@ -129,7 +130,7 @@ impl Options {
 
 macro_rules! options {
     ($($option:ident $word:literal,)*) => {
-        /// An option that a command may take.
+        /// An option of a command.
         #[derive(Clone, Copy, PartialEq)]
         pub enum Opt {
             $($option,)*
@@ -174,10 +175,10 @@ options! {
     Slice "SLICE",
 }
 
-/// The options for the expiry of a key that a command creates.
+/// The options that set the expiry of a key when the command creates it.
 pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
-/// Joins `lists` into one list of `N` options.
+/// Joins `lists` into one list, which has `N` options.
 pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
     let mut all = [Opt::Items; N];
     let (mut list, mut place, mut at) = (0, 0, 0);
@@ -193,7 +194,8 @@ pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
     all
 }
 
-/// Reads options for a value called `noun` from argument `start` on; `allowed` are the options that the command takes.
+/// Parses the options from argument `start` on. `allowed` are the options that the command takes; errors call the value
+/// `noun`.
 pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, CommandError> {
     let mut options = Options::default();
     // One bit for each option that was given.
@@ -244,8 +246,8 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
     out_of_range.map_or(Ok(options), Err)
 }
 
-/// Returns the error for a word that is not one of the `allowed` options. The error names the options that the command
-/// takes.
+/// Returns the error for the word `given`, which is not one of the `allowed` options. The error lists the allowed
+/// options.
 fn unknown_option(given: &[u8], allowed: &[Opt]) -> CommandError {
     let takes_items = allowed.contains(&Opt::Items);
     // RESERVE accepts VOLATILE here only to reject it later, with the reason.
@@ -284,13 +286,13 @@ fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
     Ok(())
 }
 
-/// Reads the limit of `ADMIT`, a whole number from 0 to 2^63 - 1.
+/// Parses the value of `LIMIT` in `ADMIT`, a whole number from 0 to 2^63 - 1.
 fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
     let value = plain(given.bytes()).filter(|&value| i64::try_from(value).is_ok());
     value.ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given.bytes()))
 }
 
-/// Reads the value of an expiry option, in the ranges of the server's `SET`.
+/// Parses the value of an expiry option (`EX`, `PX`, `EXAT`, `PXAT`), with the same ranges as in the server's `SET`.
 fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, CommandError> {
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),

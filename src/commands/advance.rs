@@ -1,4 +1,4 @@
-//! `ADVANCE`: moves a window on to a slice, or makes the window follow the system clock.
+//! The command `ADVANCE`: advances a sliding window to a time slice, or makes the window follow the system clock.
 
 use std::cmp::Ordering;
 
@@ -19,7 +19,7 @@ use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::before::Before;
 use crate::types::names::Verb;
 
-/// The target of an `ADVANCE`.
+/// The target that an `ADVANCE` command gives.
 enum To {
     Slice(u64),
     Rebased(u64),
@@ -37,7 +37,7 @@ fn read_target(noun: Noun, args: Args<'_>) -> Result<To, CommandError> {
     }
 }
 
-/// `ADVANCE key slice | CLOCK`, and from a primary `ADVANCE key slice REBASE`.
+/// Runs `ADVANCE key slice | CLOCK`, and the replicated form `ADVANCE key slice REBASE`.
 pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let to = read_target(T::NOUN, args)?;
     let mut key = ctx.open(args.get(1), Mode::Write);
@@ -69,8 +69,8 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
     Ok(())
 }
 
-/// Makes the move that is due on the system clock, and returns it. A command that must be obeyed makes no move: the
-/// primary sends the move itself.
+/// Advances the window to the present slice of the system clock, and returns the move. A replicated command does
+/// nothing: the primary sends the move as a command of its own.
 fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;
@@ -84,7 +84,7 @@ fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     outcome.before
 }
 
-/// Moves the window of `value` to the target `to`. Returns whether the value changed.
+/// Advances the window of `value` to the target `to`. Returns whether the value changed.
 fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     let (window, newest) = (value.window().copied(), value.newest_slice());
     if window.is_none() {
@@ -102,7 +102,7 @@ fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     has_moved || window != value.window().copied()
 }
 
-/// Checks the target `to` of a client's `ADVANCE`.
+/// Checks the target `to` of an `ADVANCE` from a client.
 fn check<T: Changing>(ctx: Ctx, value: &T, to: &To) -> Result<(), CommandError> {
     let window = value.window().zip(value.present_slice(time_of(ctx, [value])));
     let (window, present) = window.ok_or_else(no_window::<T>)?;

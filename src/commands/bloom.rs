@@ -1,4 +1,4 @@
-//! BF.* and RF.*: Bloom filters.
+//! The commands BF.* and RF.*, which work on Bloom filters.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, Present, SubFilterInfo};
 use rollcall_core::error::Error;
@@ -25,8 +25,8 @@ use crate::types::names::{Prefix, Verb};
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
 const INSERT_OPTIONS: [Opt; 18] = args::joined(&[OF_INSERT, windows::OF_FILTERS, args::EXPIRY]);
-/// The options of a `BF.INSERT` that must be obeyed. The expiry options are missing: this module never replicates them,
-/// and RedisBloom's `EX` is short for `EXPANSION`.
+/// The options of a replicated `BF.INSERT`. Expiry options are missing for two reasons: this module never replicates
+/// them, and RedisBloom reads `EX` as `EXPANSION`.
 const OBEYED_INSERT_OPTIONS: [Opt; 15] = args::joined(&[OF_INSERT, windows::OF_FILTERS, &[Opt::Slice]]);
 const ADMIT_OPTIONS: [Opt; 21] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
 
@@ -39,7 +39,8 @@ impl Changing for BloomFilter {
         Creation::defaults(ctx, command)
     }
 
-    /// Completes a partially loaded filter if the command must be obeyed: the primary has acknowledged the addition.
+    /// Returns the filter to add items to. For a replicated command, completes a partially loaded filter first, because
+    /// the primary has acknowledged the addition.
     fn to_add<'k>(ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
         if must_obey(ctx) {
             obeyed::finalize(key)?;
@@ -70,13 +71,15 @@ impl Changing for BloomFilter {
     }
 }
 
-/// Returns the view of `filter` at the time of the command.
+/// Returns the contents of `filter` at the time of the command. In a windowed filter, expired items are not part of
+/// them.
 fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
     filter.at(time_of(ctx, [filter]))
 }
 
-/// `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT lines|classic] [WINDOW seconds
-/// [MANUAL] [SLICES g] [REFRESH] | LAST [SLICES g | REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
+/// Creates an empty filter: `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT
+/// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH] | LAST [SLICES g | REFRESH]] [EX s | PX ms | EXAT s |
+/// PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)
@@ -86,7 +89,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     changes::reserve::<BloomFilter>(ctx, args, &creation)
 }
 
-/// `BF.ADD key item`
+/// Adds an item to a filter: `BF.ADD key item`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let create_with = Some(|| Creation::defaults(ctx, args));
     let addition = Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true };
@@ -103,13 +106,14 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     })
 }
 
-/// `BF.MADD key item [item ...]`
+/// Adds items to a filter: `BF.MADD key item [item ...]`
 pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let create_with = Some(|| Creation::defaults(ctx, args));
     insert(ctx, Addition { verb: Verb::AddAll, command: args, items: args.from(2), create_with, is_plain: true })
 }
 
-/// `BF.INSERT key [CAPACITY n] [ERROR rate] [NOCREATE] [options of BF.RESERVE] ITEMS item [item ...]`
+/// Adds items, and creates a missing filter with options: `BF.INSERT key [CAPACITY n] [ERROR rate] [NOCREATE] [options
+/// of BF.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let (creation, options) = match of_insert(ctx, args, allowed) {
@@ -123,14 +127,15 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
 }
 
-/// Reads the `allowed` options of `BF.INSERT` or `BF.ADMIT`. Returns the parameters of a new filter, and the options.
+/// Parses the `allowed` options of `BF.INSERT` or `BF.ADMIT`. Returns the parameters for a new filter, and the options.
 fn of_insert(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
     args::options(Noun::Filter, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
         .map_err(CommandError::of_insert)
 }
 
-/// Adds items. The reply has a boolean for each item handled, then the error of the first item rejected, if any.
+/// Adds items and replies. The reply has a boolean for each item handled: true for a new item. If an item was rejected,
+/// its error is the last element.
 fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), CommandError> {
     let (items, limit) = (addition.items, ServerLimit::new(ctx));
     changes::insert::<BloomFilter>(ctx, addition, &limit, |live, is_new_key| {
@@ -169,14 +174,14 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
     })
 }
 
-/// `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of BF.INSERT] ITEMS item [item ...]` adds new items while the filter
-/// has fewer than `n`.
+/// Adds new items while the filter has fewer than `n` items: `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
+/// BF.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = of_insert(ctx, args, &ADMIT_OPTIONS)?;
     changes::admit::<BloomFilter>(ctx, args, &options, creation)
 }
 
-/// `BF.EXISTS key item`
+/// Replies whether a filter contains an item: `BF.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = value::<BloomFilter>(&key)?.is_some_and(|filter| present(ctx, filter).may_contain(args.get(2).bytes()));
@@ -184,7 +189,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `BF.MEXISTS key item [item ...]`
+/// Replies for each item whether a filter contains it: `BF.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let items = args.from(2);
     let key = ctx.open(args.get(1), Mode::Read);
@@ -197,7 +202,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `BF.CARD key`
+/// Replies with the number of items in a filter: `BF.CARD key`
 pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let items = value::<BloomFilter>(&key)?.map_or(0, |filter| present(ctx, filter).num_items());
@@ -205,7 +210,7 @@ pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `BF.INFO key [field]`
+/// Replies with all figures about a filter, or with one: `BF.INFO key [field]`
 pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() > 3 {
         return Err(CommandError::Arity);
@@ -216,7 +221,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     info::info(ctx, args, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
 }
 
-/// `BF.DEBUG key`
+/// Replies with a line of text about each sub-filter: `BF.DEBUG key`
 pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
@@ -226,7 +231,7 @@ pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns the first line of `BF.DEBUG`. For a classic filter the line is RedisBloom's text.
+/// Formats the first line of the `BF.DEBUG` reply. For a classic filter the line is the same as RedisBloom's.
 fn debug_totals(filter: &BloomFilter) -> String {
     let size = filter.num_items();
     if filter.layout() == BitLayout::Classic {
@@ -244,7 +249,7 @@ fn debug_totals(filter: &BloomFilter) -> String {
     )
 }
 
-/// Returns the line of `BF.DEBUG` for a sub-filter. For a classic filter the line is RedisBloom's text.
+/// Formats the `BF.DEBUG` line of one sub-filter. For a classic filter the line is the same as RedisBloom's.
 fn debug_sub_filter(info: &SubFilterInfo) -> String {
     let SubFilterInfo { num_bytes, num_bits, hashes, capacity, num_items, error_rate, set_bits, .. } = info;
     match info.geometry {

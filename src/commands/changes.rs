@@ -1,8 +1,8 @@
-//! Commands that change a key, generic over both families. Each command opens the key, changes the value at the time of
-//! the command, and announces the effects.
+//! Commands that change a key, generic over filters and counters. Each command opens the key, changes the value as of
+//! the time of the command, and replicates the effects.
 //!
-//! A command reads the clock once, and only if the window of a value follows the system clock. A command that must be
-//! obeyed never reads the clock: the primary sends each move of a window before the change that made the move due.
+//! A command reads the clock at most once, and only if a value's window follows the system clock. A replicated command
+//! never reads the clock: the primary sends each advance of a window before the change that made it due.
 
 use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::error::Error;
@@ -23,19 +23,20 @@ use crate::types::before::Before;
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
-/// The differences between the families in commands that change keys.
+/// What differs between filters and counters in commands that change keys.
 pub(super) trait Changing: Family + Windowed {
     type Creation: Creating<Self>;
-    /// The prefix of the replicated `ADVANCE` that moves a window on. Only filters in the layout `lines` have windows.
+    /// The prefix of the replicated command `ADVANCE`: RF for filters, since only filters in the layout `lines` have
+    /// windows, and LC for counters.
     const MOVED_BY: Prefix;
-    /// The metric that counts moves of windows.
+    /// The metric that counts how often windows of this family advanced.
     const ADVANCES: &'static Metric;
 
-    /// Returns the configuration's parameters for a value that the running command creates. `command` has all its
+    /// Returns the configured default parameters for a value that the running command creates. `command` are all its
     /// arguments.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self::Creation;
 
-    /// The value of an open key to add to; `None` if the key is missing.
+    /// Returns the value of an open key to add items to; `None` if the key is missing.
     fn to_add<'k>(_ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
         value_mut::<Self>(key)
     }
@@ -45,12 +46,12 @@ pub(super) trait Changing: Family + Windowed {
 
     fn is_empty(&self) -> bool;
     fn new_like(&self) -> Result<Self, Error>;
-    /// Frees the contents that a move of the window has expired.
+    /// Frees the data that expired when the window advanced.
     fn dispose(expired: Self::Expired);
 }
 
-/// Returns the time at which `values` are read: the current time if any window follows the system clock. Otherwise the
-/// time does not matter, and is 0.
+/// Returns the time as of which `values` are read. This is the current time if the window of any value follows the
+/// system clock. Otherwise the time has no effect, and is 0.
 #[inline]
 pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
     let mut windows = values.into_iter().filter_map(|value| value.window());
@@ -61,21 +62,21 @@ pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<
     }
 }
 
-/// Returns the time at which the running command changes `value`.
+/// Returns the time as of which the running command changes `value`.
 #[inline]
 fn time_of_change<T: Windowed>(ctx: Ctx, value: &T) -> Time {
     // A value without a window needs no time.
     if value.window().is_none() || must_obey(ctx) { Time::Reached } else { time_of(ctx, [value]) }
 }
 
-/// Returns `value` for changes at the time of the running command.
+/// Returns a handle to change `value` as of the time of the running command.
 #[inline]
 fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
     let time = time_of_change(ctx, value);
     Live::new(value, time)
 }
 
-/// Counts a move that was replicated, and sends its event. Does nothing for [`Move::Stay`].
+/// Counts an advance of a window in the metrics, and sends its keyspace event. Does nothing for [`Move::Stay`].
 fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     if made != Move::Stay {
         T::ADVANCES.count();
@@ -83,19 +84,20 @@ fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     }
 }
 
-/// The key's new time of expiry after this move; `None` if the move does not change it.
+/// Returns the new expiry of a key after its window made the move `made`. Only a `VOLATILE` window (its key expires
+/// once the value is empty) has one. `None` if the expiry does not change.
 #[inline]
 fn expiry_after<T: Windowed>(ctx: Ctx, value: &T, made: Move) -> Option<i64> {
     if made == Move::Stay { None } else { expiry::of_volatile(ctx, value) }
 }
 
-/// Replicates a move, and sends its event.
+/// Replicates the move `made` of a window, and sends its keyspace event.
 pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     announce_move(ctx, T::MOVED_BY, key, made);
     notify::<T>(ctx, key, made);
 }
 
-/// `RESERVE`: creates an empty value with the parameters `creation`. Fails if the key exists.
+/// Runs `RESERVE`: creates an empty value with the parameters `creation`. Fails if the key exists.
 pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creation) -> Result<(), CommandError> {
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
@@ -107,31 +109,32 @@ pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creat
     Ok(())
 }
 
-/// The outcome of adding items.
+/// The outcome of adding items to a value.
 #[derive(Default)]
 pub(super) struct Handled {
-    /// The number of items handled, new or known; fewer than all if an item was rejected.
+    /// The number of items that were handled, new or known. Items from the first rejected one on are not handled.
     pub(super) items: usize,
     /// The number of handled items that were new.
     pub(super) new: usize,
-    /// The error of a rejected item, if the error is the whole reply.
+    /// The error that is the whole reply. `None` if a reply was already written.
     pub(super) rejected: Option<CommandError>,
 }
 
-/// The items that a command adds, and the parameters for a missing key.
+/// The items that a command adds, and the parameters to create a missing key.
 pub(super) struct Addition<'a, C> {
-    /// The running command, with all of its arguments.
+    /// The name of the running command, after its prefix. `command` are all its arguments.
     pub(super) verb: Verb,
     pub(super) command: Args<'a>,
     pub(super) items: Args<'a>,
-    /// Returns the parameters for a missing key; `None` if a missing key is an error.
+    /// A function that returns the parameters for a missing key. `None` if a missing key is an error.
     pub(super) create_with: Option<C>,
     /// Whether the command may be replicated unchanged, see [`Options::are_plain`].
     pub(super) is_plain: bool,
 }
 
-/// Adds items to a key by calling `add`, which also replies unless it returns an error. The second argument of `add` is
-/// true for a new key: a key whose first item is rejected stays missing.
+/// Opens or creates the key of a command, and calls `add` to add the items and to reply. `add` does not reply if it
+/// returns an error. The second argument of `add` is true for a new key. A new key is not created if its first item is
+/// rejected.
 #[inline]
 pub(super) fn insert<T: Changing>(
     ctx: Ctx,
@@ -185,8 +188,8 @@ pub(super) fn insert<T: Changing>(
     handled.rejected.map_or(Ok(()), Err)
 }
 
-/// `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]` adds new items while the value has
-/// fewer than `n`.
+/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`, which adds new items while the
+/// value has fewer than `n` items.
 pub(super) fn admit<T: Changing>(
     ctx: Ctx,
     args: Args<'_>,
@@ -242,7 +245,7 @@ pub(super) fn admit<T: Changing>(
     Ok(())
 }
 
-/// `MERGE destination source [source ...]` makes the destination the union of itself and the sources.
+/// Runs `MERGE destination source [source ...]`, which makes the destination the union of itself and the sources.
 pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let limit = ServerLimit::new(ctx);
     let (mut destination, source_keys) = open_merge::<T>(ctx, args)?;
@@ -301,7 +304,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     Ok(())
 }
 
-/// `CLEAR key` empties a value, and keeps its parameters and its expiry.
+/// Runs `CLEAR key`, which empties a value, and keeps its parameters and its expiry.
 pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write);
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;

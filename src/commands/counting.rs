@@ -1,4 +1,4 @@
-//! LC.*: counters of distinct members.
+//! The commands LC.*, which work on counters of distinct members.
 
 use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::{Error, Parameter};
@@ -20,7 +20,8 @@ const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision,
 const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
 const INSERT_OPTIONS: [Opt; 17] = args::joined(&[&[Opt::Capacity, Opt::NoCreate, Opt::Items], &RESERVE_OPTIONS]);
 const ADMIT_OPTIONS: [Opt; 20] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
-/// The options of `LC.RESERVE` and `LC.INSERT` in commands that must be obeyed.
+/// The options of replicated `LC.RESERVE` and `LC.INSERT` commands. They have an option for the window's slice, which
+/// clients cannot give.
 const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
 const OBEYED_INSERT_OPTIONS: [Opt; 18] = args::joined(&[&INSERT_OPTIONS, &[Opt::Slice]]);
 
@@ -48,8 +49,8 @@ impl Changing for Counter {
     fn dispose((): ()) {}
 }
 
-/// `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c] [SEED n] [WINDOW seconds
-/// [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
+/// Creates an empty counter: `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c]
+/// [SEED n] [WINDOW seconds [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
     let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
@@ -59,13 +60,14 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, &options)?)
 }
 
-/// `LC.ADD key item [item ...]`
+/// Adds items to a counter: `LC.ADD key item [item ...]`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let create_with = Some(Creation::defaults);
     insert(ctx, Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true })
 }
 
-/// `LC.INSERT key [CAPACITY n] [NOCREATE] [options of LC.RESERVE] ITEMS item [item ...]`
+/// Adds items, and creates a missing counter with options: `LC.INSERT key [CAPACITY n] [NOCREATE] [options of
+/// LC.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
     let options = args::options(Noun::Counter, args, 2, allowed)?;
@@ -75,8 +77,8 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
 }
 
-/// Adds items and replies with how many were new. If an item is rejected for its size, the items before it stay added,
-/// and the reply is the error.
+/// Adds items and replies with the number of new ones. If an item is rejected for its size, the reply is the error, and
+/// the items before it stay added.
 fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), CommandError> {
     let (items, limit) = (addition.items, ServerLimit::new(ctx));
     changes::insert::<Counter>(ctx, addition, &limit, |live, _| {
@@ -93,15 +95,15 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
     })
 }
 
-/// `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of LC.INSERT] ITEMS item [item ...]` adds new items while the counter
-/// has fewer than `n` members.
+/// Adds new items while the counter has fewer than `n` members: `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
+/// LC.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let options = args::options(Noun::Counter, args, 2, &ADMIT_OPTIONS)?;
     let creation = Creation::of(ctx, &options)?;
     changes::admit::<Counter>(ctx, args, &options, creation)
 }
 
-/// `LC.COUNT key [key ...]` replies with the number of distinct members of a counter, or of the union of several.
+/// Replies with the number of distinct members of one counter, or of the union of several: `LC.COUNT key [key ...]`
 pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() == 2 {
         let key = ctx.open(args.get(1), Mode::Read);
@@ -122,7 +124,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `LC.EXISTS key item`
+/// Replies whether a counter contains an item: `LC.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = match value::<Counter>(&key)? {
@@ -133,12 +135,13 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Returns the view of all members of `counter` that are live at the time of the command.
+/// Returns the members of `counter` at the time of the command. In a windowed counter, expired members are not part of
+/// them.
 fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
     counter.at(time_of(ctx, [counter]))
 }
 
-/// `LC.MEXISTS key item [item ...]`
+/// Replies for each item whether a counter contains it: `LC.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let items = args.from(2);
     let key = ctx.open(args.get(1), Mode::Read);
@@ -156,7 +159,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `LC.MEMBERS key [SINCE seconds]` replies with the members of an exact counter.
+/// Replies with the members of an exact counter: `LC.MEMBERS key [SINCE seconds]`
 pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let back = match args.len() {
         2 => None,
@@ -186,7 +189,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `LC.INFO key [field]`
+/// Replies with all figures about a counter, or with one: `LC.INFO key [field]`
 pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() > 3 {
         return Err(CommandError::Arity);

@@ -1,4 +1,4 @@
-//! `SCANDUMP` and `LOADCHUNK`, the same for both families.
+//! The commands `SCANDUMP` and `LOADCHUNK`, which transfer a value in chunks. Filters and counters share the code.
 
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
@@ -20,7 +20,8 @@ use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, is_complete,
 use crate::types::family::{Family, State};
 use crate::types::names::Verb;
 
-/// `SCANDUMP key iterator` replies with the next iterator and a chunk. Iterator 0 gives the header; the end is [0, ""].
+/// Runs `SCANDUMP key iterator`, which replies with the next iterator and a chunk. Iterator 0 gives the header of the
+/// value. The reply at the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let value = value::<T>(&key)?.ok_or(CommandError::NotFound)?;
@@ -36,8 +37,8 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Returns the client's error for a chunk that the core rejects. If the chunk is damaged, the log names the field, and
-/// the client learns only that the chunk was rejected.
+/// Returns the error reply for a dump chunk that the core library rejects. For a damaged chunk, the damaged field is
+/// written to the log only.
 fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
     if let Error::Corrupt { .. } = error {
         CORRUPT_REJECTED.count();
@@ -47,7 +48,7 @@ fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
     command_error_of::<T>(error)
 }
 
-/// Replaces a partially loaded value by the complete one, if all its bytes have been loaded.
+/// Replaces the partially loaded value of a key by the complete value, if all its bytes have been loaded.
 fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     match peek_entry::<T>(key)? {
         Some(KeyEntry { state: State::Loading(loading) }) if is_complete(&**loading) => {
@@ -57,8 +58,8 @@ fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     }
 }
 
-/// Adds a chunk to a value that exists. A client's chunk must be the next one. A chunk that must be obeyed may come in
-/// any order: RedisBloom writes each chunk to its place. Primaries with this module send chunks in order.
+/// Adds a dump chunk to an existing value. A client has to send the chunks in order. A replicated chunk may come in any
+/// order, because RedisBloom writes each chunk to its place. Primaries with this module send the chunks in order.
 fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeyed: bool) -> Result<(), CommandError> {
     let Some(entry) = entry_of::<T>(key)? else { return Err(CommandError::NotFound) };
     let failed = match &mut entry.state {
@@ -84,7 +85,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
     Err(command_error_of::<T>(failed))
 }
 
-/// Writes a chunk over a part of a complete value.
+/// Overwrites a part of a complete value by a dump chunk.
 fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(), CommandError> {
     let before = Before::any(value);
     let written = value.overwrite(iterator, data).map_err(command_error_of::<T>);
@@ -92,7 +93,8 @@ fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(),
     written
 }
 
-/// `LOADCHUNK key iterator data` takes an iterator and a chunk that `SCANDUMP` returned, in the same order.
+/// Runs `LOADCHUNK key iterator data`. The client passes each iterator and chunk that `SCANDUMP` returned, in the same
+/// order.
 pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let iterator = args::iterator(args.get(2))?;
     let data = args.get(3).bytes();
@@ -124,7 +126,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     Ok(())
 }
 
-/// Logs that a chunk from a primary or the AOF was rejected with [`CommandError::NoClassic`], and is lost.
+/// Logs that a chunk from a primary or the AOF was lost, because it was rejected with [`CommandError::NoClassic`].
 fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
     if let CommandError::NoClassic { .. } = error
         && must_obey(ctx)
@@ -135,10 +137,10 @@ fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
     }
 }
 
-/// Creates a value from its header.
+/// Creates a partially loaded value from the header of a dump.
 ///
-/// If this module does not serve BF.*, a client cannot create a classic filter. Only a command that must be obeyed can,
-/// as in the module's own AOF, which has the loaded part of a partially loaded filter.
+/// If this module does not serve BF.*, a client cannot create a classic filter. A replicated command can: the module's
+/// own AOF contains the loaded part of each partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx)).map_err(command_error_of::<T>)?;
     if is_complete(&loading) || !must_obey(ctx) {

@@ -1,4 +1,4 @@
-//! Sends the effects of a command to replicas, the AOF and subscribers of keyspace events.
+//! Sends the effects of a command to replicas and the AOF, and its events to subscribers of keyspace events.
 
 use std::cell::RefCell;
 use std::iter::once;
@@ -13,44 +13,46 @@ use crate::server::ffi::{Arg, Args, Closed, Ctx, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
-/// A cache of the last creation and its words as options of `INSERT`: most creations equal the one before. The cache is
-/// never freed, since a thread ends only with the server.
+/// A cache of the parameters of the last created value, and of their words as options of `INSERT`. It saves formatting,
+/// because most values are created with the same parameters. The cache is never freed, since its thread ends only with
+/// the server.
 pub(super) type LastWords<C> = ManuallyDrop<RefCell<Option<(C, Vec<OwnedString>)>>>;
 
-/// An empty cache, to initialise statics.
+/// Returns an empty cache. A constant function, to initialise static variables.
 pub(super) const fn no_words<C>() -> LastWords<C> {
     ManuallyDrop::new(RefCell::new(None))
 }
 
-/// The parameters of a value of family `T` that a command creates.
+/// The parameters with which a command creates a value of family `T`.
 pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
-    /// The cache of the last creation's words.
+    /// Returns the cache of the last parameters and their words.
     fn last_words() -> &'static LocalKey<LastWords<Self>>;
 
-    /// This creation without its expiry, which is sent in a command of its own.
+    /// Returns these parameters without the expiry, which is replicated as a command of its own.
     fn without_expiry(&self) -> Self;
 
     /// Builds an empty value with these parameters.
     ///
     /// # Errors
-    /// The errors of the core, for parameters out of range or a value above `limit`.
+    /// The errors of the core library: a parameter is out of range, or the value is larger than `limit` allows.
     fn build(&self, limit: &ServerLimit) -> Result<T, CommandError>;
 
-    /// The prefix of the commands that are sent to replicas and the AOF.
+    /// Returns the prefix (RF, BF or LC) of the commands by which the value is sent to replicas and the AOF.
     fn prefix(&self) -> Prefix;
 
-    /// The time at which the key expires, in milliseconds since 1970; `None` if the key does not expire.
+    /// Returns the time at which the key expires, in milliseconds since 1970; `None` if the key does not expire.
     fn expiry(&self) -> Option<i64>;
 
-    /// The positional arguments of `RESERVE`: the error rate and the capacity. The error rate is `None` if `RESERVE`
-    /// takes it as an option.
+    /// Returns the error rate and the capacity, which are positional arguments of `RESERVE`. The error rate is `None`
+    /// if `RESERVE` takes it as an option.
     fn size(&self) -> (Option<f64>, u64);
 
-    /// The parameters that are not in [`Self::size`], as options that `RESERVE` and `INSERT` share: words between spaces.
+    /// Returns all parameters that [`Self::size`] does not return, as option words of `RESERVE` and `INSERT` with
+    /// spaces between them.
     fn options(&self) -> String;
 
-    /// Calls `with` with all parameters, as options of `INSERT`: `CAPACITY`, then `ERROR` if [`Self::size`] has an
-    /// error rate. The last word is `ITEMS`.
+    /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY`, then `ERROR` if [`Self::size`]
+    /// has an error rate. The last word is `ITEMS`.
     fn with_words(&self, ctx: Ctx, with: impl FnOnce(&[OwnedString])) {
         let creation = self.without_expiry();
         Self::last_words().with(|last| {
@@ -65,7 +67,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
         });
     }
 
-    /// Replicates the creation of an empty key, and sends its event.
+    /// Replicates the creation of an empty value, and sends its keyspace event.
     fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
         self.with_words(ctx, |words| {
             // The size comes first, without its names, and no items follow.
@@ -79,7 +81,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     }
 }
 
-/// Replicates the move `made` of a window as the `ADVANCE` of `prefix`. Does nothing for [`Move::Stay`].
+/// Replicates the move `made` of a window as an `ADVANCE` command with the given prefix. Does nothing for
+/// [`Move::Stay`].
 pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Move) {
     let (slice, rebases) = match made {
         Move::Stay => return,
@@ -92,21 +95,22 @@ pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Mov
     ctx.replicate(prefix.name(Verb::Advance).text(), arguments, Args::none());
 }
 
-/// Items that a command has added to a key.
+/// An addition of items to a key, as it is replicated.
 pub(super) struct Added<'a, C> {
-    /// The prefix of the commands that are sent to replicas and the AOF.
+    /// The prefix (RF, BF or LC) of the commands by which the value is sent to replicas and the AOF.
     pub(super) prefix: Prefix,
     pub(super) key: Closed<'a>,
-    /// The parameters of the key, if the command created it.
+    /// The parameters of the value, if the command created it.
     pub(super) created: Option<C>,
-    /// The running command and all of its arguments, if the command may be replicated unchanged.
+    /// The name and all arguments of the running command, if it may be replicated unchanged.
     pub(super) whole: Option<(Verb, Args<'a>)>,
-    /// The items to replicate if `whole` is `None`: first all in `some`, then all in `items`.
+    /// The items to replicate if `whole` is `None`: those in `some`, followed by those in `items`.
     pub(super) some: Vec<Arg<'a>>,
     pub(super) items: Args<'a>,
 }
 
-/// Replicates the effect of adding items, and sends its events. A created key is sent with every parameter.
+/// Replicates an addition of items, and sends its keyspace events. If the command created the key, all parameters are
+/// replicated too.
 pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'_, C>) {
     let Added { prefix, key, created, whole, some, items } = added;
     let events = T::prefix_of_events();
@@ -127,7 +131,8 @@ pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'
     announce_expiry(ctx, key, created.and_then(|creation| creation.expiry()));
 }
 
-/// Replicates the new expiry of a key, in milliseconds since 1970, and sends its event. Does nothing for `None`.
+/// Replicates the new expiry of a key and sends its keyspace event. `expiry` is in milliseconds since 1970; nothing
+/// happens if it is `None`.
 pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
     if let Some(at) = expiry {
         ctx.replicate(c"PEXPIREAT", &[key.name(), ctx.string(&at.to_string()).as_arg()], Args::none());

@@ -1,4 +1,5 @@
-//! `INFO` of a key: the fields of the library's tables, as the command replies them and `COMMAND DOCS` lists them.
+//! The commands `BF.INFO` and `LC.INFO`. The core library's tables define the fields of the reply, which `COMMAND DOCS`
+//! lists too.
 
 use rollcall_core::unstable::info::{Field, InfoField};
 
@@ -7,7 +8,7 @@ use crate::command_error::{CommandError, quoted};
 use crate::reply;
 use crate::server::ffi::{Args, Ctx};
 
-/// Returns the words of the `fields` as choices, for `COMMAND DOCS`.
+/// Returns the words that select the `fields`, as choices of an argument for `COMMAND DOCS`.
 pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument; N] {
     let mut all = [const { choice(c"", c"") }; N];
     let mut at = 0;
@@ -18,8 +19,8 @@ pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument
     all
 }
 
-/// `INFO key [field]`: replies with the first `shown` fields, or with the field that is named by its word or its label.
-/// `value_of` calls a field's function from the table `fields`.
+/// Runs `INFO key [field]`: replies with the first `shown` of the `fields`, or with the one field that the command
+/// names. A field has two names, its word and its label. `value_of` returns the value of a field.
 pub fn info<F: Copy>(
     ctx: Ctx,
     args: Args<'_>,

@@ -1,4 +1,4 @@
-//! Keys and their values: opened, typed and borrowed for as long as a command needs them.
+//! Opens keys, checks their types, and borrows their values for as long as a command needs them.
 
 use std::collections::HashSet;
 
@@ -15,14 +15,15 @@ use crate::types::before::Before;
 use crate::types::entry::{KeyEntry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 
-/// Opens a key that is missing or holds a `T`, for commands that must know this before they ask for the value.
+/// Opens a key, and fails if it holds a value of another type than `T`. For commands that must check the type before
+/// they use the value.
 pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, CommandError> {
     let key = ctx.open(name, mode);
     peek_entry::<T>(&key)?;
     Ok(key)
 }
 
-/// Converts an error of the core about a value of family `T`.
+/// Converts an error of the core library about a value of family `T` to a command's error.
 pub(super) fn command_error_of<T: Family>(error: Error) -> CommandError {
     CommandError::Core { noun: T::NOUN, error }
 }
@@ -32,7 +33,7 @@ pub(super) fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> Comm
     CommandError::StillLoading { noun: T::NOUN, arrived: StillLoading { received_bytes, total_bytes } }
 }
 
-/// The value of an open key to read; `None` if the key is missing.
+/// Returns the value of an open key for reading; `None` if the key is missing.
 pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, CommandError> {
     match peek_entry::<T>(key)?.map(|entry| &entry.state) {
         None => Ok(None),
@@ -41,9 +42,9 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Co
     }
 }
 
-/// The value of an open key to change; `None` if the key is missing.
+/// Returns the value of an open key for changes; `None` if the key is missing.
 ///
-/// No other key may be open under the same name at the same time: both would refer to the same value.
+/// The key must not be open twice at the same time: both handles would refer to the same value.
 pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, CommandError> {
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
@@ -57,13 +58,13 @@ pub(super) fn create<T: Family>(key: &mut Key<'_>, value: T) {
     set_entry(key, KeyEntry::ready(value));
 }
 
-/// As [`create`], with the time at which the key expires, in milliseconds since 1970.
+/// Stores a new value in a key that is missing, and sets the key's expiry in milliseconds since 1970, if any.
 pub(super) fn create_expiring<T: Family>(key: &mut Key<'_>, value: T, expiry: Option<i64>) {
     create(key, value);
     key.set_expiry(expiry);
 }
 
-/// Replaces the value `old` by `value`, and frees the old value, in the background if it is large.
+/// Replaces the value `old` by `value`. Frees the old value, in the background if it is large.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     let before = Before::any(old);
     let replaced = std::mem::replace(old, value);
@@ -72,8 +73,8 @@ pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     reclaim::dispose(Box::new(replaced), bytes as usize);
 }
 
-/// An empty list with room for `len` elements. A client chose `len`, so a lack of memory is an error, about a value of
-/// family `T`.
+/// Returns an empty list with room for `len` elements. A client chose `len`, so a lack of memory is an error and not a
+/// panic.
 pub(super) fn list<T: Family, E>(len: usize) -> Result<Vec<E>, CommandError> {
     let mut list = Vec::new();
     let needed_bytes = (len * size_of::<E>()) as u64;
@@ -81,7 +82,7 @@ pub(super) fn list<T: Family, E>(len: usize) -> Result<Vec<E>, CommandError> {
     Ok(list)
 }
 
-/// Opens all of these keys to read.
+/// Opens all keys in `names` for reading.
 pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, CommandError> {
     let mut keys = list::<T, _>(names.len())?;
     for name in names.iter() {
@@ -90,8 +91,8 @@ pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<K
     Ok(keys)
 }
 
-/// Opens the destination and the sources of a merge. A source that is missing, or is the destination itself,
-/// adds nothing and is left out.
+/// Opens the destination and the sources of a `MERGE`. A source is left out if it is missing or is the destination
+/// itself, because it adds nothing.
 pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
     let mut sources = list::<T, _>(args.len() - 2)?;
@@ -107,11 +108,11 @@ pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key
     Ok((destination, sources))
 }
 
-/// Number of values up to which duplicates are found by comparing all pairs.
+/// The number of values up to which duplicates are found by comparing all pairs.
 const FEW: usize = 8;
 
-/// The values of opened keys, each once: a union walks over all bits of every value in the list. Missing ones are left
-/// out.
+/// Returns the values of open keys without duplicates and without missing ones. A union walks over all bits of each
+/// value, so duplicates would cost time.
 pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, CommandError> {
     let mut found: Vec<&T> = list::<T, _>(keys.len())?;
     for key in keys {
@@ -133,7 +134,7 @@ pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, C
     Ok(found)
 }
 
-/// Checks that a copy of `value` is within `limit`.
+/// Checks that a copy of `value` is within the size limits `limit`.
 pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), CommandError> {
     let mut rounded_bytes = 0;
     value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);

@@ -1,5 +1,6 @@
-//! `BF.*` commands that were acknowledged elsewhere and must not fail here. They may have RedisBloom's options as
-//! RedisBloom reads them, add to a partially loaded filter, or add items that RedisBloom rejected.
+//! Replicated `BF.*` commands (from a primary or the AOF). Another server has acknowledged them, so they must not fail
+//! here. If that server was RedisBloom, a command may have options that RedisBloom reads differently, may add items to
+//! a partially loaded filter, or may add items that RedisBloom rejected.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
@@ -14,13 +15,13 @@ use crate::server::ffi::{Args, Ctx, Key};
 use crate::types::entry;
 use crate::types::names::Prefix;
 
-/// Reads the options of a command as RedisBloom does. Returns `None` for RF.*, which RedisBloom does not have, and for
-/// options that `read` rejects.
+/// Parses the options of a command as RedisBloom does, by the function `read`. Returns `None` if `read` rejects the
+/// options, and for RF.*, which RedisBloom does not have.
 fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Option<Options> {
     if Prefix::Rf.is_of(args) { None } else { read(args) }
 }
 
-/// Returns the parameters of the filter that a `BF.RESERVE` creates if it must be obeyed.
+/// Returns the parameters of the filter that a replicated `BF.RESERVE` creates.
 pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandError> {
     match from_redisbloom(args, lenient::reserve) {
         Some(options) => Creation::obeyed(ctx, args, &options),
@@ -28,8 +29,8 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandE
     }
 }
 
-/// Returns the parameters and the options of a `BF.INSERT` that must be obeyed, beyond the ranges of clients. `allowed`
-/// are this module's options, read if the command is not RedisBloom's.
+/// Returns the parameters and the options of a replicated `BF.INSERT`. The ranges are wider than for clients. If
+/// RedisBloom's parser rejects the command, this module's `allowed` options are parsed.
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
@@ -38,16 +39,16 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Cr
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
 
-/// Completes a partially loaded filter, with zeros for the missing bytes. RedisBloom adds items to a partially loaded
-/// filter, and has acknowledged the command.
+/// Completes a partially loaded filter, with zeros for the missing bytes. Needed because RedisBloom adds items to such
+/// a filter and acknowledges the command.
 pub(super) fn finalize(key: &mut Key<'_>) -> Result<(), CommandError> {
     entry::finalize::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
     Ok(())
 }
 
-/// Returns the error of a rejected item, or `None` if the reply must not contain the error. RedisBloom also replicates
-/// a command that it rejected because the filter was full. Such a command has no effect here either, but must not fail:
-/// a replica may be set to end at an error.
+/// Returns the error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates a
+/// command that it rejected because the filter was full. Such a command has no effect here either, but must not fail: a
+/// replica can be configured to exit at an error.
 pub(super) fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,

@@ -1,4 +1,4 @@
-//! Registers every row of the table with the server: the command, its ACL category, its documentation, its keys.
+//! Registers the commands with the server: their names, ACL categories, documentation and keys.
 
 use std::ffi::{CStr, CString, c_int};
 use std::ptr::null;
@@ -11,7 +11,7 @@ use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK};
 use crate::server::version;
 
-/// Sizes of the structures in [`raw::RedisModuleCommandInfo`], by which the server knows their version.
+/// The sizes of the structures in [`raw::RedisModuleCommandInfo`]. The server derives their version from the sizes.
 static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleCommandInfoVersion {
     version: 1,
     sizeof_historyentry: size_of::<raw::RedisModuleCommandHistoryEntry>(),
@@ -19,18 +19,19 @@ static INFO_VERSION: raw::RedisModuleCommandInfoVersion = raw::RedisModuleComman
     sizeof_arg: size_of::<raw::RedisModuleCommandArg>(),
 };
 
-/// The version in which the commands appeared: the current version, until the first release. Later releases keep the
-/// text of the first release here.
+/// The module's version in which the commands appeared, for `COMMAND DOCS`. Until the first release it is the current
+/// version; later releases keep the text of the first release here.
 const SINCE: &CStr = version::TEXT;
 const _: () = assert!(version::NUMBER <= 10_000, "not the first release: write down the text of that one for SINCE");
 
-/// The ACL categories of LC.*, of BF.* and of RF.*, in this order. RedisBloom's category is named `bloom`, too.
+/// The ACL category of LC.*. The next two constants are the categories of BF.* and of RF.*. RedisBloom has a category
+/// named `bloom` too.
 const COUNTING_CATEGORY: &CStr = c"counting";
 const BLOOM_CATEGORY: &CStr = c"bloom";
 const FILTERS_CATEGORY: &CStr = c"filters";
 
-/// Registers LC.*, RF.* and, with [`Commands::All`], BF.*. The error is the name of a command that the server rejects,
-/// because another module has the name.
+/// Registers LC.*, RF.* and, for [`Commands::All`], BF.*. The error is the name of a command that another module
+/// already has.
 pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
@@ -51,8 +52,8 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds an ACL category. The call fails where the server or another module has the category already; the commands then
-/// join that category.
+/// Adds an ACL category. If the server or another module already has the category, the call fails without harm, and the
+/// commands join that category.
 fn add_category(ctx: Ctx, category: &CStr) {
     // SAFETY: probed for; the name ends with NUL.
     unsafe {
@@ -62,7 +63,8 @@ fn add_category(ctx: Ctx, category: &CStr) {
     }
 }
 
-/// The name, summary and entry point under which a row of the table is registered. The server copies the strings.
+/// The name, summary and entry point under which one row of the command table is registered. The server copies the
+/// strings.
 struct Registered {
     name: CString,
     summary: CString,
@@ -74,8 +76,9 @@ impl Registered {
         Registered { name: command.name.to_owned(), summary: command.summary.to_owned(), entry: command.entry }
     }
 
-    /// The row of a BF.* command as a command of RF.*. RF.* are registered in every mode: a primary or an AOF of a
-    /// server in another mode may send them.
+    /// Converts the table row of a BF.* command to the RF.* command of the same function. RF.* are registered whatever
+    /// the option `commands` is, because a primary or an AOF may contain them. With `commands lc`, clients cannot call
+    /// them.
     fn of_lines(command: &Command, commands: Commands) -> Self {
         let renamed = |text: &CStr, from: &str, to: &str| {
             CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default()
@@ -88,7 +91,8 @@ impl Registered {
     }
 }
 
-/// Registers a command in the ACL categories `families`, or in the first of them alone if the server rejects the list.
+/// Registers a command in the ACL categories `families`. If the server rejects the list, registers the command in the
+/// first category alone.
 fn register_one(ctx: Ctx, command: &Command, registered: &Registered, families: &[&CStr]) -> Result<(), String> {
     let (first, last, step) = command.key_range();
     let Registered { name, summary, entry } = registered;
@@ -123,8 +127,8 @@ fn register_one(ctx: Ctx, command: &Command, registered: &Registered, families: 
     Ok(())
 }
 
-/// Returns the ACL categories of a command: `families`, then `read` or `write`, and `fast` or `slow`. The server
-/// derives the latter from the flags only if a command has no categories of its own.
+/// Returns the ACL categories of a command: `families`, then `read` or `write`, then `fast` or `slow`. The last two are
+/// given explicitly, because the server derives them from the flags only if a command has no categories of its own.
 fn categories(command: &Command, families: &[&CStr]) -> CString {
     let has = |flag: &str| command.flags.to_string_lossy().split(' ').any(|word| word == flag);
     let access = if has("write") { "write" } else { "read" };
@@ -133,16 +137,17 @@ fn categories(command: &Command, families: &[&CStr]) -> CString {
     CString::new(format!("{families} {access} {speed}")).unwrap_or_default()
 }
 
-/// Flags of a key that is read.
+/// The flags of a key that a command reads.
 const ACCESS: u32 = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
-/// Flags of a key that is added to, and whose contents the reply reveals.
+/// The flags of a key to which a command adds items. The reply reveals whether the items were in the value.
 const INSERT: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_INSERT;
-/// Flags of a key that changes and may lose contents, and takes no contents from the command.
+/// The flags of a key that a command changes without adding contents to it. Contents may be lost.
 const ADVANCE: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE;
-/// Flags of a key whose contents are deleted.
+/// The flags of a key whose contents a command deletes.
 const CLEAR: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE;
 
-/// The keys from argument `position` on. `last` is relative to `position`; -1 stands for the last argument.
+/// Returns the key specification for the keys from argument `position` on. `last` is relative to `position`; -1 means
+/// the last argument.
 fn key_spec(position: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommandKeySpec {
     // SAFETY: all zeros is a value of this C structure: null pointers and the terminating kind of search.
     let mut spec: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
@@ -154,7 +159,7 @@ fn key_spec(position: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommand
     spec
 }
 
-/// The keys of a read command whose first argument is the number of keys after it.
+/// Returns the key specification of a command that reads keys, if its first argument is the number of keys after it.
 fn numbered_key_spec() -> raw::RedisModuleCommandKeySpec {
     let mut spec = key_spec(1, 0, ACCESS);
     spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
@@ -178,12 +183,12 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     specs
 }
 
-/// Lists of arguments in the server's form, which point into each other. Moving a list does not move its elements, so
-/// the pointers stay valid.
+/// Owns the argument lists in the server's form, which contain pointers to each other. The pointers stay valid when a
+/// list is moved, because its elements stay in place.
 type Lists = Vec<Vec<raw::RedisModuleCommandArg>>;
 
-/// Converts `arguments` to the server's form, ended by a zeroed one. The returned pointer is valid for as long as
-/// `lists` lives.
+/// Converts `arguments` to an array in the server's form, which ends with a zeroed element. The returned pointer is
+/// valid while `lists` lives.
 fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *mut raw::RedisModuleCommandArg {
     let mut listed = Vec::with_capacity(arguments.len() + 1);
     for (position, argument) in arguments.iter().enumerate() {
@@ -218,8 +223,10 @@ fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *
     first
 }
 
+/// Passes a command's documentation and key specifications to the server.
+///
 /// # Safety
-/// `handle` is the server's handle of `command`, or null.
+/// `handle` is the server's handle of the command `command`, or null.
 unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command, summary: &CStr) {
     let mut key_specs = key_specs(command.keys);
     let mut lists = Lists::new();

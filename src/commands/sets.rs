@@ -1,5 +1,5 @@
-//! LC.UNIONCARD, LC.UNION and similar: set operations over several counters, or over their members of the last seconds.
-//! LC.COUNTSINCE and LC.HISTORY are here, too.
+//! Set operations on several counters: LC.UNIONCARD, LC.UNION and similar. With `SINCE`, they apply only to the members
+//! of the last seconds. LC.COUNTSINCE and LC.HISTORY are here too.
 
 use rollcall_core::counting::{self, Counter, Estimated, View};
 use rollcall_core::error::{Error, Parameter};
@@ -12,20 +12,20 @@ use crate::args;
 use crate::command_error::{CommandError, Noun, quoted};
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
-/// The word of `SINCE` that stands for all members of a counter, instead of a number of seconds.
+/// The value of the option `SINCE` that means all members of a counter, instead of a number of seconds.
 const ALL: &[u8] = b"-";
 
-/// The counters of a set operation, and the seconds that each is queried for.
+/// The keys of a set operation, and how many seconds it looks back in each.
 struct Operands<'a> {
     keys: Vec<Key<'a>>,
     names: Args<'a>,
-    /// The seconds to look back: empty without `SINCE`, one element for all keys, or one for each key. An element
-    /// `None` stands for all members.
+    /// The number of seconds to look back: an empty list without `SINCE`, one element for all keys, or one element per
+    /// key. An element `None` means all members.
     seconds: Vec<Option<u64>>,
 }
 
 impl<'a> Operands<'a> {
-    /// `numkeys key [key ...] [SINCE seconds [seconds ...]]`
+    /// Parses `numkeys key [key ...] [SINCE seconds [seconds ...]]`, and opens the keys.
     fn of(ctx: Ctx, args: Args<'a>) -> Result<Self, CommandError> {
         let Some(numkeys) = args::numkeys(args) else {
             let expected = format!("from 1 to {}, the arguments behind it", args.len() - 2);
@@ -57,7 +57,7 @@ impl<'a> Operands<'a> {
         Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
     }
 
-    /// Returns the view of each key, in order; `None` for a missing key.
+    /// Returns the members of each key that the operation looks at, in order of the keys; `None` for a missing key.
     fn views(&self, ctx: Ctx) -> Result<Vec<Option<View<'_>>>, CommandError> {
         let mut counters = list::<Counter, _>(self.keys.len())?;
         for key in &self.keys {
@@ -74,7 +74,7 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Returns the view of the members that `counter` has seen in the last `seconds`; of all members if `seconds` is
+/// Returns a view of the members that `counter` has seen in the last `seconds`, or of all members if `seconds` is
 /// `None`.
 pub(super) fn view<'c>(
     counter: &'c Counter,
@@ -95,25 +95,28 @@ pub(super) fn view<'c>(
     })
 }
 
-/// Selects the views that an operation reads, from the views of all keys; `None` if the result is empty in any case.
+/// A function that selects the counters that a set operation reads. It gets one view per key, which is `None` for a
+/// missing key. It returns `None` if the result is empty whatever the counters contain.
 type Chosen = for<'v> fn(&[Option<View<'v>>]) -> Option<Vec<View<'v>>>;
 
-/// Selects the views of all existing keys: a missing key is empty.
+/// Selects the existing counters for a union: a missing key counts as empty.
 fn of_union<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
     Some(views.iter().copied().flatten().collect())
 }
 
-/// Selects all views; `None` if a key is missing.
+/// Selects all counters for an intersection; `None` if a key is missing, because the intersection is then empty.
 fn of_intersection<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
     views.iter().copied().collect()
 }
 
-/// Selects the views of all existing keys; `None` if the first key is missing.
+/// Selects the existing counters for a difference; `None` if the first key is missing, because the difference is then
+/// empty.
 fn of_difference<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
     views.first()?.map(|_| views.iter().copied().flatten().collect())
 }
 
-/// Replies with the estimate that `ask` returns for the `chosen` views, and with its standard error.
+/// Runs a set operation that replies with the number of members and its standard error. `chosen` selects the counters,
+/// and `ask` computes the number.
 fn card(
     ctx: Ctx,
     args: Args<'_>,
@@ -131,7 +134,7 @@ fn card(
     Ok(())
 }
 
-/// Replies with the members that `ask` returns for the `chosen` views.
+/// Runs a set operation that replies with members. `chosen` selects the counters, and `ask` computes the members.
 fn members(
     ctx: Ctx,
     args: Args<'_>,
@@ -153,38 +156,44 @@ pub(super) fn reply_members(ctx: Ctx, members: &[&[u8]]) {
     members.iter().for_each(|member| ctx.reply_bulk(member));
 }
 
-/// `LC.UNIONCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
+/// Replies with the number of members in the union of counters: `LC.UNIONCARD numkeys key [key ...] [SINCE seconds
+/// [seconds ...]]`
 pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_union, counting::union_card)
 }
 
-/// `LC.INTERCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
+/// Replies with the number of members in the intersection of counters: `LC.INTERCARD numkeys key [key ...] [SINCE
+/// seconds [seconds ...]]`
 pub fn intercard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_intersection, counting::inter_card)
 }
 
-/// `LC.DIFFCARD numkeys key [key ...] [SINCE seconds [seconds ...]]`
+/// Replies with the number of members in the difference of counters: `LC.DIFFCARD numkeys key [key ...] [SINCE seconds
+/// [seconds ...]]`
 pub fn diffcard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     card(ctx, args, of_difference, counting::diff_card)
 }
 
-/// `LC.UNION numkeys key [key ...] [SINCE seconds [seconds ...]]`
+/// Replies with the members of the union of exact counters: `LC.UNION numkeys key [key ...] [SINCE seconds [seconds
+/// ...]]`
 pub fn union(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_union, counting::union)
 }
 
-/// `LC.INTER numkeys key [key ...] [SINCE seconds [seconds ...]]`
+/// Replies with the members of the intersection of exact counters: `LC.INTER numkeys key [key ...] [SINCE seconds
+/// [seconds ...]]`
 pub fn inter(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_intersection, counting::inter)
 }
 
-/// `LC.DIFF numkeys key [key ...] [SINCE seconds [seconds ...]]`
+/// Replies with the members of the difference of exact counters: `LC.DIFF numkeys key [key ...] [SINCE seconds [seconds
+/// ...]]`
 pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     members(ctx, args, of_difference, counting::diff)
 }
 
-/// `LC.COUNTSINCE key seconds` replies with the number of distinct members that a windowed counter has seen in the last
-/// seconds.
+/// Runs `LC.COUNTSINCE key seconds`, which replies with the number of distinct members that a windowed counter has seen
+/// in the last `seconds`.
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let seconds = args::count(Noun::Counter, Parameter::Seconds, args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read);
@@ -197,8 +206,8 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// `LC.HISTORY key` replies with a row for each slice of a counter's window. A row has the start of the slice, the
-/// number of distinct members seen since, and the standard error.
+/// Runs `LC.HISTORY key`, which replies with one row per time slice of a counter's window. A row has the start of the
+/// slice, the number of distinct members seen since that start, and the standard error of the number.
 pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;

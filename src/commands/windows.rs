@@ -1,4 +1,5 @@
-//! Options of windows, for both families: read from commands, and written as words for replicas and the AOF.
+//! The options of sliding windows, for filters and counters: parsed from commands, and written as words for replicas
+//! and the AOF.
 
 use rollcall_core::bloom::{BloomFilter, Span, Windowing};
 use rollcall_core::counting::Counter;
@@ -12,26 +13,27 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::Ctx;
 use crate::types::family::Family;
 
-/// The options of a filter's window.
+/// The options for the sliding window of a filter.
 pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Last, Opt::Volatile];
-/// The options of a counter's window.
+/// The options for the sliding window of a counter.
 pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Volatile];
 
-/// The default number of slices in the window of a counter.
+/// The default number of time slices in a counter's window.
 const SLICES_OF_COUNTERS: u32 = 12;
 
-/// Narrows a number of slices to 32 bits. A larger number becomes [`u32::MAX`], which the core rejects.
+/// Converts a number of slices to 32 bits. A larger number becomes [`u32::MAX`], which the core library rejects as too
+/// large.
 fn narrow(slices: u64) -> u32 {
     u32::try_from(slices).unwrap_or(u32::MAX)
 }
 
-/// Returns the clock source that the options ask for.
+/// Returns the clock that moves the window: manual with the option `MANUAL`, otherwise the system clock.
 fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
     if given.manual { ClockSource::Manual } else { ClockSource::System }
 }
 
-/// Converts `error`; an out-of-range error gets the number of slices that the client gave, before it was narrowed to 32
-/// bits.
+/// Converts an error of the core library to a command's error. An out-of-range error then shows the number of slices
+/// that the client gave, not the number converted to 32 bits.
 fn rejected<T: Family>(error: Error, given: &args::WindowOptions) -> CommandError {
     command_error_of::<T>(match (error, given.slices) {
         (Error::OutOfRange { parameter: Parameter::Slices, expected, .. }, Some(slices)) => {
@@ -41,7 +43,7 @@ fn rejected<T: Family>(error: Error, given: &args::WindowOptions) -> CommandErro
     })
 }
 
-/// Returns the window that `options` of a counter ask for; `None` without `WINDOW`.
+/// Returns the window that the options of a counter describe; `None` without `WINDOW`.
 pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandError> {
     let given = &options.window;
     let Some(seconds) = given.seconds else {
@@ -54,7 +56,7 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandErr
     Ok(Some(window.with_volatile(given.volatile)))
 }
 
-/// Returns the window that `options` of a filter ask for; `None` without `WINDOW` and `LAST`.
+/// Returns the window that the options of a filter describe; `None` without `WINDOW` and `LAST`.
 pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandError> {
     let given = &options.window;
     let default_slices = Windowing::default_slices(given.refresh);
@@ -88,7 +90,7 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandE
     Ok(Some(windowing.with_volatile(given.volatile)))
 }
 
-/// Checks that `VOLATILE` is given only where the time at which the key becomes empty can be predicted.
+/// Checks the option `VOLATILE`: it is allowed only if the time at which the value becomes empty can be predicted.
 fn check_volatile(options: &Options) -> Result<(), CommandError> {
     let given = &options.window;
     match given.volatile {
@@ -101,8 +103,8 @@ fn check_volatile(options: &Options) -> Result<(), CommandError> {
     }
 }
 
-/// Rejects `VOLATILE` in a client's `RESERVE`. Once the key has expired, a later `ADD` could not create it again with
-/// its window.
+/// Rejects `VOLATILE` in a `RESERVE` of a client. After the key had expired, an `ADD` would create it again without its
+/// window.
 pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), CommandError> {
     if options.window.volatile && !must_obey(ctx) {
         let why =
@@ -116,7 +118,7 @@ fn excluded(option: &str, other: &str, why: &str) -> CommandError {
     CommandError::Argument(format!("option {option} does not go with {other}: {why}"))
 }
 
-/// Rejects an option that needs a window. `needed` is the name of the missing option, for the error.
+/// Rejects a window option that is given without a window. `needed` is the option that is missing, for the error.
 fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), CommandError> {
     let alone = [
         ("MANUAL", given.manual),
@@ -131,7 +133,7 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Command
     }
 }
 
-/// Returns the options that create the same window on a replica, at the slice `slice`.
+/// Returns option words with which a replica creates the same window, beginning at the slice `slice`.
 pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
     let manual = if window.clock_source() == ClockSource::Manual { "MANUAL" } else { "" };
     let slices = words_of_slices(window.slices(), refresh);
@@ -139,7 +141,7 @@ pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
     format!("WINDOW {} {manual} {slices} {volatile} SLICE {slice}", window.seconds())
 }
 
-/// As [`words`], for a filter with a window of time or of items.
+/// Returns option words like [`words`], for a filter's window, which may be a time span or a number of items.
 pub(super) fn windowing_words(windowing: &Windowing, slice: u64) -> String {
     match &windowing.span {
         Span::Time(window) => words(window, windowing.refresh, slice),
@@ -152,7 +154,7 @@ fn words_of_slices(slices: u32, refresh: bool) -> String {
     format!("SLICES {slices} {}", if refresh { "REFRESH" } else { "" })
 }
 
-/// Returns the error for a command that needs a window of time, if the value has none.
+/// Returns the error for a command that needs a window of time, on a value without one.
 pub(super) fn no_window<T: Family>() -> CommandError {
     CommandError::Argument(format!("the {} has no window of time", T::NOUN.word()))
 }

@@ -1,5 +1,6 @@
-//! The arguments of `loadmodule`, `MODULE LOAD` and `MODULE LOADEX ... ARGS`: pairs of a name and a value. The names
-//! are this module's own, or names of the modules that this module replaces.
+//! Parses the arguments with which the module is loaded (`loadmodule`, `MODULE LOAD`, `MODULE LOADEX ... ARGS`): pairs
+//! of a name and a value. A name is one of this module's options, or an option of RedisBloom or valkey-bloom, which
+//! this module replaces.
 
 use std::ffi::CStr;
 
@@ -7,17 +8,16 @@ use super::options::ALL;
 use crate::command_error::quoted;
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
-/// RedisBloom's names of arguments, each with the option of this module that has the same meaning.
+/// Arguments of RedisBloom, each with the option of this module that has the same meaning.
 static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
 
-/// Prefixes of RedisBloom's arguments for cuckoo filters: `CF_` before Redis 8, `CF-` since.
+/// The prefixes of RedisBloom's arguments for cuckoo filters: `CF_` before Redis 8, `CF-` since then.
 const REDISBLOOM_CUCKOO: [&str; 2] = ["CF_", "CF-"];
 
-/// Prefix of valkey-bloom's options, after the name of its module.
+/// The prefix of valkey-bloom's options. `BF.`, the name of its module, may stand before it.
 const VALKEY_BLOOM: &str = "BLOOM-";
 
-/// valkey-bloom's options, each with the advice that the error gives instead. Options that are not listed have no
-/// replacement.
+/// Options of valkey-bloom that have a replacement here, each with the advice that the error gives.
 static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-CAPACITY", "use bf-initial-size"),
     ("BLOOM-FP-RATE", "use bf-error-rate"),
@@ -28,16 +28,17 @@ static VALKEY_BLOOM_NAMES: [(&str, &str); 7] = [
     ("BLOOM-DEFRAG-ENABLED", "the server's activedefrag decides"),
 ];
 
-/// The similarity from which a known name is suggested for an unknown one: 1 is equal, 0 has nothing in common.
+/// An unknown name is compared with the known names. The error suggests a known name whose similarity is at least this:
+/// 1 means equal, 0 means nothing in common.
 const SIMILAR: f64 = 0.75;
 
-/// The log line about an option for cuckoo filters.
+/// Returns the log line about an option for cuckoo filters, which is ignored.
 pub(super) fn ignored(name: &[u8], value: &str) -> String {
     format!("{} {value} is for cuckoo filters, which this module has not: ignored", name.escape_ascii())
 }
 
-/// Returns the error for an argument of valkey-bloom, with the replacement in this module; `None` for any other
-/// argument.
+/// Returns the error for an argument of valkey-bloom, with its replacement in this module; `None` if valkey-bloom does
+/// not have the argument.
 fn valkey_bloom(name: &[u8]) -> Option<String> {
     let upper = String::from_utf8_lossy(name).to_ascii_uppercase();
     let bare = upper.trim_start_matches("--");
@@ -53,16 +54,16 @@ fn valkey_bloom(name: &[u8]) -> Option<String> {
     ))
 }
 
-/// Restores the defaults of all options, after a load that failed.
+/// Restores the defaults of all options. Called after the module failed to load.
 pub fn reset() {
     ALL.iter().for_each(|option| option.set_initial(None));
 }
 
-/// Reads the arguments, and applies them if all are valid. RedisBloom's names are accepted too, so that its
-/// `loadmodule` line works unchanged.
+/// Parses the arguments, and applies them only if all are valid. RedisBloom's names are accepted too, so that a
+/// `loadmodule` line for RedisBloom works unchanged.
 ///
 /// # Errors
-/// A line that names the argument and the values that it takes.
+/// One line with the rejected argument and the values that it accepts.
 pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     // Tools that only inspect a module load it with one empty argument, which RedisBloom accepts.
     if args.len() == 1 && args.get(0).bytes().is_empty() {
@@ -90,7 +91,8 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The error for an unknown argument. It names the most similar known argument, or all options if none is similar.
+/// Returns the error for an unknown argument. The error suggests the most similar known argument, or lists all options
+/// if none is similar.
 fn unknown(name: &[u8]) -> String {
     let lower = String::from_utf8_lossy(name).to_ascii_lowercase();
     let similarity = |known: &str| strsim::jaro_winkler(&lower, &known.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! Options, the arguments that set them at loading, and their registration with the server.
+//! The module's options, the arguments that set them when the module is loaded, and their registration with the server.
 
 mod arguments;
 mod options;

@@ -1,8 +1,8 @@
-//! Options: names, ranges, defaults and current values, in one table of one struct.
+//! The module's options: a table with the name, range, default and current value of each.
 //!
 //! Each option is an argument of `loadmodule`, a parameter of `CONFIG SET` and a line of redis.conf. An argument
-//! replaces the default, and a line of redis.conf overrides both. So a value that `CONFIG REWRITE` writes to redis.conf
-//! survives a restart.
+//! replaces the default. A line of redis.conf overrides the argument, so a value that `CONFIG REWRITE` writes to
+//! redis.conf survives a restart.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -14,25 +14,26 @@ use crate::command_error::quoted;
 use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
 use crate::server::ffi::RedisModuleString;
 
-/// The kind of an option's value: how the value is parsed, and how it is stored in 64 bits.
+/// The type of an option's value: how the value is parsed, and how it is stored in 64 bits.
 #[derive(Clone, Copy)]
 pub enum SettingKind {
     /// A whole number, registered as one of the server's numeric options.
     Whole { min: i64, max: i64 },
-    /// A number of bytes, which may be written with a unit.
+    /// A number of bytes, which may have a unit such as `mb`.
     Bytes { min: i64, max: i64 },
-    /// As [`SettingKind::Bytes`], or 0 to let the module choose.
+    /// A number of bytes like [`SettingKind::Bytes`]; 0 lets the module choose the number.
     BytesOrZero { min: i64, max: i64 },
-    /// One of several `words`, stored as its index.
+    /// One of the `words`, stored as its index in the list.
     Choice { words: &'static [&'static CStr] },
     /// Any `u64`, registered as a string because the server's numeric options are signed.
     Seed,
-    /// A rate, as the bits of an `f64`.
+    /// A rate, stored as the bits of an `f64`.
     Rate { min: f64, max: f64 },
-    /// The rate that RedisBloom has as an option too: above 0 and below 1, as the bits of an `f64`.
+    /// The error rate of filters, an option that RedisBloom has too: above 0 and below 1, stored as the bits of an
+    /// `f64`.
     FilterRate,
-    /// A whole number that RedisBloom has as an option too. It is registered as text, because the server has its own
-    /// error texts for numeric options.
+    /// A whole number, for an option that RedisBloom has too. The option is registered as text, because the server's
+    /// numeric options have other error texts than RedisBloom's.
     FilterWhole { min: i64, max: i64 },
 }
 
@@ -40,13 +41,13 @@ pub enum SettingKind {
 pub struct Setting {
     pub name: &'static CStr,
     pub kind: SettingKind,
-    /// Whether the option cannot change after loading.
+    /// Whether the option is immutable once the module is loaded.
     pub is_fixed: bool,
     default: u64,
-    /// The default, or the argument given in its place.
+    /// The value before redis.conf is read: the argument of `loadmodule`, or else the default.
     initial: AtomicU64,
     value: AtomicU64,
-    /// The string last given to the server, which does not free it.
+    /// The string that the last `CONFIG GET` returned. The server does not free it.
     pub shown: AtomicPtr<RedisModuleString>,
 }
 
@@ -60,17 +61,17 @@ impl Setting {
         Setting { is_fixed: true, ..self }
     }
 
-    /// The current value, as the 64 bits that [`SettingKind`] describes.
+    /// Returns the current value as 64 bits, encoded as [`SettingKind`] says.
     pub fn bits(&self) -> u64 {
         self.value.load(Ordering::Relaxed)
     }
 
-    /// Sets the value and returns the previous one.
+    /// Sets the current value, and returns the previous one.
     pub fn set(&self, bits: u64) -> u64 {
         self.value.swap(bits, Ordering::Relaxed)
     }
 
-    /// The value at the start: the default, or the argument given in its place.
+    /// Returns the value before redis.conf is read: the argument of `loadmodule`, or else the default.
     pub fn initial(&self) -> u64 {
         self.initial.load(Ordering::Relaxed)
     }
@@ -85,15 +86,15 @@ impl Setting {
         CUCKOO.iter().any(|option| std::ptr::eq(option, self))
     }
 
-    /// Whether Redis 8 has the option too, so that its name has no prefix.
+    /// Whether Redis 8 has an option of the same name, so that the name has no prefix.
     pub fn is_unprefixed(&self) -> bool {
         matches!(self.kind, SettingKind::FilterRate | SettingKind::FilterWhole { .. })
     }
 
-    /// Reads a value.
+    /// Parses a value of the option.
     ///
     /// # Errors
-    /// A text with the expected and the given value.
+    /// A text with the expected values and the given one.
     pub fn parse(&self, text: &[u8]) -> Result<u64, String> {
         let expected = |what: String| format!("expected {what}, got {}", quoted(text));
         match self.kind {
@@ -145,15 +146,15 @@ impl Setting {
         format!("Value for `{}` must be in the range {range}", self.name.to_string_lossy())
     }
 
-    /// Checks a choice against other options.
+    /// Checks that a value does not conflict with other options.
     ///
     /// # Errors
-    /// The reason why the choice conflicts with another option.
+    /// The reason for the conflict.
     pub fn check_choice(&self, bits: u64) -> Result<(), String> {
         if std::ptr::eq(self, &raw const BF_LAYOUT) { check_bloom_layout(layout_of(bits)) } else { Ok(()) }
     }
 
-    /// Formats a value as `CONFIG GET` shows it.
+    /// Formats a value of the option as `CONFIG GET` shows it.
     pub fn print(&self, bits: u64) -> String {
         match self.kind {
             SettingKind::Rate { .. } | SettingKind::FilterRate => format!("{:?}", f64::from_bits(bits)),
@@ -191,14 +192,14 @@ static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fix
 static COMMANDS: Setting =
     Setting::new(c"commands", SettingKind::Choice { words: &[c"all", c"beside", c"lc"] }, Commands::All as u64).fixed();
 
-/// The commands that this module registers. LC.* always are.
+/// The option `commands`: which commands this module registers. LC.* are always registered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Commands {
-    /// BF.* and RF.* as well as LC.*.
+    /// BF.*, RF.* and LC.*.
     All,
-    /// RF.* as well as LC.*; another module owns BF.* and their data type.
+    /// RF.* and LC.*, while another module owns BF.* and the data type of its filters.
     Beside,
-    /// LC.* alone.
+    /// Only LC.*.
     Lc,
 }
 
@@ -207,7 +208,7 @@ impl Commands {
         [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
     }
 
-    /// The word of the option for this choice.
+    /// Returns the word for this choice in the option `commands`.
     pub fn word(self) -> &'static str {
         match self {
             Commands::All => "all",
@@ -232,8 +233,8 @@ pub static ALL: [&Setting; 11] = [
     &COMMANDS,
 ];
 
-/// Options of Redis 8 for cuckoo filters. They are accepted and do nothing, so that a redis.conf of Redis 8 works
-/// unchanged.
+/// The options of Redis 8 for cuckoo filters. They are accepted but have no effect, so that a redis.conf of Redis 8
+/// works unchanged.
 pub static CUCKOO: [Setting; 5] = [
     Setting::new(c"cf-bucket-size", SettingKind::FilterWhole { min: 1, max: 255 }, 2),
     Setting::new(c"cf-initial-size", SettingKind::FilterWhole { min: 2, max: 1 << 30 }, 1024),
@@ -242,7 +243,7 @@ pub static CUCKOO: [Setting; 5] = [
     Setting::new(c"cf-max-expansions", SettingKind::FilterWhole { min: 1, max: 65_536 }, 32),
 ];
 
-/// Parameters of filters that are created without explicit ones.
+/// Returns the parameters of a filter that a command creates without giving any.
 pub fn bloom_defaults() -> bloom::Params {
     bloom::Params {
         error_rate: f64::from_bits(BF_ERROR_RATE.bits()),
@@ -256,12 +257,12 @@ fn layout_of(bits: u64) -> bloom::BitLayout {
     if bits == 0 { bloom::BitLayout::Lines } else { bloom::BitLayout::Classic }
 }
 
-/// Layout of filters that BF.* create without an explicit one.
+/// Returns the layout of a filter that a BF.* command creates without giving one.
 pub fn bloom_layout() -> bloom::BitLayout {
     layout_of(BF_LAYOUT.bits())
 }
 
-/// Parameters of counters that are created without explicit ones.
+/// Returns the parameters of a counter that a command creates without giving any.
 pub fn counting_defaults() -> counting::Params {
     counting::Params {
         capacity: LC_CAPACITY.bits(),
@@ -272,13 +273,14 @@ pub fn counting_defaults() -> counting::Params {
     }
 }
 
-/// The largest size of a value in bytes where `max-key-bytes` is automatic and `maxmemory` bounds all values together.
+/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set, which limits all values
+/// together.
 const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
-/// The largest size of a value in bytes where `max-key-bytes` is automatic and `maxmemory` is not set: the server's
-/// limit of strings.
+/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is not set. It equals the
+/// server's largest string.
 const MAX_KEY_BYTES_OF_UNBOUNDED: u64 = 512 << 20;
 
-/// Returns the largest size of a value in bytes. `has_maxmemory` is true if `maxmemory` is set.
+/// Returns the largest allowed size of a value in bytes. `has_maxmemory` says whether `maxmemory` is set.
 pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
     match MAX_KEY_BYTES.bits() {
         0 if has_maxmemory => MAX_KEY_BYTES_OF_BOUNDED,
@@ -287,17 +289,17 @@ pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
     }
 }
 
-/// The commands that this module registers.
+/// Returns which commands this module registers, according to the option `commands`.
 pub fn commands() -> Commands {
     Commands::of(COMMANDS.bits())
 }
 
-/// The commands according to the load-time argument alone, before the server has read redis.conf.
+/// Returns which commands the argument of `loadmodule` selects. Used before the server has read redis.conf.
 pub fn commands_at_first() -> Commands {
     Commands::of(COMMANDS.initial())
 }
 
-/// Checks a layout for filters that are created without an explicit one.
+/// Checks the layout that filters get if a command gives none.
 ///
 /// # Errors
 /// The reason why the layout conflicts with the option `commands`.
@@ -312,7 +314,7 @@ pub fn check_bloom_layout(layout: bloom::BitLayout) -> Result<(), String> {
 mod tests {
     use super::*;
 
-    /// The library and the module have the same defaults.
+    /// Checks that the core library and the module have the same default parameters.
     #[test]
     fn defaults_are_those_of_the_library() {
         let seedless = bloom::Params { seed: 0, ..bloom_defaults() };

@@ -1,4 +1,4 @@
-//! Registers every option with the server, and stores the values that the server sets.
+//! Registers the module's options with the server, and stores the values that the server sets.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
 use std::ptr::null_mut;
@@ -12,11 +12,12 @@ use crate::server::api::api;
 use crate::server::facts;
 use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, guard, log_anywhere};
 
-/// The names to try for an option, best first, each with its flag.
+/// Returns the names under which an option can be registered, best first, each with the server's flags.
 ///
-/// On Redis 8 the best name has no prefix, and has the prefixed name as an alias, so that a redis.conf for older
-/// servers works. If RedisBloom of Redis 8 is loaded, that name is taken, and the prefixed one is used alone. With the
-/// load-time arguments `commands beside` and `commands lc`, the bare name is left to a module that is loaded later.
+/// On Redis 8 the best name of an option that Redis 8 has too is the name without a prefix. The prefixed name becomes
+/// its alias, so that a redis.conf for older servers works. If Redis 8's own RedisBloom is loaded, the name without a
+/// prefix is taken, and only the prefixed name is used. With the load-time arguments `commands beside` and `commands
+/// lc`, the name without a prefix is left to a module that is loaded later.
 fn names_of(option: &Setting) -> Vec<(CString, u32)> {
     let mut names = Vec::with_capacity(2);
     if option.is_unprefixed() && may_be_bare() {
@@ -32,8 +33,8 @@ fn may_be_bare() -> bool {
     facts::is_redis_8() && commands_at_first() == Commands::All
 }
 
-/// Registers every option. Then the server sets each from redis.conf, or to its initial value. Returns false, with a
-/// line in the log, if the server rejects an option.
+/// Registers every option, then lets the server set each from redis.conf or to its initial value. Returns false if the
+/// server rejects an option, and logs the reason.
 pub fn register(ctx: Ctx) -> bool {
     let registered =
         ALL.iter().all(|option| names_of(option).iter().any(|(name, flag)| register_one(ctx, option, name, *flag)));
@@ -120,19 +121,20 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     registered == OK
 }
 
-/// Returns the option that a callback is called for.
+/// Returns the option for which the server called a callback.
 ///
 /// # Safety
-/// `data` is the pointer that the option was registered with.
+/// `data` is the pointer with which the option was registered.
 unsafe fn setting(data: *mut c_void) -> &'static Setting {
     // SAFETY: registered with a static `Setting`.
     unsafe { &*data.cast::<Setting>() }
 }
 
-/// Sets an option to the value that `read` returns for it, or stores the error in `place`.
+/// Sets an option to the value that `read` returns. If `read` fails, stores its error text in `place` for the server.
 ///
 /// # Safety
-/// `data` is the pointer that the option was registered with, `place` the one that the server passed to a setter.
+/// `data` is the pointer with which the option was registered, and `place` the one that the server passed to the
+/// setter.
 unsafe fn set(
     data: *mut c_void,
     place: *mut *mut RedisModuleString,

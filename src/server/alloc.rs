@@ -1,5 +1,5 @@
-//! The global allocator of this module: the server's own, so that its accounting, `maxmemory` and defragmenter include
-//! this module's memory.
+//! The global allocator of this module. It calls the server's allocator, so that the server's memory accounting,
+//! `maxmemory` and defragmentation include this module's memory.
 //!
 //! `redis_module::alloc::RedisAlloc` is not used, for four reasons:
 //! - It has no `alloc_zeroed`: a new filter of 1 GB would be cleared on the server's thread, not lazily by the kernel.
@@ -18,51 +18,52 @@ use rollcall_core::unstable::heap::Mover;
 use super::metrics::DEFRAG_MOVES;
 use super::pages;
 
-/// The alignment that every malloc gives, bytes. The jemalloc of Redis has size classes of 24 and 40 bytes, aligned to
-/// 8 bytes only. On a system whose malloc does not report the size of a block, the server stores the size in the 8
-/// bytes before the block.
+/// The alignment in bytes that every malloc guarantees. It is 8 for two reasons: the jemalloc of Redis has size classes
+/// of 24 and 40 bytes, and on some systems the server stores the size of a block in the 8 bytes before it.
 const MALLOC_ALIGN: usize = 8;
 
 /// The alignment, in bytes, that most mallocs give to a block whose size is a multiple of it.
 const DOUBLE_ALIGN: usize = 16;
 
-/// The size in bytes from which an allocation uses the server's try-functions, which fail instead of ending the
-/// process. Where a smaller allocation fails, the machine has no memory left at all.
+/// Allocations of at least this many bytes use the server's try-functions, which return null instead of ending the
+/// process. If a smaller allocation fails, the machine has no memory left at all.
 const TRY_BYTES: usize = 64 * 1024;
 
-/// Bytes of a cache line, the alignment of bitmaps.
+/// The size of a cache line in bytes. Bitmaps are aligned to it.
 const CACHE_LINE: usize = 64;
 
 /// Whether the server's allocator is in use. Set once, before anything is allocated through the server.
 static LOADED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server's malloc aligns blocks of whole cache lines to cache lines, as jemalloc does. Set once, before
-/// [`LOADED`]: whether a block has padding follows from these two and from the layout alone.
+/// Whether the server's malloc aligns a block to cache lines if its size is a multiple of a cache line, as jemalloc
+/// does. Set once, before [`LOADED`]. This flag, [`ALIGNS_DOUBLES`] and the layout of a block decide whether the block
+/// has padding.
 static ALIGNS_LINES: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server's malloc aligns blocks to [`DOUBLE_ALIGN`] whose sizes are multiples of it. Set once, before
+/// Whether the server's malloc aligns a block to [`DOUBLE_ALIGN`] if its size is a multiple of it. Set once, before
 /// [`LOADED`].
 static ALIGNS_DOUBLES: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server's allocator is jemalloc. Set once, at loading.
+/// Whether the server's allocator is jemalloc. Set once, when the module is loaded.
 static JEMALLOC: AtomicBool = AtomicBool::new(true);
-/// Step of jemalloc's smallest size classes, bytes: 16 by default, 8 in the jemalloc of Redis. Set once, at loading.
+/// The difference in bytes between jemalloc's smallest size classes: 16 by default, 8 in the jemalloc of Redis. Set
+/// once, when the module is loaded.
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
 /// Bytes requested from the server's allocator and not yet freed.
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-/// The global allocator: the server's inside a server, the system's elsewhere.
+/// The global allocator. It calls the server's allocator inside a server, and the system's allocator in unit tests.
 pub struct ServerAlloc;
 
 #[global_allocator]
 static GLOBAL: ServerAlloc = ServerAlloc;
 
-/// Switches to the server's allocator, for as long as the library is mapped.
+/// Switches this library to the server's allocator. The switch is permanent while the library is mapped.
 ///
 /// # Safety
-/// Called at the start of loading, after the API's pointers are filled in. At the first load this library has allocated
-/// nothing before: neither allocator can free what the other gave.
+/// Must be called at the start of loading, after the API's pointers are filled in. The library must not have allocated
+/// anything before its first load: neither allocator can free a block of the other.
 pub unsafe fn use_server() {
     // SAFETY: the API's pointers are filled in.
     let has_all = unsafe {
@@ -82,12 +83,12 @@ pub unsafe fn use_server() {
     LOADED.store(true, Ordering::Relaxed);
 }
 
-/// The number of blocks of each size that a probe of malloc's alignment allocates. All blocks are live at once, so that
-/// they are different blocks.
+/// The number of blocks of each size that a probe of malloc's alignment allocates. The probe frees the blocks only at
+/// the end, because malloc would return a freed block again.
 const TRIED: usize = 16;
 
-/// Probes whether malloc aligns blocks to [`DOUBLE_ALIGN`] if their sizes are multiples of it. Blocks of one size may
-/// be aligned by chance, but not all blocks of several sizes.
+/// Probes whether malloc aligns blocks to [`DOUBLE_ALIGN`] if their sizes are multiples of it. The probe tries several
+/// sizes, because all blocks of one size may be aligned by chance.
 ///
 /// # Safety
 /// The API's pointers are filled in.
@@ -104,10 +105,11 @@ unsafe fn malloc_aligns_doubles() -> bool {
     }
 }
 
-/// Probes whether malloc aligns blocks of whole cache lines to cache lines. In jemalloc each such block comes from a
-/// size class that is a multiple of 64 bytes. Blocks of a small class lie end to end from the start of a page, and
-/// large ones start at a page or a cache line. The name of the allocator does not decide, since another may be
-/// preloaded: blocks of several classes must have jemalloc's sizes and the alignment.
+/// Probes whether malloc aligns a block to cache lines if its size is a multiple of a cache line.
+///
+/// jemalloc does: such a block comes from a size class that is a multiple of 64 bytes, and its pages start at a cache
+/// line. The probe does not go by the name of the allocator, because another allocator may be preloaded. It checks that
+/// blocks of several size classes have jemalloc's sizes and the alignment.
 ///
 /// # Safety
 /// The API's pointers are filled in.
@@ -133,8 +135,8 @@ unsafe fn malloc_aligns_lines() -> bool {
     }
 }
 
-/// Sets the size classes that [`usable_size`] assumes. A block of 24 bytes shows jemalloc's quantum: a quantum of 16
-/// rounds it up to 32.
+/// Sets the size classes that [`usable_size`] assumes. The function measures a block of 24 bytes to find jemalloc's
+/// quantum: with a quantum of 16, the block takes 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
     JEMALLOC.store(jemalloc, Ordering::Relaxed);
     // SAFETY: the block is asked about before it is freed, once.
@@ -152,12 +154,13 @@ pub fn set_size_classes(jemalloc: bool) {
     QUANTUM.store(if got == 24 { 8 } else { 16 }, Ordering::Relaxed);
 }
 
-/// Bytes that this module has allocated.
+/// Returns the number of bytes that this module has allocated and not freed.
 pub fn allocated_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
-/// Bytes that malloc reserves for a request of `size` bytes, without padding for a larger alignment.
+/// Returns the bytes that malloc reserves for a request of `size` bytes. Padding for a larger alignment is not
+/// included.
 pub fn usable_size(size: usize) -> usize {
     if size == 0 {
         return 0;
@@ -172,7 +175,7 @@ pub fn usable_size(size: usize) -> usize {
     size.checked_next_multiple_of(step.max(QUANTUM.load(Ordering::Relaxed))).unwrap_or(size)
 }
 
-/// Whether the server's malloc aligns a block of this layout by itself.
+/// Whether the server's malloc aligns a block of this layout without padding from this module.
 fn is_aligned_anyway(layout: Layout) -> bool {
     if layout.align() == DOUBLE_ALIGN {
         return ALIGNS_DOUBLES.load(Ordering::Relaxed);
@@ -180,14 +183,13 @@ fn is_aligned_anyway(layout: Layout) -> bool {
     layout.align() <= CACHE_LINE && layout.size().is_multiple_of(CACHE_LINE) && ALIGNS_LINES.load(Ordering::Relaxed)
 }
 
-/// Returns the bytes of padding before an allocation whose alignment exceeds malloc's; 0 for any other allocation. The
-/// padding gives room to align the allocation, and its last word has the address that malloc gave.
+/// Returns the number of bytes of padding before an allocation: 0 unless its alignment exceeds malloc's. The padding
+/// leaves room to align the allocation. Its last word holds the address that malloc returned.
 fn padding(layout: Layout) -> usize {
     if layout.align() > MALLOC_ALIGN && !is_aligned_anyway(layout) { layout.align() } else { 0 }
 }
 
-/// Returns the bytes to request from malloc, so that `size` bytes can be aligned to `layout.align()`; `None` on
-/// overflow.
+/// Returns the number of bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
 fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     match padding(layout) {
         0 if layout.align() == DOUBLE_ALIGN => size.checked_next_multiple_of(DOUBLE_ALIGN),
@@ -195,15 +197,15 @@ fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     }
 }
 
-/// Bytes that malloc reserves for an allocation of this layout.
+/// Returns the number of bytes that malloc reserves for an allocation of this layout, with its padding.
 pub fn usable_layout_size(layout: Layout) -> usize {
     usable_size(malloc_size(layout.size(), layout).unwrap_or(usize::MAX))
 }
 
-/// Asks the server for `size` bytes.
+/// Allocates `size` bytes with the server's malloc. Returns null if memory is lacking.
 ///
 /// # Safety
-/// Inside a server.
+/// Must be called inside a server.
 unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
     // SAFETY: the API's pointers were filled in before LOADED was set.
     unsafe {
@@ -234,7 +236,8 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
     }
 }
 
-/// Aligns the block at `base`, and writes `base` into the word before the aligned address.
+/// Aligns an allocation within the block at `base`. Writes `base` into the word before the aligned address, to find the
+/// block again.
 ///
 /// # Safety
 /// `base` is null or has `size + align` bytes, where `align` is a power of two above 8.
@@ -252,7 +255,7 @@ unsafe fn align_up(base: *mut u8, align: usize) -> *mut u8 {
     }
 }
 
-/// The address that malloc gave for an allocation of `layout`.
+/// Returns the address that malloc returned for the allocation at `pointer`.
 ///
 /// # Safety
 /// `pointer` was allocated here with `layout`.
@@ -265,8 +268,10 @@ unsafe fn base_of(pointer: *mut u8, layout: Layout) -> *mut u8 {
 }
 
 impl ServerAlloc {
+    /// Allocates a block of this layout, in the server's allocator or the system's.
+    ///
     /// # Safety
-    /// As `GlobalAlloc::alloc`.
+    /// The same as for `GlobalAlloc::alloc`.
     unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
         // SAFETY: as the caller promises; outside a server everything goes to the system's allocator.
         unsafe {
@@ -277,8 +282,10 @@ impl ServerAlloc {
         }
     }
 
+    /// Allocates a block of this layout, with padding for its alignment, in the server's allocator.
+    ///
     /// # Safety
-    /// As `GlobalAlloc::alloc`; inside a server.
+    /// The same as for `GlobalAlloc::alloc`. Must be called inside a server.
     unsafe fn allocate_in_server(layout: Layout, zeroed: bool) -> *mut u8 {
         // SAFETY: as the caller promises.
         unsafe {
@@ -300,8 +307,10 @@ impl ServerAlloc {
         }
     }
 
+    /// Frees a block of the server's allocator.
+    ///
     /// # Safety
-    /// As `GlobalAlloc::dealloc`; the block was allocated in a server.
+    /// The same as for `GlobalAlloc::dealloc`. The block was allocated in a server.
     unsafe fn free_in_server(pointer: *mut u8, layout: Layout) {
         // SAFETY: as the caller promises. Nobody reads a block that is being freed.
         unsafe {
@@ -313,10 +322,10 @@ impl ServerAlloc {
         }
     }
 
-    /// Reallocates in the server; a null result leaves the old block unchanged.
+    /// Reallocates a block of the server's allocator. If the result is null, the old block is unchanged.
     ///
     /// # Safety
-    /// As `GlobalAlloc::realloc`; the block was allocated in a server.
+    /// The same as for `GlobalAlloc::realloc`. The block was allocated in a server.
     unsafe fn reallocate_in_server(pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: allocated here with this layout. A block with an alignment above `MALLOC_ALIGN` is moved manually,
         // since realloc would not keep its alignment. A large block that grows is moved manually on Redis 7.0 and 7.2,
@@ -383,8 +392,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 }
 
-/// Whether an allocation of `bytes` bytes would succeed now. Called before the server allocates for a command, since
-/// the server ends the process if its allocation fails.
+/// Whether an allocation of `bytes` bytes would succeed now. Commands check this before the server itself allocates for
+/// them, because the server ends the process if its own allocation fails.
 pub fn can_allocate(bytes: usize) -> bool {
     if bytes < TRY_BYTES {
         return true;
@@ -400,21 +409,23 @@ pub fn can_allocate(bytes: usize) -> bool {
     }
 }
 
-/// Moves one value's buffers, within one call of the server's defragmenter.
+/// Moves the buffers of one value during one call of the server's active defragmentation.
 pub struct Defragmenter {
     ctx: *mut raw::RedisModuleDefragCtx,
 }
 
 impl Defragmenter {
+    /// Creates a defragmenter for one call of the callback.
+    ///
     /// # Safety
-    /// `ctx` is the running defrag callback's. The result does not outlive that callback.
+    /// `ctx` is the context of the running defragmentation callback. The result does not outlive that callback.
     pub unsafe fn new(ctx: *mut raw::RedisModuleDefragCtx) -> Self {
         Defragmenter { ctx }
     }
 }
 
 impl Mover for Defragmenter {
-    /// Moves a buffer to an address that the allocator prefers. Returns the buffer, moved or not.
+    /// Moves a buffer to an address that the allocator prefers, if there is one. Returns the buffer, moved or not.
     fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
         let layout = Layout::for_value(&*buffer);
         let len = buffer.len();
@@ -428,11 +439,11 @@ impl Mover for Defragmenter {
     }
 }
 
-/// Lets the server's defragmenter move a block. Returns the address of the block afterwards.
+/// Lets the server's active defragmentation move a block. Returns the new address of the block.
 ///
 /// # Safety
-/// `ctx` is the running defrag callback's; `pointer` was allocated here with `layout`, and no reference to
-/// its contents is live.
+/// `ctx` is the context of the running defragmentation callback. `pointer` was allocated here with `layout`, and no
+/// reference to its contents is live.
 pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layout: Layout) -> *mut u8 {
     // SAFETY: as promised above.
     unsafe {

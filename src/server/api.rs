@@ -1,21 +1,21 @@
-//! The functions of the server's API that every supported server has, called without a check.
+//! The functions of the server's API that exist in every supported server. They are called without a null check.
 
 use redis_module::raw;
 
 /// Defines the functions of the server's API that loading requires, from two lists of names. Functions in `called` are
-/// called without a check. Functions in `asked`, for the allocator and the log, are checked at each call, since their
-/// callers also run outside a server.
+/// called without a null check. Functions in `asked` (the allocator and the log) are checked for null at each call,
+/// because they are also called outside a server.
 macro_rules! required {
     (called: [$($called:ident,)*], asked: [$($asked:ident,)*]) => {
-        /// A constant for each function that is called without a check. [`api!`] accepts only a function with such a
-        /// constant.
+        /// One constant for each function that is called without a null check. A call through [`api!`] compiles only if
+        /// a constant has the function's name.
         #[allow(non_upper_case_globals)] // Named as the functions.
         pub mod required {
             $(pub const $called: () = ();)*
         }
 
-        /// Returns the name of the first required function that this server lacks. Every supported server (Redis 7.0,
-        /// Valkey 8 and later) has all required functions.
+        /// Returns the name of the first required function that this server lacks; `None` if it has all. Every
+        /// supported server (Redis 7.0, Valkey 8 and later) has all required functions.
         pub fn missing() -> Option<&'static str> {
             // SAFETY: reads pointers that RedisModule_Init filled in before.
             unsafe {
@@ -105,8 +105,8 @@ required! {
     ]
 }
 
-/// Calls a function of the server's API that every supported server has. A call of a function that is not in the list
-/// above does not compile. Loading ends with an error if [`missing`] finds a function.
+/// Calls a function of the server's API without a null check. A function that is not in the list above does not
+/// compile. If [`missing`] finds that the server lacks a function, the module does not load.
 macro_rules! api {
     ($name:ident ( $($arg:expr),* $(,)? )) => {{
         let () = $crate::server::api::required::$name;

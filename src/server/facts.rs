@@ -1,4 +1,4 @@
-//! Facts about the server (kind, version, memory) and about the running command: whether it is replicated.
+//! Facts about the server (Redis or Valkey, version, memory), and whether the running command is replicated.
 
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr::NonNull;
@@ -12,20 +12,22 @@ use super::ffi::{self, Ctx, RedisModuleCtx};
 /// Facts that do not change while the server runs.
 struct Facts {
     is_valkey: bool,
-    /// `0xMMmmpp`; 0 if the server does not say.
+    /// The version as `0xMMmmpp` (major, minor, patch); 0 if the server does not report it.
     version: c_int,
     must_obey: Option<MustObeyClient>,
 }
 
 static FACTS: OnceLock<Facts> = OnceLock::new();
 
-/// The type of `RedisModule_MustObeyClient`, which separates replicated commands from clients' commands.
+/// The type of the API function `RedisModule_MustObeyClient`. It returns whether a command comes from a primary or the
+/// AOF rather than from a client.
 type MustObeyClient = unsafe extern "C" fn(*mut RedisModuleCtx) -> c_int;
 
-/// Gathers the [`Facts`]. Before this call, and in unit tests, the server counts as a Redis of unknown version.
+/// Gathers the [`Facts`] when the module is loaded. Before this call, and in unit tests, the server counts as a Redis
+/// of unknown version.
 ///
 /// # Safety
-/// `ctx` is live, during loading.
+/// `ctx` is live. Must be called while the module is loaded.
 pub unsafe fn gather(ctx: Ctx) {
     FACTS.get_or_init(|| {
         let probe = |name: &CStr| -> Option<NonNull<c_void>> {
@@ -52,13 +54,14 @@ pub fn is_valkey() -> bool {
     FACTS.get().is_some_and(|facts| facts.is_valkey)
 }
 
-/// Whether the server is a Redis 8 or later, which has Bloom filters of its own and lets modules have options without a
-/// prefix. A Valkey of such a version has neither.
+/// Whether the server is Redis 8 or later. Redis 8 has Bloom filters of its own, and lets modules have options without
+/// a prefix. Valkey has neither in any version.
 pub fn is_redis_8() -> bool {
     FACTS.get().is_some_and(|facts| !facts.is_valkey && facts.version >= 0x0008_0000)
 }
 
-/// Whether the running command is replicated: it was acknowledged elsewhere and must not fail here.
+/// Whether the running command is replicated: it comes from a primary or the AOF. Another server has acknowledged the
+/// command, so it must not fail here.
 #[inline]
 pub fn must_obey(ctx: Ctx) -> bool {
     ctx.is_obeyed(|| ask_whether_to_obey(ctx))
@@ -74,13 +77,13 @@ fn ask_whether_to_obey(ctx: Ctx) -> bool {
     must_obey.is_some_and(|must_obey| unsafe { must_obey(ctx.as_ptr()) != 0 })
 }
 
-/// Memory in use as a share of `maxmemory`; 0 when `maxmemory` is not set.
+/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set.
 fn used_ratio() -> f64 {
     // SAFETY: takes no arguments.
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }
 
-/// Whether the server holds as much as `maxmemory` allows, and so evicts keys or rejects commands.
+/// Whether the server's memory has reached `maxmemory`. The server then evicts keys or rejects commands.
 pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
 }
@@ -95,8 +98,8 @@ pub fn maxmemory_left() -> Option<u64> {
     Some((maxmemory as f64 * (1.0 - used_ratio).max(0.0)) as u64)
 }
 
-/// The server's `maxmemory`, bytes. It is read from INFO, which every server has, and only when a value is created or
-/// grows under a `maxmemory`.
+/// Returns the server's `maxmemory` in bytes. The value is read from INFO, because every server has it there. It is
+/// read only when a value is created or grows while `maxmemory` is set.
 fn maxmemory() -> Option<u64> {
     let value = memory_info(|info| {
         let mut error = 0;
@@ -118,7 +121,7 @@ pub fn server_uses_jemalloc() -> bool {
     })
 }
 
-/// Reads the server's INFO on memory.
+/// Passes the memory section of the server's INFO to `read`, and returns its result.
 fn memory_info<T>(read: impl FnOnce(*mut raw::RedisModuleServerInfoData) -> T) -> T {
     // SAFETY: a null context is allowed; the data is freed here, once.
     unsafe {

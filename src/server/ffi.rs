@@ -1,9 +1,9 @@
-//! The raw server API behind safe types.
+//! Safe types around the server's raw API.
 //!
-//! The wrappers of `redis-module` retain every argument and build a tree of values for every reply. For a batch of 350
-//! items that costs more than hashing and probing. So only the bindings of that crate are used. This file gives
-//! commands the rest: arguments read in place, keys, and replies written straight to the client. Everything here runs
-//! while the server's lock is held unless it says otherwise.
+//! Only the bindings of the crate `redis-module` are used, not its wrappers. The wrappers retain every argument and
+//! build a tree of values for every reply. For a batch of 350 items that costs more than hashing the items and probing
+//! the filter. The types here read arguments in place, open keys, and write replies straight to the client. Everything
+//! here runs while the server's lock is held, unless its comment says otherwise.
 
 use std::cell::{Cell, OnceCell};
 use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
@@ -21,7 +21,8 @@ pub use raw::{RedisModuleCtx, RedisModuleString};
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 
-/// Runs `body`, and `fallback` if it panics: a panic must not unwind into the server.
+/// Runs `body`. If `body` panics, logs the panic and returns the result of `fallback`: a panic must not unwind into the
+/// server.
 pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
@@ -48,8 +49,8 @@ impl LogLevel {
     }
 }
 
-/// Writes a line to the server's log where no context is at hand. Without a context the server does not add the
-/// module's name, so the line begins with it.
+/// Writes a line to the server's log without a context. The line begins with the module's name, which the server adds
+/// only if it has a context.
 pub fn log_anywhere(level: LogLevel, message: &str) {
     // SAFETY: a null context is allowed.
     unsafe { log_to(null_mut(), level, &format!("rollcall: {message}")) };
@@ -76,12 +77,12 @@ fn c_text(text: &str) -> CString {
     CString::new(clean).unwrap_or_default()
 }
 
-/// The context of a running command, or of loading. It is live for `'a`, until the server's call returns. A command's
-/// context has a client. The context of loading is used neither for replies nor to open keys.
+/// The context of a running command, or of loading the module. It is live for `'a`, until the call from the server
+/// returns. Only the context of a command has a client, so the context of loading can neither reply nor open keys.
 #[derive(Clone, Copy)]
 pub struct Ctx<'a> {
     ptr: *mut RedisModuleCtx,
-    /// The cached answer of [`Ctx::is_obeyed`]; empty before its first call.
+    /// The cached result of [`Ctx::is_obeyed`]; empty until its first call.
     obeyed: &'a OnceCell<bool>,
 }
 
@@ -95,8 +96,8 @@ impl Ctx<'_> {
         unsafe { log_to(self.ptr, level, message) };
     }
 
-    /// Whether the command must be obeyed, according to `ask`. The answer is cached, since it does not change while the
-    /// command runs.
+    /// Whether the command is replicated (from a primary or the AOF). The first call asks `ask` and caches the result,
+    /// which does not change while the command runs.
     pub(super) fn is_obeyed(self, ask: impl FnOnce() -> bool) -> bool {
         *self.obeyed.get_or_init(ask)
     }
@@ -122,11 +123,11 @@ impl Ctx<'_> {
         Key { key: NonNull::new(key), name }
     }
 
-    /// Signals that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
+    /// Announces that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
     ///
-    /// A module among the subscribers may delete any key. So no key may be open: the server reads the value of a key
-    /// when it closes the key. The server's own events, such as `new`, are sent while a key is open, and cannot be
-    /// deferred.
+    /// No key may be open during this call. A module that subscribes to events may delete any key, and the server still
+    /// reads the value of an open key when it closes the key. The server's own events, such as `new`, are sent while a
+    /// key is open and cannot be deferred.
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
         static CLASS: std::sync::OnceLock<c_int> = std::sync::OnceLock::new();
         let class = *CLASS.get_or_init(|| {
@@ -142,31 +143,31 @@ impl Ctx<'_> {
         }
     }
 
-    /// Sends an event of the server's own, in the class of generic commands.
+    /// Sends one of the server's own keyspace events, in the class of generic commands.
     pub fn notify_generic(self, key: Closed<'_>, event: &CStr) {
         let class = raw::REDISMODULE_NOTIFY_GENERIC as c_int;
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr)) };
     }
 
-    /// The server's clock, in milliseconds since 1970.
+    /// Returns the time of the server's clock, in milliseconds since 1970.
     pub fn now_ms(self) -> i64 {
         // SAFETY: takes no arguments.
         unsafe { api!(RedisModule_Milliseconds()) }
     }
 
-    /// The server's clock, in seconds since 1970; 0 for times before.
+    /// Returns the time of the server's clock, in seconds since 1970; 0 if the clock shows a time before 1970.
     pub fn now_seconds(self) -> u64 {
         u64::try_from(self.now_ms()).unwrap_or(0) / 1000
     }
 
-    /// Propagates the running command under `name`. `args` are all its arguments; the arguments after its name stay
-    /// unchanged.
+    /// Propagates the running command under the name `name`. `args` are all arguments of the command; those after its
+    /// name stay unchanged.
     ///
-    /// The server propagates the same array of arguments that it passes to the command. It copies the array only for a
-    /// replica or an AOF. Without them this call costs two stores, while `RM_Replicate` looks up the command and copies
-    /// all arguments first. If a server passed a copy of the array, the command would be sent under the client's name,
-    /// which means the same on servers with both names.
+    /// The function swaps the name in the array of arguments that the server passed, because the server propagates that
+    /// array. The server copies the array only if it has a replica or an AOF. Otherwise this call costs two stores,
+    /// while `RM_Replicate` looks up the command and copies all arguments first. A server that propagated another array
+    /// would send the command under the client's name, which means the same on servers with both names.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
         // SAFETY: the context is live; the array holds live strings, and the server counts its references to them.
@@ -192,7 +193,7 @@ impl Ctx<'_> {
         };
     }
 
-    /// Copies `text` to a string of the server, to replicate.
+    /// Copies `text` to a string of the server, to be used as an argument of a replicated command.
     pub fn string(self, text: &str) -> OwnedString {
         // SAFETY: the server copies the text. No context: the string is ours to free.
         let ptr = unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) };
@@ -227,7 +228,7 @@ impl Ctx<'_> {
         self.reply_simple(&c_text(text));
     }
 
-    /// Replies with a double in RESP3; in RESP2 with the shortest text that reads back as the same number.
+    /// Replies with a double in RESP3. In RESP2, replies with the shortest text that parses to the same number.
     pub fn reply_double(self, value: f64) {
         if self.is_resp3() {
             // SAFETY: the context is live.
@@ -242,15 +243,15 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithNull(self.ptr)) };
     }
 
-    /// Whether the server calls the command only to ask for its keys. The command then replies nothing and changes
-    /// nothing.
+    /// Whether the server calls the command only to ask which arguments are keys. The command must then neither reply
+    /// nor change anything.
     pub fn is_asked_for_keys(self) -> bool {
         // SAFETY: the context is that of the running command.
         unsafe { api!(RedisModule_IsKeysPositionRequest(self.ptr)) != 0 }
     }
 
-    /// Reports to the server that the argument at `position` is a key that is read. The server has asked for the keys,
-    /// see [`Self::is_asked_for_keys`].
+    /// Reports to the server that the argument at `position` is a key that the command reads. Allowed only after the
+    /// server has asked for the keys, see [`Self::is_asked_for_keys`].
     pub fn report_key(self, position: usize) {
         let flags = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
         // SAFETY: as above.
@@ -263,7 +264,7 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_ReplyWithArray(self.ptr, len as c_long)) };
     }
 
-    /// Begins the reply of a map with `pairs` pairs in RESP3, of a flat array with 2 * `pairs` elements in RESP2.
+    /// Begins a reply of `pairs` pairs: a map in RESP3, a flat array of 2 * `pairs` elements in RESP2.
     pub fn reply_map(self, pairs: usize) {
         OWES_ELEMENTS.store(true, Ordering::Relaxed);
         // SAFETY: the context is live.
@@ -291,13 +292,15 @@ pub struct Arg<'a> {
 }
 
 impl<'a> Arg<'a> {
+    /// Wraps a string of the server, without copying it.
+    ///
     /// # Safety
-    /// `ptr` is a string of the server's that lives and stays unchanged for `'a`.
+    /// `ptr` is a string of the server that lives and stays unchanged for `'a`.
     pub unsafe fn new(ptr: *mut RedisModuleString) -> Self {
         Arg { ptr, _args: PhantomData }
     }
 
-    /// The bytes of the argument, in place.
+    /// Returns the bytes of the argument without copying them.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         let mut len = 0;
@@ -309,8 +312,8 @@ impl<'a> Arg<'a> {
     }
 }
 
-/// The arguments of the running command; the first is its name. [`Ctx::replicate_under`] replaces the name for a
-/// moment.
+/// The arguments of the running command; the first argument is the command's name. [`Ctx::replicate_under`] replaces
+/// the name temporarily, hence the cells.
 #[derive(Clone, Copy)]
 pub struct Args<'a>(&'a [Cell<*mut RedisModuleString>]);
 
@@ -319,23 +322,23 @@ impl<'a> Args<'a> {
         self.0.len()
     }
 
-    /// Argument `index`; the caller has checked the arity.
+    /// Returns the argument at `index`. The caller must have checked the number of arguments.
     #[inline]
     pub fn get(self, index: usize) -> Arg<'a> {
         Arg { ptr: self.0[index].get(), _args: PhantomData }
     }
 
-    /// No arguments.
+    /// Returns an empty list of arguments.
     pub fn none() -> Self {
         Args(&[])
     }
 
-    /// The arguments from `index` on.
+    /// Returns the arguments from `index` to the end; none if `index` is past the end.
     pub fn from(self, index: usize) -> Args<'a> {
         Args(&self.0[index.min(self.0.len())..])
     }
 
-    /// The first `len` arguments.
+    /// Returns the first `len` arguments, or all if there are fewer.
     pub fn first(self, len: usize) -> Args<'a> {
         Args(&self.0[..len.min(self.0.len())])
     }
@@ -345,14 +348,14 @@ impl<'a> Args<'a> {
         self.0.iter().map(|arg| Arg { ptr: arg.get(), _args: PhantomData })
     }
 
-    /// The arguments' bytes, in place.
+    /// Returns the bytes of each argument without copying them.
     #[inline]
     pub fn bytes(self) -> impl ExactSizeIterator<Item = &'a [u8]> {
         self.iter().map(Arg::bytes)
     }
 }
 
-/// A string that the module made; freed on drop.
+/// A string of the server that this module created. Dropping it frees the string.
 pub struct OwnedString(*mut RedisModuleString);
 
 impl OwnedString {
@@ -368,7 +371,7 @@ impl Drop for OwnedString {
     }
 }
 
-/// A command's name to replicate under. Its string is created at the first use, and kept.
+/// A name under which a command is replicated. Its string is created at the first use, and never freed.
 pub struct Name {
     text: &'static CStr,
     string: AtomicPtr<RedisModuleString>,
@@ -400,26 +403,27 @@ impl Name {
     }
 }
 
-/// Modes of opening a key. Only commands flagged `write` may open for writing.
+/// Whether a key is opened for reading or for writing. Only commands with the flag `write` may open a key for writing.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
     Read,
     Write,
 }
 
-/// The error for a key that holds a value of another type than the command is for.
+/// The error for a key whose value has another type than the command expects.
 #[derive(Debug)]
 pub struct OtherType;
 
-/// An opened key; closed on drop. The value is not freed while the key is open, since no events are sent, see
-/// [`Ctx::changed`].
+/// An open key; dropping it closes the key. The server does not free the value while the key is open: no events are
+/// sent meanwhile, see [`Ctx::changed`].
 pub struct Key<'a> {
-    /// `None` if the key was opened for reading and is missing.
+    /// The server's handle; `None` if the key was opened for reading and is missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
     name: Arg<'a>,
 }
 
-/// The name of a key that a command had open and has closed, so that events may be sent about it.
+/// The name of a key that a command has closed. Events about a key require this type, because they may be sent only
+/// after the key is closed.
 #[derive(Clone, Copy)]
 pub struct Closed<'a>(Arg<'a>);
 
@@ -430,12 +434,12 @@ impl<'a> Closed<'a> {
 }
 
 impl<'a> Key<'a> {
-    /// Closes the key, after the last use of its value.
+    /// Closes the key and returns its name. Called after the last use of the value.
     pub fn close(self) -> Closed<'a> {
         Closed(self.name)
     }
 
-    /// Closes all keys like [`Key::close`], for a command that has several open.
+    /// Closes this key and `others` like [`Key::close`]. Returns the name of this key.
     pub fn close_with(self, others: Vec<Key<'_>>) -> Closed<'a> {
         drop(others);
         self.close()
@@ -449,10 +453,10 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// The value of the key, if `is_ours` accepts its type; `None` if the key is missing.
+    /// Returns the value of the key, if `is_ours` accepts its type; `None` if the key is missing.
     ///
     /// # Errors
-    /// The key holds a value of another type.
+    /// [`OtherType`] if the key holds a value of another type.
     #[inline]
     pub fn value(
         &self,
@@ -469,7 +473,7 @@ impl<'a> Key<'a> {
         if self.is_missing() { Ok(None) } else { Err(OtherType) }
     }
 
-    /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
+    /// Returns the time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
     pub fn expiry(&self) -> Option<i64> {
         let key = self.key?;
         // SAFETY: the key is open.
@@ -485,10 +489,10 @@ impl<'a> Key<'a> {
         }
     }
 
-    /// Stores a value, and frees the previous one. Returns false if the key is not open for writing.
+    /// Stores a value in the key, and frees the previous value. Returns false if the key is not open for writing.
     ///
     /// # Safety
-    /// `value` is of the Rust type that the callbacks of `module_type` expect; the server owns it afterwards.
+    /// `value` has the Rust type that the callbacks of `module_type` expect. The server owns `value` afterwards.
     pub unsafe fn set_value(&mut self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> bool {
         let Some(key) = self.key else { return false };
         // SAFETY: the key is open; the caller promises the value's type.
@@ -505,11 +509,11 @@ impl Drop for Key<'_> {
     }
 }
 
-/// Whether the running command has begun a reply of several elements.
+/// Whether the running command has begun a reply of several elements and may not have written all of them.
 static OWES_ELEMENTS: AtomicBool = AtomicBool::new(false);
 
-/// Replies to a command that has panicked. If the reply of several elements has begun, the client would take the next
-/// replies for missing elements. So the connection is closed after the error.
+/// Replies with an error to a command that has panicked. If a reply of several elements has begun, the client would
+/// take later replies for the missing elements, so the connection is closed after the error.
 fn reply_panicked(ctx: Ctx) {
     ctx.reply_error("ERR internal error, see the server's log");
     if OWES_ELEMENTS.load(Ordering::Relaxed) && ctx.flags() & raw::REDISMODULE_CTX_FLAGS_REPLICATED == 0 {
@@ -521,7 +525,7 @@ fn reply_panicked(ctx: Ctx) {
     }
 }
 
-/// The body of every command's entry point: runs `handler` on the context and the arguments. If `handler` fails,
+/// Runs a command: calls `handler` with the context and the arguments that the server passed. If `handler` fails,
 /// `reply_error` replies with the error.
 ///
 /// # Safety
@@ -553,10 +557,10 @@ pub unsafe fn run_command<E>(
     OK
 }
 
-/// Looks up an API function that some servers lack; `None` where it is missing.
+/// Looks up a function of the server's API that some servers lack; `None` if this server lacks it.
 ///
 /// # Safety
-/// `ctx` is live, during loading.
+/// `ctx` is live. Must be called while the module is loaded.
 pub unsafe fn probe(ctx: *mut RedisModuleCtx, name: &CStr) -> Option<NonNull<c_void>> {
     let mut function: *mut c_void = null_mut();
     // SAFETY: redismodule.h finds the API in the same way. The context begins with a pointer to the look-up function.

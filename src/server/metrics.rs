@@ -1,8 +1,8 @@
-//! Numbers that the module counts for `INFO`.
+//! The counters and gauges that the module reports in `INFO`.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A number for `INFO`: a count of events, or a present amount. Several threads may change it.
+/// A counter of events, or a gauge, for `INFO`. Several threads may change it.
 pub struct Metric(AtomicU64);
 
 impl Metric {
@@ -10,12 +10,12 @@ impl Metric {
         Metric(AtomicU64::new(0))
     }
 
-    /// Adds one.
+    /// Adds 1.
     pub fn count(&self) {
         self.add(1);
     }
 
-    /// Adds `more`.
+    /// Adds `more` to the number.
     #[inline]
     pub fn add(&self, more: u64) {
         // Adding 0 is skipped: an atomic addition takes as long as twenty plain ones.
@@ -24,7 +24,7 @@ impl Metric {
         }
     }
 
-    /// Subtracts `less`, which was added before.
+    /// Subtracts `less`, which must have been added before.
     #[inline]
     pub fn sub(&self, less: u64) {
         if less > 0 {
@@ -32,34 +32,34 @@ impl Metric {
         }
     }
 
-    /// Replaces the part `before` of the number by `after`.
+    /// Changes the number by the difference between `after` and `before`. Used when a part of the sum changes.
     pub fn replace(&self, before: u64, after: u64) {
         if before != after {
             self.add(after.wrapping_sub(before));
         }
     }
 
-    /// Returns the present number.
+    /// Returns the current number.
     pub fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// The number of stored values and chunks that were rejected as corrupt.
+/// The number of stored values (RDB, RESTORE) and dump chunks that were rejected as corrupt.
 pub static CORRUPT_REJECTED: Metric = Metric::new();
-/// The number of commands that a full filter rejected.
+/// The number of commands that were rejected because a filter that may not grow was full.
 pub static FULL_REJECTED: Metric = Metric::new();
-/// The number of values that were rejected, or kept from growing, by `max-key-bytes`.
+/// The number of times that the option `max-key-bytes` rejected a value or the growth of a value.
 pub static LIMIT_REJECTED: Metric = Metric::new();
-/// The number of values that were rejected, or kept from growing, by `maxmemory` or the allocator.
+/// The number of times that a lack of memory (`maxmemory` or the allocator) rejected a value or the growth of a value.
 pub static MEMORY_REJECTED: Metric = Metric::new();
 /// The number of blocks that active defragmentation has moved.
 pub static DEFRAG_MOVES: Metric = Metric::new();
 /// The number of sub-filters that were appended to filters.
 pub static GROWTHS: Metric = Metric::new();
-/// The number of promotions: counters that became an estimate, and estimates that became dense.
+/// The number of promotions of counters: from exact to an estimate, and from a sparse to a dense estimate.
 pub static PROMOTIONS: Metric = Metric::new();
-/// The number of times that windows of filters moved on.
+/// The number of times that the sliding window of a filter advanced.
 pub static FILTER_ADVANCES: Metric = Metric::new();
-/// The number of times that windows of counters moved on.
+/// The number of times that the sliding window of a counter advanced.
 pub static COUNTER_ADVANCES: Metric = Metric::new();

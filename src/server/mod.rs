@@ -1,4 +1,4 @@
-//! The server's API behind safe types. Nothing here knows of filters or counters.
+//! Safe types around the server's API. Nothing in this directory knows of filters or counters.
 
 pub mod alloc;
 pub mod api;

@@ -1,7 +1,8 @@
-//! Returns the pages of large blocks to the system step by step, on threads that may take their time.
+//! Returns the memory pages of large blocks to the operating system in small steps, on background threads.
 //!
-//! While the system takes a gigabyte back at once, it holds locks that the server's thread needs to map memory. A
-//! filter that has just dropped a slice allocates the next one at that time, and would wait for a fifth of a second.
+//! Steps are needed because the kernel holds locks while it unmaps memory. When a windowed filter drops its oldest
+//! slice, the server's thread maps memory for the next slice at the same time. If the kernel freed a gigabyte at once,
+//! the server's thread would wait for a fifth of a second.
 
 use std::cell::Cell;
 
@@ -9,9 +10,10 @@ thread_local! {
     static MAY_TAKE_TIME: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Drops a value on a thread that no client waits for: the pages of its large blocks are returned step by step.
+/// Drops a value and returns the pages of its large blocks in steps. Called on a background thread, where no client
+/// waits.
 pub fn drop_in_steps<T>(value: T) {
-    /// Resets `MAY_TAKE_TIME` when dropped, after a panic too.
+    /// Resets `MAY_TAKE_TIME` when dropped, even after a panic.
     struct Leave;
     impl Drop for Leave {
         fn drop(&mut self) {
@@ -23,11 +25,11 @@ pub fn drop_in_steps<T>(value: T) {
     drop(value);
 }
 
-/// Returns the pages of a block that is about to be freed, if it is large and no client waits. The rest is left to the
-/// allocator.
+/// Returns the pages of a large block that is about to be freed, if the thread may take its time. Other blocks are left
+/// to the allocator.
 ///
 /// # Safety
-/// The block is allocated in private anonymous memory, as malloc has it, and no code reads it any more.
+/// The block is in private anonymous memory, as malloc allocates it, and no code reads it any more.
 pub unsafe fn give_back(block: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
     if bytes >= 2 * linux::STEP_BYTES && MAY_TAKE_TIME.get() {
@@ -42,11 +44,11 @@ pub unsafe fn give_back(block: *mut u8, bytes: usize) {
 mod linux {
     use std::ffi::{c_int, c_void};
 
-    /// Bytes per step; a step takes some hundred microseconds.
+    /// The number of bytes that one step returns. A step takes some hundred microseconds.
     pub const STEP_BYTES: usize = 1 << 20;
 
-    /// A multiple of the sizes of pages, up to 64 KiB. Where pages are larger, Linux rejects an address that is not the
-    /// start of a page, and a step is whole pages too.
+    /// The alignment in bytes of each step: a multiple of every page size up to 64 KiB. On a system with larger pages,
+    /// a step is whole pages too, because Linux rejects an address inside a page.
     const PAGE_BYTES: usize = 64 << 10;
 
     const MADV_DONTNEED: c_int = 4;
@@ -55,8 +57,10 @@ mod linux {
         fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int;
     }
 
+    /// Returns the pages of a block to Linux, [`STEP_BYTES`] at a time.
+    ///
     /// # Safety
-    /// As for [`super::give_back`].
+    /// The same as for [`super::give_back`].
     pub unsafe fn give_back(block: *mut u8, bytes: usize) {
         let mut start = block.align_offset(PAGE_BYTES);
         while start.saturating_add(STEP_BYTES) <= bytes {

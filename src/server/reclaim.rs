@@ -1,11 +1,12 @@
-//! Frees large values in the background, not on the server's thread.
+//! Frees large values on a background thread, not on the server's thread.
 //!
-//! Unmapping a gigabyte takes a fifth of a second. After UNLINK and the like, the server itself frees in the background
-//! (see `free_effort`). After DEL, SET over a key, expiry and a plain FLUSHALL, it frees on its own thread.
+//! Unmapping a gigabyte takes a fifth of a second. The server itself frees in the background after UNLINK and FLUSHALL
+//! ASYNC (see `free_effort`), but on its own thread after DEL, an overwriting SET, expiry and a plain FLUSHALL. In
+//! those cases this file moves the work to the background.
 //!
-//! While the server is at its `maxmemory`, values are freed on the server's thread. Eviction measures the memory that
-//! each evicted key gives back. With values freed in the background, it would evict one key after another until the
-//! memory of the first is free.
+//! While the server's memory has reached `maxmemory`, values are freed on the server's thread. Eviction measures how
+//! much memory each evicted key gives back. If the memory were freed later, the server would evict more keys than
+//! necessary.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
@@ -16,10 +17,11 @@ use super::ffi::guard;
 use super::metrics::Metric;
 use super::{facts, pages};
 
-/// Size from which values are freed in the background, bytes. Freeing a smaller one costs less than handing it over.
+/// Values of at least this many bytes are freed in the background. Freeing a smaller value costs less than passing it
+/// to another thread.
 const BACKGROUND_BYTES: usize = 1 << 20;
 
-/// A value to be freed, and its size in bytes. The metrics count the value as waiting until this struct is dropped.
+/// A value to be freed, and its size in bytes. The metrics count it as waiting until it is dropped.
 struct Garbage {
     value: Option<Box<dyn Send>>,
     bytes: usize,
@@ -41,21 +43,22 @@ impl Drop for Garbage {
     }
 }
 
-/// The number of values that wait to be freed.
+/// The number of values that wait to be freed in the background.
 pub static WAITING: Metric = Metric::new();
-/// The bytes of the values that wait to be freed.
+/// The number of bytes of the values that wait to be freed in the background.
 pub static WAITING_BYTES: Metric = Metric::new();
 
 static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static RECLAIMER: OnceLock<Option<(u32, Sender<Garbage>)>> = OnceLock::new();
 
-/// Remembers the server's thread. Other threads free their values themselves, since they may block.
+/// Records which thread is the server's main thread. Other threads free values themselves, because no client waits for
+/// them.
 pub fn init() {
     MAIN_THREAD.get_or_init(|| std::thread::current().id());
 }
 
-/// The channel to the background thread, which starts at the first use. `None` in a forked child, and if the thread
-/// could not be started.
+/// Returns the channel to the background thread, and starts the thread at the first call. `None` in a forked child
+/// process, and if the thread could not be started.
 fn reclaimer() -> Option<&'static Sender<Garbage>> {
     let started = RECLAIMER.get_or_init(|| {
         let (sender, receiver) = channel::<Garbage>();
@@ -77,15 +80,16 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// Starts the background thread as soon as a value is large enough to be freed there. When the first value is freed, it
-/// may be too late to start the thread: if the process gets no more memory, jemalloc crashes in a new thread.
+/// Starts the background thread once a value of `bytes` bytes exists that will be freed there. Starting it only when
+/// the first value is freed may be too late: if the process gets no more memory, jemalloc crashes in a new thread.
 pub fn prepare(bytes: u64) {
     if bytes >= BACKGROUND_BYTES as u64 {
         reclaimer();
     }
 }
 
-/// Passes the value to the background thread. Returns false if the thread is gone; the value is then freed here.
+/// Passes a value to the background thread. Returns false if the thread has ended; the value is then freed in this
+/// call.
 fn hand_over(sender: &Sender<Garbage>, value: Box<dyn Send>, bytes: usize) -> bool {
     sender.send(Garbage::new(value, bytes)).is_ok()
 }
@@ -111,7 +115,7 @@ pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
     }
 }
 
-/// Waits until all values queued so far are freed.
+/// Blocks until the background thread has freed all values that were queued before this call.
 pub fn wait() {
     let (freed, is_freed) = channel::<()>();
     if let Some(Some((process, sender))) = RECLAIMER.get()

@@ -1,15 +1,16 @@
-//! Memory that the kernel makes resident before its first use.
+//! Asks the kernel to make memory resident before its first use, to avoid page faults.
 
 use std::ffi::{c_int, c_void};
 
-/// Size from which [`make_resident`] asks the kernel, bytes. For less memory the call costs as much as it saves.
+/// [`make_resident`] asks the kernel only for at least this many bytes. For less memory the call costs as much as it
+/// saves.
 const RESIDENT_BYTES: usize = 64 * 1024;
 
-/// Makes all pages of `memory` resident in one call, before it is written. Page faults, one for each page, would take a
-/// third of the time of loading a large value. No byte changes. The call has an effect on Linux 5.14 and newer, and
-/// none elsewhere.
+/// Makes all pages of `memory` resident with one system call, without changing a byte. Called before a large value is
+/// loaded: one page fault per page would take a third of the loading time. Has an effect on Linux 5.14 and newer only.
 pub fn make_resident(memory: &[u8]) {
-    /// A divisor of every page size. Where pages are larger, the kernel rejects addresses that are not aligned to them.
+    /// The alignment in bytes of the range: a divisor of every page size. On a system with larger pages, the kernel
+    /// rejects a range that is not aligned to them.
     const PAGE_BYTES: usize = 4096;
     if memory.len() >= RESIDENT_BYTES {
         let before = memory.as_ptr() as usize % PAGE_BYTES;
@@ -22,7 +23,7 @@ fn populate(start: *const u8, len: usize) {
     unsafe extern "C" {
         fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
     }
-    /// `MADV_POPULATE_WRITE` of Linux.
+    /// The advice `MADV_POPULATE_WRITE` of Linux's `madvise`.
     const POPULATE_WRITE: c_int = 23;
     // SAFETY: the kernel checks the range and changes no byte of it, even if the memory is not this module's. An error
     // leaves the pages to be provided when they are written.
@@ -36,7 +37,7 @@ fn populate(_start: *const u8, _len: usize) {}
 mod tests {
     use super::*;
 
-    /// Whether each page of `memory` is resident, as Linux reports it.
+    /// Returns for each page of `memory` whether it is resident, according to Linux.
     fn resident(memory: &[u8]) -> Vec<bool> {
         use std::os::unix::fs::FileExt;
         let pagemap = std::fs::File::open("/proc/self/pagemap").unwrap();

@@ -1,20 +1,22 @@
-//! Records of values before a change in place, so that the [`totals`](super::totals) stay right.
+//! Records a value's share of the totals for `INFO` before a command changes the value in place. See
+//! [`totals`](super::totals).
 
 use super::family::Family;
 use super::totals::{ITEMS, ValueShare};
 
-/// A value's share of the totals, recorded before a command changes the value in place.
+/// A value's share of the totals for `INFO`, recorded before a command changes the value in place.
 #[must_use]
 pub enum Before {
-    /// The command can change only bits and the number of items, so no share is recorded.
+    /// No share is recorded, because the command can change only bits and the number of items.
     InPlace,
     Share(ValueShare),
-    /// The value is in no key yet, so the totals do not include it. Its events are counted all the same.
+    /// The value is not in a key yet, so the totals do not include it. Only events of the value, such as promotions,
+    /// are counted.
     New(ValueShare),
 }
 
 impl Before {
-    /// Records `value` before `additions` items are added.
+    /// Records `value` before `additions` items are added to it.
     #[inline(always)]
     pub fn adding<T: Family>(value: &T, additions: usize) -> Self {
         if value.takes_in_place(additions) { Before::InPlace } else { Before::any(value) }
@@ -26,12 +28,12 @@ impl Before {
         Before::Share(value.share())
     }
 
-    /// Records a new `value` that is stored in a key only after it is filled.
+    /// Records a new `value` that is filled with items before it is stored in a key.
     pub fn creating<T: Family>(value: &T) -> Self {
         Before::New(value.share())
     }
 
-    /// Updates the totals after `new` items were added.
+    /// Updates the totals after items were added; `new` of them were new.
     #[inline(always)]
     pub fn added<T: Family>(self, value: &T, new: u64) {
         match self {
@@ -42,13 +44,14 @@ impl Before {
         }
     }
 
-    /// Updates the totals after a change.
+    /// Updates the totals after any change other than an addition.
     pub fn changed<T: Family>(self, value: &T) {
         self.added(value, 0);
     }
 }
 
-/// The update of the totals, out of line so that the hot path stays small.
+/// Updates the totals from the share `before` to the present share of `value`. Not inlined, to keep the code of
+/// frequent commands small.
 #[inline(never)]
 fn becomes<T: Family>(before: &ValueShare, value: &T) {
     before.becomes(&value.share());

@@ -1,6 +1,6 @@
-//! Callbacks of the server to save, load, rewrite, free, measure, copy, digest and defragment a value. The callbacks
-//! are generic over the family, so that all types behave alike by construction. Each catches panics; none may be called
-//! with a null value.
+//! The callbacks by which the server saves, loads, rewrites, frees, measures, copies, digests and defragments a value.
+//! They are generic over the family (filters or counters), so that all data types behave alike. Each callback catches
+//! panics, and requires a value that is not null.
 
 use std::alloc::Layout;
 use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
@@ -23,7 +23,8 @@ use crate::server::ffi::{Ctx, LogLevel, OK, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::reclaim;
 
-/// Registers a data type. The error is the name of the data type, if the server rejects the name as taken.
+/// Registers a data type with the server. The error is the name of the data type, which the server rejects if another
+/// module has registered it.
 pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
@@ -57,15 +58,16 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     if handle.is_null() { Err(data_type.name) } else { Ok(()) }
 }
 
-/// Makes the save that `io` belongs to fail. After a panic the written value is incomplete, and no file may contain it.
+/// Makes the server's running save or AOF rewrite fail. Called after a panic: the written value is incomplete, and no
+/// file may contain it.
 ///
-/// The server's API has no function for this. But emitting a command that the server does not know is an error, for an
-/// RDB file as for an AOF, and the server checks for errors after the callback. The save then fails, in a child process
-/// or on the server's thread, and the previous files stay. Only `DUMP` and `MIGRATE` do not check for errors: they send
-/// a truncated value, which every `RESTORE` rejects.
+/// The server's API has no function to fail a save. The function emits a command that the server does not know. The
+/// server takes this as a write error, which it checks for after the callback. The save then fails, and the previous
+/// files stay. `DUMP` and `MIGRATE` do not check for errors: they send a truncated value, which every `RESTORE`
+/// rejects.
 ///
 /// # Safety
-/// `io` is the running callback's.
+/// `io` is the parameter of the running callback.
 unsafe fn fail(io: *mut raw::RedisModuleIO) {
     // SAFETY: as promised; the format takes no arguments. If this panics too, the process ends.
     unsafe { api!(RedisModule_EmitAOF(io, c"rollcall.panicked".as_ptr(), c"".as_ptr())) };
@@ -179,8 +181,8 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     );
 }
 
-/// The effort of freeing a value: one point for each 4 KiB page, because unmapping costs by the page. The server frees
-/// values of more than 64 points in the background (UNLINK, FLUSHALL ASYNC, lazy expiry).
+/// Returns the effort of freeing a value: one point for each 4 KiB page, because unmapping costs by the page. The
+/// server frees values of more than 64 points in the background after UNLINK, FLUSHALL ASYNC and lazy expiry.
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
@@ -207,8 +209,9 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Moves the entry, then its large buffers one by one. Stops when the server asks for it, and continues at the next
-/// buffer in a later call. Returns 0 when all buffers are done, 1 otherwise.
+/// Defragments a value: moves its struct, then its large buffers one by one. When the server asks to stop, the function
+/// stores the number of the next buffer and returns 1. A later call continues there. Returns 0 when all buffers are
+/// done.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,

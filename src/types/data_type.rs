@@ -1,15 +1,15 @@
-//! A data type: its name and its handle in the server.
+//! A data type that the module registers with the server: its name and its handle.
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 
-/// A data type of the server.
+/// A data type of values, which the module registers with the server.
 pub struct DataType {
-    /// Nine characters, stored with every value.
+    /// The type's name of nine characters, which RDB files store with every value.
     pub name: &'static str,
-    /// The encoding version of written values.
+    /// The version of the encoding in which values are written to RDB files.
     pub encoding: u32,
     handle: AtomicPtr<raw::RedisModuleType>,
 }
@@ -19,13 +19,13 @@ impl DataType {
         DataType { name, encoding, handle: AtomicPtr::new(null_mut()) }
     }
 
-    /// The server's handle; null unless the type is registered.
+    /// Returns the server's handle of the data type; null unless the type is registered.
     #[inline]
     pub fn handle(&self) -> *mut raw::RedisModuleType {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Sets the handle; null after the server has freed the type.
+    /// Sets the server's handle. Null after the server has freed the data type.
     pub fn set_handle(&self, handle: *mut raw::RedisModuleType) {
         self.handle.store(handle, Ordering::Relaxed);
     }

@@ -1,4 +1,5 @@
-//! A value in the keyspace: a `Box<KeyEntry<T>>`, given to the server as a raw pointer and taken back when it is freed.
+//! A value in the server's keyspace. It is a `Box<KeyEntry<T>>` that the server holds as a raw pointer, and that the
+//! module takes back to free it.
 
 use std::alloc::Layout;
 use std::ffi::c_void;
@@ -14,17 +15,17 @@ use crate::config;
 use crate::server::alloc;
 use crate::server::ffi::{Key, OtherType};
 
-/// Bytes that the server allocates around a module's value, and that the module has to count. The server's object takes
-/// 16 bytes, and the pair of type and pointer takes 16 more.
+/// The bytes that the server allocates around a module's value, and that the module has to include in `MEMORY USAGE`:
+/// 16 bytes for the server's object, and 16 for the pair of type and pointer.
 const SERVER_OBJECT_BYTES: usize = 32;
 
-/// A value in the keyspace. The server stores the value under [`Family::data_type`] of its state; a change in place
-/// must not change the data type. The [`totals`](super::totals) include it for as long as it lives.
+/// A value as the server's keyspace holds it. Its data type follows from its state, see [`Family::data_type`]. A change
+/// in place must not change the data type. The [`totals`](super::totals) include the value until it is dropped.
 pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
 
-/// The size matters: a filter of one sub-filter takes a block of 48 bytes and its bitmap.
+/// The size of the struct is fixed here, because small filters are many: each takes a block of 48 bytes and its bitmap.
 const _: () = assert!(size_of::<KeyEntry<BloomFilter>>() == 48);
 
 impl<T: Family> KeyEntry<T> {
@@ -47,14 +48,15 @@ impl<T: Family> KeyEntry<T> {
         }
     }
 
-    /// Bytes that the allocator reserved for this value and for the server's object around it.
+    /// Returns the bytes that the allocator reserved for this value and for the server's object around it.
     pub fn memory_bytes(&self) -> usize {
         let mut bytes = SERVER_OBJECT_BYTES + alloc::usable_layout_size(Layout::new::<Self>());
         self.visit_heap(&mut |layout| bytes += alloc::usable_layout_size(layout));
         bytes
     }
 
-    /// Approximates [`Self::memory_bytes`] without a walk over the buffers of a complete value.
+    /// Returns an approximation of [`Self::memory_bytes`]. Does not visit each buffer of a complete value, so it is
+    /// fast.
     pub fn num_bytes(&self) -> usize {
         match &self.state {
             State::Ready(value) => value.num_bytes() as usize,
@@ -62,10 +64,10 @@ impl<T: Family> KeyEntry<T> {
         }
     }
 
-    /// Appends the next chunk to a partially loaded value. Does nothing to a complete value.
+    /// Appends the next dump chunk to a partially loaded value. Does nothing to a complete value.
     ///
     /// # Errors
-    /// [`Error::Corrupt`]; the value is then unchanged.
+    /// [`Error::Corrupt`] if the chunk is damaged or out of order; the value is then unchanged.
     pub fn push_chunk(&mut self, iterator: u64, data: &[u8]) -> Result<(), Error> {
         let before = self.state.share();
         let State::Loading(loading) = &mut self.state else { return Ok(()) };
@@ -88,21 +90,20 @@ impl<T: Family> Drop for KeyEntry<T> {
     }
 }
 
-/// Returns the server's value, for reading. Only here and in [`entry_mut`] are the server's raw pointers turned into
-/// references.
+/// Converts the server's raw pointer to a reference for reading. No other function than this and [`entry_mut`] does so.
 ///
 /// # Safety
-/// `value` was given to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
+/// `value` was passed to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
 /// reference lives.
 pub unsafe fn entry<'a, T: Family>(value: *const c_void) -> &'a KeyEntry<T> {
     // SAFETY: every value of T's data types was made by `Box::into_raw` of a `Box<KeyEntry<T>>`.
     unsafe { &*value.cast::<KeyEntry<T>>() }
 }
 
-/// Returns the server's value, for changes.
+/// Converts the server's raw pointer to a mutable reference.
 ///
 /// # Safety
-/// As for [`entry`]. No other code reads the value while the reference lives, either.
+/// The same as for [`entry`]. In addition, no other code reads the value while the reference lives.
 pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T> {
     // SAFETY: as in `entry`.
     unsafe { &mut *value.cast::<KeyEntry<T>>() }
@@ -112,7 +113,8 @@ fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherTy
     key.value(|handle| T::data_types().iter().any(|data_type| data_type.handle() == handle))
 }
 
-/// Returns the entry of an open key, for changes. `None` if the key is missing; [`OtherType`] if it holds another type.
+/// Returns the value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key
+/// holds another type.
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
     // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so `set_entry`
@@ -121,15 +123,15 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Ke
     Ok(value.map(|value| unsafe { entry_mut::<T>(value.as_ptr()) }))
 }
 
-/// Returns the entry of an open key as [`entry_of`] does, for reading.
+/// Returns the value of an open key for reading, otherwise like [`entry_of`].
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = value_of::<T>(key)?;
     // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.
     Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
 }
 
-/// Stores a value in a key open for writing. The server frees the old value and drops the expiry: no reference to the
-/// old one lives, since the key is borrowed mutably. Returns false if nothing was stored.
+/// Stores a value in a key that is open for writing. Returns false if nothing was stored. The server frees the old
+/// value and drops the key's expiry. No reference to the old value can exist, since the key is borrowed mutably.
 pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool {
     let handle = T::data_type(&entry.state).handle();
     let raw = Box::into_raw(entry);
@@ -142,14 +144,15 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool 
     stored
 }
 
-/// Replaces a partially loaded value by the complete value that `finish` returns, if it returns one.
+/// Replaces the partially loaded value of a key by the complete value that `finish` returns. Nothing happens if
+/// `finish` returns `None`.
 ///
-/// This changes the data type of a classic filter. The server replaces a value in place only by a value of the same
-/// type, so the filter is stored anew, and the key's expiry is restored. The server frees the old entry, which is
-/// moved-from.
+/// The data type of a classic (RedisBloom-compatible) filter changes when it is complete. The server replaces a value
+/// in place only by one of the same type, so the filter is stored anew, and the key's expiry is restored. The server
+/// then frees the old, moved-from value.
 ///
 /// # Errors
-/// The error of `finish`, or [`CommandError::NoClassic`].
+/// The error that `finish` returns, or [`CommandError::NoClassic`].
 pub fn finalize<T: Family>(
     key: &mut Key<'_>,
     finish: impl FnOnce(&mut T::Loading) -> Result<Option<T>, Error>,
@@ -176,20 +179,20 @@ pub fn finalize<T: Family>(
     Ok(())
 }
 
-/// Checks that a partially loaded value may be completed here.
+/// Checks that this server may complete the partially loaded value: a classic filter needs BF.* to be served here.
 ///
 /// # Errors
-/// [`CommandError::NoClassic`].
+/// [`CommandError::NoClassic`] for a classic filter if this module does not serve BF.*.
 pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), CommandError> {
     if T::becomes_classic(loading) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
-/// Returns the error for a classic filter on a server where this module does not serve BF.*.
+/// Returns the error for a classic (RedisBloom-compatible) filter if this module does not serve BF.* on this server.
 pub fn no_classic() -> CommandError {
     CommandError::NoClassic { commands: config::commands().word() }
 }
 
-/// Whether all bytes of the value `loading` have been loaded.
+/// Whether all bytes of the partially loaded value have arrived.
 pub fn is_complete(loading: &impl Loading) -> bool {
     loading.received_bytes() == loading.total_bytes()
 }

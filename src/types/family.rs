@@ -1,5 +1,5 @@
-//! The differences between filters and counters for the server glue: nouns, data types, prefixes and totals. All other
-//! glue code is generic.
+//! The trait [`Family`]: what differs between filters and counters for the server glue (names in errors, data types,
+//! command prefixes and totals). All other glue code is generic over this trait.
 
 use std::ptr::null_mut;
 
@@ -19,15 +19,16 @@ use super::totals::{ValueKind, ValueShare};
 use crate::command_error::Noun;
 use crate::server::resident::make_resident;
 
-/// A complete or a partially loaded value.
+/// A value in a key: complete, or partially loaded from dump chunks.
 pub enum State<T: Stored> {
     Ready(T),
-    /// A partially loaded value, out of line so that a complete one takes no room for it.
+    /// A partially loaded value. Boxed, so that it does not enlarge complete values.
     Loading(Box<T::Loading>),
 }
 
 impl<T: Family> State<T> {
-    /// Returns the value's share of the totals. A partially loaded value counts with the bytes received so far.
+    /// Returns the value's share of the totals for `INFO`. A partially loaded value counts with the bytes received so
+    /// far.
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
@@ -35,7 +36,7 @@ impl<T: Family> State<T> {
         }
     }
 
-    /// Returns the prefix of the commands that replicas and the AOF get for this value, as [`Family::prefix`].
+    /// Returns the prefix (BF, RF or LC) of the commands by which this value is sent to replicas and the AOF.
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
@@ -44,54 +45,55 @@ impl<T: Family> State<T> {
     }
 }
 
-/// The interface of a family of values to the glue, beyond storage.
+/// A family of values (Bloom filters or counters), as the server glue needs it in addition to storage.
 pub trait Family: Stored + OnHeap {
-    /// The noun for a value in error texts.
+    /// The noun for a value of this family in error texts.
     const NOUN: Noun;
-    /// The data types of the values.
+    /// The data types that values of this family have in the server.
     fn data_types() -> &'static [&'static DataType];
 
-    /// The data type of a value in this state.
+    /// The data type in the server of a value in this state.
     fn data_type(state: &State<Self>) -> &'static DataType;
 
-    /// The prefix of the commands that replicas and the AOF get for this value.
+    /// The prefix (BF, RF or LC) of the commands by which this value is sent to replicas and the AOF.
     fn prefix(&self) -> Prefix;
 
-    /// The prefix of the commands for a partially loaded value.
+    /// The prefix of the commands by which a partially loaded value is sent to replicas and the AOF.
     fn prefix_of_loading(loading: &Self::Loading) -> Prefix;
 
-    /// The prefix of events about this value.
+    /// The prefix of the names of keyspace events about values of this family.
     fn prefix_of_events() -> Prefix;
 
-    /// The value's share of the totals.
+    /// The value's share of the totals for `INFO`.
     fn share(&self) -> ValueShare;
 
-    /// The kind of a partially loaded value.
+    /// The kind under which the totals for `INFO` count a partially loaded value.
     fn kind_of_loading(loading: &Self::Loading) -> ValueKind;
 
-    /// Whether the totals count the items of the values.
+    /// Whether the totals for `INFO` include the number of items of this family's values.
     const COUNTS_ITEMS: bool;
 
-    /// Whether adding `additions` items can change only bits and the number of items.
+    /// Whether adding `additions` items can change nothing but bits and the number of items. If so, the value neither
+    /// grows nor changes its kind.
     fn takes_in_place(&self, additions: usize) -> bool;
 
-    /// Whether the value becomes a classic filter once all of it has been loaded.
+    /// Whether a partially loaded value becomes a classic (RedisBloom-compatible) filter when it is complete.
     fn becomes_classic(_loading: &Self::Loading) -> bool {
         false
     }
 
-    /// Returns a copy of the value, or an error if memory for the copy is lacking.
+    /// Copies the value; an error if memory for the copy is lacking.
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
-/// The stored form of a data type's values in RDB files and `DUMP` payloads.
+/// How the values of a data type are written to and read from RDB files and `DUMP` payloads.
 pub trait Stores {
     type Family: Family;
 
     fn data_type() -> &'static DataType;
 
-    /// Writes a value of this data type. The default is this module's own format, which all values have except complete
-    /// classic filters.
+    /// Writes a value of this data type. The default writes this module's own format. Only complete classic filters
+    /// have another format, RedisBloom's.
     fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
         match state {
             State::Ready(value) => rdb::save(value, sink),
@@ -99,16 +101,17 @@ pub trait Stores {
         }
     }
 
-    /// Reads a value. Memory that will be written from end to end is made resident first.
+    /// Reads a value of this data type from an RDB file or a `DUMP` payload. A large buffer that will be written
+    /// completely is made resident in memory first.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] naming the fault, [`Error::TooLarge`], [`Error::OutOfMemory`].
+    /// [`Error::Corrupt`] with the damaged field, [`Error::TooLarge`], or [`Error::OutOfMemory`].
     fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<Self::Family>, Error> {
         load_ours(source, encoding, limit)
     }
 }
 
-/// Reads a value that the default of [`Stores::save`] wrote.
+/// Reads a value in this module's own format, as the default of [`Stores::save`] writes it.
 fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<T>, Error> {
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
@@ -118,11 +121,12 @@ fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Si
     Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
 }
 
-/// The data type of filters in the cache-line layout. It also holds partially loaded filters of either layout.
+/// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). It is also the type of every
+/// partially loaded filter.
 pub struct Lines;
 
-/// The data type of complete classic filters, with RedisBloom's type name and encoding. RedisBloom's values therefore
-/// load here unchanged, and values of this type load in RedisBloom.
+/// The data type of complete classic filters. It has RedisBloom's type name and encoding, so that RedisBloom's values
+/// load here unchanged, and these values load in RedisBloom.
 pub struct Classic;
 
 /// The data type of counters, complete or partially loaded.
@@ -132,13 +136,13 @@ static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
 static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
 static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
 
-/// Whether this module has registered the data type of classic filters, and BF.* with it. If not, another module may
-/// own the data type `MBbloom--`.
+/// Whether this module serves BF.*, and so has registered the data type of classic filters. If not, another module may
+/// own that data type, `MBbloom--`.
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
 }
 
-/// Resets the handles of all data types to null, after a load that failed.
+/// Sets the handles of all data types to null. Called after the module failed to load.
 pub fn reset_handles() {
     for data_type in [&LINES, &CLASSIC, &COUNTERS] {
         data_type.set_handle(null_mut());
@@ -300,7 +304,7 @@ impl Family for Counter {
 
     const COUNTS_ITEMS: bool = false;
 
-    /// True for a counter without a window that holds all slots: items then only set bits.
+    /// Whether the counter has no window and already has a bit for every slot. If so, adding items only sets bits.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
         self.window().is_none() && self.holds_all_slots()

@@ -1,7 +1,8 @@
-//! Names of the commands that are sent to replicas and the AOF, and names of the keyspace events.
+//! Names of the commands that are sent to replicas and the AOF, and names of keyspace events.
 //!
-//! A filter in the layout `lines` is sent under RF.* and a classic filter under BF.*, whatever name the client used. A
-//! stream therefore means the same to every server with this module, even if another module owns BF.* there.
+//! A filter in the layout `lines` is sent by RF.* commands and a classic filter by BF.* commands, whichever of the two
+//! prefixes the client used. So these commands mean the same on every server with this module, even if another module
+//! owns BF.* there.
 
 use std::ffi::CStr;
 
@@ -9,7 +10,8 @@ use rollcall_core::bloom::BitLayout;
 
 use crate::server::ffi::{Args, Name};
 
-/// The prefix of command names: BF.* for classic filters, RF.* for filters in the layout `lines`, LC.* for counters.
+/// The prefix of command names: BF.* for classic filters, RF.* for filters in the layout `lines`, and LC.* for
+/// counters.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Prefix {
     Bf,
@@ -17,14 +19,14 @@ pub enum Prefix {
     Lc,
 }
 
-/// A command that changes a value: the part of its name after the prefix.
+/// The part of a command's name after the prefix, for commands that change a value.
 #[derive(Clone, Copy)]
 pub enum Verb {
     Reserve,
-    /// Adds items; creates a missing key with the given parameters.
+    /// `INSERT`: adds items, and creates a missing key with the given parameters.
     Insert,
     Add,
-    /// Adds several items.
+    /// `MADD`, or `ADD` of LC.*: adds several items.
     AddAll,
     Advance,
     Merge,
@@ -32,7 +34,7 @@ pub enum Verb {
     LoadChunk,
 }
 
-/// A C string from a text that ends with NUL.
+/// Converts a text that ends with NUL to a C string, at compile time.
 const fn c_str(text: &'static str) -> &'static CStr {
     match CStr::from_bytes_with_nul(text.as_bytes()) {
         Ok(text) => text,
@@ -40,13 +42,13 @@ const fn c_str(text: &'static str) -> &'static CStr {
     }
 }
 
-/// The name of a command, and the keyspace event for a key that the command has changed.
+/// The name of a command, and the keyspace event that it sends.
 struct Row {
     name: Name,
     event: &'static CStr,
 }
 
-/// The rows of one prefix, in the order of [`Verb`].
+/// Makes the table rows of one prefix, in the order of [`Verb`].
 macro_rules! rows {
     ($upper:literal, $lower:literal, $add_all:literal) => {
         [
@@ -65,7 +67,7 @@ macro_rules! rows {
     };
 }
 
-/// Commands and their events, in the order of [`Prefix`].
+/// The names of all commands and events: one array per [`Prefix`], one row per [`Verb`].
 static TABLE: [[Row; 8]; 3] = [
     rows!("BF.", "bf.", "MADD"),
     rows!("RF.", "rf.", "MADD"),
@@ -74,7 +76,7 @@ static TABLE: [[Row; 8]; 3] = [
 ];
 
 impl Prefix {
-    /// The prefix for filters of this layout.
+    /// Returns the prefix of commands for filters of this layout.
     pub fn of_layout(layout: BitLayout) -> Self {
         match layout {
             BitLayout::Classic => Prefix::Bf,
@@ -82,8 +84,8 @@ impl Prefix {
         }
     }
 
-    /// Whether the running command was called by a name with this prefix. `args` are all its arguments, from its name
-    /// on.
+    /// Whether the client called the running command by a name with this prefix. `args` are all arguments of the
+    /// command, its name included.
     pub fn is_of(self, args: Args<'_>) -> bool {
         let text = self.name(Verb::Add).text().to_bytes();
         args.get(0).bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&text[0]))
@@ -95,7 +97,7 @@ impl Prefix {
         &TABLE[self as usize][verb as usize].name
     }
 
-    /// Returns the keyspace event for a key that the command `verb` has changed.
+    /// Returns the name of the keyspace event that the command `verb` sends.
     #[inline]
     pub fn event(self, verb: Verb) -> &'static CStr {
         TABLE[self as usize][verb as usize].event

@@ -1,4 +1,4 @@
-//! RDB values, as the server reads and writes them.
+//! Reads and writes the fields of a value through the server's RDB interface.
 
 use std::ffi::c_char;
 use std::ptr::NonNull;
@@ -10,23 +10,25 @@ use rollcall_core::unstable::persist::rdb::{Sink, Source};
 use crate::server::api::api;
 use crate::server::ffi::{self, LogLevel, RedisModuleCtx};
 
-/// A value being saved or loaded.
+/// A value that the server is saving to or loading from an RDB file or a `DUMP` payload.
 pub struct Rdb(*mut raw::RedisModuleIO);
 
 impl Rdb {
+    /// Wraps the server's handle of a value that is being saved or loaded.
+    ///
     /// # Safety
-    /// `io` is what the server passed to the running callback. The result does not outlive that callback.
+    /// `io` is the parameter of the running callback. The result does not outlive that callback.
     pub unsafe fn new(io: *mut raw::RedisModuleIO) -> Self {
         Rdb(io)
     }
 
-    /// The context of the value. It is live as long as `io` is, and has no client.
+    /// Returns the context of the save or load, which has no client. It is live as long as `io`.
     fn ctx(&self) -> *mut RedisModuleCtx {
         // SAFETY: `io` is live, see `new`.
         unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
     }
 
-    /// The flags of the context, `REDISMODULE_CTX_FLAGS_*`.
+    /// Returns the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
     pub fn flags(&self) -> u32 {
         // SAFETY: the context is live.
         unsafe { api!(RedisModule_GetContextFlags(self.ctx())) as u32 }
@@ -38,15 +40,15 @@ impl Rdb {
         unsafe { ffi::log_to(self.ctx(), level, message) };
     }
 
-    /// Returns [`Error::Corrupt`], naming `field`, if the server could not read the field.
+    /// Returns [`Error::Corrupt`] with the name `field` if the server failed to read that field.
     fn check(&self, field: &'static str) -> Result<(), Error> {
         // SAFETY: `io` is live.
         if unsafe { api!(RedisModule_IsIOError(self.0)) } == 0 { Ok(()) } else { Err(unreadable(field)) }
     }
 }
 
-/// Returns the error for a stored value that is truncated or unreadable at `field`. Without the module option
-/// `HANDLE_IO_ERRORS` the server would exit instead.
+/// Returns the error for a stored value that is truncated or unreadable at `field`. The error is possible because the
+/// module sets the option `HANDLE_IO_ERRORS`; otherwise the server would exit.
 fn unreadable(field: &'static str) -> Error {
     Error::corrupt(field, "more bytes", "the end or unreadable ones")
 }
@@ -91,7 +93,7 @@ impl Source for Rdb {
     }
 }
 
-/// A loaded string, in the server's memory.
+/// A string that was read from the RDB, in memory of the server.
 struct RdbString {
     start: NonNull<c_char>,
     len: usize,

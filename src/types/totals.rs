@@ -1,22 +1,23 @@
-//! Sums over all values, for `INFO`. Each change of a value updates the sums, so `INFO` need not walk over all values.
+//! Sums over all values in the keyspace, for `INFO`. Each change of a value updates the sums, so `INFO` need not visit
+//! all values.
 //!
-//! [`KeyEntry`](super::entry::KeyEntry) adds a value's share when the entry is created, and subtracts the share when
+//! A value's share of the sums is added when its [`KeyEntry`](super::entry::KeyEntry) is created, and subtracted when
 //! the entry is dropped. A command that changes a value in place records the share before and after the change, see
 //! [`Before`](super::before::Before).
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
 
-/// A kind of value: its family and its layout.
+/// The kind of a value for `INFO`, from its family (filter or counter), its layout and whether it is completely loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     Lines,
     Classic,
-    /// A filter with a window of time or of the last items.
+    /// A filter whose sliding window is a time span or a number of items.
     WindowedFilter,
-    /// A partially loaded filter.
+    /// A partially loaded filter in the layout `lines`.
     LoadingFilter,
-    /// A partially loaded value that becomes a classic filter.
+    /// A partially loaded filter that becomes a classic (RedisBloom-compatible) one.
     LoadingClassic,
     Exact,
     Sparse,
@@ -26,37 +27,38 @@ pub enum ValueKind {
     LoadingCounter,
 }
 
-/// The number of kinds.
+/// The number of variants of [`ValueKind`].
 const KINDS: usize = ValueKind::LoadingCounter as usize + 1;
 
-/// Sums over the values of a kind.
+/// The number of values of one kind, and the sum of their bytes.
 struct Total {
     keys: Metric,
     bytes: Metric,
 }
 
 static TOTALS: [Total; KINDS] = [const { Total { keys: Metric::new(), bytes: Metric::new() } }; KINDS];
-/// The number of items in all complete filters.
+/// The number of items in all complete filters together.
 pub static ITEMS: Metric = Metric::new();
-/// The number of items that all complete filters are sized for.
+/// The sum of the capacities of all complete filters, in items.
 pub static CAPACITY: Metric = Metric::new();
-/// The number of sub-filters of all complete filters.
+/// The number of sub-filters of all complete filters together.
 pub static SUB_FILTERS: Metric = Metric::new();
-/// The number of filters with more than one sub-filter; windowed filters are not counted.
+/// The number of filters that have grown to more than one sub-filter. Windowed filters are not included.
 pub static GROWN: Metric = Metric::new();
 
-/// Returns the number of values of all these `kinds`.
+/// Returns the number of values that have one of these `kinds`.
 pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
 
-/// Returns the bytes of all values of these `kinds`. A partially loaded value counts with the bytes received so far.
+/// Returns the sum of the bytes of all values that have one of these `kinds`. A partially loaded value counts with the
+/// bytes received so far.
 pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
-/// What one value adds to the totals. Items, capacity and sub-filters are 0 for counters, and for filters that are still
-/// being loaded.
+/// The part of the totals that one value contributes. Items, capacity and sub-filters are 0 for counters and for
+/// partially loaded filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueShare {
     pub kind: ValueKind,
@@ -67,7 +69,7 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// Returns the share of a value without items, capacity and sub-filters.
+    /// Returns a share whose items, capacity and sub-filters are 0.
     pub fn of(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
@@ -84,18 +86,18 @@ impl ValueShare {
         self.grows() && self.sub_filters > 1
     }
 
-    /// Adds the value to the sums.
+    /// Adds this share to the totals.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
         self.change(Metric::add);
     }
 
-    /// Subtracts the value from the sums.
+    /// Subtracts this share from the totals.
     pub fn leave(&self) {
         self.change(Metric::sub);
     }
 
-    /// Applies `change` to every sum that the value is part of.
+    /// Applies `change` to each total to which this share contributes.
     #[inline(always)]
     fn change(&self, change: impl Fn(&Metric, u64)) {
         let total = &TOTALS[self.kind as usize];
@@ -109,7 +111,7 @@ impl ValueShare {
         }
     }
 
-    /// Replaces the value's share of the sums by `after`.
+    /// Replaces this share by the share `after` in the totals, and counts the events between the two.
     pub fn becomes(&self, after: &ValueShare) {
         if self == after {
             return;
@@ -128,7 +130,7 @@ impl ValueShare {
         GROWN.replace(self.is_grown().into(), after.is_grown().into());
     }
 
-    /// Counts the events that led from this share to `after`.
+    /// Counts the promotions of a counter and the growths of a filter that happened between this share and `after`.
     pub fn count_events(&self, after: &ValueShare) {
         if matches!(
             (self.kind, after.kind),

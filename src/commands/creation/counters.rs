@@ -1,4 +1,5 @@
-//! The parameters of a new counter: read from options and defaults, and written as words for replicas and the AOF.
+//! The parameters of a new counter: parsed from options, completed from the configuration, and written as options for
+//! replicas and the AOF.
 
 use std::thread::LocalKey;
 
@@ -18,14 +19,14 @@ use crate::limits::ServerLimit;
 use crate::server::ffi::Ctx;
 use crate::types::names::Prefix;
 
-/// The parameters of a new counter and its key.
+/// The parameters with which a command creates a counter and its key.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
-    /// The layout of the bitmap, if the options give one; otherwise the layout follows from the capacity and the error
-    /// rate.
+    /// The layout of the dense counter's bitmap, if the options `PRECISION` and `TAIL` give it. If `None`, the layout
+    /// follows from the capacity and the error rate.
     layout: Option<Layout>,
-    /// The window of the counter, and the slice in which it begins.
+    /// The sliding window of the counter, and the time slice in which the window begins.
     window: Option<(Window, u64)>,
     /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
     expiry: Option<i64>,
@@ -37,7 +38,7 @@ impl Creation {
         Creation { params: config::counting_defaults(), layout: None, window: None, expiry: None }
     }
 
-    /// Returns the parameters from `options`, and from the configuration for options not given.
+    /// Returns the parameters from `options`. Missing options are taken from the configuration.
     pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let defaults = config::counting_defaults();
         let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
@@ -64,7 +65,8 @@ impl Creation {
         Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)?.or(volatile) })
     }
 
-    /// Returns the layout of the bitmap. If no layout was given, it follows from the capacity and the error rate.
+    /// Returns the layout of the dense counter's bitmap. If the options gave none, computes it from the capacity and
+    /// the error rate.
     fn layout(&self) -> Result<Layout, CommandError> {
         let layout = self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok);
         layout.map_err(command_error_of::<Counter>)
@@ -114,7 +116,8 @@ impl effects::Creating<Counter> for Creation {
     }
 }
 
-/// Returns `error`; an out-of-range error gets the number that the client gave, before it was narrowed to 32 bits.
+/// Returns `error`. In an out-of-range error, replaces the number by the one that the client gave, which may not have
+/// fitted 32 bits.
 fn as_given(error: Error, options: &Options) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => {

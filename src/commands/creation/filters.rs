@@ -1,4 +1,5 @@
-//! The parameters of a new filter: read from options and defaults, and written as words for replicas and the AOF.
+//! The parameters of a new filter: parsed from options, completed from the configuration, and written as options for
+//! replicas and the AOF.
 
 use std::thread::LocalKey;
 
@@ -21,32 +22,34 @@ use crate::types::family::serves_classic;
 use crate::types::names::Prefix;
 
 const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
-/// The options of a `BF.RESERVE` that must be obeyed.
+/// The options of a replicated `BF.RESERVE`. They include the window's slice, which clients cannot give.
 const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
 const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
-/// The largest error rate of a filter on Redis 8, which lowers a larger rate to this one.
+/// The largest error rate of a filter on Redis 8. Redis 8 lowers any larger rate to this value.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
-/// The parameters of a new filter and its key.
+/// The parameters with which a command creates a filter and its key.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
     layout: BitLayout,
-    /// The expansion that a classic filter stores although it does not scale.
+    /// The expansion of a classic filter with `NONSCALING`. Such a filter never grows, but RedisBloom stores the
+    /// expansion all the same.
     noted_growth: Option<u32>,
-    /// Whether the command must be obeyed: another server has acknowledged it, perhaps with wider ranges.
+    /// Whether the command is replicated. Another server has then accepted the parameters, perhaps with wider ranges
+    /// than this module's.
     is_obeyed: bool,
-    /// The window of the filter, of time or of items, and the slice in which it begins.
+    /// The sliding window of the filter (a time span or a number of items), and the time slice in which it begins.
     windowing: Option<(Windowing, u64)>,
     /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
     expiry: Option<i64>,
 }
 
 impl Creation {
-    /// Returns the configuration's parameters for the running command. `command` has all its arguments. RF.* create
-    /// filters in the layout `lines`. A BF.* command that must be obeyed and names no layout means the classic one:
-    /// RedisBloom sent the command, or this module sent it for a classic filter.
+    /// Returns the configured default parameters for a filter that the running command creates; `command` are all its
+    /// arguments. RF.* create filters in the layout `lines`. A replicated BF.* command without a layout creates a
+    /// classic filter, because RedisBloom sent it, or this module sent it for a classic filter.
     pub(in crate::commands) fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
         let layout = match (Prefix::Rf.is_of(command), is_obeyed) {
@@ -58,7 +61,7 @@ impl Creation {
         Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
     }
 
-    /// Lowers the error rate as Redis 8 does, if a client creates a classic filter on Redis 8.
+    /// Limits the error rate as Redis 8 does, if a client creates a classic filter on Redis 8.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
@@ -66,7 +69,7 @@ impl Creation {
         self
     }
 
-    /// Returns the parameters from `options`, and from the defaults for options not given.
+    /// Returns the parameters from `options`. Missing options are taken from the defaults.
     pub(in crate::commands) fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let creation = Self::of_any_range(ctx, command, options)?;
         // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
@@ -75,8 +78,9 @@ impl Creation {
         Ok(creation.as_made_here())
     }
 
-    /// As [`Self::of`], for a command that must be obeyed. Parameters outside this module's ranges make a classic
-    /// filter, whose ranges are wider. If the parameters suit no filter, building the filter fails.
+    /// Returns the parameters like [`Self::of`], for a replicated command. If a parameter is outside this module's
+    /// ranges, the filter becomes a classic one, whose ranges are wider. If the parameters suit no filter, building the
+    /// filter fails.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         Self::of(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
@@ -110,7 +114,7 @@ impl Creation {
         Creation { params, layout, noted_growth, is_obeyed, windowing: None, expiry }.with_window(ctx, options)
     }
 
-    /// Adds the window that `options` ask for, if any.
+    /// Adds the sliding window to the parameters, if `options` have one.
     fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let Some(windowing) = windows::of_filter(options)? else { return Ok(self) };
         if options.layout == Some(BitLayout::Classic) {
@@ -131,7 +135,8 @@ impl Creation {
         Ok(self)
     }
 
-    /// Returns the parameters of a `BF.RESERVE`. `creation` computes them from the options.
+    /// Parses a `BF.RESERVE`, and returns the parameters of its filter. `creation` computes the parameters from the
+    /// options.
     pub(in crate::commands) fn of_reservation(
         ctx: Ctx,
         args: Args<'_>,
@@ -194,8 +199,8 @@ impl effects::Creating<BloomFilter> for Creation {
         (Some(self.params.error_rate), self.params.capacity)
     }
 
-    /// Returns only RedisBloom's own options for a classic filter, so that RedisBloom can replicate from this server
-    /// and read its AOF. RedisBloom has no filters in the layout `lines`.
+    /// Returns the remaining parameters as options. For a classic filter, these are only options of RedisBloom, so that
+    /// RedisBloom can replicate from this server and read its AOF. RedisBloom has no filters in the layout `lines`.
     fn options(&self) -> String {
         let Params { expansion, seed, .. } = self.params;
         let mut words = String::new();

@@ -1,4 +1,5 @@
-//! The parameters of new values: read from options and defaults, and written as words for replicas and the AOF.
+//! The parameters of new values: parsed from options, completed from the configuration, and written as options for
+//! replicas and the AOF.
 
 pub(super) mod counters;
 pub(super) mod filters;

@@ -1,21 +1,21 @@
-//! The arguments of commands, as `COMMAND DOCS` shows them.
+//! Describes the arguments of commands for `COMMAND DOCS`.
 
 use std::ffi::CStr;
 
 use redis_module::raw;
 
-/// An argument, for `COMMAND DOCS`.
+/// The description of one argument of a command, for `COMMAND DOCS`.
 pub struct Argument {
     pub name: &'static CStr,
     pub kind: ArgumentKind,
-    /// The keyword before the value, or the keyword alone if the argument has no value.
+    /// The keyword before the value. If the argument has no value, the keyword is the whole argument.
     pub token: Option<&'static CStr>,
     pub optional: bool,
     pub multiple: bool,
     pub choices: &'static [Argument],
 }
 
-/// The kind of an argument, with the server's number.
+/// The type of an argument; the discriminants are the server's numbers.
 #[derive(Clone, Copy, PartialEq)]
 #[repr(u32)]
 pub enum ArgumentKind {
@@ -26,7 +26,7 @@ pub enum ArgumentKind {
     UnixTime = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_UNIX_TIME,
     Token = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_PURE_TOKEN,
     OneOf = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_ONEOF,
-    /// All arguments in `choices`, in this order.
+    /// A group: all arguments in `choices`, in this order.
     Block = raw::RedisModuleCommandArgType_REDISMODULE_ARG_TYPE_BLOCK,
 }
 
@@ -34,27 +34,27 @@ pub(super) const fn argument(name: &'static CStr, kind: ArgumentKind) -> Argumen
     Argument { name, kind, token: None, optional: false, multiple: false, choices: &[] }
 }
 
-/// `[TOKEN value]`
+/// Describes an optional keyword with a value: `[TOKEN value]`.
 pub(super) const fn option(token: &'static CStr, name: &'static CStr, kind: ArgumentKind) -> Argument {
     Argument { token: Some(token), optional: true, ..argument(name, kind) }
 }
 
-/// `[TOKEN]`
+/// Describes an optional keyword without a value: `[TOKEN]`.
 pub(super) const fn flag(token: &'static CStr, name: &'static CStr) -> Argument {
     Argument { token: Some(token), optional: true, ..argument(name, ArgumentKind::Token) }
 }
 
-/// `name [name ...]`
+/// Describes one or more values: `name [name ...]`.
 pub(super) const fn several(name: &'static CStr, kind: ArgumentKind) -> Argument {
     Argument { multiple: true, ..argument(name, kind) }
 }
 
-/// One of several keywords to choose from.
+/// Describes one keyword among alternatives.
 pub const fn choice(token: &'static CStr, name: &'static CStr) -> Argument {
     Argument { token: Some(token), ..argument(name, ArgumentKind::Token) }
 }
 
-/// `[choice | choice | ...]`
+/// Describes an optional argument that is one of several keywords: `[choice | choice | ...]`.
 pub(super) const fn field(choices: &'static [Argument]) -> Argument {
     Argument { optional: true, choices, ..argument(c"field", ArgumentKind::OneOf) }
 }
@@ -102,7 +102,8 @@ const MANUAL_OR_VOLATILE: Argument = Argument {
 const SLICES: Argument = option(c"SLICES", c"slices", ArgumentKind::Integer);
 const REFRESH: Argument = flag(c"REFRESH", c"refresh");
 const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", ArgumentKind::Integer) };
-/// The choice after `LAST`: `SLICES` for the last new items, `REFRESH` for the last different items.
+/// The option after `LAST`. With `SLICES`, the window keeps the last new items. With `REFRESH`, it keeps the last
+/// different items.
 const OF_LAST: Argument = Argument {
     optional: true,
     choices: &[Argument { optional: false, ..SLICES }, choice(c"REFRESH", c"refresh")],
@@ -110,7 +111,7 @@ const OF_LAST: Argument = Argument {
 };
 const LAST: Argument =
     Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", ArgumentKind::Block) };
-/// The window of a filter: a span of time, or the last items.
+/// The options of a filter's sliding window: a time span, or a number of items.
 pub(super) const FILTER_WINDOW: Argument = Argument {
     optional: true,
     choices: &[
@@ -119,8 +120,8 @@ pub(super) const FILTER_WINDOW: Argument = Argument {
     ],
     ..argument(c"window", ArgumentKind::OneOf)
 };
-/// The window of a filter in `INSERT` and `ADMIT`. `VOLATILE` is allowed, since each call has the options to create an
-/// expired key again.
+/// The window options of a filter in `INSERT` and `ADMIT`. Here `VOLATILE` is allowed too: an expired key can be
+/// created again, since each call repeats the options.
 pub(super) const FILTER_WINDOW_OF_INSERT: Argument = Argument {
     choices: &[
         Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..argument(c"time", ArgumentKind::Block) },
@@ -128,13 +129,13 @@ pub(super) const FILTER_WINDOW_OF_INSERT: Argument = Argument {
     ],
     ..FILTER_WINDOW
 };
-/// The window of a counter.
+/// The options of a counter's sliding window.
 pub(super) const COUNTER_WINDOW: Argument =
     Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };
-/// The window of a counter in `INSERT` and `ADMIT`, where `VOLATILE` is allowed.
+/// The window options of a counter in `INSERT` and `ADMIT`, which allow `VOLATILE` too.
 pub(super) const COUNTER_WINDOW_OF_INSERT: Argument =
     Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES], ..COUNTER_WINDOW };
-/// The target of `ADVANCE`. The word `REBASE` is for replicas, and not shown.
+/// The target argument of `ADVANCE`. Its option `REBASE` is not documented, because only primaries send it.
 pub(super) const TO: Argument = Argument {
     choices: &[argument(c"slice", ArgumentKind::Integer), choice(c"CLOCK", c"clock")],
     ..argument(c"to", ArgumentKind::OneOf)

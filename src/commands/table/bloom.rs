@@ -1,4 +1,4 @@
-//! The BF.* commands, as rows of the table. They are registered as RF.* too.
+//! The rows of the command table for BF.*. Each is registered under RF.* too.
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::unstable::info::OF_FILTERS;
@@ -11,7 +11,7 @@ use super::argument::{
 };
 use super::command::{CHANGE_FAST, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
-/// The commands of Bloom filters. Each has an RF.* name too.
+/// The commands on Bloom filters. Each is registered under BF.* and RF.*.
 pub static BLOOM: &[Command] = rows! {
     c"bf.reserve" bloom::reserve, -4 WRITE_FAST Insert [
         KEY, argument(c"error-rate", ArgumentKind::Double), argument(c"capacity", ArgumentKind::Integer),
@@ -69,7 +69,7 @@ pub static BLOOM: &[Command] = rows! {
         c"Describes each sub-filter of a Bloom filter"
 };
 
-/// The command of valkey-bloom, which has no RF.* name.
+/// The command `BF.LOAD` of valkey-bloom, which is not registered under RF.*.
 pub static VALKEY_BLOOM: &[Command] = rows! {
     c"bf.load" valkey_bloom::load, 3 WRITE Insert [KEY, DATA]
         c"O(1)"

@@ -1,4 +1,4 @@
-//! A command as a row of the table.
+//! The type of a row in the command table, and the functions that the server calls for each row.
 
 use std::convert::Infallible;
 use std::ffi::{CStr, c_int};
@@ -10,20 +10,22 @@ use crate::reply::reject;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
 
-/// The arguments of a command, as the server passes them.
+/// The arguments of a command, as the server passes them: an array of strings.
 pub type Argv = *mut *mut RedisModuleString;
 
-/// The entry point that the server calls.
+/// The type of the function that the server calls to run a command.
 pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, Argv, c_int) -> c_int;
 
-/// A command.
+/// A row of the command table.
 pub struct Command {
-    /// In lower case, as the server's own and RedisBloom's: errors of arity and `INFO commandstats` print it.
+    /// The command's name in lower case, as the server's and RedisBloom's names are: `INFO commandstats` and errors
+    /// print it.
     pub name: &'static CStr,
     pub entry: EntryPoint,
-    /// As `entry`, only for commands from a primary or the AOF; rejects clients.
+    /// The entry point for a command that clients may not call. It rejects clients, and accepts commands from a primary
+    /// or the AOF.
     pub obeying: EntryPoint,
-    /// The number of arguments, counted with the command's name; negative for "at least".
+    /// The number of arguments, the command's name included. A negative number -n means at least n.
     pub arity: c_int,
     pub flags: &'static CStr,
     pub keys: Keys,
@@ -32,22 +34,22 @@ pub struct Command {
     pub arguments: &'static [Argument],
 }
 
-/// The arguments that are keys, and the access of the command to them.
+/// Which arguments are keys, and how the command accesses them.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Keys {
-    /// The first argument, read.
+    /// The first argument is a key that is read.
     Read,
-    /// The first argument, added to.
+    /// The first argument is a key to which items are added.
     Insert,
-    /// The first argument, emptied.
+    /// The first argument is a key that is emptied.
     Clear,
-    /// The first argument, moved on to another slice.
+    /// The first argument is a key whose window advances.
     Advance,
-    /// All arguments, read.
+    /// All arguments are keys that are read.
     ReadAll,
-    /// The keys after the first argument, which is their number; read.
+    /// The first argument is the number of keys that follow. The keys are read.
     Numbered,
-    /// All arguments are keys: the first is added to, the others are read.
+    /// All arguments are keys. The first is changed, the others are read.
     Merge,
 }
 
@@ -63,11 +65,11 @@ impl Command {
     }
 }
 
-/// Calls `handler` with the server's context and arguments, if the number of arguments fits `arity`. Replies with an
-/// error otherwise.
+/// Runs `handler` with the server's context and arguments. Replies with an error if the number of arguments does not
+/// fit `arity`.
 ///
 /// # Safety
-/// As [`run_command`].
+/// The same as for [`run_command`].
 #[inline(always)]
 pub(super) unsafe fn call(
     ctx: *mut RedisModuleCtx,
@@ -84,11 +86,12 @@ pub(super) unsafe fn call(
     unsafe { run_command(ctx, argv, argc, checked, reject) }
 }
 
-/// Reports the positions of the keys, if the server calls a command of [`Keys::Numbered`] only to ask for them. Returns
-/// whether the server asked. Redis 7 routes commands in a cluster by this report, not by key specifications.
+/// Reports to the server which arguments are keys, if the server calls a command of [`Keys::Numbered`] only to ask for
+/// that. Returns whether the server asked. Redis 7 routes commands in a cluster by this report, not by key
+/// specifications.
 ///
 /// # Safety
-/// As [`run_command`].
+/// The same as for [`run_command`].
 pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> bool {
     let mut is_asked = false;
     let report = |ctx: Ctx, args: Args<'_>| {
@@ -102,10 +105,10 @@ pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_
     is_asked
 }
 
-/// Calls `entry` if the command must be obeyed, and rejects it otherwise.
+/// Calls `entry` if the command comes from a primary or the AOF, and replies with an error to a client.
 ///
 /// # Safety
-/// As [`run_command`].
+/// The same as for [`run_command`].
 pub(super) unsafe fn obey(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int, entry: EntryPoint) -> c_int {
     let mut is_obeyed = false;
     let look = |ctx: Ctx, _: Args<'_>| {
@@ -119,7 +122,8 @@ pub(super) unsafe fn obey(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int, ent
     }
 }
 
-/// Rows of the table: name, handler, arity, flags, keys and arguments; then complexity and summary.
+/// Makes rows of the command table. A row has a name, handler, arity, flags, keys and arguments, then its complexity
+/// and summary.
 macro_rules! rows {
     ($($name:literal $handler:path, $arity:literal $flags:ident $keys:ident [$($argument:expr),*]
         $complexity:literal $summary:literal)*) => {
@@ -160,7 +164,8 @@ macro_rules! rows {
 
 pub(super) use rows;
 
-/// The flags of write commands that take no memory: without `deny-oom` they also run when `maxmemory` is reached.
+/// The flags of write commands that need no memory. They lack `deny-oom`, so the server runs them even when `maxmemory`
+/// is reached.
 pub(super) const CHANGE: &CStr = c"write";
 pub(super) const CHANGE_FAST: &CStr = c"write fast";
 pub(super) const WRITE: &CStr = c"write deny-oom";

@@ -1,4 +1,4 @@
-//! The LC.* commands, as rows of the table.
+//! The rows of the command table for LC.*, the commands on counters.
 
 use rollcall_core::counting::Counter;
 use rollcall_core::unstable::info::OF_COUNTERS;
@@ -13,10 +13,10 @@ use super::command::{CHANGE, CHANGE_FAST, Command, READ, READ_FAST, READ_NUMBERE
 
 const NUMKEYS: Argument = argument(c"numkeys", ArgumentKind::Integer);
 const KEYS: Argument = several(c"key", ArgumentKind::Key);
-/// The seconds are documented as strings, because `-` is accepted too.
+/// The option `SINCE`. Its values are documented as strings, because `-` is accepted as well as a number of seconds.
 const SINCE: Argument = Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) };
 
-/// The LC.* commands, as rows of the table.
+/// The commands on counters.
 pub static COUNTING: &[Command] = rows! {
     c"lc.reserve" counting::reserve, -3 WRITE_FAST Insert [
         KEY, argument(c"capacity", ArgumentKind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED,

@@ -1,4 +1,4 @@
-//! Every command as a row: its name, its flags, its keys, and its text in `COMMAND DOCS`.
+//! The table of commands: each row has a name, flags, keys, and the text for `COMMAND DOCS`.
 
 pub(super) mod argument;
 mod bloom;

@@ -1,11 +1,11 @@
-//! Tests of the sizes requested from the server's malloc, and of the aligned blocks made from its results.
+//! Tests of the sizes that are requested from the server's malloc, and of the alignment of the resulting blocks.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
 
-/// A lock for tests that set the statics which loading detects.
+/// Serialises the tests that set the static variables in which loading stores what it detects.
 static FOUND: Mutex<()> = Mutex::new(());
 
 fn layout(size: usize, align: usize) -> Layout {
@@ -64,7 +64,8 @@ fn over_aligned_blocks_keep_their_base() {
     }
 }
 
-/// The allocator of a server that stores the size of each block in the 8 bytes before it: no block is aligned to 16.
+/// A fake allocator that stores the size of each block in the 8 bytes before the block. No block is aligned to 16
+/// bytes.
 mod odd {
     use super::*;
 
@@ -72,7 +73,7 @@ mod odd {
 
     /// The number of blocks that have not been freed.
     pub static LIVE: AtomicUsize = AtomicUsize::new(0);
-    /// The number of calls of the function that ends the process when memory is missing.
+    /// The number of calls of the reallocating function that ends the process when memory is lacking.
     pub static MOVED: AtomicUsize = AtomicUsize::new(0);
 
     unsafe fn made(size: usize, zeroed: bool) -> *mut c_void {
@@ -122,10 +123,10 @@ mod odd {
     }
 }
 
-/// Makes the server's allocator the odd one, without the functions that Redis 7.0 lacks.
+/// Makes the fake allocator [`odd`] the server's allocator, without the API functions that Redis 7.0 lacks.
 ///
 /// # Safety
-/// Nobody else uses the API's pointers: the library does not in its tests, which run outside a server.
+/// No other code may use the API's pointers. This holds, because the library does not use them in unit tests.
 unsafe fn use_odd() {
     // SAFETY: as promised.
     unsafe {
@@ -138,7 +139,7 @@ unsafe fn use_odd() {
     }
 }
 
-/// The byte that the tests write at offset `at` of a block.
+/// Returns the byte that the tests write at offset `at` of a block.
 fn byte(at: usize) -> u8 {
     (at % 251) as u8
 }
