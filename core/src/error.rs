@@ -21,15 +21,15 @@ pub enum Parameter {
     SubFilters,
     /// The layout of a filter: the places of an item's bits.
     Layout,
-    /// Sizes of a sub-filter of RedisBloom's layout.
+    /// The sizes of a sub-filter in RedisBloom's layout.
     Shape,
     /// The number of members up to which a counter is exact.
     ExactLimit,
-    /// Bytes that the members of an exact counter may have together.
+    /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
     ExactBytes,
-    /// log2 of a counter's main bitmap.
+    /// The precision of a counter: the base-2 logarithm of the nominal size of its main bitmap.
     Precision,
-    /// log2 of the slots of a segment of a counter's tail.
+    /// The tail bits of a counter: the base-2 logarithm of the number of slots in a tail segment.
     TailBits,
     /// Seed of the hash.
     Seed,
@@ -43,11 +43,11 @@ pub enum Parameter {
     Slices,
     /// The number of a slice.
     Slice,
-    /// The common prefix of the keys of parts.
+    /// The name of a partitioned value: the common prefix of the keys of its parts.
     Name,
-    /// The number of parts of a logical value.
+    /// The number of parts of a partitioned value.
     Parts,
-    /// The number of a part.
+    /// The index of a part of a partitioned value.
     Part,
 }
 
@@ -101,9 +101,9 @@ pub enum Error {
     OutOfRange {
         /// The parameter that is out of range.
         parameter: Parameter,
-        /// The range, in words.
+        /// The valid range, as text.
         expected: &'static str,
-        /// The value given.
+        /// The given value, as text.
         got: String,
     },
     /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
@@ -129,7 +129,7 @@ pub enum Error {
     },
     /// Two values cannot be merged because they differ in a parameter.
     Incompatible {
-        /// The parameter in which they differ.
+        /// The parameter in which the two values differ.
         parameter: Parameter,
         /// The parameter's value in the destination.
         ours: String,
@@ -138,9 +138,9 @@ pub enum Error {
     },
     /// A merged filter would have a higher false-positive rate than it promises.
     RateExceeded {
-        /// The false-positive rate that it would have.
+        /// The false-positive rate that the merged filter would have.
         would_be: f64,
-        /// The rate asked for.
+        /// The false-positive rate that the filter was made with.
         asked: f64,
     },
     /// A slice has begun since a dump began: the dump must start again, with iterator 0.
@@ -159,16 +159,16 @@ pub enum Error {
     PastExact {
         /// The number of members up to which the counter is exact.
         exact_limit: u32,
-        /// Bytes that the members of an exact counter may have together.
+        /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
         exact_bytes: u32,
         /// The number of members after the change.
         members: u64,
-        /// Bytes of the members after the change.
+        /// The sum of the lengths of the members after the change, in bytes.
         bytes: u64,
     },
-    /// A filter of the last items was asked for something that only other filters have.
+    /// The operation is not possible on a filter of the last items.
     NotOfLast {
-        /// The thing that was asked for.
+        /// The name of the operation.
         what: &'static str,
     },
     /// Stored or received bytes do not describe a value.

@@ -7,9 +7,9 @@ use xxhash_rust::xxh3;
 /// halves of XXH3-128 ([`hash128`]), in the classic layout start and step (`classic_hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
-    /// The low half of XXH3-128, or the start.
+    /// The low half of XXH3-128, or the start in the classic layout.
     pub lo: u64,
-    /// The high half of XXH3-128, or the step.
+    /// The high half of XXH3-128, or the step in the classic layout.
     pub hi: u64,
 }
 
@@ -22,7 +22,8 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
 
-/// Fills `chunk` from `hashes`, as far as they reach; returns the number of hashes taken.
+/// Fills `chunk` from the front with the next hashes. Returns their number, which is smaller than the chunk at the end
+/// of `hashes`.
 #[inline(always)]
 pub(crate) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
     let mut len = 0;

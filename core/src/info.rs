@@ -29,9 +29,9 @@ pub struct InfoField<F> {
 pub enum Field {
     /// A number or a size.
     Integer(u64),
-    /// A rate or a share.
+    /// A number with a fraction, such as a rate or a share.
     Double(f64),
-    /// A word.
+    /// A text of one word.
     Text(&'static str),
     /// No value, as for the seconds of a window in a value without a window.
     Null,
@@ -45,7 +45,7 @@ pub struct FilterAt<'a> {
     time: Time,
 }
 
-/// A counter at a given time, and the part of it that counts then.
+/// A counter at a given time, and a counter of the members that are live at this time.
 #[derive(Debug)]
 pub struct CounterAt<'a> {
     counter: &'a Counter,
@@ -81,8 +81,8 @@ type OfFilter = fn(&FilterAt<'_>) -> Field;
 /// The function that computes a field of a counter.
 type OfCounter = fn(&CounterAt<'_>) -> Field;
 
-/// The number of fields in the reply of a plain `BF.INFO`. Clients parse exactly five, so the others are replied only
-/// by name.
+/// The number of fields in the reply of a plain `BF.INFO`. Clients parse exactly five, so the other fields are sent
+/// only if requested by name.
 pub const FILTER_FIELDS_SHOWN: usize = 5;
 
 /// The fields of filters, in the order of the reply.

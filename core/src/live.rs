@@ -1,7 +1,7 @@
 //! Changes of filters and counters: the one entry point for everything that adds to them.
 //!
 //! A value with a window moves from slice to slice as time passes. The caller gives the time of each change. The first
-//! change in a later slice makes the move that is due; a call that changes nothing makes no move.
+//! change in a later slice first moves the value to that slice. A call that changes nothing does not move the value.
 //!
 //! ```
 //! use rollcall_core::bloom::{BloomFilter, Params, Windowing};
@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
 use crate::window::{ClockSource, Merging, Move, Time, Window};
 
-/// A filter or a counter at a given time, to be changed.
+/// Gives access to change a filter or a counter at a given time.
 #[derive(Debug)]
 #[must_use]
 pub struct Live<'v, T: Windowed> {
@@ -40,11 +40,11 @@ pub struct Live<'v, T: Windowed> {
 /// elsewhere.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
-    /// The move that was made first.
+    /// The move that was made before the changes.
     pub before: Move,
     /// Whether anything changed, apart from the moves.
     pub changed: bool,
-    /// The rebase that was made after the changes. Only merges make one.
+    /// The rebase that was made after the changes. Only merges make such a rebase.
     pub after: Move,
     /// The expired data that the moves dropped. Freeing it may take long.
     pub expired: F,
@@ -88,7 +88,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// The newest slice that the value has reached, if it has slices.
     fn newest_slice(&self) -> Option<u64>;
 
-    /// The slice that the value is in at a time, if it has slices.
+    /// The present slice of the value at `time`, if the value has slices.
     fn present_slice(&self, time: Time) -> Option<u64> {
         let newest = self.newest_slice()?;
         Some(self.window().map_or(newest, |window| window.present(newest, time)))
@@ -104,7 +104,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// Gives the newest slice the earlier number `slice`, and shifts the numbers of all other slices.
     fn rebase(&mut self, slice: u64);
 
-    /// Whether the value records that a known item came again. For the server module.
+    /// Whether adding a known item again renews it, so that it expires later. For the server module.
     #[doc(hidden)]
     fn renews(&self) -> bool;
 
@@ -143,27 +143,27 @@ pub trait Windowed: Sized + sealed::Sealed {
 }
 
 impl<'v, T: Windowed> Live<'v, T> {
-    /// Wraps `value`, to be changed at `time`. For the server module.
+    /// Gives access to change `value` at `time`. For the server module.
     #[doc(hidden)]
     #[inline]
     pub fn new(value: &'v mut T, time: Time) -> Self {
         Live { value, time, outcome: Outcome::default() }
     }
 
-    /// The move that is due before the next change.
+    /// The move to another slice that must precede the next change.
     #[inline]
     pub(crate) fn due(&self) -> Move {
         let window = self.value.window().zip(self.value.newest_slice());
         window.map_or(Move::Stay, |(window, newest)| window.due(newest, self.time))
     }
 
-    /// Makes the move that is due, even if nothing else changes. For the server module.
+    /// Moves the value to the slice of its time, even if nothing else changes. For the server module.
     #[doc(hidden)]
     pub fn move_on(&mut self) {
         self.make(self.due());
     }
 
-    /// Makes a move that is due.
+    /// Moves the value as `due` says, and records the move in the outcome.
     pub(crate) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => return,
@@ -200,8 +200,8 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::add_all_live(self, items.into_iter().map(AsRef::as_ref), limit, added)
     }
 
-    /// Adds those items that `terms` admit, in order, and returns the outcome of each. Known items are marked as seen
-    /// now, if the value records that. For a counter, the outcomes are exact up to its exact limit.
+    /// Adds the items that `terms` admit, in order, and returns the outcome of each. If the value records when items
+    /// were last seen, known items are marked as seen now. For a counter, the outcomes are exact up to its exact limit.
     ///
     /// ```
     /// use rollcall_core::admission::{Admission, Terms};
@@ -268,7 +268,7 @@ impl<T: Windowed, I: AsRef<[u8]>> Extend<I> for Live<'_, T> {
     }
 }
 
-/// Methods for the tests of filters and counters: short forms of changes at the newest slice, or at a time.
+/// Methods for the tests of filters and counters: shorter calls for changes at the newest slice or at a given time.
 #[cfg(test)]
 macro_rules! short_forms {
     ($value:ty) => {

@@ -1,14 +1,14 @@
 //! One pass over large buffers, on several threads at once. The caller's thread works too, and waits for the others.
 //!
 //! On one thread, a copy or a union of hundreds of megabytes would block a server for a long time. Most of this time
-//! goes to the pages that are touched for the first time, and to memory that one core alone cannot keep busy.
+//! goes to page faults on new memory, and to waiting for memory, which one core alone cannot keep busy.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The bytes of a piece, which a thread handles at a time, and the least bytes for which a thread is started. A piece
+/// The bytes of a piece, the unit of work of a thread. A further thread is started only for a further piece. A piece
 /// takes some hundred microseconds, ten times as long as the start of a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 

@@ -10,11 +10,12 @@
 //! alone.
 //!
 //! - **Error rate.** The routing hash is independent of the hashes that filters and counters use. So the items of a
-//!   part are a random sample, and a part within its capacity keeps its rate `p`. An absent item meets one part: `p` is
-//!   the rate of the whole.
-//! - **Numbers.** Parts are disjoint. `BF.CARD`, `LC.COUNT` and whatever else counts items add up.
-//! - **Standard error.** The errors of `k` counts are independent. Each of `n/k` members at a relative error `s` has an
-//!   error of `s*n/k` members, their sum `sqrt(k)*s*n/k`: relative to `n`, `s/sqrt(k)`. See [`unite`].
+//!   part are a random sample, and a part within its capacity keeps its rate `p`. An absent item is looked up in one
+//!   part only, so `p` is also the rate of the whole.
+//! - **Numbers.** No item is in two parts. So the numbers that `BF.CARD` and `LC.COUNT` return for the parts add up.
+//! - **Standard error.** The errors of `k` counts are independent. A part of `n/k` members with a relative error `s`
+//!   has an error of `s*n/k` members. The sum of the parts has an error of `sqrt(k)*s*n/k` members: `s/sqrt(k)`,
+//!   relative to `n`. See [`unite`].
 //! - **Capacity.** The items of a part are binomial around `n/k` with a variance below `n/k`. See
 //!   [`Partitioned::capacity_of_part`].
 //!
@@ -31,15 +32,14 @@ const MAX_PARTS: u32 = 16_384;
 const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 
 /// The largest part that [`Partitioned::suggested_parts`] plans, in bytes: in the middle of 16 to 64 MB. A larger part
-/// blocks a server longer while it is moved. Smaller parts are more parts, and split a list of items into shorter
-/// lists.
+/// blocks a server longer while it is moved. With smaller parts, a list of items is split into more and shorter lists.
 const PART_BYTES: u64 = 32 << 20;
 
 /// The number of parts per node that [`Partitioned::suggested_parts`] plans. If slots are assigned at random, the load
-/// of a node then has a relative standard deviation of about a third. Moving a few slots evens it out.
+/// of a node then has a relative standard deviation of about a third. Moving a few slots makes the loads equal.
 const PARTS_A_NODE: u64 = 8;
 
-/// Standard deviations by which a part's capacity exceeds its share.
+/// The capacity of a part exceeds its share of the items by this number of standard deviations.
 const SIGMAS: f64 = 6.0;
 
 /// The name of a logical filter or counter, and the number of its parts.
@@ -50,8 +50,8 @@ pub struct Partitioned {
 }
 
 impl Partitioned {
-    /// The largest total that [`capacity_of_part`](Self::capacity_of_part) accepts. Up to there a double holds every
-    /// whole number.
+    /// The largest total that [`capacity_of_part`](Self::capacity_of_part) accepts. Up to this number, a double holds
+    /// every whole number.
     pub const MAX_CAPACITY: u64 = 1 << 53;
 
     /// `parts` parts, named `name:0`, `name:1` and so on.
@@ -162,13 +162,13 @@ impl Partitioned {
         Split { shares: routed.chunk_by(|one, next| one.0 == next.0).map(share).collect(), len: items.len() }
     }
 
-    /// The capacity that each part is made with, for `capacity` items in all: `n/k + 6*sqrt(n/k)`, and never more than
-    /// `n`.
+    /// The capacity to give to each part, if all parts together are for `capacity` items: `n/k + 6*sqrt(n/k)`, and
+    /// never more than `n`.
     ///
-    /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality one part
-    /// passes this with a probability below `exp(-18 / (1 + 2/sqrt(m)))`; any of `k`, below `k` times that. With
-    /// `m = 10,000` and 1,024 parts that is one in 45,000. Items beyond it are not lost: their part grows, or errs a
-    /// little more often.
+    /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality, one part
+    /// gets more items than this capacity with a probability below `exp(-18 / (1 + 2/sqrt(m)))`. For any of `k` parts,
+    /// the probability is below `k` times this number: one in 45,000 for `m = 10,000` and 1,024 parts. No item is lost
+    /// then: the part grows, or its false-positive rate rises slightly.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -442,7 +442,7 @@ mod tests {
     }
 
     /// Pearson's chi-square of `n` items over `k` parts has mean `k - 1` and variance `2*(k - 1)` if they fall at
-    /// random. Four standard deviations either way: too even would be no random sample.
+    /// random. The bounds are four standard deviations either way, since too even a spread would not be random either.
     #[test]
     fn items_spread_as_if_at_random() {
         type Shape = (&'static str, fn(u64) -> Vec<u8>);
@@ -468,7 +468,8 @@ mod tests {
     }
 
     proptest! {
-        /// Shares hold each item once, with its place, in the part that it belongs to and in the order of the list.
+        /// The shares together hold each item of the list once, in the share of its part. Within a share, items keep
+        /// their order.
         #[test]
         fn shares_are_the_list(
             items in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..200), power in 0u32..=14,

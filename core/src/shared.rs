@@ -1,4 +1,4 @@
-//! Contents that many values share, held once.
+//! Shared contents: equal contents of many values are in memory only once.
 //!
 //! Millions of small values are made with the same parameters. A value holds a [`Shared`] of the parameters and of the
 //! numbers derived from them: 8 bytes instead of a hundred. A [`Pool`] finds the contents that exist already.
@@ -28,7 +28,7 @@ pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
 
 struct Pooled<T> {
     table: HashTable<(u64, Shared<T>)>,
-    /// The number of contents that were made while the table was full, since it was last swept.
+    /// The number of contents that found no place in the full table since its last sweep.
     turned_away: usize,
 }
 

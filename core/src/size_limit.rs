@@ -7,8 +7,8 @@ use bytemuck::Zeroable;
 
 use crate::error::{Error, Limit};
 
-/// Decides whether a value may take more memory. The server glue answers from its configuration
-/// and the server's `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
+/// Decides whether a value may take more memory. The server module decides by its configuration and the server's
+/// `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
 pub trait SizeLimit {
     /// Whether a value that takes `held_bytes` may take `more_bytes` on top. Both count the bytes that are requested
     /// from the allocator, as `size_bytes` of a value does. The overhead of the allocator is not included.
@@ -57,7 +57,7 @@ impl SizeLimit for MaxBytes {
     }
 }
 
-/// Bytes of an array of `len` elements; `u64::MAX` where no address space holds it.
+/// Bytes of an array of `len` elements; `u64::MAX` if the array is larger than the address space.
 pub(crate) fn array_bytes<T>(len: u64) -> u64 {
     let layout = usize::try_from(len).ok().and_then(|len| Layout::array::<T>(len).ok());
     layout.map_or(u64::MAX, |layout| layout.size() as u64)
@@ -82,14 +82,14 @@ pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
     Ok(list)
 }
 
-/// The elements of an iterator, which are at most `most`.
+/// Collects an iterator of at most `most` elements into a list.
 pub(crate) fn try_collect<T>(most: usize, elements: impl IntoIterator<Item = T>) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(most)?;
     list.extend(elements);
     Ok(list)
 }
 
-/// The elements of an iterator, which are at most `most`, or its first error.
+/// Collects an iterator of at most `most` results into a list, or returns its first error.
 pub(crate) fn try_collect_ok<T>(
     most: usize,
     elements: impl IntoIterator<Item = Result<T, Error>>,
@@ -101,7 +101,7 @@ pub(crate) fn try_collect_ok<T>(
     Ok(list)
 }
 
-/// A list of `len` times the same element.
+/// A list of `len` copies of `element`.
 pub(crate) fn try_filled<T: Clone>(len: usize, element: T) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(len)?;
     list.resize(len, element);

@@ -45,7 +45,7 @@ pub mod bloom {
     }
 }
 
-/// The parts of a counter: places of members, and estimates from bits.
+/// The parts of a counter: the positions of members in a bitmap, and estimates from the bitmap.
 pub mod counting {
     pub use crate::counting::counter::Shaped;
 

@@ -1,10 +1,10 @@
-//! Time, cut into slices: the part that windows of filters and counters share.
+//! Windows of time, divided into slices: the part that filters and counters have in common.
 //!
 //! ```text
 //! window of 4 slices, present slice e:
 //!
 //!   ... | e-6  e-5 | e-4  e-3  e-2  e-1   e | e+1 ...
-//!         dead       live                    to come
+//!       expired     live                   to come
 //! ```
 //!
 //! A window of `seconds` in at most `n` slices has slices of `ceil(seconds / n)` whole seconds, and the smallest number
@@ -12,8 +12,8 @@
 //! `e - slices ..= e` are live. So an item is remembered for at least `seconds`, and for less than two slices more. If
 //! the length of a slice divides the window, it is at most one slice more.
 //!
-//! A value stores the newest slice that it has reached. The present slice is that slice, or the clock's if it is later.
-//! The time is always passed in. A window with a manual clock source ignores it.
+//! A value stores the newest slice that it has reached. The present slice is the newest slice, or the slice of the
+//! clock if the clock is later. The time is always passed in. A window with a manual clock source ignores it.
 //!
 //! # Papers
 //! Slices that expire as a whole are known from age-partitioned Bloom filters (Shtul, Baquero and Almeida,
@@ -47,7 +47,7 @@ pub struct Window {
 /// The clock source of a window: the clock that moves it on, from slice to slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ClockSource {
-    /// The clock, in seconds since the Unix epoch.
+    /// The system clock, in seconds since the Unix epoch.
     System,
     /// The manual clock: the user moves the window on, slice by slice.
     Manual,
@@ -56,18 +56,18 @@ pub enum ClockSource {
 /// The time at which a value is read or changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Time {
-    /// A time of the clock, in seconds since the Unix epoch. A value without a window, or with a manual clock source,
-    /// ignores it.
+    /// A time of the system clock, in seconds since the Unix epoch. A value without a window, or with a manual clock
+    /// source, ignores the time.
     At(u64),
     /// The newest slice that the value has reached. For values that no clock moves on, and for replicas, which are sent
     /// every move.
     Reached,
 }
 
-/// The step that a value needs before it changes at some time.
+/// The move to another slice that a value must make before it can change at a given time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Move {
-    /// No step.
+    /// No move is needed.
     #[default]
     Stay,
     /// All slices up to this one begin, and expired data is dropped.
@@ -139,7 +139,8 @@ impl Window {
         Window { is_volatile: is_volatile && self.clock_source == ClockSource::System, ..self }
     }
 
-    /// The Unix time at which a value that has reached a slice is empty, if nothing is added. For the server module.
+    /// The Unix time at which all items of a value with this newest slice have expired, if nothing is added. For the
+    /// server module.
     #[doc(hidden)]
     pub fn empty_at(&self, newest: u64) -> u64 {
         self.start_of(newest.saturating_add(self.slices.into()).saturating_add(1))
@@ -160,7 +161,7 @@ impl Window {
         slice.saturating_mul(self.slice_seconds())
     }
 
-    /// The first slice of a new value.
+    /// The newest slice of a value that is made at the time `now`.
     pub fn first_slice(&self, now: u64) -> u64 {
         match self.clock_source {
             ClockSource::System => self.slice_of(now),
@@ -176,7 +177,8 @@ impl Window {
         }
     }
 
-    /// The present slice of a value that has reached `newest`. A clock that is behind does not set it back.
+    /// The present slice of a value that has reached `newest`. A clock that is behind does not change the present
+    /// slice.
     pub(crate) fn present(&self, newest: u64, time: Time) -> u64 {
         self.clock(time).map_or(newest, |clock| newest.max(clock))
     }
@@ -202,7 +204,7 @@ impl Window {
         since.max(self.oldest_live(present))
     }
 
-    /// The step that a value that has reached `newest` needs before it changes.
+    /// The move that a value whose newest slice is `newest` must make before it can change at `time`.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
         // Every change asks this, usually without a clock.
@@ -218,9 +220,9 @@ impl Window {
         }
     }
 
-    /// The rebases that a merge makes in a value that has reached `newest`. `sources` are the slices that the merged
-    /// values have reached; these values keep their slices. At [`Time::Reached`] any source is accepted, since the
-    /// merge was decided elsewhere.
+    /// The rebases that a merge makes in a value whose newest slice is `newest`. `sources` are the slices that the
+    /// merged values have reached; these values keep their slices. At [`Time::Reached`] any source is accepted, since
+    /// the merge was decided elsewhere.
     ///
     /// # Errors
     /// [`Ahead`]: the value would expire items early.
@@ -380,7 +382,7 @@ mod tests {
     }
 
     proptest! {
-        /// A window is covered by its slices, but not without the last one, and its parameters make an equal window.
+        /// The slices cover the window, and one slice fewer would not. The parameters of a window make an equal window.
         #[test]
         fn a_window_is_covered_by_as_few_slices_as_its_length_needs(
             asked in 1u32..=254, more in prop_oneof![0u64..600, 0..=Window::MAX_SECONDS - 254],

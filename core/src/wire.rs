@@ -20,7 +20,7 @@ pub const STALE: &str = "STALE";
 /// The progress of a partially loaded value, as the error of a command on the value reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StillLoading {
-    /// Bytes of the payload that have arrived.
+    /// Bytes of the payload that have been received.
     pub received_bytes: u64,
     /// Bytes of the whole payload.
     pub total_bytes: u64,

@@ -17,7 +17,7 @@ impl FilterBuild {
     /// An empty filter for this layout and these parameters.
     ///
     /// # Errors
-    /// As [`BloomFilter::new`].
+    /// The errors of [`BloomFilter::new`].
     pub fn new(layout: BitLayout, params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         BloomFilter::new(layout, params, limit).map(FilterBuild)
     }
@@ -36,7 +36,7 @@ impl FilterBuild {
     /// the bits. In the classic layout one thread sets them, since the bits of an item lie anywhere in the bitmap.
     ///
     /// # Errors
-    /// As [`Live::add`](crate::live::Live::add). The items before the rejected one are added.
+    /// The errors of [`Live::add`](crate::live::Live::add). The items before the rejected one are added.
     ///
     /// # Panics
     /// If the system cannot start the threads.

@@ -297,7 +297,8 @@ impl<S: SubFilter> Chain<S> {
     /// since their cache misses overlap. `added` is called for each item with whether it was new.
     ///
     /// # Errors
-    /// As [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
+    /// The errors of [`Self::add`], for the first rejected item. The items before this item are added, and `added` was
+    /// called for each of them.
     pub fn add_all<'a>(
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,

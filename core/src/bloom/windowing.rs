@@ -125,7 +125,7 @@ impl Windowing {
         }
     }
 
-    /// The first slice of a new filter.
+    /// The newest slice of a filter that is made at the time `now`.
     pub fn first_slice(&self, now: u64) -> u64 {
         self.window().map_or(0, |window| window.first_slice(now))
     }

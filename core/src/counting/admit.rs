@@ -69,8 +69,8 @@ impl Counter {
         Ok(LookedUp { look_up, admitted, renewed, reported })
     }
 
-    /// Admits the items in a copy of the counter after the move `due`, and returns the copy. Returns `None` when the
-    /// counter itself was changed instead, or no item is admitted. A dry run never changes the counter itself.
+    /// Admits the items, in the slice to which `due` moves the counter. Returns a changed copy of the counter, or
+    /// `None` if the counter itself was changed or no item is admitted. A dry run never changes the counter itself.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
@@ -96,13 +96,13 @@ impl Counter {
         }
     }
 
-    /// Records that the known items were seen now.
+    /// Gives the known items the tag of the newest slice.
     pub(super) fn renew(&mut self, looked_up: &LookedUp<'_>, limit: &impl SizeLimit) -> Result<(), Error> {
         let mut renew = |&(hash, item)| self.add_hashed(item, hash, limit).map(|_| ());
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// The number of members in view, and their bytes together.
+    /// The number of members in the view, and the sum of their lengths in bytes.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         if let Some(own) = self.exact_members() {
             return Ok((own.len() as u64, own.member_bytes().into()));
@@ -111,7 +111,8 @@ impl Counter {
         Ok(view.members()?.fold((0, 0), add))
     }
 
-    /// Checks that the counter stays exact with the items `new`, besides `members` members of `bytes` bytes.
+    /// Checks that the counter stays exact if the items `new` are added to `members` members with `bytes` bytes
+    /// together.
     fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
         if new.is_empty() {
             return Ok(());

@@ -47,7 +47,8 @@ pub(super) enum Contents {
     Windowed(Box<WindowedSet>),
 }
 
-/// Evaluates an expression for the members that a counter holds, the tag of new ones, and what is needed to add them.
+/// Evaluates an expression with three variables: the set of the counter, the tag of new members, and the context of an
+/// addition. The expression is compiled for plain and for windowed counters.
 macro_rules! adding {
     ($counter:ident, $limit:ident, ($held:ident, $tag:ident, $adding:ident) => $call:expr) => {{
         let (spec, limit) = (&*$counter.spec, $limit);
@@ -123,10 +124,10 @@ impl Counter {
         }
     }
 
-    /// Lets `others` OR bits into the words of a dense bitmap, whose layout it is given. Returns false, with no effect,
-    /// unless the counter is dense and has no window.
+    /// Passes the layout and the words of a dense bitmap to `others`, which may OR bits into the words. If the counter
+    /// is not dense or has a window, does nothing and returns false.
     ///
-    /// `lower_bound` becomes the lower bound of the union.
+    /// The lower bound of the changed counter becomes `lower_bound`.
     pub(super) fn or_dense(&mut self, lower_bound: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
         match &mut self.contents {
             Contents::Plain(Held::Estimating(bitmap)) => bitmap.or_dense(lower_bound, others),
@@ -134,7 +135,7 @@ impl Counter {
         }
     }
 
-    /// Calls the one of two functions that fits what is held.
+    /// Calls `plain` with the set of a counter without a window, or `windowed` with the set of a windowed counter.
     #[inline(always)]
     fn held<R>(&self, plain: impl FnOnce(&Held) -> R, windowed: impl FnOnce(&Held<u8>) -> R) -> R {
         match &self.contents {
@@ -149,8 +150,8 @@ impl Counter {
     /// Bytes of the structs of a windowed counter, which it takes whatever it holds.
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
-    /// Adds `item`, whose hash is `hash`, to the newest slice that was reached. Returns whether the item is new: to an
-    /// exact counter an item that is no member is new, to an estimating one an item whose slot was free.
+    /// Adds `item`, whose hash is `hash`, to the newest slice that was reached. Returns whether the item is new. In an
+    /// exact counter, an item is new if it is no member. In an estimating counter, it is new if its slot was free.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
@@ -196,9 +197,9 @@ impl Counter {
         self.held(Held::estimate, Held::estimate)
     }
 
-    /// The least number of members that the counter can have. While exact it is the count; afterwards it is one more
-    /// than the last exact count, and after a merge the largest lower bound of the merged counters. Windowed counters
-    /// keep none.
+    /// A lower bound of the number of members. For an exact counter it is the count. For an estimating counter it is
+    /// one more than the last exact count, and after a merge the largest lower bound of the merged counters. For a
+    /// windowed counter it is 0.
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
@@ -294,7 +295,7 @@ impl Counter {
     }
 
     /// The number of bits in the bitmap, whether or not the counter has one yet. At its largest, an estimating counter
-    /// without a window takes about an eighth of this number in bytes, besides its struct.
+    /// without a window takes about an eighth of this number in bytes, in addition to its struct.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
@@ -320,7 +321,7 @@ impl Counter {
         bytes
     }
 
-    /// A copy.
+    /// A copy of the counter.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -334,23 +335,25 @@ impl Counter {
     }
 }
 
-/// Windows: each member counts by when it was last seen. The time is passed in; no clock is read here.
+/// Methods for windows. A member is counted if it was last seen in a live slice. The caller passes the time; no clock
+/// is read here.
 impl Counter {
     /// The most slices that a window may have.
     pub const MAX_SLICES: u32 = MOST_SLICES;
 
-    /// An empty counter with the same parameters and with `window`, which begins in `slice`, usually
+    /// An empty counter with the same parameters and with `window`. Its newest slice is `slice`, usually
     /// [`Window::first_slice`].
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or for more slots than any capacity and error
-    /// rate lead to; [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or for a layout with more slots than any valid
+    /// parameters give; [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
         ring::check(&window)?;
         Self::with_ring(*self.params(), self.layout(), TagRing::new(window, slice))
     }
 
-    /// An empty windowed counter with this layout and ring.
+    /// An empty windowed counter with this layout. `ring` has the window, the newest slice and the numbering of the
+    /// tags.
     pub(super) fn with_ring(params: Params, layout: Layout, ring: TagRing) -> Result<Self, Error> {
         params.validate()?;
         let set = WindowedSet::new(ring, Held::none(&Spec { params, layout }));
@@ -409,7 +412,7 @@ pub trait Shaped: Sized {
     /// An empty counter with a bitmap of this layout. It allocates nothing large.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is.
+    /// [`Error::OutOfRange`] when a parameter is outside its range.
     fn with_layout(params: Params, layout: Layout) -> Result<Self, Error>;
 
     /// The layout of the bitmap, whether or not the counter has one yet.

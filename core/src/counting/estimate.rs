@@ -1,4 +1,4 @@
-//! Estimate and error of the tapered bitmap. Pure functions.
+//! Estimates the number of members of a tapered bitmap (`layout.rs`), and the standard error. Pure functions.
 //!
 //! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time
 //! probabilistic counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several
@@ -18,34 +18,34 @@ use crate::rounding::error_of_whole;
 /// to 10^10 members no estimate comes near it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
-/// The most Newton steps; 3 or 4 are usual, and bisection alone would need fewer.
+/// The most steps of Newton's method; 3 or 4 are usual. Even bisection alone would need fewer than this number.
 const MAX_STEPS: usize = 64;
 
 /// An estimated number of members, of a counter, a union, a difference or an intersection, with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
-    /// The estimated number of members; exact while all counters are exact.
+    /// The estimated number of members. It is the exact number if all counters are exact.
     pub estimate: f64,
     /// The standard error of [`Self::count`], in members: 0 while all counters are exact, otherwise at least 0.5. It is
     /// infinite when no slot is free; only forged bitmaps are that full.
     pub standard_error: f64,
 }
 
-/// The number of members that are assumed to have been missed. With 1.5, twice the root of the number seen plus
-/// `UNSEEN` covers a Poisson number with a chance of 91 % or more, whatever its mean. With 1 it would be 87 %, and with
-/// the root of at least one member 80 %.
+/// The number of members that are assumed to exist although they were not seen. If a Poisson number `v` of members is
+/// seen, `v` plus or minus `2 sqrt(v + UNSEEN)` covers its mean with a chance of at least 91 %. With 1 instead of 1.5
+/// the chance would be 87 %, and with `2 sqrt(max(v, 1))` 80 %.
 const UNSEEN: f64 = 1.5;
 
-/// The variance that is added if each member seen represents a little more than one member. Rounding such numbers makes
-/// some counts occur twice and others never, which [`error_of_whole`] does not cover. With `UNEVEN`, two errors cover
-/// any number of members with a chance of 88 % (85 % without).
+/// The variance that is added if each member seen represents slightly more than one member. When such estimates are
+/// rounded, some counts occur twice and others never, which [`error_of_whole`] does not cover. With `UNEVEN`, two
+/// standard errors cover any number of members with a chance of 88 %, without it 85 %.
 pub(super) const UNEVEN: f64 = 0.25;
 
-/// The variance due to members that may be present unseen, if each member shows itself with the chance `shown`.
+/// The variance due to members that may exist without being seen, if each member is seen with the chance `shown`.
 ///
-/// If `v` members show themselves, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But few
-/// members seen do not prove that few exist, and no member seen does not prove that none exists. So the variance of
-/// [`UNSEEN`] more members is added.
+/// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But few members
+/// seen do not prove that few exist, and no member seen does not prove that none exists. So the variance of [`UNSEEN`]
+/// more members is added.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }
@@ -108,8 +108,8 @@ impl Segments {
         Self::beyond(layout, &SegmentCounts::default(), set)
     }
 
-    /// The segments of a set that is added on top of another: its slots are the slots that `base` left free. The free
-    /// ones are the slots that are still free in `union`.
+    /// The segments for the members that a union has and `base` lacks. Their slots are the slots that are free in
+    /// `base`. Of these slots, the slots that are free in `union` count as free.
     pub fn beyond(layout: Layout, base: &SegmentCounts, union: &SegmentCounts) -> Self {
         let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
@@ -198,7 +198,7 @@ impl Segments {
             .map_or(taken, |s| -libm::log(s.zero / s.slots) / s.share)
     }
 
-    /// The estimate from [`Self::estimate`] with its standard error. Where no slot is taken it is 0, exactly.
+    /// `estimate` with its standard error. If no slot is taken, both are exactly 0.
     pub(super) fn reported(&self, estimate: f64) -> Estimated {
         if estimate <= 0.0 {
             return Estimated::exact(0);
@@ -246,13 +246,13 @@ pub fn standard_error(layout: Layout, n: f64) -> f64 {
     Segments::new(layout, &SegmentCounts::default()).standard_error(n) / n
 }
 
-/// A cached estimate that readers on several threads may compute. All of them compute the same number, so no memory
+/// A cached estimate. Readers on several threads may compute it, and all of them compute the same number, so no memory
 /// order is needed.
 #[derive(Debug)]
 pub(super) struct KeptEstimate(AtomicU64);
 
 impl KeptEstimate {
-    /// Represents a missing estimate: real estimates are never NaN.
+    /// The value that represents a missing estimate: real estimates are never NaN.
     const NONE: f64 = f64::NAN;
 
     pub(super) const fn none() -> Self {
@@ -400,7 +400,7 @@ mod tests {
         }
     }
 
-    /// A bitmap with slots of one share.
+    /// An empty bitmap whose slots all have the same share of the hash space.
     fn one_segment(share: f64, slots: f64) -> Segments {
         Segments { list: [Segment { share, slots, zero: slots }; MAX_SEGMENTS], len: 1 }
     }

@@ -1,4 +1,5 @@
-//! The stored form of a counter without its set, and the counter that results with a [`payload`](super::payload).
+//! The stored properties of a counter, without its set. With a [`payload`](super::payload), which is the set, they make
+//! the counter again.
 //!
 //! Any bytes lead to an error or to a counter that keeps every invariant. The counts of the segments follow from the
 //! bits, so they are computed again.
@@ -26,12 +27,12 @@ pub(crate) struct CounterForm {
     pub(crate) lower_bound: u32,
     /// The representation of the set.
     pub(crate) representation: Representation,
-    /// The window, the newest slice that was reached, and the offset from which tags count.
+    /// The window, the newest slice that was reached, and the offset of the tags (`held/ring.rs`).
     pub(crate) window: Option<(Window, u64, u8)>,
 }
 
 impl CounterForm {
-    /// The form of a counter.
+    /// The stored properties of `counter`.
     pub(crate) fn of(counter: &Counter) -> Self {
         CounterForm {
             params: *counter.params(),

@@ -1,4 +1,5 @@
-//! The set that a counter holds: first the members themselves, then only the slots that they fall in.
+//! The set of a counter: first the members themselves; after the promotion to an estimate, only the slots of their
+//! hashes.
 
 pub(crate) mod bitmap;
 pub(super) mod cells;
@@ -33,7 +34,7 @@ pub(super) enum Held<T: SlotTag = ()> {
 pub(super) struct Adding<'a, T: SlotTag, L> {
     pub(super) spec: &'a Spec,
     pub(super) ages: T::Ages,
-    /// Bytes that the counter takes besides this set.
+    /// Bytes that the counter takes without this set.
     pub(super) held_bytes: u64,
     pub(super) limit: &'a L,
 }
@@ -56,7 +57,8 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// Reads a set from a payload in this representation. The payload may be taken out of `payload`.
+    /// Reads a set from a payload in this representation. Where it can, the function moves the bytes out of `payload`
+    /// and does not copy them.
     ///
     /// # Errors
     /// [`Error::Corrupt`] naming the wrong field, and [`Error::OutOfMemory`].
@@ -170,8 +172,8 @@ impl<T: SlotTag> Held<T> {
         Ok(Mark::New)
     }
 
-    /// The slots, in `layout`, of all exact members, and of `more`, a hash with its tag. An estimating counter gives an
-    /// empty bitmap.
+    /// A bitmap of `layout` with the slots of all members of an exact set, and with the slot of `more`, a hash and its
+    /// tag. For an estimating set the bitmap is empty.
     ///
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`].

@@ -1,4 +1,5 @@
-//! The tapered bitmap: the slot of a hash, and the folding of layouts.
+//! The tapered bitmap: a bitmap for linear counting in which later segments sample the hash space more and more thinly.
+//! This module maps hashes to slots, and folds a bitmap to a coarser layout.
 //!
 //! ```text
 //! precision p, m = 2^p slots of the hash space; tail bits c, C = 2^c:
@@ -29,19 +30,19 @@ use std::ops::Range;
 use crate::bits;
 use crate::error::{Error, Parameter};
 
-/// log2 of the smallest share of the hash space that a slot has: the share of the slots in the last two segments. With
-/// 34 the error stays level up to 10^10 members.
+/// The smallest slots have a share of `2^-FINEST_BITS` of the hash space. They are in the last two segments. With 34
+/// the standard error stays level up to 10^10 members.
 const FINEST_BITS: u32 = 34;
-/// The fewest tail bits. A segment of 2^8 slots is whole words, and its error levels out at 4.1 %.
+/// The fewest tail bits. A tail segment of 2^8 slots fills whole words, and the standard error levels out at 4.1 %.
 pub const MIN_TAIL_BITS: u32 = 8;
-/// The most tail bits of a layout within `MAX_BITS`. Its error levels out at 0.09 %.
+/// The most tail bits of a layout within `MAX_BITS`. The standard error levels out at 0.09 %.
 pub const MAX_TAIL_BITS: u32 = 19;
 /// The smallest precision: one more than the fewest tail bits.
 pub const MIN_PRECISION: u32 = MIN_TAIL_BITS + 1;
 /// The largest precision of a layout within `MAX_BITS`.
 pub const MAX_PRECISION: u32 = 22;
-/// The most slots: 1 MiB of bits, or 8 MiB of cells with a window. An error rate of 0.1 % up to 10^10 members needs
-/// them all.
+/// The most slots: 1 MiB of bits, or 8 MiB of cells with a window. An error rate of 0.1 % up to 10^10 members needs all
+/// of these slots.
 pub(crate) const MAX_BITS: u64 = 1 << 23;
 /// The number of segments at the smallest precision, including the main one; higher precisions have fewer.
 pub const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_PRECISION + 2) as usize;
@@ -57,7 +58,7 @@ pub struct Layout {
 /// A slot of a bitmap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
-    /// The slot's bit in the whole bitmap.
+    /// The index of the slot's bit in the whole bitmap.
     pub index: u64,
     /// The segment of the slot.
     pub segment: usize,
@@ -81,13 +82,13 @@ impl Layout {
         Ok(layout)
     }
 
-    /// The precision: log2 of the main bitmap's nominal size.
+    /// The precision `p`: a slot of the main segment has a share of `2^-p` of the hash space.
     #[inline]
     pub fn precision(self) -> u32 {
         u32::from(self.precision)
     }
 
-    /// log2 of the slots in a segment of the tail.
+    /// The tail bits `c`: a tail segment has `2^c` slots.
     #[inline]
     pub fn tail_bits(self) -> u32 {
         u32::from(self.tail_bits)
@@ -100,7 +101,7 @@ impl Layout {
         Layout { precision: self.precision.min(other.precision), tail_bits: self.tail_bits.min(other.tail_bits) }
     }
 
-    /// Whether a bitmap with this layout folds to `to`.
+    /// Whether a bitmap with this layout can be folded exactly to the layout `to`.
     pub fn folds_to(self, to: Layout) -> bool {
         self.common(to) == to
     }
@@ -330,7 +331,7 @@ mod tests {
     use crate::hash::hash64;
     use proptest::prelude::*;
 
-    /// The precisions in the tables of pinned slots. All of them have 10 tail bits.
+    /// The precisions in the tables of expected slots. The layouts all have 10 tail bits.
     const PRECISIONS: [u32; 3] = [11, 14, 20];
 
     fn layout(precision: u32, tail_bits: u32) -> Layout {
@@ -348,7 +349,7 @@ mod tests {
             .prop_filter_map("a layout", |(p, c)| Layout::new(p, c.min(p - 1)).ok())
     }
 
-    /// Any hash, with up to 39 leading ones. Random hashes rarely have many, so they are set here.
+    /// Any hash, with up to 39 leading ones. Random hashes rarely have many leading ones, so the test sets them.
     fn any_hash() -> impl Strategy<Value = u64> {
         (any::<u64>(), 0u32..40).prop_map(|(hash, ones)| hash | !(u64::MAX >> ones))
     }

@@ -1,4 +1,4 @@
-//! Changes of a counter.
+//! Implements [`Windowed`] for [`Counter`]: all changes of a counter, with or without a window.
 
 use crate::admission::{Admission, Terms};
 use crate::counting::counter::Counter;
@@ -11,13 +11,13 @@ use crate::size_limit::SizeLimit;
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 impl Counter {
-    /// The counter at `time`, to be changed.
+    /// Gives access to change the counter at `time`.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
     }
 
-    /// Makes the move `due`.
+    /// Moves the counter to another slice, as `due` says.
     pub(super) fn make(&mut self, due: Move) {
         match due {
             Move::Stay => {}

@@ -8,8 +8,8 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// The representation in which a counter stores its set. It only moves from exact to sparse to dense; a windowed
-/// counter becomes exact again when all its members have expired.
+/// The representation in which a counter stores its set. A counter is promoted from exact to sparse to dense, never
+/// back. Only a windowed counter becomes exact again, when all its members have expired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Representation {
     /// The members themselves.
@@ -41,7 +41,7 @@ impl fmt::Display for Representation {
     }
 }
 
-/// The limits of an exact counter: the number of members, and their bytes together.
+/// The limits of an exact counter: the number of its members, and the sum of their lengths in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) members: u32,
@@ -49,7 +49,8 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The most bytes of an arena: one byte of length per member, and a longer one for each 128 bytes of members.
+    /// The most bytes of an arena within these limits. The length of a member takes one byte, or up to three for a
+    /// member of 128 bytes or more.
     pub(super) fn arena_bytes(self) -> u64 {
         let bytes = u64::from(self.bytes);
         bytes + u64::from(self.members) + 2 * (bytes / 128).min(u64::from(self.members))
@@ -59,11 +60,12 @@ impl Room {
 /// The parameters that a user chooses for a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
-    /// Members up to which the error stays within 1.025 `error_rate`; `1..=10^10`.
+    /// The number of members up to which the standard error is at most 1.025 times `error_rate`; `1..=10^10`.
     pub capacity: u64,
     /// The relative standard error up to `capacity`; `0.001..=0.25`.
     pub error_rate: f64,
-    /// The number of members up to which the counter is exact and lists them; `0..=65536`, 0 for never.
+    /// The number of members up to which the counter is exact and lists them; `0..=65536`. With 0 the counter is never
+    /// exact.
     pub exact_limit: u32,
     /// The bytes that all listed members may take together; `1..=2^20`. A counter with more bytes of members estimates.
     pub exact_bytes: u32,
@@ -122,7 +124,7 @@ impl Params {
         Room { members: self.exact_limit, bytes: self.exact_bytes }
     }
 
-    /// The layout of the bitmap that a counter with these parameters gets by default.
+    /// The layout of the bitmap of a new counter with these parameters.
     ///
     /// # Errors
     /// The errors of [`Self::validate`].
@@ -136,8 +138,8 @@ impl Params {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) params: Params,
-    /// The layout derived from `params` when the counter was made, or, after a merge, a layout to which that one folds.
-    /// It is kept and never computed again.
+    /// The layout derived from `params` when the counter was made, or, after a merge, a layout to which that layout
+    /// folds. It is stored and never computed again.
     pub(super) layout: Layout,
 }
 

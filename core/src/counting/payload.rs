@@ -34,7 +34,8 @@ pub(crate) enum PayloadPart<'a> {
     Bytes(&'a [u8]),
     /// The words of a dense bitmap, built from these positions when they are read.
     Words(&'a Positions, Layout),
-    /// Positions, encoded when they are read. The numbers are the rank of the first one, and how many there are.
+    /// Positions, encoded when they are read. The numbers are the rank of the first position, and the number of
+    /// positions.
     Plain(&'a Positions, u64, u64),
     /// Positions with their tags, encoded when they are read. The numbers are as in [`PayloadPart::Plain`].
     Tagged(&'a Positions<u8>, u64, u64),
@@ -65,7 +66,7 @@ impl<'a> PayloadPart<'a> {
         Cow::Owned(bytes)
     }
 
-    /// Appends to `bytes` what [`Self::read`] returns. `bytes` is not reallocated if it has room for the whole part.
+    /// Appends the result of [`Self::read`] to `bytes`. `bytes` is not reallocated if it has room for the whole part.
     ///
     /// # Panics
     /// In the cases of [`Self::read`].
@@ -157,7 +158,7 @@ pub(crate) mod tests {
         many
     }
 
-    /// A sparse windowed counter with `len` positions, every 29th, and tags in turn.
+    /// A sparse windowed counter with `len` marked slots: every 29th slot, with all tags in turn.
     fn dated(len: u32) -> Counter {
         let records = (0..len).flat_map(|number| {
             let [a, b, c, d] = (29 * number).to_le_bytes();

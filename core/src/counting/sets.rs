@@ -20,7 +20,7 @@ fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Resul
     }
 }
 
-/// Short forms for tests, for counters at their newest slices.
+/// Functions for tests: unions, intersections and differences of counters at their newest slices.
 #[cfg(test)]
 pub(in crate::counting) mod standing {
     use super::*;

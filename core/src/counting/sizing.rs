@@ -22,13 +22,14 @@ const GRID_STEP: f64 = 1.05;
 /// The most members for which an error is stated.
 const GRID_END: f64 = 1e10;
 
-/// The standard error that a counter may have up to its capacity, as a multiple of its error rate. Sizes go in powers
-/// of 2: without these 2.5 % some counters would take twice the bytes for two thirds of the error.
+/// The standard error that a counter may have up to its capacity, as a multiple of its error rate. Sizes are powers of
+/// 2: with a factor of 1, some counters would take twice the bytes for two thirds of the error.
 const MOST_OF_RATE: f64 = 1.025;
 
-/// The bytes that a counter may take for more precision, as a multiple of the fewest. With more precision, counters of
-/// different capacities lose less by a merge: a default one merged with one for a million members has an error of 0.96
-/// % at 50,000 members, not 1.79 %. Allocators usually round up by as much anyway.
+/// The bytes that a counter may take for more precision, as a multiple of the fewest bytes that suffice. With more
+/// precision, counters of different capacities lose less by a merge: a default counter merged with a counter for a
+/// million members has an error of 0.96 % at 50,000 members, not 1.79 %. Allocators usually round up by a similar
+/// factor anyway.
 const MOST_FOR_PRECISION: f64 = 17.0 / 16.0;
 
 /// The largest standard error past its capacity, up to 10^10 members, of a counter for `error_rate`.
@@ -206,7 +207,8 @@ mod tests {
         }
     }
 
-    /// The error of segments with 256 slots ripples by some ten-thousandths of it.
+    /// With 256 slots in a segment, the standard error is not monotonic: it varies by some ten-thousandths of its
+    /// value.
     #[test]
     fn errors_before_the_capacity_matter_too() {
         let (layout, capacity) = (Layout::new(9, 8).unwrap(), 71_787_271);

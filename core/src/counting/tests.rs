@@ -82,7 +82,7 @@ impl Model {
     }
 }
 
-/// A counter and its model, which are asked the same questions.
+/// A counter and its model. Both get the same items, and their answers are compared.
 struct Pair {
     counter: Counter,
     model: Model,

@@ -1,6 +1,6 @@
 //! Reading a counter: everything live at a time, or only the members seen in the last seconds.
 //!
-//! Reading changes nothing, and skips what has expired.
+//! Reading changes nothing, and skips expired members.
 
 use std::borrow::Cow;
 
@@ -91,7 +91,7 @@ impl Counter {
 #[derive(Debug, Clone)]
 enum MemberIter<'a> {
     Plain(Records<'a, ()>),
-    /// Over the members of at most this age, in slices; over none if it is `None`.
+    /// Iterates over the members of at most this age, in slices. With `None` it yields no member.
     Windowed(Records<'a, u8>, Ages, Option<u8>),
 }
 
@@ -146,8 +146,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether `item` is a member. An estimating counter cannot tell, which is an error, unless nothing is in view: then
-    /// the answer is false.
+    /// Whether `item` is a member in view. If the counter estimates, this is an error, unless no member is in view:
+    /// then the answer is false.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
@@ -177,7 +177,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// A counter of the members in view: the counter itself if all of it is in view, else one without a window.
+    /// A counter of the members in view. It is the counter itself if all members are in view, else a new counter
+    /// without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -222,13 +223,13 @@ impl<'a> View<'a> {
         Ok(Cow::Owned(Counter::of_slots(params, bitmap)))
     }
 
-    /// The whole counter, whatever part of it is in view.
+    /// The whole counter, including the members that are not in view.
     pub(super) fn whole(&self) -> &'a Counter {
         self.counter
     }
 }
 
-/// Passes counters of the members in view, without windows, to `ask`, and returns the result.
+/// Makes a counter without a window from each view, passes the counters to `ask`, and returns its result.
 pub(super) fn with_plain<T>(views: &[View<'_>], ask: impl FnOnce(&[&Counter]) -> Result<T, Error>) -> Result<T, Error> {
     let counters = try_collect_ok(views.len(), views.iter().map(View::plain))?;
     ask(&try_collect(views.len(), counters.iter().map(|counter| &**counter))?)
@@ -237,7 +238,7 @@ pub(super) fn with_plain<T>(views: &[View<'_>], ask: impl FnOnce(&[&Counter]) ->
 #[cfg(test)]
 pub(super) use standing::standing;
 
-/// Short forms for tests.
+/// Shorter calls for tests.
 #[cfg(test)]
 mod standing {
     use super::*;

@@ -31,7 +31,7 @@ impl WindowedSet {
     /// Bytes of the struct itself.
     pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
 
-    /// A set with its window.
+    /// Makes a windowed set.
     pub(super) fn new(ring: TagRing, held: Held<u8>) -> Self {
         WindowedSet { ring, held }
     }
@@ -65,7 +65,8 @@ impl WindowedSet {
         }
     }
 
-    /// The number of members seen at most `most_age` slices before the newest, with its standard error; 0 for `None`.
+    /// The number of members seen at most `most_age` slices before the newest slice, with its standard error; 0 for
+    /// `None`.
     pub(super) fn estimated(&self, most_age: Option<u8>) -> Estimated {
         let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return Estimated::exact(0) };
         match &self.held {
@@ -96,7 +97,7 @@ impl WindowedSet {
         }
     }
 
-    /// Whether anything was seen at most `most_age` slices before the newest; false for `None`.
+    /// Whether any member was seen at most `most_age` slices before the newest slice; false for `None`.
     pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
         let (ages, Some(most_age)) = (self.ring.ages(), most_age) else { return false };
         match &self.held {
@@ -141,8 +142,7 @@ impl WindowedSet {
         Ok(history)
     }
 
-    /// The same set as slots of the layout `to`, to which its own layout folds. A slot with several tags keeps the
-    /// youngest.
+    /// The same set as a bitmap of slots, folded to the layout `to`. A slot that gets several tags keeps the youngest.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`].

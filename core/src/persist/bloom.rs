@@ -75,7 +75,7 @@ pub(super) fn begin_header(
     writer
 }
 
-/// Ends a header with the payload, or with the byte that says that it is out of line.
+/// Ends a header with the payload, or with the byte that says that the payload is out of line.
 pub(super) fn finish_header(mut writer: HeaderWriter, sub_filters: &[LineSubFilter]) -> Vec<u8> {
     let set_bits = sub_filters.iter().map(SubFilter::set_bits).sum();
     inline::write(&mut writer, all_bits(sub_filters), Content::Bits(num_bits(sub_filters)), set_bits);
@@ -107,7 +107,7 @@ pub(super) struct Claimed<'l, L> {
 }
 
 impl<'l, L: SizeLimit> Claimed<'l, L> {
-    /// Begins without sub-filters, for a filter that takes `filter_bytes` besides them.
+    /// Begins without sub-filters, for a filter that takes `filter_bytes` without them.
     pub(super) fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
         let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(header.len() as u64));
         Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }
@@ -207,8 +207,9 @@ impl Stored for LineFilter {
     }
 }
 
-/// The format of the chunks. Its fingerprint covers the seed, the sizes, and `places`, anything else that places the
-/// bits. Items may be added while a dump is read, but a new sub-filter would no longer fit the header.
+/// The format of the chunks. Its fingerprint covers the seed, the sizes, and `places`: all other numbers that determine
+/// the positions of bits. Items may be added while a dump is read. A new sub-filter changes the fingerprint, since it
+/// would not fit the header.
 pub(super) fn chunk_format(
     params: &Params,
     places: impl IntoIterator<Item = u64>,

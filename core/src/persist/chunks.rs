@@ -36,7 +36,7 @@ const CHECKSUM_BYTES: usize = 8;
 /// The number of iterator bits below the stamp: enough for positions up to 8 TiB.
 const POSITION_BITS: u32 = 43;
 
-/// The number of stamps, without 0. If the stamps wrap around to the same one, `LOADCHUNK` still rejects an outdated
+/// The number of stamps, without 0. Stamps repeat after this number of slices. `LOADCHUNK` still rejects an outdated
 /// chunk, by its checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
@@ -69,8 +69,8 @@ fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
     }
 }
 
-/// The chunk of a stretch of payload, with the `SCANDUMP` iterator that goes with it. `room` makes the empty `Vec` for
-/// a chunk that cannot be borrowed.
+/// Makes a chunk from a range of the payload. Also returns the `SCANDUMP` iterator of the chunk. `room` makes the empty
+/// `Vec` for a chunk that cannot be borrowed.
 fn chunk_of<'a>(
     stretch: &Stretch<'a>,
     position: u64,
@@ -184,8 +184,8 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
 /// Loads a value from the chunks of its dump, each with the iterator that `SCANDUMP` returned with it. In this way an
 /// application takes a filter out of a server and queries it in its own process.
 ///
-/// Chunks carry checksums, except the chunks of classic filters, which are RedisBloom's. There the order and the sizes
-/// are checked, but not the bits.
+/// Chunks carry checksums, except the chunks of classic filters, which are RedisBloom's. For classic filters, the order
+/// and the sizes of the chunks are checked, but not the bits.
 ///
 /// ```
 /// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
@@ -226,7 +226,7 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
 mod tests {
     use super::*;
 
-    /// Stamp bits of 0 mean that the value never advances, so no other stamp may have them.
+    /// The stamp bits are 0 only for a value that never advances. All stamps fit integers that doubles hold exactly.
     #[test]
     fn every_stamp_but_0_shows_in_iterators_that_doubles_hold() {
         assert_eq!(stamp_bits(0), 0);

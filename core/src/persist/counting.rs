@@ -148,9 +148,9 @@ impl CounterForm {
         }
     }
 
-    /// The format of the chunks, with a fingerprint of everything that makes older and newer pieces incompatible. Bits
-    /// that are set while a dump is read only add to it. A changed representation, and members inserted among those
-    /// already read, do not fit; nor do pieces read before and after an advance of the window.
+    /// The format of the chunks. Its fingerprint changes if pieces that were read earlier no longer fit pieces that are
+    /// read later. Bits that are set while a dump is read do not change it. A new representation, members inserted
+    /// among members that were already read, and an advance of the window do.
     fn chunk_format(&self, payload_bytes: u64) -> ChunkFormat {
         let of_shape = checksum(&self.shape(), payload_bytes);
         let fingerprint = self.window.map_or(of_shape, |(_, newest, offset)| {

@@ -13,8 +13,8 @@ use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
 /// Whether `bytes` are a header of RedisBloom's format, not of this module's own. A header of our own begins with its
-/// kind. RedisBloom's begins with a number of items, which may look like a kind. Such bytes are RedisBloom's if their
-/// length is right for a RedisBloom header and our own checksum is wrong.
+/// kind. RedisBloom's begins with a number of items, which may look like a kind. In that case, the header is
+/// RedisBloom's if its length is right for RedisBloom's format and our own checksum is wrong.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {

@@ -22,7 +22,8 @@ use crate::size_limit::try_filled;
 /// readers accept out-of-line payloads of any size.
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
-/// The largest payload that is decoded from Golomb-Rice code, in bytes, because few bytes of code may stand for many.
+/// The largest payload that is decoded from Golomb-Rice code, in bytes, because a short code may decode to a large
+/// payload.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
 /// Bytes of a position in the payload of a sparse counter.
@@ -52,7 +53,7 @@ pub(super) enum Found<'a> {
     OutOfLine(HeaderReader<'a>),
 }
 
-/// Whether a payload of `payload_bytes` bytes is inline in its header.
+/// Whether a payload of `payload_bytes` bytes is small enough to be written inline in its header.
 pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }

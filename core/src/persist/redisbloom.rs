@@ -155,8 +155,8 @@ pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
 
-/// Reads a header and checks all that does not need bits: the rules of the filter, and its sub-filters with their
-/// numbers of items.
+/// Reads a header, and checks the rules of the filter and its sub-filters with their numbers of items. The bits are
+/// checked later.
 fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
     let mut reader = HeaderReader::plain(bytes);
     let total_items = reader.u64("size")?;
@@ -198,15 +198,15 @@ fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
 }
 
 /// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one when it
-/// cannot make a real one: with a growth of 0, or with a rate that cannot be halved again. From then on it reports
-/// every item as known, and never adds an item to this sub-filter. So the sub-filter is left out here.
+/// cannot make a real one: with a growth of 0, or with a rate that cannot be halved again. From then on RedisBloom
+/// reports every item as known, and never adds an item to this sub-filter. So this module omits the sub-filter.
 fn ends_without_bits(header: &[u8]) -> bool {
     header.len() as u64 > HEADER_BYTES + SUB_FILTER_BYTES
         && header.iter().rev().take(SUB_FILTER_BYTES as usize).all(|&byte| byte == 0)
 }
 
-/// The growth of a filter with `noted` in its header. RedisBloom stores only the lower 32 bits of the requested growth,
-/// which may be 0 for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
+/// The growth factor of a filter whose header has the growth `noted`. RedisBloom stores only the lower 32 bits of the
+/// requested growth, which may be 0 for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
 fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }

@@ -83,8 +83,8 @@ impl Stored for WindowedFilter {
     }
 }
 
-/// The numbers besides seed and sizes that place the bits. A dump ends with an error once a slice or a sub-filter
-/// begins.
+/// The numbers that, together with the seed and the sizes, determine the positions of bits. They change once a slice or
+/// a sub-filter begins, and a dump then ends with an error.
 fn places(newest_slice: u64, generations: &[Generation]) -> impl Iterator<Item = u64> {
     once(newest_slice).chain(generations.iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]))
 }

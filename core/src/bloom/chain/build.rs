@@ -25,7 +25,7 @@ impl<S: SubFilter + Sync> Chain<S> {
     /// same bits and counts as after [`Chain::add_all`].
     ///
     /// # Errors
-    /// As [`Chain::add`]. The items before the rejected one are added.
+    /// The errors of [`Chain::add`]. The items before the rejected one are added.
     ///
     /// # Panics
     /// If the system cannot start the threads.

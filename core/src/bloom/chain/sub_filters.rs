@@ -79,7 +79,7 @@ impl<S> SubFilters<S> {
         }
     }
 
-    /// Bytes by which the list grows for one more sub-filter, besides the sub-filter itself.
+    /// Bytes by which the list grows for one more sub-filter, without the sub-filter itself.
     pub(super) fn bytes_to_grow(&self) -> u64 {
         // A single sub-filter moves to a new list, and its place in the chain remains.
         if let SubFilters::One(_) = self { size_of::<S>() as u64 } else { 0 }

@@ -45,7 +45,7 @@ impl ClassicFilter {
     /// for filters that do not scale. For a filter that scales, `growth` must be the expansion.
     ///
     /// # Errors
-    /// As [`ClassicFilter::new`].
+    /// The errors of [`ClassicFilter::new`].
     pub fn with_growth(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
         params.validate()?;
         Self::of_any_range(params, growth, limit)
@@ -55,7 +55,7 @@ impl ClassicFilter {
     /// may lie outside the ranges for new filters.
     ///
     /// # Errors
-    /// As [`ClassicFilter::new`]; [`Error::OutOfRange`] only where no such filter can exist.
+    /// The errors of [`ClassicFilter::new`]; [`Error::OutOfRange`] only for parameters that no filter can have.
     pub fn of_any_range(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
         let is_expansion = params.expansion == 0 || params.expansion == growth;
         Error::check_range(is_expansion, Parameter::Growth, "the expansion of a filter that scales", growth)?;

@@ -5,8 +5,8 @@
 //!
 //! options          bits
 //! NOROUND          floor(capacity * bits an item), at least 1, then up to whole words of 64
-//! neither          the next power of two, 2^n2; capacity grows by what that leaves room for
-//! ENTRIES_IS_BITS  2^capacity; capacity becomes what that has room for
+//! neither          the next power of two, 2^n2; the capacity grows to the number of items that fit
+//! ENTRIES_IS_BITS  2^capacity; the capacity becomes the number of items that fit
 //! ```
 //!
 //! Powers of two are kept in whole words of 64 bits too, but positions are taken modulo `2^n2`.

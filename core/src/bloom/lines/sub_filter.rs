@@ -30,7 +30,7 @@ impl LineSubFilter {
     /// An empty filter that is sub-filter `index` of a chain with these parameters.
     ///
     /// # Errors
-    /// As [`LineSubFilter::new`].
+    /// The errors of [`LineSubFilter::new`].
     pub(crate) fn of_chain(
         params: &Params,
         index: u64,

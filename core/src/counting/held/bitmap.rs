@@ -32,9 +32,9 @@ impl SlotTag for u8 {
     type Cells = TagCells;
 }
 
-/// The most bytes of positions in the stored form; a bitmap with more is stored dense, which takes fewer bytes. With
-/// tags the limit is half of that: tagged positions are larger, and inserting into lists of thousands takes long.
-/// Changing the limit changes which form is stored.
+/// The most bytes that positions take in the stored form. A bitmap with more positions is stored dense, which takes
+/// fewer bytes. With tags the limit is half of that: tagged positions are larger, and inserting into lists of thousands
+/// takes long. Changing the limit changes which form is stored.
 pub(in crate::counting) fn most_position_bytes<T: SlotTag>(layout: Layout, ages: T::Ages) -> u64 {
     T::Cells::num_bytes(layout, ages) / (1 + T::BYTES as u64)
 }
@@ -44,8 +44,8 @@ pub(in crate::counting) fn is_sparse<T: SlotTag>(layout: Layout, len: u64, ages:
     len * (POSITION_BYTES + T::BYTES) as u64 <= most_position_bytes::<T>(layout, ages)
 }
 
-/// Whether `len` marked slots of a layout are held in memory as positions. In a layout with one list, a plain bitmap is
-/// held so beyond the limit of the stored form, as long as its positions take at most half the bytes of all words.
+/// Whether `len` marked slots of a layout are held in memory as positions. In a layout that one list covers, a bitmap
+/// without tags may have more positions in memory than in the stored form: up to half the bytes of the dense form.
 pub(in crate::counting) fn has_few<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
     let take_half = || 2 * positions::heap_bytes::<T>(layout, len) <= T::Cells::heap_bytes(layout, ages);
     is_sparse::<T>(layout, len, ages) || T::BYTES == 0 && positions::is_one_list(layout) && take_half()
@@ -55,10 +55,10 @@ pub(in crate::counting) fn has_few<T: SlotTag>(layout: Layout, len: u64, ages: T
 #[derive(Debug)]
 pub(in crate::counting) struct Bitmap<T: SlotTag = ()> {
     slots: Slots<T>,
-    /// The cached estimate; none if a slot has changed since it was last computed.
+    /// The cached estimate; none if a slot has changed since the last computation.
     estimate: KeptEstimate,
-    /// The least number of members: one more than the last exact count, or the largest lower bound of the merged
-    /// counters. It is kept because an estimate may be lower.
+    /// A lower bound of the number of members: one more than the last exact count, or the largest lower bound of the
+    /// merged counters. The estimate is never reported below it.
     lower_bound: u32,
     layout: Layout,
 }
@@ -157,14 +157,14 @@ impl<T: SlotTag> Bitmap<T> {
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
     }
 
-    /// Whether the bitmap is stored as positions. With tags, every bitmap held as positions is stored so.
+    /// Whether the bitmap is stored as positions. With tags, every bitmap that is held as positions is also stored as
+    /// positions.
     pub(in crate::counting) fn is_stored_sparse(&self) -> bool {
         let is_few = |len| T::BYTES > 0 || is_sparse::<()>(self.layout, len, ());
         matches!(&self.slots, Slots::Sparse(positions) if is_few(positions.len()))
     }
 
-    /// A bitmap from cells that were stored dense. It is held as positions if a bitmap of its number of marked slots is
-    /// held as positions although it is stored dense.
+    /// A bitmap from a payload in the dense form. In memory it is held as positions if few slots are marked.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -198,7 +198,7 @@ impl<T: SlotTag> Bitmap<T> {
         }
     }
 
-    /// Marks a slot with `tag`, if the slot is free or its own tag is older. `held_bytes` is what the counter takes
+    /// Marks a slot with `tag`, if the slot is free or its own tag is older. `held_bytes` is the size of the counter
     /// without the heap bytes of the bitmap.
     ///
     /// # Errors
@@ -334,10 +334,10 @@ impl Bitmap {
         self.for_each(&mut |index, ()| visit(fold(index)));
     }
 
-    /// Lets `others` OR bits into the words of a dense bitmap, whose layout it is given. Returns false, with no effect,
-    /// for a sparse bitmap.
+    /// Passes the layout and the words of a dense bitmap to `others`, which may OR bits into the words. For a sparse
+    /// bitmap, does nothing and returns false.
     ///
-    /// `lower_bound` becomes the lower bound of the union.
+    /// The lower bound of the changed bitmap becomes `lower_bound`.
     pub(in crate::counting) fn or_dense(
         &mut self,
         lower_bound: u32,
@@ -363,8 +363,8 @@ mod tests {
     use crate::counting::held::words::zeroed_words;
     use std::cell::RefCell;
 
-    /// 7936 slots: the words take 992 bytes, like 248 stored positions. In memory up to 454 positions are held, in at
-    /// most half the bytes of the words with their counts.
+    /// A layout of 7936 slots. The dense words take 992 bytes, and 248 stored positions take the same. In memory, up to
+    /// 454 positions are held: they take at most half the bytes of the words and their counts.
     fn small() -> Layout {
         Layout::new(11, 8).unwrap()
     }

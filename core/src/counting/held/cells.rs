@@ -18,7 +18,8 @@ use crate::heap::Mover;
 use crate::size_limit::try_zeroed;
 use crate::window::Mark;
 
-/// The number of items that are hashed before the first of them is set: as many memory reads as a core keeps in flight.
+/// The number of items that are hashed before the first cell is marked: the number of memory reads that a core keeps in
+/// flight.
 const BATCH: usize = 32;
 
 /// The number of 64-slot words that are processed together. Their cells, 8 KiB at most, stay in the nearest cache.
@@ -43,7 +44,8 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
     /// [`Error::OutOfMemory`].
     fn new(layout: Layout, ages: T::Ages) -> Result<Self, Error>;
 
-    /// Reads cells as they are stored, `num_bytes` of them. The payload may be taken out of `payload`.
+    /// Reads `num_bytes` bytes of stored cells. Where it can, the function moves the bytes out of `payload` and does
+    /// not copy them.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when a cell is neither free nor of a live slice, and [`Error::OutOfMemory`].
@@ -224,7 +226,7 @@ impl TagCells {
         if self.has_halves { self.bytes[index / 2] >> (index % 2 * 4) & 0xf } else { self.bytes[index] }
     }
 
-    /// Bytes of the cells of a 64-slot word.
+    /// Bytes of 64 cells, whose slots make one word.
     fn word_bytes(&self) -> usize {
         WORD_CELLS >> u32::from(self.has_halves)
     }
@@ -248,9 +250,10 @@ impl TagCells {
     }
 
     /// Gives each cell the younger of its own tag and the tag of the same cell in `other`, whose newest slice is
-    /// `behind` slices older. Tags of `other` that are too old are ignored. Both have the same layout.
+    /// `behind` slices older. Tags of `other` that are too old are ignored. Both bitmaps must have the same layout.
     ///
-    /// Returns whether any cell changed; `None`, with no effect, if the cells of the two have different sizes.
+    /// Returns whether any cell changed. If the cells of the two bitmaps have different sizes, changes nothing and
+    /// returns `None`.
     pub(in crate::counting) fn merge(
         &mut self,
         layout: Layout,
@@ -375,7 +378,7 @@ fn count_halves(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     total
 }
 
-/// The bits of the cells in `block` whose age is at most `most_age`, in words.
+/// Bitmap words for the cells in `block`: a bit is set if the age of its cell is at most `most_age`.
 fn words_of<'w>(
     block: &[u8],
     has_halves: bool,
@@ -409,8 +412,8 @@ fn free_halves(block: &mut [u8], ages: Ages, most_age: u8) {
     }
 }
 
-/// The younger of two tags, `own` and `other`, as a tag of the first ring. The newest slice of the second ring is
-/// `behind` slices older.
+/// The younger of the tags `own` and `other`, as a tag of our counter. The newest slice of the other counter is
+/// `behind` slices older than ours.
 #[inline(always)]
 fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
     let age = theirs.age(other).saturating_add(behind);

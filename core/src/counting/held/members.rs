@@ -107,7 +107,7 @@ impl<T: Tag> Members<T> {
         Some(tag.renew_in(arena.get_mut(offset..)?, ages))
     }
 
-    /// Whether `item` still fits in `room`, by number and by bytes.
+    /// Whether the set stays within the limits `room` if `item` is inserted.
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, item: &[u8], room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
@@ -151,8 +151,8 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Reserves room in an empty set for `len` members as long as `item`. Returns the reserved length, which is passed
-    /// to [`trim`](Self::trim); `None` if one buffer cannot hold the members or `check` rejects its bytes.
+    /// Reserves room in an empty set for `len` members of the length of `item`. Returns the reserved length, which is
+    /// passed to [`trim`](Self::trim); `None` if one buffer cannot hold the members or `check` rejects its bytes.
     pub(in crate::counting) fn reserve(
         &mut self,
         item: &[u8],
@@ -165,7 +165,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Gives back the unused rest of a reserved buffer.
+    /// Frees the unused rest of a reserved buffer.
     pub(in crate::counting) fn trim(&mut self, reserved: usize) {
         if let Members::Packed(packed) = self {
             packed.trim(reserved);
@@ -291,7 +291,7 @@ pub(in crate::counting) mod tests {
 
     const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
-    /// Items for both forms: all of one length, short ones, and of all kinds.
+    /// Lists of items for either form: items of one length, short items, and items of all lengths.
     fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);

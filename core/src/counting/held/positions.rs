@@ -29,7 +29,7 @@ const BUCKET: usize = u8::MAX as usize;
 /// The least number of positions by which a full list grows.
 const LEAST_GROWTH: usize = 4;
 
-/// The most positions by which a list of `len` grows when it is full.
+/// The most positions by which a full list of `len` positions grows.
 fn growth(len: usize) -> usize {
     (len / 16).max(LEAST_GROWTH)
 }
@@ -45,7 +45,7 @@ pub(crate) struct Positions<T: Tag = ()> {
 /// The positions among 65,536 slots.
 #[derive(Debug)]
 struct List<T> {
-    /// For a long list the lengths of its buckets; then the records, each a position and its tag.
+    /// The records of the list, each a position and its tag. In a long list, the lengths of the buckets come first.
     bytes: Vec<u8>,
     /// The number of buckets in a long list; 0 for a short list.
     buckets: u16,
@@ -84,8 +84,8 @@ impl<T: Tag> List<T> {
 
     const NONE: Self = List { bytes: Vec::new(), buckets: 0, tags: PhantomData };
 
-    /// An empty list with room for `len` positions: a long list of `buckets` buckets if that is shorter, else a short
-    /// one.
+    /// An empty list with room for `len` positions. It is a long list of `buckets` buckets if a long list takes fewer
+    /// bytes, else a short list.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -111,8 +111,8 @@ impl<T: Tag> List<T> {
         self.records().len() / self.record_bytes()
     }
 
-    /// Finds the rank of the position with these lower bits. `Err` has the rank at which to [insert](Self::insert) the
-    /// missing position.
+    /// Finds the rank of the position with these lower bits. If the position is missing, `Err` has the rank at which to
+    /// [insert](Self::insert) it.
     #[inline]
     fn find(&self, lower: u16) -> Result<usize, usize> {
         if self.buckets == 0 {
@@ -282,8 +282,8 @@ impl<T: Tag> Positions<T> {
         })
     }
 
-    /// Marks a position that is present. `Err` has the rank in its list at which to [insert](Self::insert) a missing
-    /// position.
+    /// Marks a position of the set with `tag`, if the position's own tag is older. If the position is missing, `Err`
+    /// has the rank in its list at which to [insert](Self::insert) it.
     #[inline]
     pub(in crate::counting) fn renew(&mut self, position: u32, tag: T, ages: T::Ages) -> Result<Mark, usize> {
         let list = self.lists.get_mut((position >> LOWER_BITS) as usize).ok_or(0usize)?;

@@ -1,8 +1,8 @@
-//! Tags: the numbers of a window's live slices, in a byte or half a byte.
+//! Tags: short numbers for the live slices of a window, of a byte or half a byte each.
 //!
-//! The tag of a slice is `1 + (slice - offset) mod modulus`; 0 stands for never seen. All live slices have different
-//! tags, since a window has at most `modulus` of them. The age of a tag says how many slices its slice is before the
-//! newest one. Changing the offset renumbers all slices at once.
+//! The tag of a slice is `1 + (slice - offset) mod modulus`; 0 means that a slot is free. All live slices have
+//! different tags, since a window has at most `modulus` of them. The age of a tag says how many slices its slice is
+//! before the newest one. Changing the offset renumbers all slices at once.
 
 use crate::error::{Error, Parameter};
 use crate::window::Window;
@@ -75,19 +75,20 @@ pub(in crate::counting) struct TagRing {
     pub(in crate::counting) window: Window,
     /// The newest slice that was reached.
     newest: u64,
-    /// The slice number, modulo the number of tags, from which tags count.
+    /// The `offset` in the formula of a tag: a slice number, modulo the number of tags.
     offset: u8,
-    /// Follows from the other fields; kept because computing it takes a division.
+    /// The conversion from tags to ages. It follows from the other fields, and is stored because computing it takes a
+    /// division.
     ages: Ages,
 }
 
 impl TagRing {
-    /// A ring whose newest slice is `newest`, with the offset 0.
+    /// The numbering of the tags of a window whose newest slice is `newest`, with the offset 0.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
         Self::with_offset(window, newest, 0)
     }
 
-    /// A ring whose newest slice is `newest`, and whose tags count from `offset`, which is below the number of tags.
+    /// The numbering of the tags of a window whose newest slice is `newest`, with an offset below the number of tags.
     pub(in crate::counting) fn with_offset(window: Window, newest: u64, offset: u8) -> Self {
         let mut ring = TagRing { window, newest, offset, ages: Ages { newest: 1, modulus: 1, most_age: 0 } };
         ring.set_newest(newest);
@@ -99,7 +100,7 @@ impl TagRing {
         self.newest
     }
 
-    /// The offset from which tags count.
+    /// The `offset` in the formula of a tag.
     pub(in crate::counting) fn offset(&self) -> u8 {
         self.offset
     }
@@ -133,7 +134,7 @@ impl TagRing {
         self.ages.most_age
     }
 
-    /// The largest age of anything seen in `slice` or later; `None` if `slice` is after the newest slice.
+    /// The largest age of a tag of `slice` or a later slice; `None` if `slice` is after the newest slice.
     pub(in crate::counting) fn most_age_since(&self, slice: i128) -> Option<u8> {
         let age = i128::from(self.newest).saturating_sub(slice);
         (age >= 0).then(|| age.min(self.most_age().into()) as u8)

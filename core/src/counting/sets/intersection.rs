@@ -2,11 +2,12 @@
 //!
 //! The intersection of two counters maximises the likelihood of the slots' patterns ([`pair`]). More counters have too
 //! many patterns, so inclusion and exclusion is used: the number of common members is the sum, with alternating signs,
-//! of the sizes of all unions of the counters ([`unions`]). Each union is estimated from its bits. With one segment
-//! this maximises the likelihood too; several segments would be weighted differently for each union.
+//! of the sizes of all unions of the counters ([`unions`]). Each union is estimated from its bits. If the bitmap had
+//! one segment, this would maximise the likelihood too. With several segments it does not, since each union weights the
+//! segments differently.
 //!
-//! Both standard errors are computed for the numbers found, and these may be 0 although members exist. So the variance
-//! of members that each set may have [unseen](unseen_variance) is added.
+//! The standard error of either method is computed at the estimated numbers. An estimated number may be 0 although
+//! members exist. So the variance of members that may exist [unseen](unseen_variance) is added for each set.
 
 use crate::counting::counter::{Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
@@ -32,12 +33,12 @@ use unions::MAX_INTERSECTED;
 /// milliseconds.
 const MAX_UNIONS_BYTES: u64 = 64 << 20;
 
-/// The number of distinct members that all views share, with its standard error: 0 if one view is empty, or all are
-/// exact.
+/// The number of distinct members that all views share, with its standard error. The standard error is 0 if a view is
+/// empty or all views are exact.
 ///
 /// # Errors
-/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views, or fewer where
-/// their common bitmap takes more than 256 KiB; [`Error::OutOfMemory`].
+/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views, or for fewer
+/// views if their common bitmap takes more than 256 KiB; [`Error::OutOfMemory`].
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     with_plain(views, of_plain)
 }
@@ -90,7 +91,7 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 
-/// Checks that bitmaps with this layout allow this number of sets in an intersection.
+/// Checks that the unions of this number of sets, with bitmaps of this layout, stay within the memory limit.
 fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
     let fits = |&number: &usize| layout.num_bytes() << number <= MAX_UNIONS_BYTES;
     let most = (1..=MAX_INTERSECTED).rev().find(fits).unwrap_or(1);
@@ -120,7 +121,7 @@ fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> 
     try_collect(counts.len(), counts.iter().map(|counts| Segments::new(layout, counts)))
 }
 
-/// The number of common members, from two sets and their union; `None` if the search for it fails.
+/// The number of common members, from two sets and their union; `None` if the search for the most likely number fails.
 fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Common> {
     let pair = Pair::new(one, other, union);
     let (one, other, union) = (one.estimate(), other.estimate(), union.estimate());

@@ -29,8 +29,8 @@ use crate::window::Time;
 /// bitmap after bitmap is ORed into them.
 const BLOCK_WORDS: usize = 2048;
 
-/// The number of distinct members of all views together, with its standard error: 0 while every view with members is
-/// exact. The number is at least the lower bound of each view.
+/// The number of distinct members of all views together, with its standard error. The standard error is 0 if every view
+/// with members is exact. The number is at least the lower bound of each view.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, inter_card, union_card};
@@ -59,7 +59,8 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     })
 }
 
-/// The number of members of the first view that are in none of the others, with its standard error; 0 without views.
+/// The number of members of the first view that are in none of the other views, with its standard error. The number is
+/// 0 without views.
 ///
 /// Let B be the union of the others. Members of the difference can only be seen in slots that B left free, and members
 /// of B never fall there. So these slots are a bitmap of the difference alone, over a part of the hash space. The
@@ -113,9 +114,10 @@ impl Counter {
     /// Makes the counter the union of itself and `others`; returns whether that changed anything.
     ///
     /// The result takes the finest layout to which its own and the layouts of all counters with bits fold. It keeps its
-    /// parameters unless the layout changes. Then it takes capacity and error rate from the first counter with bits in
-    /// the new layout. If no counter has that layout, it takes the smallest capacity, and the largest standard error up
-    /// to there. It stays exact if it is exact, no other counter has bits, and the union is within its limits.
+    /// parameters unless the layout changes. If the layout changes, it takes capacity and error rate from the first
+    /// counter with bits in the new layout. If no counter has that layout, it takes the smallest capacity, and the
+    /// largest standard error up to that capacity. It stays exact if it is exact, no other counter has bits, and the
+    /// union is within its limits.
     ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds differ, the errors of `limit`, and [`Error::OutOfMemory`]; on error the
@@ -193,8 +195,8 @@ impl Counter {
         self.plain()?.members()
     }
 
-    /// ORs the slots into `words`, a bitmap of the layout `to`, to which they fold. Exact members are hashed into it.
-    /// The counter has no window.
+    /// Folds the set slots to the layout `to`, and ORs them into `words`, a bitmap of this layout. Exact members are
+    /// hashed into the bitmap. The counter has no window.
     pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match self.plain() {
             Some(Held::Estimating(bitmap)) => bitmap.or_into(to, words),
@@ -204,7 +206,7 @@ impl Counter {
         }
     }
 
-    /// Calls `visit` with each slot in the layout `to`, perhaps more than once.
+    /// Calls `visit` with each set slot, folded to the layout `to`. A slot may come more than once.
     fn for_each_position(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
         match self.plain() {
             Some(Held::Estimating(bitmap)) => bitmap.for_each_folded(to, visit),
@@ -220,7 +222,7 @@ impl Counter {
         self.exact_members().map_or(self.set_bits(), |members| members.len() as u64)
     }
 
-    /// The slots in the layout `to`, to which they fold, in ascending order.
+    /// The set slots, folded to the layout `to`, in ascending order.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -239,7 +241,7 @@ impl Counter {
     }
 }
 
-/// `first` and the rest in one list.
+/// A list of `first` and all of `rest`.
 pub(in crate::counting) fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
     try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
 }
@@ -251,7 +253,8 @@ pub(in crate::counting) fn layout_of_bits(counters: &[&Counter]) -> Option<Layou
 }
 
 /// `params` with the capacity and error rate that a union of this layout keeps. They come from the first counter with
-/// bits in this layout. If there is none, they are the smallest capacity, and the largest standard error up to there.
+/// bits in this layout. If there is none, they are the smallest capacity, and the largest standard error up to that
+/// capacity.
 pub(in crate::counting) fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
     let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
     let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
@@ -275,7 +278,7 @@ fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error
 enum UnionOfMembers {
     /// All members, which are within the limits of an exact counter.
     Within(Members),
-    /// The members exceed these limits. This is a lower bound of their number.
+    /// The members exceed the limits of an exact counter. The number is a lower bound of the number of members.
     Beyond(u32),
 }
 
@@ -301,7 +304,8 @@ fn union_of_members(sets: &[&Members], params: &Params, limit: &impl SizeLimit) 
     Ok(UnionOfMembers::Within(union))
 }
 
-/// The bitmap of the union. It is dense if one of the counters is, or has more slots than `layout` holds sparsely.
+/// The bitmap of the union. It is dense if one of the counters is dense, or has more slots than a sparse bitmap of
+/// `layout` holds.
 fn union_of_bits(layout: Layout, counters: &[&Counter], limit: &impl SizeLimit) -> Result<Bitmap, Error> {
     let is_large = |counter: &&Counter| {
         let is_dense = counter.plain().and_then(Held::bitmap).is_some_and(|bitmap| bitmap.words().is_some());
@@ -336,7 +340,8 @@ enum Gathered {
 }
 
 impl Gathered {
-    /// An empty union with room for the slots of these counters. A position is assumed to cost as much as eight words.
+    /// An empty union with room for the slots of these counters. It gathers positions if they are likely faster than
+    /// words: a position is assumed to cost the time of eight words.
     fn none<'a>(layout: Layout, counters: impl Iterator<Item = &'a Counter>) -> Result<Self, Error> {
         let most: usize = counters.map(|counter| counter.most_slots() as usize).sum();
         if 8 * most <= layout.num_words() {
@@ -370,7 +375,7 @@ impl Gathered {
     }
 }
 
-/// The counts of the union of `base`, and the counts of the union of `base` and `top`. Without `top` both are the same.
+/// The numbers of set slots in the union of `base`, and in the union of `base` and `top`. Without `top` both are equal.
 fn layered_counts(
     layout: Layout,
     base: &[&Counter],
@@ -389,7 +394,7 @@ fn layered_counts(
     Ok((base_counts, if top.is_some() { union.counts(layout) } else { base_counts }))
 }
 
-/// [`layered_counts`] for dense bitmaps of one layout; never holds the whole union.
+/// [`layered_counts`] for dense bitmaps of one layout. The whole union is never in memory.
 fn counts_by_block(layout: Layout, base: &[&[u64]], top: Option<&[u64]>) -> (SegmentCounts, SegmentCounts) {
     let mut base_counts = SegmentCounts::default();
     let mut counts = SegmentCounts::default();

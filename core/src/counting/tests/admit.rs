@@ -37,7 +37,7 @@ impl Pair {
         (reported, live)
     }
 
-    /// Admits items, as the server does, and checks the outcome.
+    /// Admits items through the calls that the server uses, and checks the outcome.
     fn admit(&mut self, items: &[u32], terms: Terms, now: u64) {
         let (before, due) = (stored(&self.counter), self.counter.live(Time::At(now)).due());
         let (expected, live) = self.expected(items, terms, now);
@@ -161,8 +161,8 @@ fn adding_moves_only_what_it_changes() {
     }
 }
 
-/// Without room an admission still takes the window back, after a clock that had jumped ahead has come back. A counter
-/// at its limit once stood still, because all its items were known or rejected.
+/// After the clock has jumped ahead and come back, an admission moves the window back to the clock, even if no item is
+/// admitted. A counter at its limit once did not move, because all items were known or rejected.
 #[test]
 fn admission_without_room_brings_a_window_back_to_its_clock() {
     let window = window(4, ClockSource::System);
@@ -174,7 +174,8 @@ fn admission_without_room_brings_a_window_back_to_its_clock() {
     assert_eq!(counter.at(Time::At(NOON + 50)).count(), 0);
 }
 
-/// An admission without a time once set a counter with the system clock back to the first slice.
+/// An admission without a time does not move the window. It once moved a counter with the system clock back to the
+/// first slice.
 #[test]
 fn an_admission_without_a_time_leaves_the_window_where_it_is() {
     let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();

@@ -1,5 +1,5 @@
-//! Tests of unions, differences and intersections of counters, against sets that know when each member was last seen.
-//! Each counter has a window, a clock, a span and a time of its own, or no window.
+//! Tests of unions, differences and intersections of counters, against a model that has the time when each member was
+//! last seen. Each counter has a window, a clock, a span and a time of its own, or no window.
 
 use super::*;
 use crate::counting::estimate::Estimated;
@@ -26,7 +26,7 @@ impl Tracked {
         Tracked { counter, newest: newest.into(), seen: BTreeMap::new() }
     }
 
-    /// The length of a slice, and the present slice of the system clock, if the counter has that; `None` without a
+    /// The length of a slice, and the present slice of the clock if the clock source is the system. `None` without a
     /// window.
     fn length_and_clock(&self, now: u64) -> Option<(i128, Option<i128>)> {
         let window = self.counter.window()?;
@@ -61,7 +61,7 @@ impl Tracked {
         }
     }
 
-    /// The view of the last `span` seconds, or of everything, and the members that it should have.
+    /// The view of the last `span` seconds, or of everything without a span, and the members that the view should have.
     fn asked(&self, span: Option<u64>, now: u64) -> (View<'_>, BTreeSet<u32>) {
         let Some((length, clock)) = self.length_and_clock(now) else {
             return (self.counter.at(Time::At(now)), self.seen.keys().copied().collect());

@@ -186,8 +186,8 @@ fn a_merge_with_nothing_changes_nothing() {
     }
 }
 
-/// Merging members with slots of the same layout only changes the representation. Slots of a coarser layout bring their
-/// error along, as without windows.
+/// Merging an exact counter with slots of the same layout changes only the representation. Slots of a coarser layout
+/// raise the error, in the same way as without windows.
 #[test]
 fn a_merge_has_the_parameters_that_it_keeps() {
     let fine = Params { error_rate: 0.005, ..params(10, 1_000_000) };
@@ -241,7 +241,8 @@ fn an_estimate_of_all_slots_is_of_all_members() {
 }
 
 proptest! {
-    /// A merge at a time equals its moves around a plain merge. On error it leaves everything unchanged.
+    /// A merge at a given time equals a plain merge between the two rebases that the outcome reports. On error nothing
+    /// changes.
     #[test]
     fn a_merge_at_a_time_is_its_moves_and_a_merge_or_nothing(
         slices in 0..SLICES.len(), exact_limit in prop_oneof![Just(0u32), Just(60)], now in 0u64..8,
@@ -275,7 +276,8 @@ proptest! {
     }
 }
 
-/// A clock may be set back to less than a window after 1970. Earlier members are then in slices without a beginning.
+/// The clock may be set back to less than a window after 1970. Some live slices are then before the Unix epoch, and
+/// spans that reach back to them count their members too.
 #[test]
 fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
     for exact_limit in [10, 0] {

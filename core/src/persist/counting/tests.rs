@@ -43,7 +43,7 @@ fn same(a: &Counter, b: &Counter) -> bool {
     dump(a).eq(dump(b))
 }
 
-/// A digest compares only the fields that `write` writes, so all fields must be among them.
+/// A digest covers only the fields that `write` writes, so `write` must write all fields.
 #[test]
 fn fields_are_what_a_header_begins_with() {
     let counter = sparse();
@@ -152,7 +152,7 @@ fn a_second_version_of_counters_is_theirs_alone() {
     assert!(HeaderReader::new(&of_filter, HeaderKind::Filter).is_ok());
 }
 
-/// Checks that the page names every file that had to change for a new stored field.
+/// Checks that `CONTRIBUTING.md` names every file that must change for a new stored field.
 #[test]
 fn the_recipe_of_a_stored_field_names_every_file() {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

@@ -10,7 +10,7 @@ use crate::error;
 use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// Bytes of a one-value file besides header and payload, for each started MiB: records and checksums.
+/// The most bytes that the records and checksums of a file with one value take for each started MiB of payload.
 const AROUND_BYTES: usize = 256;
 
 /// Converts a value to the bytes of a [file](super) with this value only. `rollcall build` writes such files, and other

@@ -1,11 +1,12 @@
 use super::*;
 use crate::hash::hash64;
 
-/// Ages with tags of half a byte and of a whole byte. Four slices are live besides the newest.
+/// Ages with tags of half a byte and of a whole byte. The newest slice and four older slices are live.
 const HALVES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 const WHOLES: Ages = Ages { newest: 200, modulus: 255, most_age: 4 };
 
-/// Cells of a layout, each with the tag that `tag_of` gives its index, or free; and their tags one by one.
+/// Cells in which each cell has the tag that `tag_of` returns for its index, 0 if free. Also returns the list of these
+/// tags.
 fn cells(layout: Layout, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (TagCells, Vec<u8>) {
     let tags: Vec<u8> = (0..layout.num_bits()).map(tag_of).collect();
     let mut bytes: Vec<u8> = if ages.has_halves() {

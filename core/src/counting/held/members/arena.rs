@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use crate::counting::held::tag::Tag;
 
-/// The most bytes that the length before a member takes.
+/// The most bytes of the encoded length that precedes a member.
 const MAX_LENGTH_BYTES: usize = 3;
 
 /// The encoded length that precedes a member.

@@ -1,13 +1,14 @@
-//! A group of the index of [packed](super::packed) members: fingerprints that are compared at once, and their places.
+//! A group in the index of [packed](super::packed) members: 16 fingerprints that are compared at once, and 16 places
+//! that say where the members are.
 //!
 //! The groups are those of a Swiss table (hashbrown's), but fuller: 15 of 16 places may be taken, because the index is
 //! built anew when a member is removed.
 
 /// The number of fingerprints in a group.
 pub(super) const GROUP: usize = 16;
-/// Bytes of a group whose places are numbers.
+/// Bytes of a group whose places are the numbers of members, a byte each.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
-/// Bytes of a group whose places are offsets.
+/// Bytes of a group whose places are the offsets of members, two bytes each.
 pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 
 /// The fingerprint of a hash: one of its bytes, but never 0, which marks places without a member.
@@ -16,7 +17,7 @@ pub(super) fn fingerprint(hash: u64) -> u8 {
     (hash as u8).max(1)
 }
 
-/// The group that a hash selects, from other bits than [`fingerprint`] uses.
+/// The index of the group that a hash selects. It depends on other bits of the hash than [`fingerprint`] does.
 #[inline]
 pub(super) fn group_of(hash: u64, groups: u8) -> usize {
     (((hash >> 32) * u64::from(groups)) >> 32) as usize
@@ -38,14 +39,15 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
     first >> 7 | second >> 6
 }
 
-/// The place of the first fingerprint that `matches` found, in the order 0, 8, 1, 9 ... 15.
+/// The index of the first fingerprint that `matches` found, in the order 0, 8, 1, 9 ... 15.
 #[inline(always)]
 pub(super) fn first_place(matches: u64) -> usize {
     let bit = matches.trailing_zeros() as usize;
     (bit / 8 + bit % 8 * 8) % GROUP
 }
 
-/// Enters a member, by its number or offset `value`, in the index at the end of `buffer`, which has a free place.
+/// Adds a member to the index at the end of `buffer`. `value` is the number or the offset of the member. The index must
+/// have a free place.
 #[inline(always)]
 pub(super) fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64, value: u16) {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();

@@ -32,13 +32,13 @@ use crate::size_limit::{try_reserve, try_to_vec};
 const UNINDEXED: usize = 4;
 /// The most members per group, on average.
 const GROUP_MEMBERS: usize = 15;
-/// The possible numbers of groups. Each is twice the one before plus one, because all members are hashed again when the
-/// index grows.
+/// The possible numbers of groups. Each is twice the one before plus one: growing the index hashes all members again,
+/// so it must be rare.
 const GROUPS: [u8; 4] = [1, 3, 7, 17];
-/// The most members: the number of a member is a byte.
+/// The most members of a buffer. The number of a member must fit in a byte.
 const MAX_MEMBERS: usize = GROUP_MEMBERS * GROUPS[GROUPS.len() - 1] as usize;
 
-/// The most bytes that are allocated ahead for the next member.
+/// The most bytes that are allocated in advance for the next member.
 const MOST_AHEAD: usize = 64;
 
 const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
@@ -51,8 +51,8 @@ pub(in crate::counting) struct Packed<T> {
     arena_len: u16,
     /// Bytes of the members alone.
     member_bytes: u16,
-    /// Bytes of every member's record, if all are equal: then places are numbers of members. 0 if records differ in
-    /// length.
+    /// Bytes of each record, if all records have the same length: then the index stores numbers of members. Otherwise
+    /// 0: the index stores offsets.
     record: u16,
     len: u8,
     groups: u8,
@@ -73,7 +73,7 @@ impl<T> Default for Packed<T> {
     }
 }
 
-/// The shape that an insertion gives to a [`Packed`].
+/// The sizes of a [`Packed`] after an insertion.
 struct Next {
     record: u16,
     groups: u8,
@@ -130,8 +130,8 @@ impl<T: Tag> Packed<T> {
         Ok(packed)
     }
 
-    /// Reserves room in an empty set for `len` members as long as `item`. Returns the length of the buffer; `None` if
-    /// the buffer cannot hold them or `check` rejects its bytes.
+    /// Reserves room in an empty set for `len` members of the length of `item`. Returns the length of the buffer;
+    /// `None` if the buffer cannot hold them or `check` rejects its bytes.
     pub(super) fn reserve(
         &mut self,
         item: &[u8],
@@ -147,7 +147,8 @@ impl<T: Tag> Packed<T> {
         Some(self.buffer.len())
     }
 
-    /// Gives back the unused rest of a buffer that was [reserved](Self::reserve), unless its length has changed since.
+    /// Frees the unused rest of a buffer that was [reserved](Self::reserve), unless the buffer's length has changed
+    /// since.
     pub(super) fn trim(&mut self, reserved: usize) {
         let index_bytes = self.index_bytes();
         let after = size_class(usize::from(self.arena_len) + index_bytes);
@@ -322,7 +323,7 @@ impl<T: Tag> Packed<T> {
         self.len() < MAX_MEMBERS && usize::from(self.arena_len) + record_bytes::<T>(item) <= usize::from(u16::MAX)
     }
 
-    /// The shape of the set after the insertion of `item`, which the buffer can hold.
+    /// The sizes of the set after the insertion of `item`, which the buffer can hold.
     #[inline]
     fn with(&self, item: &[u8]) -> Next {
         let (bytes, len) = (record_bytes::<T>(item), self.len() + 1);
@@ -390,7 +391,7 @@ impl<T: Tag> Packed<T> {
         self.len += 1;
     }
 
-    /// Enters all members in the index, which is empty and has room for them.
+    /// Adds all members to the index, which is empty and has room for them.
     #[inline(never)]
     fn index_anew(&mut self, seed: u64) {
         let mut buffer = std::mem::take(&mut self.buffer);

@@ -1,4 +1,4 @@
-//! More members than [packed](super::packed) ones can be: an arena, and a hash table of offsets into it.
+//! A set of more members than [packed](super::packed) can hold: an arena, and a hash table of offsets into it.
 
 use std::alloc::Layout;
 use std::marker::PhantomData;
@@ -28,7 +28,7 @@ enum Offsets {
     Far(HashTable<u32>),
 }
 
-/// Evaluates an expression for the table of either size.
+/// Evaluates an expression with the hash table, whatever the size of its offsets.
 macro_rules! either {
     ($offsets:expr, $table:ident => $call:expr) => {
         match $offsets {
@@ -108,7 +108,7 @@ impl<T: Tag> Table<T> {
         Ok(table)
     }
 
-    /// Keeps the members for whose tags `is_kept` returns true, and enters them in the index, which is empty and has
+    /// Keeps the members for whose tags `is_kept` returns true, and adds them to the hash table, which is empty and has
     /// room.
     fn index(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         let (mut from, mut to) = (0, 0);

@@ -1,7 +1,8 @@
-//! The number of set slots in all unions of some sets.
+//! Counts the set slots in every union of some of the sets.
 //!
-//! Each set is folded once. Words are joined a block at a time, so that larger unions are built from smaller ones while
-//! these lie in the nearest cache. A small number of positions is merged in order instead.
+//! Each set is folded to the common layout once. Then words are joined a block at a time: larger unions are built from
+//! smaller ones while the smaller ones are in the nearest cache. Sets with few positions are merged as sorted positions
+//! instead.
 
 use std::borrow::Cow;
 

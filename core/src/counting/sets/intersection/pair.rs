@@ -3,15 +3,16 @@
 //!
 //! A slot with the share `a` of the hash space shows one of four patterns: free, taken by the first set alone, by the
 //! second alone, or by both. With members taken as Poisson, the likelihood of all slots is a product of their chances.
-//! It is maximised by Fisher's scoring: Newton's steps with the expected information instead of the observed one. If a
-//! step would make a number negative, that number is bounded, and the step for the others is computed anew.
+//! The likelihood is maximised by Fisher's scoring: Newton's steps with the expected information instead of the
+//! observed one. If a step would make a number negative, that number is bounded, and the step for the other numbers is
+//! computed again.
 
 use crate::counting::estimate::Segments;
 
-/// The most steps; 5 to 10 are usual, and 20 if a number is 0.
+/// The most steps of the search; 5 to 10 are usual, and 20 if a number is 0.
 const MAX_STEPS: usize = 100;
 
-/// A number of members that represents 0: for 0 itself the chance of a pattern would be 0.
+/// The number of members that stands for 0. With 0 itself, the chance of a pattern would be 0.
 const NONE: f64 = 1e-9;
 
 #[cfg(test)]
@@ -125,8 +126,8 @@ impl Pair {
 }
 
 impl Likelihood {
-    /// The step from `members` to more likely numbers; `None` if there is none. A number that would fall below 0 goes
-    /// nine tenths of the way to 0, and the step for the others is computed for that.
+    /// The step from `members` to more likely numbers; `None` if there is none. A number that would fall below 0 moves
+    /// nine tenths of the way to 0 instead. The step for the other numbers is then computed again.
     fn step(&self, members: PairCounts) -> Option<PairCounts> {
         let mut given = [None; 3];
         loop {

@@ -204,8 +204,8 @@ fn three_sets_are_reported_by_inclusion_and_exclusion() {
     assert!((found.estimate - 3000.0).abs() < 3.0 * found.standard_error && found.standard_error < 400.0, "{found:?}");
 }
 
-/// The error of a sum of unions depends on the sets, however the unions err. Common members are known no better than by
-/// a bitmap of them alone.
+/// The standard error of an intersection is no smaller than that of a bitmap of the common members alone. It depends on
+/// the sets, not on the errors of the estimated unions.
 #[test]
 fn an_intersection_is_known_no_better_than_its_members_alone() {
     let layouts = [layout(14, 10), layout(12, 9), layout(10, 8)];

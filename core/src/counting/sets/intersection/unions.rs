@@ -5,15 +5,15 @@
 //! of squares over those patterns. The number of members is known and not Poisson, which lowers the variance, as in
 //! [`estimate`](crate::counting::estimate).
 //!
-//! Each union has an error of its own, so the estimates together may be impossible for any sets. The signed sum of 255
-//! such estimates could make the variance almost anything. So the variance is computed for the nearest possible sets
-//! ([`sets_near`]).
+//! Each union has an error of its own, so the estimates together may be impossible for any sets. The variance that
+//! follows from 255 such estimates could be far too large or too small. So the variance is computed for the nearest
+//! possible sets ([`sets_near`]).
 
 use crate::counting::estimate::Segments;
 use crate::error::Error;
 use crate::size_limit::{try_collect, try_with_capacity};
 
-/// The most estimating counters in an intersection; all exact ones together count as one. Each additional counter
+/// The most estimating counters in an intersection; all exact counters together count as one. Each additional counter
 /// doubles the number of unions: 255 for 8 counters.
 pub(super) const MAX_INTERSECTED: usize = 8;
 
@@ -24,7 +24,7 @@ pub(super) struct Common {
     pub(super) variance: f64,
 }
 
-/// A number of members that represents 0: for 0 itself the information would be infinite.
+/// The number of members that stands for 0. With 0 itself, the information would be infinite.
 const NONE: f64 = 1e-9;
 
 /// Estimates the number of members that all sets share, from all unions of the sets. Bit `i` of a union's index says
@@ -78,14 +78,14 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 
-/// Adjusts the sizes of unions to the nearest ones that sets can have, and returns the number of members that all
-/// share.
+/// Adjusts the estimated sizes of unions to the nearest sizes that sets can have. Returns the number of members that
+/// all sets share.
 ///
-/// Where no members belong to just some of the sets, their computed number is below 0 as often as above. If only the
-/// negative numbers were set to 0, too many members would be in several sets, and the variance would be too large. So
-/// the positive numbers are scaled down, group by group, until the sum of each group is as before. A group has the
-/// combinations with the same number of sets and the same smallest set: the members of a small set are known better
-/// than the members of others.
+/// If no member belongs to a certain combination of sets, the computed number for the combination is below 0 as often
+/// as above. If only the negative numbers were set to 0, too many members would be in several sets, and the variance
+/// would be too large. So the positive numbers are scaled down, group by group, until the sum of each group is as
+/// before. A group has the combinations with the same number of sets and the same smallest set: the members of a small
+/// set are known better than the members of others.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
@@ -126,7 +126,8 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// For each set, joins each number whose marks include the set with the number of the same marks without the set.
+/// For each set and each index that includes the set: replaces the number by `join` of the number and the number at the
+/// index without the set.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {

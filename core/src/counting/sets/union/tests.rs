@@ -152,7 +152,8 @@ fn difference_of_exact_counters_is_exact() {
     assert_eq!(count_union(&[&one, &others[0], &others[1]]), Ok(300));
 }
 
-/// One member in 20,000 falls in a slot that the full counter left free. It then represents thousands.
+/// The first counter is nearly full: one member in 20,000 falls in a free slot, and then represents thousands of
+/// members.
 #[test]
 fn a_difference_is_no_more_than_a_counter_holds() {
     let full = counter(params((1000, 0.05), 0), 0..300_000);
@@ -176,7 +177,8 @@ fn difference_from_a_superset_is_nothing_with_an_error() {
     assert!(difference.standard_error > 0.0);
 }
 
-/// A member shows itself with a chance equal to the free share of the hash space. 1.5 members are assumed to be unseen.
+/// The standard error of an empty difference is that of 1.5 unseen members. A member is seen with a chance equal to the
+/// free share of the hash space.
 #[test]
 fn the_error_of_no_difference_is_that_of_as_many_as_may_be_unseen() {
     let [one, more] = [0..3000, 0..50_000].map(|members| counter(params(SIZES[2], 0), members));
