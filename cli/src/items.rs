@@ -31,10 +31,10 @@ const MAX_ITEM_BYTES: usize = 512 << 20;
 /// Options for reading items.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct Reading {
-    /// Items end with a NUL byte instead of a line's end (\n or \r\n)
+    /// Items end with a NUL byte instead of a line end (\n or \r\n)
     #[arg(long, short = '0')]
     null: bool,
-    /// Threads [default: one for each core]
+    /// The number of threads [default: one per core]
     #[arg(long, value_name = "N")]
     threads: Option<NonZeroUsize>,
     /// Bytes of a block: for tests, where blocks are to be many.

@@ -37,7 +37,7 @@ use output::Output;
 #[command(name = "rollcall", version, propagate_version = true, arg_required_else_help = true)]
 #[command(after_help = commands::exit_codes())]
 struct Cli {
-    /// Answer with one JSON value instead of text
+    /// Print the result as one JSON value instead of text
     #[arg(long, global = true)]
     json: bool,
 

@@ -24,9 +24,9 @@ use crate::{memory, numbers, progress};
 /// Arguments of `build`.
 #[derive(Debug, Subcommand)]
 pub enum Build {
-    /// Build a filter. It is bit for bit the one that BF.ADD of all items in order makes
+    /// Build a filter: the same, bit for bit, as BF.ADD of all items in this order makes
     Filter(Filter),
-    /// Build a counter, as LC.ADD makes it
+    /// Build a counter: the same as LC.ADD of all items makes
     Counter(Counting),
 }
 
@@ -35,13 +35,13 @@ pub enum Build {
 struct Files {
     /// The file to write
     out: PathBuf,
-    /// Files of items, one a line; - for standard input
+    /// Files of items, one item per line; - reads standard input
     #[arg(required = true)]
     items: Vec<PathBuf>,
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-    /// The key that `rollcall load` gives it
+    /// The key to which `rollcall load` loads the value
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
@@ -53,22 +53,22 @@ struct Files {
 pub struct Filter {
     #[command(flatten)]
     files: Files,
-    /// Items it is made for [default: as many as the files have]
+    /// The number of items that the filter is sized for [default: the number of items in the files]
     #[arg(long, value_parser = numbers::whole)]
     capacity: Option<u64>,
-    /// False-positive rate
+    /// The false positive rate that the filter is sized for
     #[arg(long, default_value = "0.01", value_parser = numbers::share)]
     error: f64,
-    /// How many times larger each further sub-filter is
+    /// When the filter is full, it grows by a sub-filter that is larger than the last one by this factor
     #[arg(long, default_value_t = 2)]
     expansion: u32,
-    /// Reject items past the capacity instead of growing
+    /// Reject items beyond the capacity instead of growing
     #[arg(long, conflicts_with = "expansion")]
     nonscaling: bool,
-    /// Seed of the hash: that of the server's hash-seed, if it has one
+    /// Seed of the hash function; use the value of the server's option hash-seed, if that is set
     #[arg(long, default_value_t = 0)]
     seed: u64,
-    /// How bits lie: in cache lines, or as in RedisBloom
+    /// Layout of the bits: in cache lines (a blocked Bloom filter), or as in RedisBloom
     #[arg(long, value_enum, default_value_t = Layout::Lines)]
     layout: Layout,
 }
@@ -84,19 +84,19 @@ enum Layout {
 pub struct Counting {
     #[command(flatten)]
     files: Files,
-    /// Members up to which the error holds
+    /// The number of members up to which the error holds
     #[arg(long, default_value = "50000", value_parser = numbers::whole)]
     capacity: u64,
-    /// Relative standard error up to the capacity
+    /// Relative standard error of the count, up to the capacity
     #[arg(long, default_value = "0.01", value_parser = numbers::share)]
     error: f64,
-    /// Members up to which it is exact
+    /// The largest number of members that the counter stores and counts exactly
     #[arg(long, default_value = "250")]
     exact: u32,
-    /// Bytes that these members may have together
+    /// The largest total size, in bytes, of members that the counter counts exactly
     #[arg(long, default_value_t = counting::Params::DEFAULT_EXACT_BYTES)]
     exact_bytes: u32,
-    /// Seed of the hash: that of the server's hash-seed, if it has one
+    /// Seed of the hash function; use the value of the server's option hash-seed, if that is set
     #[arg(long, default_value_t = 0)]
     seed: u64,
 }

@@ -22,21 +22,21 @@ use crate::{memory, numbers, progress};
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct Check {
-    /// The file
+    /// The file with the filter or counter to check
     file: PathBuf,
-    /// Files of the items it was made from, one a line; - for standard input
+    /// Files of the items that were added to the value, one item per line; - reads standard input
     #[arg(required_unless_present_any = ["absent", "distinct"])]
     items: Vec<PathBuf>,
-    /// A file of items that it was not made from: a filter's false-positive rate is measured with them
+    /// A file of items that were not added to the filter, to measure its false positive rate
     #[arg(long, value_name = "ITEMS")]
     absent: Vec<PathBuf>,
-    /// How many distinct items there are, instead of counting them
+    /// The number of distinct items, if it is known; otherwise they are counted
     #[arg(long, value_name = "N", value_parser = numbers::whole, conflicts_with = "items")]
     distinct: Option<u64>,
-    /// Standard errors that an estimate or a rate may be off
+    /// The check passes if a count or a rate deviates by at most this many standard errors
     #[arg(long, default_value_t = 4.0, value_name = "K")]
     within: f64,
-    /// Check the value of this key, of a file with several
+    /// The key of the value to check, if the file has several values
     #[arg(long)]
     key: Option<String>,
     #[command(flatten)]
@@ -329,8 +329,8 @@ fn text(checked: &Checked) -> String {
             if let Some(absent) = absent {
                 let percent = numbers::percent;
                 lines.push(format!(
-                    "{} of {} absent items are found: {}. Stated: {}, measured with so many at most {}; expected with the \
-                     bits that are set: {}",
+                    "{} of {} absent items are found: {}. Stated: {}; with this number of items, at most {} \
+                     passes; expected from the set bits: {}",
                     count(absent.found as i64),
                     count(absent.items as i64),
                     percent(absent.measured_rate),

@@ -9,7 +9,7 @@ use crate::output::Output;
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub struct Completions {
-    /// The shell
+    /// The shell for which to print completions
     shell: Shell,
 }
 

@@ -17,14 +17,14 @@ use crate::table;
 /// Arguments of `dump`.
 #[derive(Debug, Args)]
 pub struct Dump {
-    /// A filter or counter
+    /// The filter or counter to dump
     key: String,
     /// The file to write
     file: PathBuf,
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-    /// Leave the time to live out
+    /// Do not store the key's time to live in the file
     #[arg(long)]
     no_ttl: bool,
     #[command(flatten)]

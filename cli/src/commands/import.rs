@@ -18,23 +18,23 @@ use crate::table;
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The file, one item a line; - for standard input
+    /// The file of items, one item per line; - reads standard input
     file: PathBuf,
-    /// The filter or counter
+    /// The filter or counter to which the items are added
     key: String,
     /// Create the key if it is missing, with these options of BF.INSERT or LC.INSERT: "CAPACITY 1000000 ERROR 0.001"
     #[arg(long, value_name = "OPTIONS", requires = "kind", allow_hyphen_values = true)]
     create: Option<String>,
-    /// What to create
+    /// The kind of key to create if it is missing
     #[arg(long)]
     kind: Option<Created>,
-    /// Items in a command
+    /// The number of items in one command
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     batch: u32,
-    /// Commands that are on their way together
+    /// The number of commands to send before waiting for their replies
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pipeline: u32,
-    /// Lines to pass over, when an import that broke off goes on
+    /// The number of lines to skip at the start of the file, to resume an interrupted import
     #[arg(long, default_value_t = 0)]
     skip: u64,
     #[command(flatten)]

@@ -17,7 +17,7 @@ use crate::output::Output;
 /// Arguments of `info`.
 #[derive(Debug, Args)]
 pub struct Info {
-    /// The file
+    /// The file with filters and counters
     file: PathBuf,
 }
 

@@ -13,9 +13,9 @@ use crate::output::Output;
 /// Arguments of `install`.
 #[derive(Debug, Args)]
 pub struct Install {
-    /// The file, such as the module
+    /// The file to copy, such as the module
     file: PathBuf,
-    /// An existing folder
+    /// The existing folder to copy it to
     folder: PathBuf,
 }
 

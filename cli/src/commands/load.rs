@@ -25,14 +25,14 @@ const GO_ON: &str = "run the same again: what has arrived stays for a day, and a
 /// Arguments of `load`.
 #[derive(Debug, Args)]
 pub struct Load {
-    /// A file of `dump`, `build` or `merge`
+    /// A file that `dump`, `build` or `merge` has written
     file: PathBuf,
-    /// The key; of a file of one value. By default each value gets the key that it had
+    /// The key to load the value to, if the file has one value [default: the key that the file names for each value]
     key: Option<String>,
-    /// Replace a key that exists
+    /// Replace the key if it exists
     #[arg(long)]
     replace: bool,
-    /// Leave times to live out
+    /// Load the values without their times to live
     #[arg(long)]
     no_ttl: bool,
     #[command(flatten)]

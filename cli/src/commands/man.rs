@@ -60,7 +60,7 @@ pub const EXAMPLES: [(&str, &str); 23] = [
 /// Arguments of `man`.
 #[derive(Debug, Args)]
 pub struct Man {
-    /// An existing folder
+    /// The existing folder to write the pages to
     folder: PathBuf,
 }
 

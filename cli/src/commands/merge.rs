@@ -19,13 +19,13 @@ use crate::table::{bytes, count};
 pub struct Merge {
     /// The file to write
     out: PathBuf,
-    /// Files of values that can be united: filters alike in all they were made with, or counters of one seed
+    /// Files of the values to unite: filters with the same parameters, or counters with the same seed
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
-    /// The key that `rollcall load` gives it
+    /// The key to which `rollcall load` loads the value
     #[arg(long)]
     key: Option<String>,
 }

@@ -29,35 +29,35 @@ pub use man::exit_codes;
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Sizes, errors and commands for filters and counters, before there are any
+    /// Compute the memory and the error of filters and counters, and the commands that create them
     #[command(subcommand)]
     Plan(plan::Plan),
     /// Build a filter or counter from items, on all cores, into a file
     #[command(subcommand)]
     Build(build::Build),
-    /// Unite the filters or counters of files
+    /// Unite the filters or the counters of several files into one
     Merge(merge::Merge),
-    /// Check the filter or counter of a file against items
+    /// Check whether the filter or counter in a file agrees with a list of items
     Check(check::Check),
-    /// What the filters and counters of a file are; compares all checksums
+    /// Show the parameters and the size of each filter and counter in a file, and verify its checksums
     Info(info::Info),
-    /// Show the filters and counters of a server
+    /// Show the filters and counters of a server as a table that updates itself
     Top(top::Top),
-    /// Show figures and findings to Prometheus, over HTTP
+    /// Serve figures and findings of servers to Prometheus over HTTP
     Exporter(exporter::Exporter),
-    /// Serve a web page of a server's filters and counters
+    /// Serve a web page that shows a server's filters and counters
     Dashboard(dashboard::Dashboard),
-    /// Copy filters and counters from server to server, comparing each
+    /// Copy filters and counters from one server to another, and compare each copy with its source
     Copy(copy::Copy),
-    /// Compare counters and filters with the sets that are kept beside them
+    /// Compare counters and filters with the sets of the same members on a server
     Compare(against::Against),
     /// Read a filter or counter from a server into a file
     Dump(dump::Dump),
-    /// Bring the values of a file to a server
+    /// Load the filters and counters of a file into a server
     Load(load::Load),
-    /// Add the lines of a file to a filter or counter
+    /// Add the lines of a file as items to a filter or counter on a server
     Import(import::Import),
-    /// Print the completions of a shell
+    /// Print a completion script for a shell
     Completions(completions::Completions),
     /// Write the man pages into a folder
     #[command(hide = true)]

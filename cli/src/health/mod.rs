@@ -387,7 +387,7 @@ impl<'a> CounterFacts<'a> {
         let is_past = self.standard_error > error_of_whole(self.error * (1.0 + PAST_RATE_SHARE) * members) / members;
         let severity = if is_past { Severity::Warning } else { Severity::Notice };
         let wrong = format!(
-            "counts {} members and is made for {}: its standard error is {}, {} was asked for",
+            "counts {} members and is sized for {}: its standard error is {}, {} was asked for",
             self.members,
             self.capacity,
             percent(self.standard_error),
@@ -499,7 +499,9 @@ impl ServerFacts {
 /// still in use, and `EXPIRE` would delete it then.
 fn idle(window: Option<WindowFacts>, held: u64, expires: bool) -> Option<Finding> {
     let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires && held == 0) else { return None };
-    let wrong = format!("has forgotten all: nobody wrote to it for its window of {seconds} s, and it does not expire");
+    let wrong = format!(
+        "has only expired items: nothing was written to it for its window of {seconds} s, and the key does not expire"
+    );
     let advice = "delete it if it is not used again; keys that are made with VOLATILE go by themselves";
     Some(Finding::of(Problem::Idle, Severity::Notice, wrong, advice))
 }

@@ -142,7 +142,7 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     let worse = CounterFacts { members: 3000, standard_error: 0.0106, ..counter };
     assert_eq!(codes(&worse.findings()), [("past-capacity", Severity::Warning)]);
     assert_eq!(command(&worse.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01");
-    let said = "counts 3000 members and is made for 1000: its standard error is 1.06 %, 1 % was asked for";
+    let said = "counts 3000 members and is sized for 1000: its standard error is 1.06 %, 1 % was asked for";
     assert_eq!(worse.findings()[0].wrong, said);
     // A standard error up to a twentieth above the one asked for is only a notice.
     let just = CounterFacts { standard_error: 0.25 * (1.0 + PAST_RATE_SHARE), error: 0.25, ..counter };

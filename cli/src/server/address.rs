@@ -17,7 +17,8 @@ use crate::failure::Failure;
 /// Arguments of commands that speak to one server or cluster.
 #[derive(Debug, Clone, Args)]
 pub struct Url {
-    /// The server: [redis://][user[:password]@]host[:port][/db], rediss:// for TLS, redis+unix:///path for a socket
+    /// The server's address: [redis://][user[:password]@]host[:port][/db], rediss:// for TLS, redis+unix:///path for a
+    /// socket
     #[arg(long, env = "ROLLCALL_URL", default_value = "redis://127.0.0.1:6379", hide_env_values = true)]
     pub url: String,
 
@@ -28,11 +29,12 @@ pub struct Url {
 /// The credentials for a server, whatever its address.
 #[derive(Debug, Clone, Args)]
 pub struct Access {
-    /// The password, for a URL that has none. The environment keeps it from other users of this machine
+    /// The password, if the URL has none. Unlike an argument, the environment variable is hidden from other users of
+    /// this machine
     #[arg(long, env = "ROLLCALL_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
 
-    /// Follow the cluster that the server belongs to
+    /// The server is a node of a cluster: work with all its nodes
     #[arg(long)]
     pub cluster: bool,
 
@@ -43,23 +45,23 @@ pub struct Access {
 /// Files of TLS, and how long to wait.
 #[derive(Debug, Clone, Args)]
 pub struct Tls {
-    /// Certificates of the authorities to trust, PEM, instead of the system's
+    /// A PEM file with the certificate authorities to trust, instead of the system's
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// The certificate to show to the server, PEM
+    /// A PEM file with the client certificate to present to the server
     #[arg(long, value_name = "FILE", requires = "key_file")]
     cert: Option<PathBuf>,
 
-    /// The key of that certificate, PEM
+    /// A PEM file with the private key of the client certificate
     #[arg(long = "key", id = "key_file", value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Take any certificate for the server's
+    /// Do not verify the server's TLS certificate
     #[arg(long)]
     insecure: bool,
 
-    /// Seconds to wait for a connection or a reply (default: 60; exporter and dashboard: 5)
+    /// Seconds to wait for a connection or a reply [default: 60; exporter and dashboard: 5]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     timeout: Option<u64>,
 }

@@ -29,25 +29,25 @@ const HYPERLOGLOG_ERROR: f64 = 0.008125;
 #[derive(Debug, Args)]
 #[group(id = "which", required = true)]
 pub struct Against {
-    /// A filter or counter
+    /// The filter or counter to compare
     #[arg(group = "which")]
     key: Option<String>,
-    /// The set, sorted set, hash or HyperLogLog that has the same members
+    /// The set, sorted set, hash or HyperLogLog that should have the same members
     #[arg(requires = "key")]
     set: Option<String>,
-    /// A file with the members, one a line, instead of a set
+    /// A file with the members, one per line, to compare with instead of a set
     #[arg(long, value_name = "FILE", requires = "key", conflicts_with = "set")]
     file: Option<PathBuf>,
-    /// Compare all keys that match: a name with one *
+    /// Compare all keys whose names match this pattern, which has one *, such as seen:*
     #[arg(long, group = "which", requires = "map")]
     pattern: Option<String>,
-    /// The set of a key that matches; {} stands for what the * is
+    /// The name of the set for a key that matches --pattern; {} stands for the text that the * matched
     #[arg(long, requires = "pattern", value_name = "NAME")]
     map: Option<String>,
-    /// A file of pairs, one a line: key, a tab, set
+    /// A file with the pairs to compare, one per line: the key, a tab, and the set
     #[arg(long, group = "which", value_name = "FILE")]
     pairs: Option<PathBuf>,
-    /// The server of the sets, if it is another one
+    /// The server that has the sets, if they are on another server than the keys
     #[arg(long, value_name = "URL")]
     set_url: Option<String>,
     #[command(flatten)]

@@ -37,49 +37,49 @@ const SAMPLE_BATCH: usize = 500;
 /// Arguments of `copy`.
 #[derive(Debug, Args)]
 pub struct Copy {
-    /// The server to copy from, as in --url of other commands
+    /// The server to copy from: an address like --url of other commands
     source: String,
-    /// The server to copy to
+    /// The server to copy to: an address like --url of other commands
     target: String,
 
-    /// Only keys that match, as KEYS has it: user:*
+    /// Copy only keys whose names match this pattern, in the syntax of KEYS: user:*
     #[arg(long)]
     pattern: Option<String>,
-    /// Show what would be moved, and move nothing
+    /// Show what would be copied, and copy nothing
     #[arg(long)]
     dry_run: bool,
-    /// Replace keys of the target that hold something else
+    /// Replace existing keys of the target that have another value
     #[arg(long)]
     replace: bool,
-    /// Move what can be moved, though other keys are rejected
+    /// Copy the keys that can be copied, even if others are rejected
     #[arg(long)]
     skip_refused: bool,
-    /// Leave times to live behind
+    /// Copy the keys without their times to live
     #[arg(long)]
     no_ttl: bool,
-    /// Hold the source's writers back while copying (CLIENT PAUSE), and let them go at the end
+    /// Pause the clients that write to the source while copying (CLIENT PAUSE), and resume them at the end
     #[arg(long, conflicts_with = "while_written")]
     pause: bool,
-    /// Copy though the source is written to; keys that changed meanwhile are named
+    /// Copy even while clients write to the source; keys that changed meanwhile are reported
     #[arg(long)]
     while_written: bool,
-    /// Seconds without a write to wait for before the first key
+    /// The number of seconds without a write to the source to wait for before the first key is copied
     #[arg(long, default_value_t = 1.0, value_name = "SECONDS")]
     watch: f64,
-    /// Ask both servers for the items of this file, one a line, in every key
+    /// After the copy, ask both servers whether each key contains the items of this file, one item per line
     #[arg(long, value_name = "FILE")]
     sample: Option<PathBuf>,
 
-    /// Follow the cluster that the source belongs to
+    /// The source is a node of a cluster: copy from all its nodes
     #[arg(long)]
     source_cluster: bool,
-    /// Follow the cluster that the target belongs to
+    /// The target is a node of a cluster: copy to all its nodes
     #[arg(long)]
     target_cluster: bool,
-    /// The source's password, for a URL that has none
+    /// The source's password, if its URL has none
     #[arg(long, env = "ROLLCALL_PASSWORD", hide_env_values = true)]
     source_password: Option<String>,
-    /// The target's password, for a URL that has none
+    /// The target's password, if its URL has none
     #[arg(long, env = "ROLLCALL_TARGET_PASSWORD", hide_env_values = true)]
     target_password: Option<String>,
     #[command(flatten)]
@@ -278,7 +278,13 @@ impl Copying<'_> {
         let temporary = match beside(COPIED, &key.name) {
             Some(name) => name,
             None if self.target.num_nodes() == 1 => plain(),
-            None => return Ok((Outcome::Rejected, "no name beside it in its slot: move it manually".into(), None)),
+            None => {
+                return Ok((
+                    Outcome::Rejected,
+                    "no temporary name is possible in its hash slot: move it manually".into(),
+                    None,
+                ));
+            }
         };
         let copied = self.copy_as(key, &temporary, moved);
         if !matches!(copied, Ok((Outcome::Moved, ..))) {

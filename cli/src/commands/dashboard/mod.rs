@@ -32,16 +32,17 @@ use watcher::{Schedule, Watcher};
 /// Arguments of `dashboard`.
 #[derive(Debug, Args)]
 pub struct Dashboard {
-    /// Where to listen. There is no login: who can connect there can read it all
+    /// The address and port to listen on. There is no login: whoever can connect can read everything
     #[arg(long, default_value = "127.0.0.1:9728", value_name = "ADDRESS:PORT")]
     bind: SocketAddr,
-    /// Only keys that match, as KEYS has it: user:*
+    /// Show only keys whose names match this pattern, in the syntax of KEYS: user:*
     #[arg(long)]
     pattern: Option<String>,
-    /// Keys shown at most, the first in order of names, and those of the others with something wrong
+    /// The largest number of keys to show: the first in order of names. Further keys are shown only if they have
+    /// findings
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     max_keys: u32,
-    /// Seconds between two looks at the server, or ten times as long as one takes if that is more
+    /// Seconds between two readings of the server, or ten times the duration of a reading if that is longer
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
     #[command(flatten)]

@@ -36,7 +36,7 @@ pub const VALUE_BYTES: Metric = of(
     gauge("values_memory", "Memory of filters and counters by their form, as BF.INFO and LC.INFO have their size."),
 );
 pub const ITEMS: Metric = gauge("filters_items", "Items in complete filters.");
-pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filters are made for.");
+pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filters are sized for.");
 pub const SUB_FILTERS: Metric = gauge("filters_sub_filters", "Sub-filters of complete filters.");
 pub const GROWN: Metric = gauge("filters_grown", "Filters without a window that have more than one sub-filter.");
 pub const GROWTHS: Metric = counter("filters_growths", "Sub-filters appended to filters without windows.");
@@ -55,7 +55,8 @@ pub const KEYS_COLLECTED: Metric =
     of(Of::Seconds, gauge("keys_collected_timestamp", "When the keys were last looked at, Unix time."));
 pub const KEYS_DURATION: Metric = of(Of::Seconds, gauge("keys_collect_duration", "How long a look at the keys took."));
 pub const KEY_ITEMS: Metric = gauge("key_items", "Items of a filter or members of a counter.");
-pub const KEY_CAPACITY: Metric = gauge("key_capacity", "Items that it is made for, with a window those of one window.");
+pub const KEY_CAPACITY: Metric =
+    gauge("key_capacity", "Items that the key is sized for, with a window the items of one window.");
 pub const KEY_FILL: Metric = of(Of::Ratio, gauge("key_fill", "Items in parts of the capacity."));
 pub const KEY_ERROR: Metric =
     of(Of::Ratio, gauge("key_error", "False positives to be expected now, or the standard error of a counter."));

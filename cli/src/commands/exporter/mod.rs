@@ -30,7 +30,8 @@ const PAGE: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><ti
 /// Arguments of `exporter`.
 #[derive(Debug, Args)]
 pub struct Exporter {
-    /// A server, as other commands have it; as often as there are servers. In the environment with spaces between
+    /// A server to read, with the syntax of --url of other commands; may be repeated. In the environment variable,
+    /// several servers have spaces between them
     #[arg(
         long = "url",
         env = "ROLLCALL_URL",
@@ -42,22 +43,22 @@ pub struct Exporter {
     urls: Vec<String>,
     #[command(flatten)]
     access: Access,
-    /// Where to listen. Who can connect there can read it all
+    /// The address and port to listen on. There is no login: whoever can connect can read everything
     #[arg(long, default_value = "127.0.0.1:9727", value_name = "ADDRESS:PORT")]
     bind: SocketAddr,
-    /// Seconds between two looks at the servers; what is scraped is the last one
+    /// Seconds between two readings of the servers; a scrape gets the figures of the last reading
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
-    /// Figures of each key that matches, as KEYS has it: user:* (none if not given)
+    /// Export figures of each key whose name matches this pattern, in the syntax of KEYS: user:* [default: no keys]
     #[arg(long)]
     pattern: Option<String>,
-    /// Keys of each server at most, the first in order of names
+    /// The largest number of keys to export for each server: the first in order of names
     #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     max_keys: u32,
-    /// Seconds between two looks at the keys, or nine times as long as one takes if that is more
+    /// Seconds between two readings of the keys, or nine times the duration of a reading if that is longer
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     keys_interval: u64,
-    /// Print the figures once, as node_exporter's text files have them, and end
+    /// Print the figures once, in the format of node_exporter's text files, and exit
     #[arg(long)]
     once: bool,
 }

@@ -29,19 +29,19 @@ pub(super) fn warning(what: &str, size_bytes: u64) -> String {
 /// The number of items and keys, and the period.
 #[derive(Debug, Args)]
 pub(super) struct Asked {
-    /// Items a key holds, as 1000000, 1e6, 1M or 2^20; several make a table
+    /// The number of items in a key: 1000000, 1e6, 1M or 2^20; several numbers make a table
     #[arg(required = true, value_parser = numbers::whole)]
     pub(super) items: Vec<u64>,
-    /// How many keys there are
+    /// The number of keys
     #[arg(long, default_value = "1", value_parser = numbers::whole)]
     pub(super) keys: u64,
-    /// Seed of the hash, for the commands
+    /// Seed of the hash function, for the printed commands
     #[arg(long)]
     pub(super) seed: Option<u64>,
-    /// Expire what is older than: 3600, 15m, 24h, 7d
+    /// Expire items older than this: 3600 (seconds), 15m, 24h, 7d
     #[arg(long, value_parser = numbers::seconds)]
     pub(super) window: Option<u64>,
-    /// In how many slices it expires
+    /// The number of time slices of the window; items expire one slice at a time
     #[arg(long)]
     pub(super) slices: Option<u32>,
 }

@@ -22,19 +22,19 @@ use crate::table::{bytes, count, table};
 pub struct Counting {
     #[command(flatten)]
     asked: Asked,
-    /// Relative standard error up to the capacity, which may be 2.5 % more
+    /// Relative standard error of the count, up to the capacity; the actual error may be up to 2.5 % larger
     #[arg(long, default_value = "0.01", value_parser = share)]
     error: f64,
-    /// Members up to which the error holds [default: as many as the key holds]
+    /// The number of members up to which the error holds [default: the number of members in the key]
     #[arg(long, value_parser = numbers::whole)]
     capacity: Option<u64>,
-    /// Members up to which it is exact
+    /// The largest number of members that the counter stores and counts exactly
     #[arg(long, default_value_t = 250)]
     exact: u32,
-    /// Bytes that these members may have together
+    /// The largest total size, in bytes, of members that the counter counts exactly
     #[arg(long, default_value_t = Params::DEFAULT_EXACT_BYTES)]
     exact_bytes: u32,
-    /// Mean length of a member, bytes
+    /// The mean length of a member in bytes
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     length: u32,
 }

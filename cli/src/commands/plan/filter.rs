@@ -23,19 +23,19 @@ const NO_SLICES: &str = "none with --last --refresh";
 pub struct Filter {
     #[command(flatten)]
     asked: Asked,
-    /// False-positive rate
+    /// The false positive rate that the filter is sized for
     #[arg(long, default_value = "0.01", value_parser = share)]
     error: f64,
-    /// How many times larger each further sub-filter is
+    /// When the filter is full, it grows by a sub-filter that is larger than the last one by this factor
     #[arg(long, default_value_t = 2)]
     expansion: u32,
-    /// A filter that never grows
+    /// Plan a filter that never grows and rejects items when it is full
     #[arg(long, conflicts_with = "expansion")]
     nonscaling: bool,
-    /// It remembers the last items, whenever they came, and no more
+    /// Plan a filter that keeps only the last items added, whatever their age
     #[arg(long, conflicts_with_all = ["window", "nonscaling", "expansion"])]
     last: bool,
-    /// An item is remembered from when it was last added
+    /// Every add of an item renews it: it expires after its last add instead of its first
     #[arg(long)]
     refresh: bool,
 }

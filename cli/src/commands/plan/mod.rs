@@ -13,9 +13,9 @@ mod filter;
 /// Arguments of `plan`.
 #[derive(Debug, Subcommand)]
 pub enum Plan {
-    /// Plan filters
+    /// Compute the memory and the false positive rate of filters
     Filter(filter::Filter),
-    /// Plan counters
+    /// Compute the memory and the error of counters
     Counter(counter::Counting),
 }
 

@@ -18,22 +18,22 @@ use live::View;
 /// Arguments of `top`.
 #[derive(Debug, Args)]
 pub struct Top {
-    /// Only keys that match, as KEYS has it: user:*
+    /// Show only keys whose names match this pattern, in the syntax of KEYS: user:*
     #[arg(long)]
     pattern: Option<String>,
-    /// The column to sort by; the largest first, keys and kinds by the alphabet
+    /// The column to sort by: numbers in descending order, keys and kinds in alphabetical order
     #[arg(long, default_value = "bytes")]
     sort: Column,
-    /// The smallest first
+    /// Reverse the order
     #[arg(long)]
     reverse: bool,
-    /// Rows to show at most
+    /// The largest number of rows to show
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Print the table once and end; also when the output is no terminal
+    /// Print the table once and exit, as is done when the output is not a terminal
     #[arg(long)]
     once: bool,
-    /// Seconds between two looks at the server
+    /// Seconds between two readings of the server
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
     #[command(flatten)]
