@@ -1,8 +1,9 @@
-//! A server module for benchmarks, whose commands do only what every command has to do.
+//! A server module for benchmarks. Each of its BENCH.* commands does only the work that no command of its kind can
+//! avoid.
 //!
-//! The time that Rollcall's commands take in addition is the cost of Rollcall; the rest is the cost of the server.
-//! These commands take keys and items and reply with a boolean per item, like Rollcall's. They also call the server's
-//! API directly, through the bindings of `redis-module`.
+//! The time of a BENCH.* command is the cost of the server; the additional time of Rollcall's command is the cost of
+//! Rollcall. BENCH.* commands take keys and items and reply with a boolean per item, like Rollcall's. They call the
+//! server's API directly, through the bindings of `redis-module`. A *line* is a cache line of 64 bytes in a bitmap.
 //!
 //! | command | what it does |
 //! |---|---|
@@ -34,7 +35,7 @@ const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 const READ: c_int = raw::REDISMODULE_READ as c_int;
 const WRITE: c_int = (raw::REDISMODULE_READ | raw::REDISMODULE_WRITE) as c_int;
 
-/// Calls a function of the server's API.
+/// Calls a function of the server's API without a null check.
 macro_rules! api {
     ($name:ident ( $($arg:expr),* )) => {
         match raw::$name {
@@ -44,12 +45,12 @@ macro_rules! api {
     };
 }
 
-/// The largest number of bytes of all bitmaps together that `BENCH.BITMAPS` makes.
+/// The largest number of bytes that all bitmaps of `BENCH.BITMAPS` may have together.
 const MOST_BYTES: u64 = 16 << 30;
 const MOST_LINES: u64 = 64;
 
-/// Replies with an error and returns true if there are fewer than `least` arguments, including the command's name.
-/// Servers do not check the number of arguments of a module's commands.
+/// Returns whether there are fewer than `least` arguments, the command's name included, and if so replies with an
+/// error. The server does not check the number of arguments of a module's commands.
 ///
 /// # Safety
 /// The context must be live.
@@ -63,7 +64,7 @@ unsafe fn lacks_arguments(ctx: *mut RedisModuleCtx, argc: c_int, least: c_int) -
 
 type Command = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
 
-/// Runs `BENCH.REPLY`.
+/// Runs `BENCH.REPLY`, which replies with 1 for each item, and reads no key.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -81,7 +82,8 @@ unsafe extern "C" fn reply(ctx: *mut RedisModuleCtx, _argv: *mut *mut RedisModul
     OK
 }
 
-/// Reads the first word of a module's value. Every command has to read its value, which is in a cache line of its own.
+/// Reads the first word of a module's value. Every command has to read its value, so this cost is unavoidable: the
+/// value is in a cache line of its own.
 ///
 /// # Safety
 /// The key must be open or null. Values of all modules here are pointers to at least a word.
@@ -94,7 +96,7 @@ unsafe fn touch(key: *mut RedisModuleKey) {
     }
 }
 
-/// Runs `BENCH.READ`.
+/// Runs `BENCH.READ`, which opens the key for reading, reads a word of its value, and replies with 1.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -103,7 +105,7 @@ unsafe extern "C" fn read(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleS
     unsafe { if touch_key(ctx, argv, argc) { api!(RedisModule_ReplyWithBool(ctx, 1)) } else { OK } }
 }
 
-/// Runs `BENCH.COUNT`.
+/// Runs `BENCH.COUNT`, which reads a word of the value, and replies with a number.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -112,7 +114,7 @@ unsafe extern "C" fn count(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     unsafe { if touch_key(ctx, argv, argc) { api!(RedisModule_ReplyWithLongLong(ctx, 50_000)) } else { OK } }
 }
 
-/// Opens the key for reading, reads a word of its value, and closes it. Returns false if the command has no key.
+/// Opens the key for reading, reads a word of its value, and closes the key. Returns false if the command has no key.
 ///
 /// # Safety
 /// The context and the `argc` strings must be live.
@@ -131,7 +133,7 @@ unsafe fn touch_key(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString,
     true
 }
 
-/// Runs `BENCH.WRITE`.
+/// Runs `BENCH.WRITE`, which opens the key for writing, and reads a word of its value.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -148,7 +150,7 @@ unsafe extern "C" fn write(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     }
 }
 
-/// Runs `BENCH.CHANGE`.
+/// Runs `BENCH.CHANGE`, which opens the key for writing, and then replicates the command and sends events.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -172,7 +174,7 @@ unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModul
 /// The bitmaps that `BENCH.BITMAPS` made. Only the server's main thread runs commands, so a thread-local is enough.
 struct Bitmaps {
     lines_per_item: u64,
-    /// The bitmaps, in lines of 64 bytes.
+    /// The bitmaps. Each is a list of cache lines of 64 bytes.
     lines: Vec<Vec<[u64; 8]>>,
 }
 
@@ -180,7 +182,7 @@ thread_local! {
     static BITMAPS: RefCell<Bitmaps> = const { RefCell::new(Bitmaps { lines_per_item: 1, lines: Vec::new() }) };
 }
 
-/// The bytes of an argument.
+/// Returns the bytes of an argument.
 ///
 /// # Safety
 /// `arg` must be a live string for the lifetime `'a`.
@@ -190,7 +192,7 @@ unsafe fn bytes<'a>(arg: *mut RedisModuleString) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(api!(RedisModule_StringPtrLen(arg, &mut len)).cast(), len) }
 }
 
-/// Runs `BENCH.BITMAPS`.
+/// Runs `BENCH.BITMAPS`, which creates the bitmaps for the other commands, and sets how many lines an item has.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -220,19 +222,20 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
     unsafe { api!(RedisModule_ReplyWithLongLong(ctx, sizes.len() as c_longlong)) }
 }
 
-/// Number of items that are hashed and prefetched before the first line is probed, because large bitmaps are not in a
-/// cache.
+/// The number of items that are hashed, and whose cache lines are prefetched, before the first line is read. Large
+/// bitmaps are not in the processor's cache.
 const CHUNK: usize = 32;
 
-/// The bitmaps that have all lines of an item. The other bitmaps have one line of it.
+/// In which bitmaps a command accesses all lines of an item. In any other bitmap it accesses only one line, as a filter
+/// that consists of several sub-filters does for most items.
 #[derive(Clone, Copy, PartialEq)]
 enum Whole {
     All,
     Last,
 }
 
-/// Calls `visit` for each line of each item, and says whether this bitmap has all lines of the item. Calls `answer`
-/// after each item.
+/// Finds the lines of each item in each bitmap, and calls `visit` with a word and a bit of each line. The last argument
+/// of `visit` is true if all lines of the item in this bitmap are visited. Calls `answer` after each item.
 fn walk<'a>(
     bitmaps: &mut Bitmaps,
     whole: Whole,
@@ -276,7 +279,7 @@ fn walk<'a>(
     }
 }
 
-/// Runs `BENCH.PROBE`.
+/// Runs `BENCH.PROBE`, which looks up items in the bitmaps with the key open for reading.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -285,7 +288,7 @@ unsafe extern "C" fn probe(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     unsafe { look(ctx, argv, argc, READ) }
 }
 
-/// Runs `BENCH.KNOWN`.
+/// Runs `BENCH.KNOWN`, which looks up items in the bitmaps with the key open for writing, like adding known items.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -294,7 +297,7 @@ unsafe extern "C" fn known(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     unsafe { look(ctx, argv, argc, WRITE) }
 }
 
-/// Looks up the items with the key opened in `mode`, and replies.
+/// Looks up the items in the bitmaps while the key is open in `mode`, and replies with a boolean per item.
 ///
 /// # Safety
 /// The context and the `argc` strings must be live.
@@ -326,7 +329,7 @@ unsafe fn look(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc
     OK
 }
 
-/// Runs `BENCH.FILL`.
+/// Runs `BENCH.FILL`, which sets the bits of items in all bitmaps, replicates the command and sends events.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -335,7 +338,7 @@ unsafe extern "C" fn fill(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleS
     unsafe { set(ctx, argv, argc, Whole::All) }
 }
 
-/// Runs `BENCH.FILLLAST`.
+/// Runs `BENCH.FILLLAST`, which sets the bits of items in the last bitmap, after reading one line of each other bitmap.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -344,7 +347,7 @@ unsafe extern "C" fn fill_last(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisMo
     unsafe { set(ctx, argv, argc, Whole::Last) }
 }
 
-/// Sets the bits of the items, propagates the command and replies.
+/// Sets the bits of the items in the bitmaps, replicates the command and replies.
 ///
 /// # Safety
 /// The context and the `argc` strings must be live.
@@ -379,11 +382,11 @@ unsafe fn set(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModuleString, argc:
     OK
 }
 
-/// Number of words of the union that are computed before their bits are counted. A block of this size stays in the
-/// first-level cache.
+/// The number of words of the union that are computed before their bits are counted. A block of this size stays in the
+/// processor's first-level cache.
 const BLOCK: usize = 512;
 
-/// The number of set bits in the union of `strings`.
+/// Returns the number of bits that are set in any of the `strings`.
 fn count_union(strings: &[&[u64]]) -> u64 {
     let len = strings.iter().map(|words| words.len()).min().unwrap_or(0);
     let mut total = 0;
@@ -393,8 +396,8 @@ fn count_union(strings: &[&[u64]]) -> u64 {
     total
 }
 
-/// The number of set bits in the union of one part, which is at most a block. Uses AVX2 if the processor has it. Eight
-/// strings are read at once.
+/// Returns the number of bits that are set in any of the strings, within one `part` of at most a block. Uses AVX2 if
+/// the processor has it, and reads eight strings at once.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count_part(strings: &[&[u64]], part: Range<usize>) -> u64 {
     let mut block = [0; BLOCK];
@@ -413,7 +416,7 @@ fn count_part(strings: &[&[u64]], part: Range<usize>) -> u64 {
     block.iter().map(|word| u64::from(word.count_ones())).sum()
 }
 
-/// Runs `BENCH.UNION`.
+/// Runs `BENCH.UNION`, which counts the bits that are set in any of the given strings.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.
@@ -442,7 +445,7 @@ unsafe extern "C" fn union(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModule
     }
 }
 
-/// Registers the commands.
+/// The entry point that the server calls when it loads the module. Registers the commands.
 ///
 /// # Safety
 /// Must be called by the server when it loads the module.

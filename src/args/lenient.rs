@@ -17,7 +17,7 @@
 //! | capacity | a signed 64-bit number as the server writes it; at least 1 |
 //! | expansion | the same; only its lower 32 bits are kept |
 //!
-//! If the lower 32 bits of the expansion are 0, RedisBloom makes a filter whose second sub-filter has no bits. That
+//! If the lower 32 bits of the expansion are 0, RedisBloom makes a filter whose second sub-filter has no bits. Such a
 //! filter contains every item as soon as it grows. This module uses RedisBloom's default growth instead.
 //!
 //! Two kinds of commands are rejected here: those that RedisBloom rejected too, and those that create a filter in the

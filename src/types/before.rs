@@ -16,19 +16,19 @@ pub enum Before {
 }
 
 impl Before {
-    /// Records `value` before `additions` items are added to it.
+    /// Records the share of `value` before `additions` items are added to it.
     #[inline(always)]
     pub fn adding<T: Family>(value: &T, additions: usize) -> Self {
         if value.takes_in_place(additions) { Before::InPlace } else { Before::any(value) }
     }
 
-    /// Records `value` before a change of any kind.
+    /// Records the share of `value` before a change of any kind.
     #[inline(never)]
     pub fn any<T: Family>(value: &T) -> Self {
         Before::Share(value.share())
     }
 
-    /// Records a new `value` that is filled with items before it is stored in a key.
+    /// Records the share of a new `value`, which is filled with items before it is stored in a key.
     pub fn creating<T: Family>(value: &T) -> Self {
         Before::New(value.share())
     }

@@ -209,9 +209,9 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Defragments a value: moves its struct, then its large buffers one by one. When the server asks to stop, the function
-/// stores the number of the next buffer and returns 1. A later call continues there. Returns 0 when all buffers are
-/// done.
+/// Defragments a value: moves its struct, then its large buffers one by one. Returns 0 when all buffers are done. If
+/// the server asks to stop earlier, the function stores the number of the next buffer and returns 1, and a later call
+/// continues there.
 unsafe extern "C" fn defrag<T: Family>(
     ctx: *mut raw::RedisModuleDefragCtx,
     _key: *mut raw::RedisModuleString,

@@ -149,7 +149,7 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool 
 ///
 /// The data type of a classic (RedisBloom-compatible) filter changes when it is complete. The server replaces a value
 /// in place only by one of the same type, so the filter is stored anew, and the key's expiry is restored. The server
-/// then frees the old, moved-from value.
+/// then frees the old value, whose contents have been moved out.
 ///
 /// # Errors
 /// The error that `finish` returns, or [`CommandError::NoClassic`].

@@ -121,8 +121,8 @@ fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Si
     Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
 }
 
-/// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). It is also the type of every
-/// partially loaded filter.
+/// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). A partially loaded filter of any
+/// layout has this type too.
 pub struct Lines;
 
 /// The data type of complete classic filters. It has RedisBloom's type name and encoding, so that RedisBloom's values
@@ -304,7 +304,8 @@ impl Family for Counter {
 
     const COUNTS_ITEMS: bool = false;
 
-    /// Whether the counter has no window and already has a bit for every slot. If so, adding items only sets bits.
+    /// Whether the counter has no window and already has a bit for every slot that a hash can fall into. If so, adding
+    /// items only sets bits.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
         self.window().is_none() && self.holds_all_slots()
