@@ -29,8 +29,8 @@ pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, Comm
     fits.then_some(value).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
 
-/// Parses the number of keys, which is the first argument of the command. `None` unless the number is at least 1 and as
-/// many arguments follow it.
+/// Parses the number of keys, which is the first argument of the command. `None` unless the number is at least 1 and at
+/// least as many arguments follow it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
     let keys = usize::try_from(plain(args.get(1).bytes())?).ok()?;

@@ -21,9 +21,9 @@ pub(super) fn load(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     Err(CommandError::ValkeyBloom)
 }
 
-/// Whether the command was read from an AOF. While the server loads data, it runs this command only from an AOF:
-/// clients get a LOADING error, because the command lacks the flag `allow-loading`. The flag `ASYNC_LOADING` is the
-/// exception: it belongs to a replica that serves clients while it loads.
+/// Whether the server is loading an AOF and has read the command from it. Clients cannot run this command while the
+/// server loads: they get a LOADING error. The flag `ASYNC_LOADING` is excluded, because a replica with that flag
+/// serves clients while it loads.
 fn is_from_aof(ctx: Ctx) -> bool {
     let flags = ctx.flags();
     flags & raw::REDISMODULE_CTX_FLAGS_LOADING != 0 && flags & raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING == 0

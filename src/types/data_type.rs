@@ -25,7 +25,7 @@ impl DataType {
         self.handle.load(Ordering::Relaxed)
     }
 
-    /// Sets the server's handle. Null after the server has freed the data type.
+    /// Sets the server's handle. The handle becomes null when the server has freed the data type.
     pub fn set_handle(&self, handle: *mut raw::RedisModuleType) {
         self.handle.store(handle, Ordering::Relaxed);
     }

@@ -1,5 +1,5 @@
-//! The trait [`Family`]: what differs between filters and counters for the server glue (names in errors, data types,
-//! command prefixes and totals). All other glue code is generic over this trait.
+//! The trait [`Family`]: what differs between filters and counters for the code that connects them to the server (names
+//! in errors, data types, command prefixes and totals). All other code of this kind is generic over the trait.
 
 use std::ptr::null_mut;
 
@@ -45,7 +45,7 @@ impl<T: Family> State<T> {
     }
 }
 
-/// A family of values (Bloom filters or counters), as the server glue needs it in addition to storage.
+/// A family of values (Bloom filters or counters), as this module needs it in addition to storage.
 pub trait Family: Stored + OnHeap {
     /// The noun for a value of this family in error texts.
     const NOUN: Noun;
