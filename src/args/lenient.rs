@@ -5,10 +5,10 @@
 //! | | `BF.RESERVE` | `BF.INSERT` |
 //! |---|---|---|
 //! | number of words | 4 to 7 with the name of the command | any |
-//! | options | whole words in any case | words in any case that begin with `C` (capacity), `ER` (rate), `E` (expansion), `I` (items); with `N`: `NOCREATE` if the third letter is `C`, else `NONSCALING` |
-//! | where | anywhere after the name of the command, so the key may be one | in a row after the key; the first word of `I` ends it |
-//! | unknown words | ignored | rejected |
-//! | repeats | the first `EXPANSION` counts | the last one counts, and only its value has to be in range |
+//! | options | whole words in upper or lower case | words in upper or lower case that begin with `C` (capacity), `ER` (rate), `E` (expansion), `I` (items); with `N`: `NOCREATE` if the third letter is `C`, else `NONSCALING` |
+//! | where | anywhere after the command, even in place of the key | after the key, up to a word that begins with `I` |
+//! | other words | ignored | rejected |
+//! | option given twice | the first `EXPANSION` counts | the last counts, and only that one has to be in range |
 //! | `NONSCALING` with `EXPANSION` | rejected | `NONSCALING` counts |
 //!
 //! | | read as |
