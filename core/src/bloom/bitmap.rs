@@ -107,7 +107,7 @@ impl LineBitmap {
         Ok(())
     }
 
-    /// Restores whole words, each given with its index, to earlier values.
+    /// Sets words to earlier values. `words` has the index and the value of each word.
     pub(super) fn put_back(&mut self, words: &[(usize, u64)]) {
         let own: &mut [u64] = bytemuck::cast_slice_mut(&mut self.lines);
         for &(index, before) in words {

@@ -37,11 +37,11 @@ pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
     /// The derived parameters that sub-filters of equal sizes share.
     type Spec;
-    /// Makes a sub-filter from its store.
+    /// Makes a sub-filter from its bits, counts and derived parameters.
     fn of(store: Store<Self::Spec>) -> Self;
     /// The bits, counts and derived parameters of the sub-filter.
     fn store(&self) -> &Store<Self::Spec>;
-    /// The store, mutable.
+    /// The bits, counts and derived parameters of the sub-filter, mutable.
     fn store_mut(&mut self) -> &mut Store<Self::Spec>;
 
     /// The parameters of the chain that starts with this sub-filter.
@@ -114,16 +114,18 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn insert(&mut self, hash: Hash128) -> bool;
     /// Calls `visit` with the index and the value of each word that may have bits of the item with this hash.
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64));
-    /// Undoes insertions: restores these words, each given with its index, and the number of items.
+    /// Undoes insertions: restores words of the bitmap and the number of items. `words` has the index and the value of
+    /// each word.
     fn put_back(&mut self, words: &[(usize, u64)], num_items: u64) {
         let store = self.store_mut();
         store.bitmap.put_back(words);
         store.num_items = num_items;
     }
-    /// Returns the mask of the pending hashes that may have been inserted. The caller need not prefetch.
+    /// Looks up the hashes whose bits are set in the mask `pending`. Returns the mask of the hashes that may have been
+    /// inserted. The caller need not prefetch.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
-    /// Inserts the pending hashes in order; returns the mask of the hashes that set a bit. The caller need not
-    /// prefetch.
+    /// Inserts the hashes whose bits are set in the mask `pending`, in order. Returns the mask of the hashes that set a
+    /// bit. The caller need not prefetch.
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
     /// Calls `found` for each hash, in order, with whether it may have been inserted.
     fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool));
@@ -542,7 +544,7 @@ pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
 }
 
-/// The outcome of adding a chunk.
+/// The outcome of adding a chunk of hashes to a chain.
 pub(super) struct AddedChunk {
     /// The mask of the items that were new.
     pub(super) new: u32,

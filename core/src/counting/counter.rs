@@ -374,7 +374,7 @@ impl Counter {
         self.ring().map_or(0, TagRing::newest)
     }
 
-    /// The slice that is present at `time`; 0 without a window.
+    /// The present slice of the counter at `time`; 0 without a window.
     pub(super) fn present_slice(&self, time: Time) -> u64 {
         self.window().map_or(0, |window| window.present(self.reached(), time))
     }

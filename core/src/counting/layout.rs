@@ -204,7 +204,7 @@ impl Layout {
         self.main_slots() + (u64::from(tail) << self.tail_bits)
     }
 
-    /// The smallest hash in the slot at `index`.
+    /// The smallest hash that falls in the slot at `index`.
     fn first_hash(self, index: u64) -> u64 {
         let Some(beyond) = index.checked_sub(self.main_slots()) else {
             return index << (u64::BITS - self.precision());
@@ -222,7 +222,7 @@ impl Layout {
         to.slot_of(self.first_hash(index)).index
     }
 
-    /// The first slot of the hashes that have exactly `ones` leading ones.
+    /// The first slot in which hashes with exactly `ones` leading ones fall.
     fn octave_start(self, ones: u32) -> u64 {
         if ones < self.first_tail() {
             (1 << self.precision) - (1 << (self.precision() - ones))

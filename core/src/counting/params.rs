@@ -143,7 +143,7 @@ pub(super) struct Spec {
     pub(super) layout: Layout,
 }
 
-/// The distinct specs of all live counters.
+/// The pool of specs: counters with equal specs share one copy.
 static SPECS: Pool<Spec> = Pool::new();
 
 impl Spec {

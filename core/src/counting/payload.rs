@@ -88,7 +88,7 @@ impl<'a> PayloadPart<'a> {
     }
 }
 
-/// Part number `index` of a set; `None` after the last.
+/// Part number `index` of the payload of a set; `None` after the last part.
 fn part<'a, T: SlotTag>(
     held: &'a Held<T>,
     index: usize,
@@ -108,7 +108,7 @@ fn part<'a, T: SlotTag>(
 }
 
 impl Counter {
-    /// Part number `index` of the set as bytes; `None` after the last. The parts are stored one after the other.
+    /// Part number `index` of the payload; `None` after the last part. The parts are stored one after the other.
     pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
         match self.contents() {
             Contents::Plain(held) => match held.bitmap().and_then(Bitmap::stored_as_words) {

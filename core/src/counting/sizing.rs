@@ -15,7 +15,7 @@ use crate::counting::estimate::standard_error;
 use crate::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS};
 use crate::error::{Error, Parameter};
 
-/// The fewest members on the grid: one more than the default exact limit.
+/// The smallest number of members on the grid on which errors are computed: one more than the default exact limit.
 const GRID_START: f64 = 251.0;
 /// The ratio of neighbouring numbers of members on the grid.
 const GRID_STEP: f64 = 1.05;
@@ -110,7 +110,7 @@ pub fn largest_error(layout: Layout, capacity: u64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Bytes, precision and tail bits.
+    /// The size of a layout: bytes, precision and tail bits.
     type Size = (u64, u32, u32);
 
     fn size(error_rate: f64, capacity: u64) -> Size {

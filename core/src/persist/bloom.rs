@@ -107,7 +107,7 @@ pub(super) struct Claimed<'l, L> {
 }
 
 impl<'l, L: SizeLimit> Claimed<'l, L> {
-    /// Begins without sub-filters, for a filter that takes `filter_bytes` without them.
+    /// Starts with no sub-filters. `filter_bytes` is the size of the filter without its sub-filters.
     pub(super) fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
         let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(header.len() as u64));
         Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }

@@ -20,10 +20,10 @@ const OLDEST_VERSION: u8 = 1;
 /// Bytes of the checksum at the end of a header. A checksum of 8 bytes would be as long as the rest of a small value.
 const CHECKSUM_BYTES: usize = 4;
 
-/// The most decimal digits after the point of a rate in its short form.
+/// The largest exponent `e` of a rate that is stored in the short form `m / 10^e`.
 const MAX_DIGITS: u8 = 9;
 
-/// The exclusive upper bound of `m` in the short form of a rate.
+/// The exclusive upper bound of the mantissa `m` of a rate that is stored in the short form `m / 10^e`.
 const MANTISSA_END: u64 = 1 << 28;
 
 /// The kind of value that a header describes.
@@ -67,7 +67,7 @@ fn header_checksum(body: &[u8]) -> u32 {
     checksum(body, 0) as u32
 }
 
-/// The digits and the mantissa of a rate's short form; `None` if the rate has no short form.
+/// The exponent `e` and the mantissa `m` of a rate that equals `m / 10^e`; `None` if the rate has no such short form.
 fn short_rate(rate: f64) -> Option<(u8, u64)> {
     (1..=MAX_DIGITS).find_map(|digits| {
         let mantissa = libm::round(rate * power_of_ten(digits));

@@ -13,7 +13,7 @@
 
 use crate::error::Error;
 
-/// The name of the field in errors.
+/// The name of the coded payload in errors.
 const FIELD: &str = "coded payload";
 
 /// The number `k` of low bits of a gap that are written verbatim. It is the best choice, given the mean gap, for bits
@@ -91,7 +91,7 @@ struct Bits<'a> {
 }
 
 impl Bits<'_> {
-    /// Makes at least 32 bits pending, or all remaining bits if fewer are left.
+    /// Loads bits into `pending` until it has at least 32, or all remaining bits if fewer are left.
     #[inline(always)]
     fn fill(&mut self) {
         if self.len >= WORD_BITS {

@@ -47,9 +47,9 @@ pub(super) enum Content {
 /// The place in which a payload was found.
 #[derive(Debug)]
 pub(super) enum Found<'a> {
-    /// In the header.
+    /// The payload is in the header.
     Inline(Cow<'a, [u8]>),
-    /// Outside the header. The reader is at the fields that may follow.
+    /// The payload is outside the header. The reader is at the fields that may follow.
     OutOfLine(HeaderReader<'a>),
 }
 
@@ -69,8 +69,8 @@ pub(super) fn header_room(other_bytes: usize, part_bytes: usize, parts: usize, p
     other_bytes + part_bytes * parts + inline_bytes
 }
 
-/// Writes the last field of a header: the payload, coded or not, or that it is out of line. `set_bits` is the number of
-/// set bits in the content. Further fields may follow for a payload out of line.
+/// Writes the last field of a header: the payload, coded or uncoded, or a byte that says that the payload is out of
+/// line. `set_bits` is the number of set bits in the content. Further fields may follow for a payload out of line.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Content, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);

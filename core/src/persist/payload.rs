@@ -8,8 +8,8 @@ use crate::counting::payload::PayloadPart;
 pub struct Payload<'a> {
     /// Returns the part with a given number; `None` after the last part.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// The number of bytes after which the payload is cut off. It is smaller than the parts while the payload is being
-    /// loaded.
+    /// The number of bytes after which the payload is cut off. It is smaller than the sum of all parts while the
+    /// payload is being loaded.
     end: u64,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Stretch<'a> {
         self.part.read(self.start, self.end)
     }
 
-    /// Appends the stretch to `bytes`, like [`PayloadPart::append_to`].
+    /// Appends the bytes of this range to `bytes`, like [`PayloadPart::append_to`].
     pub(super) fn append_to(&self, bytes: &mut Vec<u8>) {
         self.part.append_to(bytes, self.start, self.end);
     }
@@ -75,8 +75,8 @@ impl<'a> Payload<'a> {
         self.piece(0, 1).is_empty()
     }
 
-    /// The piece of at most `max_bytes` bytes from `position` on. It ends with its part, and is empty at the end of the
-    /// payload.
+    /// The piece of at most `max_bytes` bytes from `position` on. A piece never spans two parts. It is empty at the end
+    /// of the payload.
     pub fn piece(&self, position: u64, max_bytes: usize) -> Cow<'a, [u8]> {
         self.stretch(position, max_bytes).map_or(Cow::default(), |stretch| stretch.read())
     }
@@ -103,7 +103,7 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Finds the stretch that [`Self::stretch`] returns, searching from `place` on. `place` must be the part of
+    /// Finds the range of bytes that [`Self::stretch`] returns, searching from `place` on. `place` must be the part of
     /// `position` or an earlier one, and is set to the part of `position`.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {

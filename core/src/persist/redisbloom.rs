@@ -271,7 +271,7 @@ pub fn load_rdb(
     Ok(filter)
 }
 
-/// Reads a sub-filter; `None` for one without bits.
+/// Reads a sub-filter; `None` for a sub-filter without bits.
 fn load_rdb_sub_filter(
     source: &mut impl Source,
     rules: Rules,

@@ -31,7 +31,7 @@ impl<P> Store<P> {
         Ok(Store { spec, num_items: 0, bitmap: LineBitmap::zeroed(num_lines)? })
     }
 
-    /// Bytes of a store of `num_lines` lines, without its shared parameters.
+    /// Bytes of a [`Store`] with `num_lines` lines, without its shared parameters.
     pub(in crate::bloom) fn bytes_for(num_lines: u64) -> u64 {
         LineBitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64)
     }

@@ -128,7 +128,7 @@ impl ClassicSubFilter {
         marked(found).any(|i| group[i].has_rest(hash))
     }
 
-    /// Returns the mask of the pending hashes whose bits with the indices `probes` are all set.
+    /// Of the hashes in the mask `pending`, returns the mask of those whose bits with the indices `probes` are all set.
     #[inline(always)]
     fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
         let (words, mut having) = (self.words(), 0);

@@ -32,22 +32,22 @@ pub(in crate::bloom) fn pick(hash: Hash128, i: u32) -> u64 {
     hash.lo.wrapping_add(i.wrapping_mul(hash.hi | 1)).wrapping_add(pairs.wrapping_mul(GOLDEN))
 }
 
-/// The line that `x` selects.
+/// The index of the line that the number `x` selects.
 #[inline(always)]
 pub(in crate::bloom) fn line_index(x: u64, num_lines: usize) -> usize {
     // Less than num_lines, since x is less than 2^64.
     ((u128::from(x) * num_lines as u128) >> 64) as usize
 }
 
-/// The places of an item's bits in the line that `x` selects: at most seven places of nine bits each, the first in the
-/// lowest bits.
+/// The places of an item's bits in the line that the number `x` selects. At most seven places, of nine bits each, are
+/// packed into one word, the first in the lowest bits.
 #[inline(always)]
 pub(in crate::bloom) fn places(x: u64) -> u64 {
     let y = x.wrapping_mul(GOLDEN);
     y ^ (y >> 32)
 }
 
-/// The index of the word that has place `j`, and the index of the bit in this word.
+/// Unpacks place `j`: the index of a word in the line, and the index of the bit in this word.
 #[inline(always)]
 fn place(places: u64, j: u32) -> (usize, u64) {
     let place = places >> (9 * j);
@@ -89,7 +89,7 @@ pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
 }
 
 impl Line {
-    /// Whether all of `bits` are set.
+    /// Whether the line has all bits of the mask `bits`.
     #[inline(always)]
     pub(in crate::bloom) fn has(&self, bits: &[u64; 8]) -> bool {
         // No early exit, so that the compiler vectorizes it.
@@ -110,7 +110,7 @@ pub(in crate::bloom) mod avx512 {
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
-    /// [`super::has`] with AVX-512.
+    /// The same as [`super::has`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn has(line: &Line, places: u64, probes: u32) -> bool {
@@ -124,7 +124,7 @@ pub(in crate::bloom) mod avx512 {
         _mm512_test_epi64_mask(word, bit) & wanted == wanted
     }
 
-    /// [`super::fill`] with AVX-512.
+    /// The same as [`super::fill`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
     pub(crate) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
@@ -158,7 +158,7 @@ pub(in crate::bloom) mod avx512 {
         bits
     }
 
-    /// [`Line::has`] with AVX-512.
+    /// The same as [`Line::has`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn has_all(line: &Line, bits: __m512i) -> bool {

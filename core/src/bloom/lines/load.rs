@@ -25,7 +25,7 @@ pub(super) const MAX_PROBES_PER_LINE: u32 = 7;
 pub(super) struct FullestLine {
     line_rate: f64,
     probes: u32,
-    /// The mean number of items, approximately.
+    /// The load, approximately: the mean number of items on the line.
     load: f64,
     /// The number that the next step of Newton's method subtracts from the load.
     step: f64,
@@ -50,7 +50,7 @@ impl FullestLine {
         (self.load - self.around, self.load + self.around)
     }
 
-    /// Brings the bounds nearer to each other.
+    /// Brings the bounds of the load nearer to each other, by a step of Newton's method.
     pub(super) fn narrow(&mut self) {
         let next = Self::near(self.line_rate, self.probes, self.load - self.step);
         // Once only rounding errors are left, Newton's method narrows no further.
@@ -58,7 +58,7 @@ impl FullestLine {
         *self = narrower.unwrap_or_else(|| Self::exact(self.line_rate));
     }
 
-    /// Computes the result to the last place, by bisection.
+    /// Computes the best number of probes, and the load to the last bit, by bisection.
     fn exact(line_rate: f64) -> Self {
         // The best number of probes is near log2(1/rate). Starting there, few other numbers need a bisection.
         let guess = libm::round(-libm::log2(line_rate)).clamp(1.0, f64::from(MAX_PROBES_PER_LINE)) as u32;
@@ -86,8 +86,8 @@ impl FullestLine {
         Self::near(line_rate, probes, load)
     }
 
-    /// Computes the bounds of the result from a nearby load, by a step of Newton's method. Returns `None` if the load
-    /// is too far from the result.
+    /// Computes the bounds of the exact load from a nearby load, by a step of Newton's method. Returns `None` if the
+    /// nearby load is too far from the exact one.
     fn near(line_rate: f64, probes: u32, load: f64) -> Option<Self> {
         let (at_load, slope) = LineRate::of(probes).with_slope(load);
         let step = (at_load - line_rate) / slope;
@@ -136,7 +136,7 @@ const NUM_TERMS: usize = MAX_PROBES_PER_LINE as usize + 1;
 /// `sum over j of weights[j] * exp(-load * misses[j])`.
 pub(super) struct LineRate {
     probes: usize,
-    /// `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
+    /// The weight of term `j`: `(-1)^j * sum over d of P(d of the probes are distinct) * C(d, j)`.
     weights: [f64; NUM_TERMS],
     /// The chance that an item sets at least one of `j` given bits, `1 - (1 - j/512)^probes`.
     misses: [f64; NUM_TERMS],

@@ -32,8 +32,8 @@ impl<const B: u32, const G: u32> LineShape for Fixed<B, G> {
     }
 }
 
-/// The number of lines per item, and the number of bits in each. A probe needs no more of a geometry, and both fit in
-/// registers.
+/// The number of lines per item, and the number of bits in each line. A probe needs no more of a geometry, and both fit
+/// in registers.
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
 impl LineShape for ItemShape {
@@ -152,7 +152,7 @@ pub(super) fn insert_part(
     run(shape, FillPart { part, fill, hashes, start, new })
 }
 
-/// Prefetches the first `count` lines of each pending hash.
+/// Prefetches the first `count` lines of each hash in the mask `pending`.
 pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
     marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));
 }

@@ -24,8 +24,8 @@ use multiversion::target::match_target;
 /// up in the others. Free to change: nothing stored depends on it.
 const GROUP: usize = 5;
 
-/// The number of sub-filters that are screened first where present items are expected: the newest, which hold most of
-/// the items. Free to change: nothing stored depends on it.
+/// The number of sub-filters that are screened first if most items are expected to be present: the newest, which hold
+/// most of the items. Free to change: nothing stored depends on it.
 const NEWEST: usize = 3;
 
 /// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
@@ -162,8 +162,8 @@ impl Masks {
     }
 }
 
-/// Writes to `candidates`, for each pending hash, the mask of the sub-filters that have the bits of the hash in its
-/// first line.
+/// For each hash in the mask `pending`, writes a mask to `candidates`: the sub-filters that have the bits of the hash
+/// in its first line.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut Masks, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
@@ -245,7 +245,7 @@ fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
-/// The mask of the sub-filters whose line for `x` fulfils `has_bits`.
+/// The mask of the sub-filters in which `has_bits` returns true for the line that the number `x` selects.
 #[inline(always)]
 fn passed(group: &[LineSubFilter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
     let mut passed = 0;

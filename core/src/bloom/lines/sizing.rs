@@ -14,8 +14,8 @@ use super::super::params::{Params, check_error_rate};
 use super::load::{FullestLine, LineRate};
 use crate::error::{Error, Parameter};
 
-/// Inverse of the smallest false-positive rate of a line. At smaller rates (more probes, emptier lines) the uneven load
-/// of the lines costs more memory than one more line an item. Part of the stored format.
+/// The inverse of the smallest false-positive rate that a line may have. Below this rate, one more line per item takes
+/// less memory than more bits in each line, because lines are unevenly loaded. Part of the stored format.
 const RAREST_LINE_ERROR: f64 = 200.0;
 
 /// Factor on the number of lines that the formula gives. The formula gives the mean error rate of all filters of a
@@ -232,7 +232,7 @@ pub fn estimate_items(geometry: &Geometry, set_bits: u64) -> f64 {
     libm::log(free_bits as f64 / num_bits as f64) / (f64::from(geometry.lines_per_item) * ln_free_after_pick(geometry))
 }
 
-/// The logarithm of `1 - w/L`: of the chance that one pick of an item leaves a given bit free.
+/// The logarithm of the chance `1 - w/L` that a given bit stays free when an item sets its bits in one line.
 fn ln_free_after_pick(geometry: &Geometry) -> f64 {
     let bit_free_after_probe = 1.0 - 1.0 / f64::from(LINE_BITS);
     let hit = 1.0 - (0..geometry.probes_per_line).fold(1.0, |power, _| power * bit_free_after_probe);

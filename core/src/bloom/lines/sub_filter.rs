@@ -90,7 +90,7 @@ impl LineSubFilter {
         self.lines().len() >= PREFETCH_FROM_LINES
     }
 
-    /// Prefetches the first `count` lines of the pending hashes, if the bitmap is large.
+    /// Prefetches the first `count` lines of the hashes in the mask `pending`, if the bitmap is large.
     pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
         if self.is_large() {
             probe::prefetch(self.lines(), hashes, pending, count);

@@ -80,7 +80,8 @@ impl WindowedFilter {
     /// item with whether it was new.
     ///
     /// # Errors
-    /// The errors of [`Self::add`]. The items before the rejected one are added, and `added` was called for each of them.
+    /// The errors of [`Self::add`]. The items before the rejected item are added, and `added` was called for each of
+    /// them.
     pub(in crate::bloom) fn add_all_at<'a>(
         &mut self,
         mut items: impl Iterator<Item = &'a [u8]>,

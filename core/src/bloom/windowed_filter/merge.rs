@@ -10,7 +10,7 @@ use crate::window::{Ahead, Merging, Move, Time};
 
 /// The parts that make up a generation of the union.
 struct Planned<'a> {
-    /// The number of our sub-filters.
+    /// The number of sub-filters that our generation has.
     ours: usize,
     renewed: u64,
     /// For each other filter that has this generation, the number of items that are counted as renewed.

@@ -18,7 +18,7 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Mark;
 
-/// A tag that slots can have, together with the type of the dense form.
+/// A tag of slots, and the type of the dense bitmap for this tag.
 pub(crate) trait SlotTag: Tag {
     /// The dense form: a cell for each slot of a layout.
     type Cells: Cells<Self>;
@@ -68,11 +68,12 @@ pub(in crate::counting) struct Bitmap<T: SlotTag = ()> {
 pub(in crate::counting) enum Slots<T: SlotTag> {
     /// The positions of the marked slots.
     Sparse(Positions<T>),
-    /// A cell for each slot.
+    /// A cell for each slot: a bit, or a tag if the counter has a window.
     Dense(T::Cells),
 }
 
-/// The most heap bytes that a bitmap with `len` marked slots takes, without its struct, in the form that it has then.
+/// The most heap bytes that a bitmap with `len` marked slots takes, without its struct. The number `len` decides
+/// whether the bitmap is sparse or dense.
 pub(in crate::counting) fn heap_bytes<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> u64 {
     if has_few::<T>(layout, len, ages) {
         positions::heap_bytes::<T>(layout, len)
@@ -299,7 +300,7 @@ impl<T: SlotTag> Bitmap<T> {
 }
 
 impl Bitmap {
-    /// The positions of a bitmap that is held sparse but stored dense; else `None`.
+    /// The positions of a bitmap that is sparse in memory but dense in the stored form; `None` for any other bitmap.
     pub(in crate::counting) fn stored_as_words(&self) -> Option<&Positions> {
         match &self.slots {
             Slots::Sparse(positions) if !self.is_stored_sparse() => Some(positions),
@@ -315,7 +316,7 @@ impl Bitmap {
         }
     }
 
-    /// ORs the bitmap into `words`, a bitmap of the layout `to`, to which the bitmap's own layout folds.
+    /// Folds the bitmap to the layout `to`, and ORs it into `words`, a bitmap of this layout.
     pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
         match &self.slots {
             // An empty bitmap needs no layout that folds.

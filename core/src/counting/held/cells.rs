@@ -25,7 +25,7 @@ const BATCH: usize = 32;
 /// The number of 64-slot words that are processed together. Their cells, 8 KiB at most, stay in the nearest cache.
 const BLOCK_WORDS: usize = 128;
 
-/// The number of cells whose slots make a word of 64 bits.
+/// The number of cells for a bitmap word of 64 bits, one bit for each cell.
 const WORD_CELLS: usize = u64::BITS as usize;
 
 /// The dense form of a bitmap: a cell for each slot of a layout.
@@ -89,7 +89,7 @@ pub(crate) struct TagCells {
     counts: Box<SegmentCounts>,
 }
 
-/// [`Cells::mark_all`] in batches of hashes, so that the reads of memory overlap.
+/// Implements [`Cells::mark_all`]. It works in batches of hashes, so that the reads of memory overlap.
 #[inline(always)]
 pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
     cells: &mut C,
@@ -293,8 +293,8 @@ impl TagCells {
         counts
     }
 
-    /// Calls `visit` with a segment, a tag in it, and the number of cells with that tag. The same segment and tag may
-    /// come several times.
+    /// Calls `visit` with a segment, a tag, and the number of the segment's cells with this tag. The same segment and
+    /// tag may come several times.
     pub(in crate::counting) fn for_each_count(&self, layout: Layout, visit: &mut dyn FnMut(usize, u8, u64)) {
         let mut rest = &*self.bytes;
         for segment in 0..layout.num_segments() {

@@ -52,7 +52,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// The arena: each member as its tag, its length and its bytes.
+    /// The arena, a buffer of all members: each as its tag, its length and its bytes.
     pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
         match self {
             Members::Packed(packed) => packed.arena(),
@@ -80,8 +80,8 @@ impl<T: Tag> Members<T> {
         self.find(item, hash, |_| ()).is_some()
     }
 
-    /// Passes the offset of the record of `item` to `found` and returns its result; `None` if `item` is no member. The
-    /// offset is computed only if `found` uses it.
+    /// Passes the offset of the member `item` in the arena to `found`, and returns the result; `None` if `item` is no
+    /// member. The offset is computed only if `found` uses it.
     #[inline]
     fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         #[cfg(test)]
@@ -291,7 +291,8 @@ pub(in crate::counting) mod tests {
 
     const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
-    /// Lists of items for either form: items of one length, short items, and items of all lengths.
+    /// Lists of items for the tests of both forms, packed and table: items of one length, short items, and items of all
+    /// lengths.
     fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);

@@ -22,7 +22,7 @@ use crate::window::Mark;
 
 /// Bytes of a position as it is stored in a payload.
 pub(in crate::counting) const POSITION_BYTES: usize = size_of::<u32>();
-/// The number of low bits of a position that its list keeps.
+/// The number of low bits of a position that a list stores. The higher bits select the list.
 const LOWER_BITS: u32 = u16::BITS;
 /// The number of slots in a bucket: at most 255, so that a byte can count the marked ones.
 const BUCKET: usize = u8::MAX as usize;
@@ -77,9 +77,9 @@ pub(in crate::counting) fn heap_bytes<T: Tag>(layout: Layout, len: u64) -> u64 {
 }
 
 impl<T: Tag> List<T> {
-    /// Bytes of a record in a short list.
+    /// Bytes of a position and its tag in a short list.
     const SHORT: usize = size_of::<u16>() + T::BYTES;
-    /// Bytes of a record in a long list.
+    /// Bytes of a position and its tag in a long list.
     const LONG: usize = size_of::<u8>() + T::BYTES;
 
     const NONE: Self = List { bytes: Vec::new(), buckets: 0, tags: PhantomData };
@@ -111,8 +111,8 @@ impl<T: Tag> List<T> {
         self.records().len() / self.record_bytes()
     }
 
-    /// Finds the rank of the position with these lower bits. If the position is missing, `Err` has the rank at which to
-    /// [insert](Self::insert) it.
+    /// Finds the rank (the index in the list) of the position with these lower bits. If the position is missing, `Err`
+    /// has the rank at which to [insert](Self::insert) it.
     #[inline]
     fn find(&self, lower: u16) -> Result<usize, usize> {
         if self.buckets == 0 {
@@ -181,7 +181,7 @@ impl<T: Tag> List<T> {
         self.write(at, lower, tag);
     }
 
-    /// Writes a record over the bytes from `at` on, and counts it in its bucket.
+    /// Writes a position and its tag over the bytes from `at` on, and counts the position in its bucket.
     #[inline]
     fn write(&mut self, at: usize, lower: u16, tag: T) {
         let number = if self.buckets == 0 {
@@ -375,7 +375,8 @@ impl<T: Tag> Positions<T> {
         before.iter().map(List::len).sum::<usize>() as u64 + in_list as u64
     }
 
-    /// Appends `len` records after the first `rank`: each is a position as a little-endian u32, and its tag.
+    /// Appends `len` positions to `bytes`, from the position with rank `rank` on. Each is a little-endian u32, followed
+    /// by its tag.
     pub(in crate::counting) fn append_to(&self, bytes: &mut Vec<u8>, rank: u64, len: usize) {
         for (position, tag) in self.iter_from(rank).take(len) {
             bytes.extend_from_slice(&position.to_le_bytes());

@@ -20,7 +20,7 @@ pub(crate) trait Tag: Copy + Eq + Debug + 'static {
     /// The tag of the newest slice.
     fn newest(ages: Self::Ages) -> Self;
 
-    /// The bytes of the tag, as in a record.
+    /// The bytes of the tag, as they are stored.
     fn as_bytes(&self) -> &[u8];
 
     /// Splits a record into its tag and the rest; `None` if the record is too short.
@@ -29,7 +29,7 @@ pub(crate) trait Tag: Copy + Eq + Debug + 'static {
     /// Replaces the tag `before` of a member or slot, if this tag is younger.
     fn renew(self, before: &mut Self, ages: Self::Ages) -> Mark;
 
-    /// [`Self::renew`] for the tag at the front of `record`.
+    /// The same as [`Self::renew`], for the tag at the front of `record`.
     fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Mark;
 
     /// Checks that the tag is of a live slice.

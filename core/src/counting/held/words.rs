@@ -19,7 +19,7 @@ const LINE_WORDS: usize = 8;
 /// The dense form of a plain bitmap: a bit for each slot.
 #[derive(Debug)]
 pub(crate) struct Words {
-    /// `layout.num_words()` words.
+    /// The words of the bitmap; their number is `layout.num_words()`.
     words: Box<[u64]>,
     /// The number of set slots in each segment. Boxed, so that sparse bitmaps stay small.
     counts: Box<SegmentCounts>,

@@ -1,4 +1,4 @@
-//! Errors of files of values.
+//! Errors of reading and writing files of values.
 
 use std::{fmt, io};
 
@@ -22,7 +22,7 @@ pub enum FileError {
     Damaged {
         /// The offset of the damaged record.
         at: u64,
-        /// The defect.
+        /// A description of the damage.
         what: String,
     },
     /// The file ends early.

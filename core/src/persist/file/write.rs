@@ -226,7 +226,7 @@ impl<W: Write> Writer<W> {
         Ok(self.out.write_all(bytes)?)
     }
 
-    /// Ends a record with the checksum of everything before.
+    /// Ends a record with the checksum of all bytes before.
     fn put_sum(&mut self) -> Result<(), FileError> {
         let sum = self.sum.digest();
         self.put(&sum.to_le_bytes())

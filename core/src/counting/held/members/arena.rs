@@ -56,13 +56,13 @@ pub(in crate::counting) struct Records<'a, T> {
 }
 
 impl<'a, T: Tag> Records<'a, T> {
-    /// The records of an arena.
+    /// An iterator over the members of an arena, with their tags.
     #[inline]
     pub(in crate::counting) fn new(arena: &'a [u8]) -> Self {
         Records { rest: arena, tags: PhantomData }
     }
 
-    /// The records from the one at `offset` on; none if `offset` is beyond the arena.
+    /// An iterator from the member at byte `offset` on. It yields nothing if `offset` is beyond the arena.
     #[inline]
     pub(in crate::counting) fn from(arena: &'a [u8], offset: usize) -> Self {
         Self::new(arena.get(offset..).unwrap_or_default())

@@ -30,7 +30,7 @@ use crate::size_limit::{try_reserve, try_to_vec};
 
 /// The most members that are scanned without an index.
 const UNINDEXED: usize = 4;
-/// The most members per group, on average.
+/// The most members per group of the index, on average.
 const GROUP_MEMBERS: usize = 15;
 /// The possible numbers of groups. Each is twice the one before plus one: growing the index hashes all members again,
 /// so it must be rare.
@@ -49,7 +49,7 @@ pub(in crate::counting) struct Packed<T> {
     buffer: Box<[u8]>,
     /// Bytes of the arena.
     arena_len: u16,
-    /// Bytes of the members alone.
+    /// Bytes of the members, without their lengths and tags.
     member_bytes: u16,
     /// Bytes of each record, if all records have the same length: then the index stores numbers of members. Otherwise
     /// 0: the index stores offsets.
@@ -93,7 +93,7 @@ pub(super) fn index_bytes_for(members: u64) -> Option<u64> {
     Some(u64::from(groups_for(members)) * OFFSET as u64)
 }
 
-/// Bytes of a group in a set with this [`record`](Packed::record).
+/// Bytes of a group of the index. If [`record`](Packed::record) is 0, a place takes two bytes, else one.
 #[inline]
 fn group_bytes(record: u16) -> usize {
     if record == 0 { OFFSET } else { NUMBERED }
@@ -172,7 +172,7 @@ impl<T: Tag> Packed<T> {
         u32::from(self.member_bytes)
     }
 
-    /// The arena: each member as its tag, its length and its bytes.
+    /// The arena, the buffer's part with all members: each as its tag, its length and its bytes.
     #[inline]
     pub(super) fn arena(&self) -> &[u8] {
         // Always in range, since the arena lies in the buffer.
@@ -185,8 +185,8 @@ impl<T: Tag> Packed<T> {
         usize::from(self.groups) * group_bytes(self.record)
     }
 
-    /// Passes the offset of the record of `item`, whose hash is `hash`, to `found`. Returns its result; `None` if
-    /// `item` is no member.
+    /// Passes the offset of the member `item`, whose hash is `hash`, to `found`. Returns the result; `None` if `item`
+    /// is no member.
     #[inline]
     pub(super) fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         match (self.groups, self.record) {
@@ -265,7 +265,7 @@ impl<T: Tag> Packed<T> {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// [`Self::find`], limited to one place of one group.
+    /// The same as [`Self::find`], for the member at one place of one group only.
     #[inline(always)]
     fn member_at<const BYTES: usize, R>(
         &self,
@@ -291,7 +291,7 @@ impl<T: Tag> Packed<T> {
         is_it.then(|| found(at))
     }
 
-    /// The arena with the rest of the buffer, to change tags.
+    /// The buffer, mutable, so that the caller can change tags. The arena is at its beginning.
     #[inline]
     pub(super) fn arena_mut(&mut self) -> &mut [u8] {
         &mut self.buffer

@@ -86,7 +86,7 @@ impl Offsets {
 #[derive(Debug)]
 pub(in crate::counting) struct Table<T> {
     arena: Vec<u8>,
-    /// Bytes of the members alone.
+    /// Bytes of the members, without their lengths and tags.
     member_bytes: u32,
     offsets: Offsets,
     tags: PhantomData<T>,
@@ -149,12 +149,12 @@ impl<T: Tag> Table<T> {
         self.member_bytes
     }
 
-    /// The arena: each member as its tag, its length and its bytes.
+    /// The arena, a buffer of all members: each as its tag, its length and its bytes.
     pub(super) fn arena(&self) -> &[u8] {
         &self.arena
     }
 
-    /// The offset of the record of `item`, whose hash is `hash`; `None` if `item` is no member.
+    /// The offset of the member `item` in the arena; its hash is `hash`; `None` if `item` is no member.
     // Out of line, so that the code for few members stays small.
     #[inline(never)]
     pub(super) fn find(&self, item: &[u8], hash: u64) -> Option<usize> {
@@ -165,7 +165,7 @@ impl<T: Tag> Table<T> {
         Records::<T>::from(&self.arena, offset).next().map(|(_, member)| member)
     }
 
-    /// The arena, to change tags.
+    /// The arena, mutable, so that the caller can change tags.
     #[inline]
     pub(super) fn arena_mut(&mut self) -> &mut [u8] {
         &mut self.arena

@@ -40,7 +40,7 @@ pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<
     by_block(layout, &folded)
 }
 
-/// The counts of all unions, computed from bitmaps by blocks.
+/// Counts the set slots of all unions of `sets`, which are bitmaps, block by block.
 pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<SegmentCounts>, Error> {
     let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
     let mut unions = try_filled(sets.len(), [0u64; BLOCK_WORDS])?;
@@ -66,7 +66,7 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
     Ok(counts)
 }
 
-/// The counts of all unions, computed by merging sorted positions.
+/// Counts the set slots of all unions of `sets`, by merging sorted positions.
 pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
     let positions = try_collect_ok(sets.len(), sets.iter().map(|set| set.positions(layout)))?;
     let mut rest = try_collect(sets.len(), positions.iter().map(|positions| positions.iter().copied().peekable()))?;

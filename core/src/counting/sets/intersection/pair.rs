@@ -28,13 +28,13 @@ pub(super) type PairCounts = [f64; 3];
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
-    /// The number of all slots.
+    /// The number of slots with this share.
     number: f64,
     /// The numbers of slots that are free, taken by the first set alone, by the second alone, and by both.
     seen: [f64; 4],
 }
 
-/// The patterns of two bitmaps and their union.
+/// The slots of two bitmaps, grouped by share and counted by pattern.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
 }

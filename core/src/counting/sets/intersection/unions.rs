@@ -45,7 +45,8 @@ fn sign(marks: usize) -> f64 {
     if marks.count_ones() % 2 == 1 { 1.0 } else { -1.0 }
 }
 
-/// The variance of the signed sum of `unions`, where `members` are their estimated numbers of members.
+/// The variance of the estimated size of the intersection, which is the signed sum of the sizes of `unions`. `members`
+/// has the estimated size of each union.
 fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
     let all = unions.len() - 1;
     let in_all = sets_near(&mut members);
@@ -116,7 +117,7 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     in_all
 }
 
-/// Replaces each number by the sum of the numbers of its subsets, including its own.
+/// Replaces the number at each index by the sum of the numbers at all subsets of the index's bits, the index included.
 fn add_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number + subset);
 }
