@@ -40,9 +40,9 @@ const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
 /// True from the end of a successful [`load`] until the server unloads the module.
 ///
-/// This flag detects a second load of a library that is still mapped, with the values that its statics had. There are
-/// three causes: the module is loaded already, the system does not unmap libraries after a failed load, or other code
-/// has the library open.
+/// The flag lets [`RedisModule_OnLoad`] reject a second load of a module that is loaded. A library may still be mapped,
+/// with the values of its static variables, without being loaded: some systems unmap nothing after a failed load, and
+/// other code may have the library open. The flag is false in these cases, and loading is allowed.
 static IS_LOADED: AtomicBool = AtomicBool::new(false);
 
 /// The entry point that the server calls when it loads the module.
@@ -144,12 +144,12 @@ fn set_options(ctx: Ctx) {
     }
 }
 
-/// The function that the server calls before it unloads the module. It must succeed: Redis 8 fails an assertion if it
-/// returns an error.
+/// The function that the server calls before it unloads the module. It returns an error once a thread of this module
+/// has started.
 ///
 /// The server does not unload a module with data types, except in one case: `MODULE LOADEX` of Redis 8 loads the
-/// module, finds a `CONFIG` that no option takes, and unloads it again. At that time no value exists, and no thread of
-/// this module has started.
+/// module, finds a `CONFIG` that no option takes, and unloads it again. At that time no value exists and no thread has
+/// started, so the function succeeds. Redis 8 would fail an assertion if it returned an error.
 ///
 /// # Safety
 /// Must be called by the server.

@@ -58,8 +58,8 @@ impl<'a> ServerLimit<'a> {
     }
 
     /// Checks the new size of a value against `max-key-bytes`, and `rounded_bytes` against the memory that is left
-    /// under `maxmemory`. The new size is not rounded to the allocator's sizes, so that it equals what `INFO key SIZE`
-    /// reports.
+    /// under `maxmemory`. The new size is not rounded to the allocator's sizes, so that it equals what `BF.INFO key
+    /// SIZE` and `LC.INFO key SIZE` report.
     fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {

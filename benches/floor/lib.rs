@@ -64,7 +64,7 @@ unsafe fn lacks_arguments(ctx: *mut RedisModuleCtx, argc: c_int, least: c_int) -
 
 type Command = unsafe extern "C" fn(*mut RedisModuleCtx, *mut *mut RedisModuleString, c_int) -> c_int;
 
-/// Runs `BENCH.REPLY`, which replies with 1 for each item, and reads no key.
+/// Runs `BENCH.REPLY`, which replies with a boolean for each item, and reads no key.
 ///
 /// # Safety
 /// Must be called by the server, with a live context and `argc` live strings.

@@ -15,8 +15,8 @@ use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, guard, 
 /// Returns the names under which an option can be registered, best first, each with the server's flags.
 ///
 /// Some options exist in Redis 8 too. On Redis 8 such an option gets the name without a prefix, so that a redis.conf
-/// for Redis 8 works. The prefixed name becomes its alias, for a redis.conf of older servers. The prefixed name is used
-/// alone in two cases: if RedisBloom is loaded and has the name without a prefix, and with the load-time arguments
+/// for Redis 8 works. The prefixed name becomes its alias, for a redis.conf of older servers. In two cases Redis 8 gets
+/// only the prefixed name: if RedisBloom is loaded and has the name without a prefix, and with the load-time arguments
 /// `commands beside` and `commands lc`, which leave that name to a module that is loaded later.
 fn names_of(option: &Setting) -> Vec<(CString, u32)> {
     let mut names = Vec::with_capacity(2);
