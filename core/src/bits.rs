@@ -158,7 +158,7 @@ pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     })
 }
 
-/// Whether every page of `bytes` has a bit set. A copy then makes the whole destination resident.
+/// Whether every page of `bytes` has a bit set. If so, copying them makes every page of the destination resident.
 pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(has_ones)
 }

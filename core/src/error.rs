@@ -19,7 +19,7 @@ pub enum Parameter {
     Growth,
     /// The number of sub-filters of a filter.
     SubFilters,
-    /// The layout of a filter: the places of an item's bits.
+    /// The layout of a filter: where in the bitmap an item's bits are.
     Layout,
     /// The sizes of a sub-filter in RedisBloom's layout.
     Shape,
@@ -27,9 +27,9 @@ pub enum Parameter {
     ExactLimit,
     /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
     ExactBytes,
-    /// The precision of a counter: the base-2 logarithm of the nominal size of its main bitmap.
+    /// The precision of a counter's bitmap: a slot of its main segment has a share of `2^-precision` of the hash space.
     Precision,
-    /// The tail bits of a counter: the base-2 logarithm of the number of slots in a tail segment.
+    /// The tail bits of a counter's bitmap: the base-2 logarithm of the number of slots in each tail segment.
     TailBits,
     /// Seed of the hash.
     Seed,

@@ -41,7 +41,7 @@ pub fn hash64(item: &[u8], seed: u64) -> u64 {
 }
 
 /// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and pieces of payload. Because of the
-/// position, an intact piece in the wrong place does not pass.
+/// position, the check also fails for an intact piece in the wrong place.
 #[inline]
 pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)

@@ -15,8 +15,8 @@ pub(crate) const PIECE_BYTES: usize = 4 << 20;
 /// The largest number of threads of a pass. Memory keeps only a few cores busy.
 const MAX_THREADS: usize = 4;
 
-/// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. The pieces are taken in
-/// order, each by the thread that is free.
+/// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. The pieces are handled
+/// in order, each by the next free thread.
 pub(crate) fn sum<T: Send>(
     pieces: impl ExactSizeIterator<Item = T> + Send,
     num_bytes: usize,

@@ -23,12 +23,12 @@ pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
-/// A table of shared contents, which finds them by a hash.
+/// A pool of shared contents, a hash table in which equal contents are found.
 pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
 
 struct Pooled<T> {
     table: HashTable<(u64, Shared<T>)>,
-    /// The number of contents that found no place in the full table since its last sweep.
+    /// The number of contents that were not added because the table was full, since its last sweep for unused contents.
     turned_away: usize,
 }
 

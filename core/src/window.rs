@@ -125,14 +125,16 @@ impl Window {
         Window { clock_source, is_volatile, ..self }
     }
 
-    /// Whether a value with this window is dropped once it is empty. For the server module, where its key expires then.
+    /// Whether a server deletes a value with this window once it is empty. For the server module, which sets an expiry
+    /// of the key.
     #[doc(hidden)]
     pub fn is_volatile(&self) -> bool {
         self.is_volatile
     }
 
-    /// The same window, volatile or not: a volatile value is dropped once it is empty. A window with a manual clock
-    /// source is never volatile, since the time when the value becomes empty is unknown. For the server module.
+    /// The same window, with another value of `is_volatile`: whether a server deletes the value once it is empty. A
+    /// window with a manual clock source is never volatile, since the time when the value becomes empty is unknown. For
+    /// the server module.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {

@@ -74,7 +74,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn num_items(&self) -> u64 {
         self.store().num_items
     }
-    /// Sets the number of items that the bits represent. For loading and unions.
+    /// Sets the number of items that the bits represent. Loading and unions call this method.
     fn set_num_items(&mut self, num_items: u64) -> Result<(), Error> {
         check_items(num_items, self.num_bits())?;
         self.store_mut().num_items = num_items;
@@ -93,7 +93,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn as_bytes(&self) -> &[u8] {
         &self.store().bitmap.as_bytes()[..self.num_bytes()]
     }
-    /// Writes `bytes` at byte `offset` of the bitmap, where no bit may be set yet. For loading.
+    /// Writes `bytes` at byte `offset` of the bitmap, where no bit may be set yet. Loading calls this method.
     fn append_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
         let len = self.num_bytes();
         self.store_mut().bitmap.append_bytes(offset, bytes, len)

@@ -4,7 +4,7 @@ use std::fmt::{self, Display};
 
 use crate::error::{Error, Parameter};
 
-/// The layout of a filter: the places of an item's bits.
+/// The layout of a filter: where in the bitmap an item's bits are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BitLayout {
     /// The cache-line layout: the bits of an item lie in a few cache lines. It is Rollcall's own layout, and the faster

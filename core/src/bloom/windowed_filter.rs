@@ -83,7 +83,7 @@ impl WindowedFilter {
         Ok(WindowedFilter { params, windowing, of_generation, newest_slice, generations, sub_filters })
     }
 
-    /// A filter with these generations, oldest first: for loading.
+    /// Builds a filter from its loaded generations, oldest first.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, [`Error::Corrupt`] for generations that no filter of

@@ -114,8 +114,8 @@ impl Windowing {
         }
     }
 
-    /// The same window, volatile or not: a volatile filter is dropped once it is empty. A window of the last items is
-    /// returned unchanged. For the server module.
+    /// The same window, with another value of `is_volatile`: whether a server deletes the filter once it is empty. A
+    /// window of the last items is returned unchanged. For the server module.
     #[doc(hidden)]
     #[must_use]
     pub fn with_volatile(self, is_volatile: bool) -> Self {

@@ -108,7 +108,7 @@ impl Counter {
         }
     }
 
-    /// The set of a windowed counter, to change it, and the counter's spec; `None` without a window.
+    /// The set of a windowed counter, mutable, with the counter's parameters and layout; `None` without a window.
     pub(super) fn windowed_mut(&mut self) -> Option<(&mut WindowedSet, &Spec)> {
         match &mut self.contents {
             Contents::Plain(_) => None,

@@ -27,7 +27,7 @@ pub(crate) struct CounterForm {
     pub(crate) lower_bound: u32,
     /// The representation of the set.
     pub(crate) representation: Representation,
-    /// The window, the newest slice that was reached, and the offset of the tags (`held/ring.rs`).
+    /// The window, the newest slice that was reached, and the offset that converts slices to tags (`held/ring.rs`).
     pub(crate) window: Option<(Window, u64, u8)>,
 }
 
@@ -104,8 +104,8 @@ impl CounterForm {
         limit.check(held_bytes, heap_bytes)
     }
 
-    /// Builds the counter of this payload, whose memory was allowed by [`Self::check_bytes`]. On error the payload is
-    /// unchanged.
+    /// Builds the counter from these properties and its payload. The caller has checked the memory limit with
+    /// [`Self::check_bytes`]. On error the payload is unchanged.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the payload does not fit this form; [`Error::OutOfMemory`].

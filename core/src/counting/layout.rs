@@ -33,9 +33,11 @@ use crate::error::{Error, Parameter};
 /// The smallest slots have a share of `2^-FINEST_BITS` of the hash space. They are in the last two segments. With 34
 /// the standard error stays level up to 10^10 members.
 const FINEST_BITS: u32 = 34;
-/// The fewest tail bits. A tail segment of 2^8 slots fills whole words, and the standard error levels out at 4.1 %.
+/// The fewest tail bits: a tail segment has at least 2^8 slots, which fill whole words. With 2^8 slots, the standard
+/// error of large counts is 4.1 %.
 pub const MIN_TAIL_BITS: u32 = 8;
-/// The most tail bits of a layout within `MAX_BITS`. The standard error levels out at 0.09 %.
+/// The most tail bits of a layout within `MAX_BITS`: a tail segment has at most 2^19 slots. With 2^19 slots, the
+/// standard error of large counts is 0.09 %.
 pub const MAX_TAIL_BITS: u32 = 19;
 /// The smallest precision: one more than the fewest tail bits.
 pub const MIN_PRECISION: u32 = MIN_TAIL_BITS + 1;
@@ -94,7 +96,7 @@ impl Layout {
         u32::from(self.tail_bits)
     }
 
-    /// The finest layout to which bitmaps of both layouts fold.
+    /// The finest layout to which bitmaps of both layouts can be folded.
     #[must_use]
     pub fn common(self, other: Layout) -> Layout {
         // The tail bits stay below the precision: the layout with the smaller precision already has fewer tail bits.
@@ -215,8 +217,8 @@ impl Layout {
         !(u64::MAX >> ones) | within << (u64::BITS - self.tail_bits() - skipped)
     }
 
-    /// Maps the slot at `index` to its index in the layout `to`, to which this layout [folds](Self::folds_to). The
-    /// order of slots is kept.
+    /// Folds a slot: maps its `index` in this layout to its index in the coarser layout `to`. This layout must
+    /// [fold](Self::folds_to) to `to`. The order of slots is kept.
     pub fn fold(self, index: u64, to: Layout) -> u64 {
         debug_assert!(self.folds_to(to));
         to.slot_of(self.first_hash(index)).index
@@ -233,7 +235,8 @@ impl Layout {
         }
     }
 
-    /// ORs the bitmap `src` of this layout into the bitmap `dst` of a layout that it [folds to](Self::folds_to).
+    /// Folds the bitmap `src` of this layout to the coarser layout `to`, and ORs it into the bitmap `dst` of that
+    /// layout.
     ///
     /// # Panics
     /// When the length of a slice is not the number of words in its layout, or this layout does not fold to `to`.

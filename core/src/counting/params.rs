@@ -138,16 +138,16 @@ impl Params {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) params: Params,
-    /// The layout derived from `params` when the counter was made, or, after a merge, a layout to which that layout
-    /// folds. It is stored and never computed again.
+    /// The layout derived from `params` when the counter was made, or, after a merge, a coarser layout. It is stored
+    /// and never computed again.
     pub(super) layout: Layout,
 }
 
-/// The pool of specs: counters with equal specs share one copy.
+/// The pool of all specs: counters with equal parameters and layout share one copy.
 static SPECS: Pool<Spec> = Pool::new();
 
 impl Spec {
-    /// This spec, shared with the other counters that have the same one.
+    /// This spec, in memory that all counters with an equal spec share.
     pub(super) fn shared(self) -> Shared<Spec> {
         self.shared_in(&SPECS)
     }

@@ -448,7 +448,7 @@ fn what_does_not_fit_changes_nothing() {
     }
 }
 
-/// A merged counter without live members neither makes an exact counter an estimate nor folds its bitmap.
+/// Merging a counter without live members changes neither an exact counter to an estimate nor the layout of a bitmap.
 #[test]
 fn what_is_dead_does_not_drag_down() {
     let coarse_params = params(10, 100);

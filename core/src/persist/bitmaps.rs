@@ -16,7 +16,7 @@ pub trait Loads: fmt::Debug + Sized {
     /// The type of the sub-filters.
     type SubFilter: SubFilter;
 
-    /// The fields of a header that concern the whole filter.
+    /// The fields of a header, except those of single sub-filters.
     type Claims: fmt::Debug + Send;
 
     /// Reads a header and allocates all sub-filters, zeroed. Also returns the payload if it is inline in the header.
@@ -25,13 +25,13 @@ pub trait Loads: fmt::Debug + Sized {
     /// The errors of [`Loading::begin`].
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error>;
 
-    /// A copy of the claims.
+    /// A copy of the header's fields.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error>;
 
-    /// Builds the filter from its claims and its loaded sub-filters.
+    /// Builds the filter from the fields of its header (`claims`) and its loaded sub-filters.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the sub-filters do not make a valid filter.
@@ -40,7 +40,7 @@ pub trait Loads: fmt::Debug + Sized {
 
 /// The state after reading a header.
 pub struct Begun<'a, F: Loads> {
-    /// The fields that concern the whole filter.
+    /// The fields of the header, except those of single sub-filters.
     pub(super) claims: F::Claims,
     /// The format of the payload's chunks.
     pub(super) format: ChunkFormat,

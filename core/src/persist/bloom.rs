@@ -97,10 +97,10 @@ pub(super) fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSu
 /// Zeroed sub-filters, and the payload if it is inline in the header.
 pub(super) type Allocated<'a> = (Vec<LineSubFilter>, Option<Cow<'a, [u8]>>);
 
-/// The sub-filters that a header claims to have. Memory is allocated only after the claims are checked.
+/// The sub-filters that a header describes. Memory is allocated only after the header's fields are checked.
 pub(super) struct Claimed<'l, L> {
     limit: &'l L,
-    /// For each sub-filter its parameters, its place in the chain, and its number of items.
+    /// For each sub-filter: the parameters of its chain, its index in the chain, and its number of items.
     sub_filters: Vec<(Params, u64, u64)>,
     num_lines: u64,
     held_bytes: u64,

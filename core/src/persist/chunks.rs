@@ -33,14 +33,14 @@ const REDISBLOOM_CHUNK_BYTES: usize = 16 << 20;
 /// Bytes of the checksum at the end of a chunk.
 const CHECKSUM_BYTES: usize = 8;
 
-/// The number of iterator bits below the stamp: enough for positions up to 8 TiB.
+/// The number of iterator bits for the position, up to 8 TiB. The higher bits are the stamp of the newest slice.
 const POSITION_BITS: u32 = 43;
 
-/// The number of stamps, without 0. Stamps repeat after this number of slices. `LOADCHUNK` still rejects an outdated
-/// chunk, by its checksum.
+/// The number of different stamps, without 0. A stamp stands for the newest slice of a value. Stamps repeat after this
+/// number of slices. `LOADCHUNK` still rejects an outdated chunk, by its checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
-/// The stamp bits of an iterator, for a value with this [stamp](Stored::stamp).
+/// The high bits of an iterator, which stand for the newest slice ([`Stored::stamp`]) of the value.
 fn stamp_bits(stamp: u64) -> u64 {
     if stamp == 0 { 0 } else { (1 + stamp % STAMPS) << POSITION_BITS }
 }
@@ -138,7 +138,7 @@ pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'
 }
 
 /// Appends a chunk to a partially loaded value. `next` is the iterator that `SCANDUMP` returned together with the
-/// chunk: 1 + the position after the chunk, perhaps with a stamp.
+/// chunk: 1 + the position after the chunk, perhaps with a stamp of the newest slice in the high bits.
 ///
 /// # Errors
 /// [`Error::Corrupt`] when the chunk is not the next one or is damaged; on error nothing is appended.

@@ -86,12 +86,13 @@ impl<'a> Payload<'a> {
         self.stretches(max_bytes).map(|(position, stretch)| (position, stretch.read()))
     }
 
-    /// The piece that [`Self::piece`] returns, before it is read; `None` at the end of the payload.
+    /// The range of the piece that [`Self::piece`] returns; its bytes are not read yet. `None` at the end of the
+    /// payload.
     pub(super) fn stretch(&self, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         self.stretch_from(&mut Place::default(), position, max_bytes)
     }
 
-    /// The pieces that [`Self::pieces`] returns, before they are read.
+    /// The ranges of the pieces that [`Self::pieces`] returns; their bytes are not read yet.
     pub(super) fn stretches(self, max_bytes: usize) -> impl Iterator<Item = (u64, Stretch<'a>)> {
         let mut place = Place::default();
         let mut position = 0;

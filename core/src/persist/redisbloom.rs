@@ -107,7 +107,8 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
     Err(rejected())
 }
 
-/// Checks the total size of sub-filters that a header claims, with their numbers of items, then allocates them, zeroed.
+/// Checks the total size of the sub-filters that a header describes, then allocates them, zeroed. Each is given with
+/// its number of items.
 fn allocate(
     rules: Rules,
     claimed: &[(Shape, u64)],

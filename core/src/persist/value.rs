@@ -114,7 +114,7 @@ pub trait Stored: Sized + Send + 'static {
     fn chunk_format(&self) -> ChunkFormat;
 
     /// The newest slice that the value has reached; 0 for a value without slices. A dump by `SCANDUMP` ends with an
-    /// error once the stamp changes.
+    /// error once this number changes.
     fn stamp(&self) -> u64 {
         0
     }

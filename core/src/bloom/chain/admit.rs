@@ -136,10 +136,10 @@ impl<S: SubFilter> Chain<S> {
         Ok(newest + 1)
     }
 
-    /// Adds the first `most` of these absent items to the sub-filters from index `newest` on, and rejects the rest. An
-    /// item is known instead if items added before it have set all of its bits. Returns the number of sub-filters after
-    /// `newest` that received an item. If `goes_on`, an item for which there is no room is rejected. Otherwise such an
-    /// item makes the method return `None`.
+    /// Adds the first `most` of the absent items in `hashes` to the sub-filters from index `newest` on, and rejects the
+    /// others. An item counts as known instead if items added before it have set all of its bits. Returns the number of
+    /// sub-filters after `newest` that received an item. If `goes_on`, an item for which there is no room is rejected.
+    /// Otherwise such an item makes the method return `None`.
     fn fill(
         &mut self,
         newest: usize,

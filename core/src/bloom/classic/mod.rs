@@ -67,7 +67,7 @@ impl ClassicFilter {
         Ok(Chain::of(ClassicSubFilter::new(Rules { options, growth }, true, shape, 0, limit)?))
     }
 
-    /// A filter from its sub-filters, oldest first: for loading.
+    /// Builds a filter from its loaded sub-filters, oldest first.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for options, a growth or sub-filters that no filter can have.

@@ -128,7 +128,8 @@ impl ClassicSubFilter {
         marked(found).any(|i| group[i].has_rest(hash))
     }
 
-    /// Of the hashes in the mask `pending`, returns the mask of those whose bits with the indices `probes` are all set.
+    /// Tests the hashes in the mask `pending`. Returns the mask of the hashes that have all bits with the indices
+    /// `probes`.
     #[inline(always)]
     fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
         let (words, mut having) = (self.words(), 0);

@@ -22,7 +22,7 @@ pub(super) struct Changed {
     pub(super) items: u64,
 }
 
-/// Sets the bits of all hashes in `blocks`, on `threads` threads. Returns the numbers of changes.
+/// Sets the bits of all hashes in `blocks`, on `threads` threads. Returns how many bits and how many items were new.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`]; nothing is changed then.

@@ -54,7 +54,7 @@ fn place(places: u64, j: u32) -> (usize, u64) {
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Sets, in the mask `bits`, the bits at the first `probes` places.
+/// Sets, in the mask `bits`, the bits at the first `probes` of the `places`.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
@@ -63,7 +63,7 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     }
 }
 
-/// Whether the bits at the first `probes` places are all set.
+/// Whether the line has all bits at the first `probes` of the `places`.
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
@@ -75,7 +75,7 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// Sets the bits at the first `probes` places, and returns how many were free.
+/// Sets the line's bits at the first `probes` of the `places`, and returns how many were free.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
     let mut free = 0;

@@ -45,7 +45,8 @@ impl FullestLine {
         self.probes
     }
 
-    /// The bounds of the mean number of items. [`FullestLine::narrow`] makes them equal in the end.
+    /// The lower and the upper bound of the load, the mean number of items on the line. Repeated calls of
+    /// [`FullestLine::narrow`] make them equal.
     pub(super) fn loads(&self) -> (f64, f64) {
         (self.load - self.around, self.load + self.around)
     }
@@ -97,8 +98,8 @@ impl FullestLine {
     }
 }
 
-/// The rates below which a line takes more items with 2, 3 and so on up to [`MAX_PROBES_PER_LINE`] probes than with one
-/// probe less.
+/// The error rates at which the best number of probes changes. Below the first rate, a line takes more items with 2
+/// probes than with 1; below the second, more with 3 than with 2; and so on up to [`MAX_PROBES_PER_LINE`].
 const MORE_PROBES_BELOW: [f64; MAX_PROBES_PER_LINE as usize - 1] =
     [0.381410372724, 0.183452989911, 0.089005353625, 0.042840634685, 0.020309728543, 0.009435787627];
 

@@ -31,7 +31,7 @@ impl LineFilter {
         Ok(Chain::of(LineSubFilter::of_chain(&params, 0, 0, limit)?))
     }
 
-    /// A filter from its sub-filters, oldest first: for loading.
+    /// Builds a filter from its loaded sub-filters, oldest first.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, [`Error::Corrupt`] for sub-filters

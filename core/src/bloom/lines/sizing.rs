@@ -124,7 +124,7 @@ impl RatedShape {
         at(self.narrowed(|low, high| at(low) == at(high)))
     }
 
-    /// The mean number of items on a line at which the line reaches its error rate, to the last place.
+    /// The load, exact to the last bit: the mean number of items on a line at which the line reaches its error rate.
     fn load(&mut self) -> f64 {
         self.narrowed(|_, _| false)
     }

@@ -12,7 +12,7 @@ use crate::size_limit::SizeLimit;
 
 /// A cache-line blocked Bloom filter of a fixed size. It takes hashes instead of items.
 ///
-/// Invariant: the bitmap has the number of lines that the spec gives.
+/// Invariant: the bitmap has the number of lines that the derived parameters (`LineSpec`) give.
 #[derive(Debug, PartialEq)]
 pub struct LineSubFilter(pub(super) Store<LineSpec>);
 

@@ -18,7 +18,8 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Mark;
 
-/// A tag of slots, and the type of the dense bitmap for this tag.
+/// The type of the tags of slots: no tag, or the slice in which a slot was last marked. It determines the type of the
+/// dense bitmap.
 pub(crate) trait SlotTag: Tag {
     /// The dense form: a cell for each slot of a layout.
     type Cells: Cells<Self>;
@@ -135,7 +136,7 @@ impl<T: SlotTag> Bitmap<T> {
         Bitmap { lower_bound, estimate: KeptEstimate::none(), ..self }
     }
 
-    /// The marked slots, in the form in which they are held.
+    /// The marked slots, in their sparse or dense form.
     pub(in crate::counting) fn slots(&self) -> &Slots<T> {
         &self.slots
     }

@@ -44,7 +44,7 @@ impl Ages {
         self.newest.wrapping_sub(tag).wrapping_add(around)
     }
 
-    /// The tag of `age`, which is below the number of tags.
+    /// The tag of the slice with this age. `age` must be below the number of tags.
     #[inline]
     pub(in crate::counting) fn tag(self, age: u8) -> u8 {
         let around = if age >= self.newest { self.modulus } else { 0 };
@@ -75,7 +75,7 @@ pub(in crate::counting) struct TagRing {
     pub(in crate::counting) window: Window,
     /// The newest slice that was reached.
     newest: u64,
-    /// The `offset` in the formula of a tag: a slice number, modulo the number of tags.
+    /// The number that is subtracted from a slice number to compute the slice's tag. It is below the number of tags.
     offset: u8,
     /// The conversion from tags to ages. It follows from the other fields, and is stored because computing it takes a
     /// division.
@@ -100,7 +100,7 @@ impl TagRing {
         self.newest
     }
 
-    /// The `offset` in the formula of a tag.
+    /// The number that is subtracted from a slice number to compute the slice's tag.
     pub(in crate::counting) fn offset(&self) -> u8 {
         self.offset
     }

@@ -99,7 +99,7 @@ pub(in crate::counting) fn exact_views<'a>(counters: &[&'a Counter]) -> Result<V
     try_collect(counters.len(), exact.map(|counter| counter.at(Time::Reached)))
 }
 
-/// The segments of the union of these counters, in `layout`, to which all their bits fold.
+/// The segments of the union of these counters. All bits are folded to `layout`.
 pub(in crate::counting) fn union_segments(layout: Layout, counters: &[&Counter]) -> Result<Segments, Error> {
     let (counts, _) = layered_counts(layout, counters, None)?;
     Ok(Segments::new(layout, &counts))
@@ -246,7 +246,7 @@ pub(in crate::counting) fn with_first<'a>(first: &'a Counter, rest: &[&'a Counte
     try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
 }
 
-/// The finest layout to which all counters with bits fold; `None` if no counter has bits.
+/// The finest layout to which the bitmaps of all counters can be folded; `None` if no counter has a set bit.
 pub(in crate::counting) fn layout_of_bits(counters: &[&Counter]) -> Option<Layout> {
     let layouts = counters.iter().filter(|counter| counter.has_bits()).map(|counter| counter.layout());
     layouts.reduce(Layout::common)
@@ -274,7 +274,7 @@ fn exact_members<'a>(counters: &[&'a Counter]) -> Result<Vec<&'a Members>, Error
     try_collect(counters.len(), counters.iter().filter_map(|counter| counter.exact_members()))
 }
 
-/// The outcome of joining the members of several exact counters.
+/// The union of the members of several exact counters, if it is small enough.
 enum UnionOfMembers {
     /// All members, which are within the limits of an exact counter.
     Within(Members),

@@ -24,7 +24,8 @@ thread_local! {
 /// Numbers of members: of the first set alone, of the second set alone, and of both.
 pub(super) type PairCounts = [f64; 3];
 
-/// The slots with one share of the hash space, counted by their pattern in two bitmaps.
+/// The slots that have the same share of the hash space in two bitmaps, counted by pattern: taken in neither bitmap, in
+/// one of them, or in both.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
