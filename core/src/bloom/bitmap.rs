@@ -117,7 +117,7 @@ impl LineBitmap {
         }
     }
 
-    /// Becomes the union with `other`, which has the same size. Returns whether that set a bit.
+    /// Becomes the union with `other`, which has the same size. Returns whether any bit was newly set.
     pub(super) fn union_with(&mut self, other: &LineBitmap) -> bool {
         if other.set_bits == 0 {
             return false;

@@ -110,7 +110,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
 
     /// Whether the item of this hash may have been inserted.
     fn may_contain(&self, hash: Hash128) -> bool;
-    /// Inserts the item with this hash; returns whether that set a bit.
+    /// Inserts the item with this hash; returns whether any bit was newly set.
     fn insert(&mut self, hash: Hash128) -> bool;
     /// Calls `visit` with the index and the value of each word that may have bits of the item with this hash.
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64));
@@ -162,7 +162,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
 
     /// Checks that equal bits of both sub-filters represent equal items.
     fn check_mergeable(&self, other: &Self) -> Result<(), Error>;
-    /// Becomes the union with `other`; returns whether that set a bit.
+    /// Becomes the union with `other`; returns whether any bit was newly set.
     fn union_with(&mut self, other: &Self) -> bool {
         self.store_mut().bitmap.union_with(&other.store().bitmap)
     }

@@ -53,14 +53,14 @@ impl BloomFilter {
 }
 
 impl Present<'_> {
-    /// [`BloomFilter::may_contain`] at the time of the view.
+    /// The answer of [`BloomFilter::may_contain`] at the time of the view.
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
         let item = item.as_ref();
         reached!(&self.filter.chain, may_contain(item), self.slices_later)
     }
 
-    /// [`BloomFilter::may_contain_all`] at the time of the view.
+    /// Calls `found` like [`BloomFilter::may_contain_all`], with the answers at the time of the view.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -70,17 +70,17 @@ impl Present<'_> {
         reached!(&self.filter.chain, may_contain_all(items, found), self.slices_later);
     }
 
-    /// [`BloomFilter::num_items`] at the time of the view.
+    /// The result of [`BloomFilter::num_items`] at the time of the view.
     pub fn num_items(&self) -> u64 {
         reached!(&self.filter.chain, num_items(), self.slices_later)
     }
 
-    /// [`BloomFilter::fill_ratio`] at the time of the view.
+    /// The result of [`BloomFilter::fill_ratio`] at the time of the view.
     pub fn fill_ratio(&self) -> f64 {
         reached!(&self.filter.chain, fill_ratio(), self.slices_later)
     }
 
-    /// [`BloomFilter::false_positive_rate`] at the time of the view.
+    /// The result of [`BloomFilter::false_positive_rate`] at the time of the view.
     pub fn false_positive_rate(&self) -> f64 {
         reached!(&self.filter.chain, false_positive_rate(), self.slices_later)
     }

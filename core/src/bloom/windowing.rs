@@ -22,8 +22,8 @@ use crate::window::{ClockSource, Window};
 pub struct Windowing {
     /// The extent of the window: a time or a number of items.
     pub span: Span,
-    /// Whether adding an item again renews it, so that the item expires later. Otherwise an item expires by the time
-    /// when it was new.
+    /// Whether adding an item again renews it, so that the item expires later. Otherwise the time when the item was new
+    /// decides when it expires.
     pub refresh: bool,
 }
 

@@ -160,7 +160,7 @@ impl Counter {
         adding!(self, limit, (held, tag, adding) => held.add(item, hash, tag, adding))
     }
 
-    /// [`Self::add_hashed`] for an `item` that is known to be no member of an exact counter.
+    /// The same as [`Self::add_hashed`], for an `item` that is known to be no member of an exact counter.
     ///
     /// # Errors
     /// The errors of [`Self::add_hashed`].

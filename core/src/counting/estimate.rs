@@ -108,8 +108,8 @@ impl Segments {
         Self::beyond(layout, &SegmentCounts::default(), set)
     }
 
-    /// The segments for the members that a union has and `base` lacks. Their slots are the slots that are free in
-    /// `base`. Of these slots, the slots that are free in `union` count as free.
+    /// The segments for estimating how many members `union` has in addition to `base`. Only slots that are free in
+    /// `base` are counted. They count as taken if they are taken in `union`.
     pub fn beyond(layout: Layout, base: &SegmentCounts, union: &SegmentCounts) -> Self {
         let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
@@ -126,8 +126,8 @@ impl Segments {
         &self.list[..self.len]
     }
 
-    /// The share of the hash space that all slots have together: 1, except for segments [beyond](Self::beyond) another
-    /// set.
+    /// The share of the hash space that all slots have together. It is 1, or less for the slots that another set left
+    /// free ([`Self::beyond`]).
     pub fn share(&self) -> f64 {
         self.as_slice().iter().map(|s| s.slots * s.share).sum()
     }
@@ -189,7 +189,8 @@ impl Segments {
         libm::exp(x).min(MAX_ESTIMATE)
     }
 
-    /// A first estimate: linear counting on the densest segment that has a tenth of its slots free.
+    /// A first estimate, by linear counting on one segment: the first segment in which at least a tenth of the slots is
+    /// free.
     fn first_guess(&self) -> f64 {
         let taken: f64 = self.as_slice().iter().map(|s| s.slots - s.zero).sum();
         self.as_slice()

@@ -145,7 +145,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// [`Self::add`] for an `item` that is known to be no member of an exact counter.
+    /// The same as [`Self::add`], for an `item` that is known to be no member of an exact counter.
     ///
     /// # Errors
     /// The errors of [`Self::add`].

@@ -24,7 +24,7 @@ use crate::counting::layout::Layout;
 /// The number of positions in a part. Changing it changes where dumps are cut.
 const POSITIONS_PER_PART: u64 = 1 << 16;
 
-/// Bytes of a part of positions without tags: the most that one read encodes.
+/// Bytes of a whole part of positions without tags. One read encodes at most one part.
 pub(crate) const PART_BYTES: usize = POSITIONS_PER_PART as usize * POSITION_BYTES;
 
 /// A part of a counter's payload: bytes in memory, or positions that are encoded when they are read.

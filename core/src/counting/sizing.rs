@@ -88,7 +88,8 @@ fn computed(error_rate: f64, capacity: u64) -> Result<Layout, Error> {
     Ok(finer.take_while(|layout| layout.num_bytes() as f64 <= most).last().unwrap_or(fewest))
 }
 
-/// Whether a counter with this layout keeps `error_rate` up to `capacity`, and [`levels_out_at`] beyond.
+/// Whether the standard error of a counter with this layout is small enough: about `error_rate` up to `capacity`
+/// members, and [`levels_out_at`] beyond.
 fn keeps_to(layout: Layout, error_rate: f64, capacity: u64) -> bool {
     let capacity = capacity as f64;
     let keeps = |n: f64| {

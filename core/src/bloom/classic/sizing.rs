@@ -62,7 +62,7 @@ pub struct Shape {
     pub hashes: u32,
     /// Bytes of the bitmap.
     pub num_bytes: u64,
-    /// If not 0, positions are taken modulo `2^n2`, else modulo [`Shape::num_bits`].
+    /// If `n2` is not 0, positions of bits are taken modulo `2^n2`, else modulo [`Shape::num_bits`].
     pub n2: u8,
 }
 

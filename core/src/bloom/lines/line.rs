@@ -21,7 +21,7 @@
 use super::super::bitmap::Line;
 use crate::hash::Hash128;
 
-/// 2^64 over the golden ratio, odd.
+/// 2^64 divided by the golden ratio, rounded to an odd number.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The number from which line `i` of an item, and the bits in it, are derived.
@@ -54,7 +54,7 @@ fn place(places: u64, j: u32) -> (usize, u64) {
     ((place >> 6) as usize & 7, place & 63)
 }
 
-/// Sets, in the mask `bits`, the bits at the first `probes` of the `places`.
+/// Builds a mask of a line: sets in `bits` the bits at the first `probes` of the packed `places`.
 #[inline(always)]
 pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     for j in 0..probes {
@@ -63,7 +63,7 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
     }
 }
 
-/// Whether the line has all bits at the first `probes` of the `places`.
+/// Whether the line has all bits at the first `probes` of the packed `places`.
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
@@ -75,7 +75,7 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// Sets the line's bits at the first `probes` of the `places`, and returns how many were free.
+/// Sets the line's bits at the first `probes` of the packed `places`, and returns how many were free.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
     let mut free = 0;

@@ -162,8 +162,8 @@ impl Masks {
     }
 }
 
-/// For each hash in the mask `pending`, writes a mask to `candidates`: the sub-filters that have the bits of the hash
-/// in its first line.
+/// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
+/// the hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut Masks, candidates: &mut [u32; CHUNK]) {
     let probes = common_probes(group);
@@ -214,7 +214,7 @@ fn screen_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candid
     }
 }
 
-/// The mask of the sub-filters whose first line has the bits of this hash.
+/// The mask of the sub-filters in which the first line of this hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
     let (places, probes) = (places(hash.lo), common_probes(group));

@@ -254,7 +254,7 @@ pub(super) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     }
 }
 
-/// Error rate of sub-filter `index` of a chain and all later sub-filters together. The shares `1/(i*(i+1))` from
+/// The sum of the error rates of sub-filter `index` of a chain and all later sub-filters. The shares `1/(i*(i+1))` from
 /// `i = index` on sum to `1/index`.
 pub(super) fn rate_from(params: &Params, index: u64) -> f64 {
     match (params.expansion, index) {
@@ -528,7 +528,7 @@ mod tests {
         assert!(estimate_items(&shape, shape.num_bits()) > 5000.0);
     }
 
-    /// `rate_from` of a sub-filter is the rate of this sub-filter plus `rate_from` of the next one.
+    /// For each index, `rate_from` is the error rate of the sub-filter plus `rate_from` of the next index.
     #[test]
     fn rates_from_a_sub_filter_on_add_up() {
         for error_rate in [0.5, 0.01, 1e-9] {

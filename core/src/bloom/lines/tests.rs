@@ -315,7 +315,7 @@ fn hashes_of(from: u32, len: u32) -> Vec<Hash128> {
     (from..from + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect()
 }
 
-/// Full sub-filters of many shapes and sizes, so that each passes some items by chance.
+/// Full sub-filters of many shapes and sizes. Each takes some absent items for present ones.
 fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
     let sub_filter = |index: u32| {
         let error_rate = [0.3, 0.01, 0.001, 1e-5, 0.05][index as usize % 5];

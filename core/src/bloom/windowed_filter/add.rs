@@ -23,8 +23,8 @@ struct Marked {
 }
 
 impl WindowedFilter {
-    /// Adds an item to the newest slice that the filter has reached. The item is known if the filter already answered
-    /// that it may contain the item.
+    /// Adds an item to the newest slice that the filter has reached. The item counts as known if the filter may contain
+    /// it already.
     ///
     /// # Errors
     /// The error that keeps the newest generation from growing. Nothing is changed then.

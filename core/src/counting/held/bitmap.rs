@@ -45,8 +45,9 @@ pub(in crate::counting) fn is_sparse<T: SlotTag>(layout: Layout, len: u64, ages:
     len * (POSITION_BYTES + T::BYTES) as u64 <= most_position_bytes::<T>(layout, ages)
 }
 
-/// Whether `len` marked slots of a layout are held in memory as positions. In a layout that one list covers, a bitmap
-/// without tags may have more positions in memory than in the stored form: up to half the bytes of the dense form.
+/// Whether `len` marked slots of a layout are held in memory as positions. The limit is that of the stored form
+/// ([`is_sparse`]). It is higher for a bitmap without tags whose positions fit one list: up to half the bytes of the
+/// dense form.
 pub(in crate::counting) fn has_few<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
     let take_half = || 2 * positions::heap_bytes::<T>(layout, len) <= T::Cells::heap_bytes(layout, ages);
     is_sparse::<T>(layout, len, ages) || T::BYTES == 0 && positions::is_one_list(layout) && take_half()

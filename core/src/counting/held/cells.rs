@@ -231,7 +231,7 @@ impl TagCells {
         WORD_CELLS >> u32::from(self.has_halves)
     }
 
-    /// Frees the cells whose age, by `ages`, is above `most_age`.
+    /// Frees the cells whose tag is older than `most_age` slices. `ages` converts tags to ages.
     pub(in crate::counting) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
         let mut counts = SegmentCounts::default();
         let mut words = [0; BLOCK_WORDS];

@@ -122,7 +122,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(item, hash, seed, tag, |_| Ok(()))
     }
 
-    /// [`Self::insert`], after `check` has allowed the least number of bytes that the set will grow by.
+    /// Inserts an item like [`Self::insert`]. Before that, `check` must allow the least number of bytes by which the
+    /// set will grow.
     ///
     /// # Errors
     /// The errors of [`Self::insert`] and of `check`.

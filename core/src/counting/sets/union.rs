@@ -160,7 +160,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`. Only counters with bits determine its layout.
+    /// The union of `first` and `others`, with the parameters of `first`. The layout is the finest to which the bitmaps
+    /// of all counters with bits can be folded. If no counter has bits, it is the layout of `first`.
     ///
     /// # Errors
     /// The errors of a merge.

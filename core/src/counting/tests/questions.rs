@@ -151,7 +151,8 @@ fn made() -> impl Strategy<Value = (Params, Option<Window>)> {
 enum Step {
     Add(usize, Vec<u32>),
     Pass(u64),
-    /// Time passes up to the last second before the newest slice of a counter, that slice, or the next one.
+    /// Time passes to the end of the present slice of a counter: to its last second, or to one of the two seconds after
+    /// it.
     PassToBorder(usize, u64),
     Back(u64),
     /// A counter with the manual clock advances.

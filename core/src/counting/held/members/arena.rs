@@ -48,7 +48,7 @@ pub(in crate::counting) fn record_bytes<T: Tag>(item: &[u8]) -> usize {
     T::BYTES + length_bytes + item.len()
 }
 
-/// Iterator over the tags and members of an arena. It stops at the end, or at bytes that are no record.
+/// Iterator over the tags and members of an arena. It stops at the end, or at bytes that are no valid member.
 #[derive(Debug, Clone)]
 pub(in crate::counting) struct Records<'a, T> {
     rest: &'a [u8],

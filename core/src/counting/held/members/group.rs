@@ -6,9 +6,9 @@
 
 /// The number of fingerprints in a group.
 pub(super) const GROUP: usize = 16;
-/// Bytes of a group whose places are the numbers of members, a byte each.
+/// Bytes of a group in which each place is the number of a member, in one byte.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
-/// Bytes of a group whose places are the offsets of members, two bytes each.
+/// Bytes of a group in which each place is the offset of a member, in two bytes.
 pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 
 /// The fingerprint of a hash: one of its bytes, but never 0, which marks places without a member.

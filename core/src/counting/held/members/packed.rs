@@ -231,7 +231,8 @@ impl<T: Tag> Packed<T> {
         }
     }
 
-    /// [`Self::find_indexed`] for the rare case: looks at all groups and fingerprints that may have `item`.
+    /// The same as [`Self::find_indexed`], for the rare case: compares `item` in all groups and with all fingerprints
+    /// that may match.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize, R>(
@@ -265,7 +266,8 @@ impl<T: Tag> Packed<T> {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// The same as [`Self::find`], for the member at one place of one group only.
+    /// Compares `item` with one member: the member to which a place in a group of the index refers. Calls `found` as
+    /// [`Self::find`] does.
     #[inline(always)]
     fn member_at<const BYTES: usize, R>(
         &self,
