@@ -36,9 +36,9 @@ pub struct Estimated {
 /// the chance would be 87 %, and with `2 sqrt(max(v, 1))` 80 %.
 const UNSEEN: f64 = 1.5;
 
-/// The variance that is added if each member seen represents slightly more than one member. When such estimates are
-/// rounded, some counts occur twice and others never, which [`error_of_whole`] does not cover. With `UNEVEN`, two
-/// standard errors cover any number of members with a chance of 88 %, without it 85 %.
+/// The variance that is added if each member seen represents slightly more than one member. Rounding such estimates
+/// skips some counts, and [`error_of_whole`] does not cover this error. With `UNEVEN`, two standard errors cover any
+/// number of members with a chance of 88 %, without it 85 %.
 pub(super) const UNEVEN: f64 = 0.25;
 
 /// The variance due to members that may exist without being seen, if each member is seen with the chance `shown`.

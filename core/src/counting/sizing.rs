@@ -32,7 +32,7 @@ const MOST_OF_RATE: f64 = 1.025;
 /// factor anyway.
 const MOST_FOR_PRECISION: f64 = 17.0 / 16.0;
 
-/// The largest standard error past its capacity, up to 10^10 members, of a counter for `error_rate`.
+/// The largest standard error of a counter for `error_rate` past its capacity, up to 10^10 members.
 pub fn levels_out_at(error_rate: f64) -> f64 {
     (2.1 * error_rate).max(0.021)
 }

@@ -306,8 +306,8 @@ struct Visit {
     item: usize,
 }
 
-/// The number of lines that [`FillPart`] prefetches before it sets their bits. Free to change: nothing stored depends
-/// on it.
+/// The number of lines that [`FillPart`] prefetches as one batch. While a batch is loaded, the bits of the batch before
+/// are set. Free to change: nothing stored depends on it.
 const VISITS: usize = 64;
 
 impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
