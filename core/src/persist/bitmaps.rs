@@ -172,7 +172,7 @@ impl<S: PartialBits> PartialBitmaps<S> {
         Ok(PartialBitmaps { sub_filters, header, complete, complete_bytes, received_bytes, total_bytes })
     }
 
-    /// Sub-filters that are complete at once, from an inline payload.
+    /// Loads sub-filters from one payload that holds all their bits.
     fn complete(sub_filters: Vec<S>, payload: &[u8]) -> Result<Self, Error> {
         let mut partial = Self::new(b"", sub_filters)?;
         partial.push(payload)?;

@@ -138,7 +138,8 @@ impl WindowedFilter {
 }
 
 impl Planned<'_> {
-    /// Turns our sub-filters into the union. Returns how many of its items are counted as renewed.
+    /// Adds the items of the merged generations to the sub-filters `ours`. Returns how many items of the union count as
+    /// renewed: they were added again later, so a younger generation has them too.
     fn unite(&self, ours: &mut [LineSubFilter]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
         // If one of the merged generations has all bits of the union, its number of renewed items is kept. Else the

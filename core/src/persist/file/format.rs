@@ -17,7 +17,7 @@ pub(super) mod tag {
     pub(crate) const CHUNK: u8 = 2;
     /// Tag of the record that ends a value: its number of chunks (8), the number of their bytes (8).
     pub(crate) const VALUE_END: u8 = 3;
-    /// Tag of the record that ends the file: its number of values (8). Nothing follows.
+    /// Tag of the last record of a file. The record holds the number of values in the file, in 8 bytes.
     pub(crate) const FILE_END: u8 = 4;
 }
 
