@@ -93,7 +93,7 @@ fn questions_of_the_readme_have_the_replies_shown() {
     let mut examples = console::examples("README.md", text);
     let session = examples.len();
     for (index, row) in text.lines().enumerate() {
-        if let [_, question, command, reply, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        if let [_, question, command, reply, _, _] = row.split('|').map(str::trim).collect::<Vec<_>>()[..]
             && question.ends_with('?')
         {
             let [command, reply] = [command, reply].map(|cell| cell.trim_matches('`').to_owned());
