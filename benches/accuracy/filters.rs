@@ -74,7 +74,7 @@ pub fn at_capacity(run: &mut Run) -> Findings {
 
 /// Measures the rates of full filters by looking up items that were never added.
 pub fn by_asking(run: &mut Run) -> Findings {
-    let mut table = Table::new("", &["p", "items", "asked / worked out", "asked", "worked out"]);
+    let mut table = Table::new("", &["p", "items", "asked / computed", "asked", "computed"]);
     for (error_rate, capacity, asked) in [
         (0.5, 10_000, 200_000),
         (0.1, 10_000, 400_000),

@@ -70,7 +70,7 @@ const PARTS: [Part; 17] = [
     part("chains", "filters that scale", [3, 15], 11, |run, _| chains::growth(run)),
     part("classic", "RedisBloom's layout", [2, 10], 8, |run, _| filters::classic(run)),
     part("simulation", "simulated against added", [3, 20], 10, |run, _| counters::simulation(run)),
-    part("asking", "worked out against asked", [3, 15], 7, |run, _| filters::by_asking(run)),
+    part("asking", "computed against asked", [3, 15], 7, |run, _| filters::by_asking(run)),
 ];
 
 fn path(variable: &str, otherwise: &str) -> PathBuf {

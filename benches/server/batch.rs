@@ -55,7 +55,7 @@ pub fn looks(command: &str, seen: bool) -> &'static str {
 pub fn run(bench: &mut Bench) {
     let (all, calls_a_round) = (bench.rounds() * 2, bench.pick(40, 60));
     // The filter is filled to its capacity, less what the rounds add and what is added while it is saved. If it grew,
-    // most of what is saved and loaded would be a second, empty sub-filter. A quick run cannot wait for so many items:
+    // most of what is saved and loaded would be a second, empty sub-filter. A quick run cannot wait for that number of items:
     // in a filter that is not full, RedisBloom answers for absent items after fewer probes.
     let added = (bench.rounds() * calls_a_round * PER_CALL) as u64;
     let filled = bench.pick(2_000_000, BIG_CAPACITY - added - WHILE_SAVING);

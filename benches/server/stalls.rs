@@ -101,7 +101,8 @@ const EXACT: &[Work] = &[
     part("LC.ADMIT giant LIMIT 1000000000 ITEMS ITEMS"),
 ];
 
-const DATED: &[Work] = &[part("LC.COUNTSINCE giant 1"), part("LC.HISTORY giant"), part("LC.ADVANCE giant 100")];
+const WINDOWED_COUNTER: &[Work] =
+    &[part("LC.COUNTSINCE giant 1"), part("LC.HISTORY giant"), part("LC.ADVANCE giant 100")];
 const WINDOWED: &[Work] = &[part("BF.ADVANCE giant 100")];
 
 const END: &[Work] = &[part("UNLINK giant")];
@@ -152,14 +153,14 @@ const VALUES: [Value; 7] = [
         make: "LC.RESERVE KEY 10000000000 ERROR 0.001 EXACT 0 WINDOW 100 MANUAL SLICES 10",
         add: "LC.ADD",
         items: 3_000_000,
-        work: &[COUNTER, DATED, END],
+        work: &[COUNTER, WINDOWED_COUNTER, END],
     },
     Value {
         name: "windowed exact counter of 1 MiB",
         make: "LC.RESERVE KEY 1000000 EXACT 65536 BYTES 1048576 WINDOW 100 MANUAL SLICES 10",
         add: "LC.ADD",
         items: 20_000,
-        work: &[EXACT, COUNTER, DATED, END],
+        work: &[EXACT, COUNTER, WINDOWED_COUNTER, END],
     },
 ];
 
@@ -285,6 +286,6 @@ fn check_all_asked(server: &mut Server, asked: &BTreeSet<String>) {
     let names = commands.elements().iter().map(Reply::text).map(|name| name.to_uppercase());
     let is_new =
         |name: &String| !name.starts_with("RF.") && !["BF.LOAD"].contains(&name.as_str()) && !asked.contains(name);
-    let forgotten: Vec<_> = names.filter(is_new).collect();
-    assert!(forgotten.is_empty(), "commands without a measurement: {forgotten:?}");
+    let unmeasured: Vec<_> = names.filter(is_new).collect();
+    assert!(unmeasured.is_empty(), "commands without a measurement: {unmeasured:?}");
 }

@@ -95,7 +95,7 @@ pub fn run(bench: &mut Bench) {
                 let reserve = format!("BF.RESERVE {KEY} {RATE} {}", capacity as u64);
                 samples[1].push(longest_wait(server, f64::MAX, |server| drop(server.call(&reserve))));
                 samples[7].push(server.resident_bytes() - before);
-                // An item touches two or more random lines of ours, or ten of RedisBloom's. So many items touch every
+                // An item touches two or more random lines of ours, or ten of RedisBloom's. This number of items touches every
                 // page.
                 fill(server, KEY, &mut Source::From(0), [1_200_000, 300_000][at]);
                 assert!(server.resident_bytes() - before > 0.95 * GIGABYTE, "not all of it is filled");

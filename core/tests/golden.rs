@@ -199,7 +199,7 @@ fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
 }
 
 /// A windowed counter. Its tags have 4 bits up to 14 slices, and 8 bits for more slices.
-fn dated(capacity: u64, exact_limit: u32, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
+fn windowed_of(capacity: u64, exact_limit: u32, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
     let params = counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 };
     windowed_counter(params, slices, clock_source, members)
 }
@@ -254,29 +254,38 @@ fn values() -> Vec<(&'static str, Value)> {
         ("counter-exact-arriving", Value::cut_counter(counter(50_000, 1000, 500), 101)),
         ("counter-sparse-arriving", Value::cut_counter(counter_of(0.001, 1_000_000_000, 0, 2000), 22)),
         ("counter-dense-arriving", Value::cut_counter(counter(50_000, 10, 5000), 201)),
-        ("counter-exact-windowed", C(dated(50_000, 250, 12, ClockSource::System, &[10, 0, 20, 10]))),
+        ("counter-exact-windowed", C(windowed_of(50_000, 250, 12, ClockSource::System, &[10, 0, 20, 10]))),
         ("counter-exact-windowed-volatile", C(volatile(&[10, 0, 20, 10]))),
-        ("counter-exact-windowed-empty", C(dated(50_000, 250, 24, ClockSource::Manual, &[]))),
-        ("counter-exact-windowed-rebased", C(rebased(dated(50_000, 250, 24, ClockSource::System, &[10, 0, 20, 10])))),
-        ("counter-exact-windowed-apart", C(dated(50_000, 1000, 254, ClockSource::Manual, &[400, 0, 300]))),
+        ("counter-exact-windowed-empty", C(windowed_of(50_000, 250, 24, ClockSource::Manual, &[]))),
+        (
+            "counter-exact-windowed-rebased",
+            C(rebased(windowed_of(50_000, 250, 24, ClockSource::System, &[10, 0, 20, 10]))),
+        ),
+        ("counter-exact-windowed-apart", C(windowed_of(50_000, 1000, 254, ClockSource::Manual, &[400, 0, 300]))),
         (
             "counter-exact-windowed-arriving",
-            Value::cut_counter(dated(50_000, 1000, 12, ClockSource::System, &[400, 300]), 101),
+            Value::cut_counter(windowed_of(50_000, 1000, 12, ClockSource::System, &[400, 300]), 101),
         ),
-        ("counter-sparse-windowed", C(dated(10_000_000, 10, 14, ClockSource::Manual, &[10, 20, 30]))),
-        ("counter-sparse-windowed-empty", C(dated(50_000, 0, 1, ClockSource::System, &[]))),
-        ("counter-sparse-windowed-rebased", C(rebased(dated(10_000_000, 10, 15, ClockSource::System, &[10, 20, 30])))),
-        ("counter-sparse-windowed-apart", C(dated(10_000_000, 10, 60, ClockSource::Manual, &[2000, 20, 1000]))),
+        ("counter-sparse-windowed", C(windowed_of(10_000_000, 10, 14, ClockSource::Manual, &[10, 20, 30]))),
+        ("counter-sparse-windowed-empty", C(windowed_of(50_000, 0, 1, ClockSource::System, &[]))),
+        (
+            "counter-sparse-windowed-rebased",
+            C(rebased(windowed_of(10_000_000, 10, 15, ClockSource::System, &[10, 20, 30]))),
+        ),
+        ("counter-sparse-windowed-apart", C(windowed_of(10_000_000, 10, 60, ClockSource::Manual, &[2000, 20, 1000]))),
         (
             "counter-sparse-windowed-arriving",
-            Value::cut_counter(dated(10_000_000, 10, 60, ClockSource::System, &[2000, 20, 1000]), 22),
+            Value::cut_counter(windowed_of(10_000_000, 10, 60, ClockSource::System, &[2000, 20, 1000]), 22),
         ),
-        ("counter-dense-windowed", C(dated(1_000, 10, 12, ClockSource::System, &[2000, 0, 1000, 3000]))),
-        ("counter-dense-windowed-rebased", C(rebased(dated(1_000, 10, 14, ClockSource::Manual, &[2000, 0, 1000])))),
-        ("counter-dense-windowed-wide", C(rebased(dated(50_000, 0, 254, ClockSource::System, &[2000, 0, 9000])))),
+        ("counter-dense-windowed", C(windowed_of(1_000, 10, 12, ClockSource::System, &[2000, 0, 1000, 3000]))),
+        (
+            "counter-dense-windowed-rebased",
+            C(rebased(windowed_of(1_000, 10, 14, ClockSource::Manual, &[2000, 0, 1000]))),
+        ),
+        ("counter-dense-windowed-wide", C(rebased(windowed_of(50_000, 0, 254, ClockSource::System, &[2000, 0, 9000])))),
         (
             "counter-dense-windowed-arriving",
-            Value::cut_counter(dated(1_000, 10, 24, ClockSource::System, &[3000, 2000]), 201),
+            Value::cut_counter(windowed_of(1_000, 10, 24, ClockSource::System, &[3000, 2000]), 201),
         ),
         ("lines-one", F(lines(10, 2, 10))),
         ("lines-empty", F(lines(10, 2, 0))),

@@ -235,7 +235,7 @@ impl Look<'_> {
             self.broken(&format!("LC.COUNT {count} of {} members", members.len()));
         }
         self.at_sets(&name, &members)?;
-        let forgets = matches!(self.key().shape.remembers, Remembers::Slices(_));
+        let expires = matches!(self.key().shape.remembers, Remembers::Slices(_));
         let mut known = 0;
         for key in self.writers {
             if let Some(lost) = key.items(key.must()).find(|item| !members.contains(item)) {
@@ -244,7 +244,7 @@ impl Look<'_> {
             known += key.items(key.may()).filter(|item| members.contains(item)).count();
             let in_flight = key.in_flight().start..key.in_flight().end.min(key.may().end);
             let arrived = key.items(in_flight.clone()).filter(|item| members.contains(item)).count();
-            if arrived != 0 && arrived != in_flight.count() && !forgets {
+            if arrived != 0 && arrived != in_flight.count() && !expires {
                 self.broken(&format!("{arrived} items of a list that was on its way"));
             }
         }

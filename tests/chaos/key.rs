@@ -196,8 +196,8 @@ impl Key {
     /// The items in a range that the key must find. A windowed key need not find items that it reported as present
     /// before they were added.
     pub fn promised(&self, range: Range<u64>) -> impl Iterator<Item = u64> {
-        let forgets = self.shape.remembers != Remembers::All;
-        range.filter(move |number| !(forgets && self.excused.contains(number)))
+        let expires = self.shape.remembers != Remembers::All;
+        range.filter(move |number| !(expires && self.excused.contains(number)))
     }
 
     /// The items of the unacknowledged command. The key has all of them or none.

@@ -18,9 +18,9 @@ mod listing;
 mod monitoring;
 mod pages;
 mod planning;
+mod rollback;
 mod stopped;
 mod terminal;
-mod way_back;
 
 use std::io::Write;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The way back to RedisBloom with `copy`, while a service writes: docs/migrating.md.
+//! Tests the rollback to RedisBloom with `copy` while a service writes (docs/migrating.md).
 
 use std::path::PathBuf;
 use std::sync::Mutex;

@@ -159,7 +159,7 @@ pub(crate) mod tests {
     }
 
     /// A sparse windowed counter with `len` marked slots: every 29th slot, with all tags in turn.
-    fn dated(len: u32) -> Counter {
+    fn windowed_counter(len: u32) -> Counter {
         let records = (0..len).flat_map(|number| {
             let [a, b, c, d] = (29 * number).to_le_bytes();
             [a, b, c, d, 1 + (number % 4) as u8]
@@ -194,7 +194,7 @@ pub(crate) mod tests {
         for (len, of_dated) in
             [(0, vec![]), (1, vec![5]), (65_536, vec![5 << 16]), (70_000, vec![5 << 16, 5 * (70_000 - 65_536)])]
         {
-            let counter = dated(len);
+            let counter = windowed_counter(len);
             assert_eq!(lengths(&counter), of_dated);
             assert_eq!(counter.payload_bytes(), 5 * u64::from(len));
             let layout = Layout::new(20, 19).unwrap();
@@ -208,7 +208,7 @@ pub(crate) mod tests {
     #[test]
     fn any_stretch_is_that_of_the_whole() {
         let (few, many) = (counter(params(SIZES[5], 0), 0..3000), many());
-        for counter in [few, many, dated(3000), dated(70_000)] {
+        for counter in [few, many, windowed_counter(3000), windowed_counter(70_000)] {
             let payload = encode(&counter);
             let mut start_of_part = 0;
             for part in parts(&counter) {

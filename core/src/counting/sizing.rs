@@ -162,7 +162,7 @@ mod tests {
                 while n <= GRID_END {
                     let most = if n <= capacity as f64 { MOST_OF_RATE * error_rate } else { levels_out_at(error_rate) };
                     let error = standard_error(layout, n);
-                    assert!(error <= most * 1.002, "{layout:?}: {error} at {n}, made for {error_rate} to {capacity}");
+                    assert!(error <= most * 1.002, "{layout:?}: {error} at {n}, sized for {error_rate} to {capacity}");
                     n *= 1.005;
                 }
             }

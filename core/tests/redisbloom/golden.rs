@@ -245,7 +245,7 @@ fn either_layout_reads_back_alone_or_as_any() {
                 assert!(persist::load::<ClassicFilter, _>(persist::dump(classic), &Unlimited).unwrap() == *classic);
                 assert!(persist::load::<LineFilter, _>(persist::dump(classic), &Unlimited).is_err());
             }
-            EitherChain::Windowed(_) => panic!("none of these forgets"),
+            EitherChain::Windowed(_) => panic!("none of these has a window"),
         }
     }
 }

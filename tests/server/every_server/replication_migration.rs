@@ -242,7 +242,7 @@ fn assert_equal(one: &mut Client, other: &mut Client) {
 }
 
 /// Moves filters back to RedisBloom by payload and in chunks, and checks that they behave there as they do here.
-fn assert_way_back(ours: &Server, peer: &Path) {
+fn assert_rollback(ours: &Server, peer: &Path) {
     // RedisBloom's server has the same version, because that decides the version of `DUMP` payloads.
     let mut again = peer_server(peer);
     let (mut here, mut back) = (ours.client(), again.client());
@@ -338,7 +338,7 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
         assert!(said(&mut new, key) == said(&mut old, key), "{key}, which nobody wrote to");
     }
     assert_alike(&mut new, &mut old);
-    assert_way_back(&ours, &peer);
+    assert_rollback(&ours, &peer);
 }
 
 /// Ends the writers when it goes out of scope, also after a failure.

@@ -267,7 +267,7 @@ impl Report {
         let missing: u64 = self.compared.iter().map(|row| row.missing).sum();
         if missing > 0 {
             return Err(Failure::does_not_hold(format!("{missing} members are not in their filters"))
-                .advise("a filter never forgets what was added: these were never added to it"));
+                .advise("a filter finds all that was added: these were never added to it"));
         }
         let wrong = self.compared.iter().filter(|row| row.wrong).count();
         if wrong > 0 {

@@ -194,7 +194,7 @@ fn lines_per_item(error_rate: f64) -> u32 {
 /// ```
 /// # use rollcall_core::bloom::sizing;
 /// let geometry = sizing::geometry(0.01, 1_000_000)?;
-/// // Filled twice as far as it was made for, it errs for one item in eight.
+/// // Filled twice as far as it is sized for, it errs for one item in eight.
 /// assert!((0.10..0.15).contains(&sizing::false_positive_rate(&geometry, 2e6)));
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
