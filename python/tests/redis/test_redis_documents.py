@@ -55,7 +55,7 @@ def test_the_examples_of_the_document_run(server: Any) -> None:
 
 
 def test_the_table_of_replies_has_every_method() -> None:
-    _, table = section().split("### What replies are")
+    _, table = section().split("### Types of replies")
     named = set(re.findall(r"[a-z]+", " ".join(re.findall(r"^\| ([^|]+) \|", table, re.MULTILINE))))
     methods = {name for commands in (Filters, Counters) for name in vars(commands) if not name.startswith("_")}
     assert len(methods) > 20 and methods <= named
