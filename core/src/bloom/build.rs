@@ -93,15 +93,15 @@ mod tests {
     /// blocks of any size.
     #[test]
     fn a_filter_built_on_threads_is_the_one_built_in_order() {
-        let items = items(60_000);
+        let items = items(30_000);
         let mut lines_per_item = std::collections::BTreeSet::new();
         for (error_rate, capacity, expansion, seed) in [
-            (0.01, 100_000, 2, 0),
-            (0.3, 30_000, 2, 7),
-            (0.0001, 50_000, 0, 0),
-            (1e-6, 9_000, 2, 0),
-            (1e-9, 20_000, 1, 3),
-            (1e-13, 1000, 2, 0),
+            (0.01, 50_000, 2, 0),
+            (0.3, 15_000, 2, 7),
+            (0.0001, 30_000, 0, 0),
+            (1e-6, 4_500, 2, 0),
+            (1e-9, 10_000, 1, 3),
+            (1e-13, 500, 2, 0),
             (0.01, 10, 3, 0),
         ] {
             let params = Params { error_rate, capacity, expansion, seed };
@@ -110,7 +110,7 @@ mod tests {
             let added = |is_new| expected_new += u64::from(is_new);
             expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, added).unwrap();
             lines_per_item.extend(expected.sub_filters().map(|sub| sub.geometry.unwrap().lines_per_item));
-            for (block, threads) in [(1 << 20, 1), (5000, 2), (20_011, 3), (777, 8), (10_000, 61)] {
+            for (block, threads) in [(1 << 20, 1), (2500, 2), (10_011, 3), (777, 8), (5000, 61)] {
                 let (filter, new, result) = built(BitLayout::Lines, params, &items, block, threads);
                 result.unwrap();
                 assert!(filter == expected, "{params:?}, {threads} threads");

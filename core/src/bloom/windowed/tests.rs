@@ -158,9 +158,9 @@ proptest! {
                     came.retain(|known| known != item);
                     came.push(*item);
                 }
-                prop_assert!(came.iter().rev().take(capacity as usize).all(|item| model.holds(*item)));
                 prop_assert!(model.len() <= most && model.len() == one.num_items());
             }
+            prop_assert!(came.iter().rev().take(capacity as usize).all(|item| model.holds(*item)));
             prop_assert!(one == listed);
             prop_assert!((0..range).all(|item| one.may_contain(item.to_le_bytes()) == model.holds(item)));
         }
