@@ -40,10 +40,10 @@ impl Run {
         self.progress.finish();
     }
 
-    /// The number of trials. A quick run has a twentieth, but at least 50, so that their variance is known.
+    /// The number of trials. A quick run has a fiftieth, but at least 50, so that their variance is known.
     pub fn trials(&self, full: u64) -> u64 {
         const LEAST: u64 = 50;
-        if self.is_quick { (full / 20).max(LEAST.min(full)) } else { full }
+        if self.is_quick { (full / 50).max(LEAST.min(full)) } else { full }
     }
 
     /// The number of look-ups in a trial. A quick run has a tenth.
