@@ -101,7 +101,7 @@ pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     make(&mut peer.client, keys, half_full);
     bench.step(6, 10);
     // The bitmaps of the lower bound are as large as the bitmaps of all filters: 96 bytes of bits per filter of 55
-    // items, on average. 96 bytes of bits a filter of 55 items, on average.
+    // items, on average.
     measure(bench, ours, peer, &FILTERS, keys, &format!("{keys} filters of 10 to 100"), |number| {
         scramble(!number) % (capacity(number) / 2)
     });
