@@ -167,7 +167,7 @@ demo: ## Run the three example services on real input, each beside a server of i
 		echo; echo "== $$name"; $(WITH) $(CARGO_TARGET_DIR)/debug/with-server $(CARGO_TARGET_DIR)/debug/examples/$$name; \
 	done
 
-bench: setup-test build ## Measure against RedisBloom, 15 minutes, write docs/benchmarks-tables.md and other pages' tables; QUICK=1: a rough run of two; SERVER=redis-8.2.3: on that server, and only prints
+bench: setup-test build ## Measure against RedisBloom, 25 minutes, write docs/benchmarks-tables.md and other pages' tables; QUICK=1: a rough run of two; SERVER=redis-8.2.3: on that server, and write its columns of the tables that compare servers
 	@scripts/servers.py fetch redisbloom-2.8.2 $(SERVER)
 	@QUICK=$(QUICK) ONLY="$(ONLY)" SERVER=$(SERVER) scripts/bench.sh server
 

@@ -7,8 +7,9 @@
 //!
 //! Environment variables: `BENCH_SERVER` (by default redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and `BENCH_PEER` (the
 //! modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of the file that it builds from),
-//! `BENCH_DOCUMENT` (the Markdown file to write into; plots go into the folder `benchmarks` beside it) and, for a full
-//! run, `BENCH_PAGES` (files, separated by commas, whose tables are written anew). `BENCH_QUICK=1` makes a quick run.
+//! `BENCH_DOCUMENT` (the Markdown file to write into; plots go into the folder `benchmarks` beside it), `BENCH_ROWS` (the
+//! folder in which the rows of the run on each server are kept, by default that of the plots) and, for a full run,
+//! `BENCH_PAGES` (files, separated by commas, whose tables are written anew). `BENCH_QUICK=1` makes a quick run.
 //! `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 
 mod batch;
@@ -23,6 +24,7 @@ mod misses;
 mod persistence;
 mod report;
 mod resp;
+mod runs;
 mod servers;
 mod sets;
 mod single;
@@ -110,10 +112,15 @@ fn main() {
     let folder = document.with_file_name("benchmarks");
     std::fs::create_dir_all(&folder).expect("the folder of the plots");
     plots.iter().for_each(|plot| plot::write(&folder, plot).expect("the plot is written"));
-    report::write(&document, &mut bench, &plots).expect("the document is written");
+    let rows = std::env::var_os("BENCH_ROWS").map_or(folder, PathBuf::from);
+    std::fs::create_dir_all(&rows).expect("the folder of the rows");
+    let (server, setting) = (report::server(&mut bench), report::setting(&mut bench));
+    let runs = runs::keep(&rows, &server, &setting, &bench.rows).unwrap_or_else(|error| panic!("the rows: {error}"));
+    report::write(&document, &bench, &plots).expect("the document is written");
     let pages = std::env::var("BENCH_PAGES").unwrap_or_default();
-    for page in pages.split(',').filter(|page| !page.is_empty()) {
-        report::write_page(&PathBuf::from(page), &mut bench).unwrap_or_else(|error| panic!("{page}: {error}"));
+    let pages = pages.split(',').filter(|page| !page.is_empty()).map(PathBuf::from);
+    for page in pages.chain([document.clone()]) {
+        report::write_page(&page, &bench, &runs).unwrap_or_else(|error| panic!("{}: {error}", page.display()));
     }
     let missed = bench.rows.iter().filter(|row| row.met() == Some(false)).count();
     let goals = bench.rows.iter().filter(|row| row.met().is_some()).count();

@@ -1,22 +1,22 @@
-//! Writes the tables to the terminal, to docs/benchmarks-tables.md and to other pages, with a description of the
-//! machine.
+//! Writes the tables of one run to the terminal, to docs/benchmarks-tables.md and to other pages, with a description of
+//! the machine.
 
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 use crate::measure::{Bench, Goal, Row};
+use crate::runs::{self, Run};
 use crate::small::{COUNTER_TABLE, FILTER_TABLE};
 use rollcall_bench_output::markdown;
 
-/// The marks around the part of the document that is replaced.
-const BEGIN: &str = "<!-- measured: begin, written by make bench -->";
+/// The mark after each part of a page that is replaced.
 const END: &str = "<!-- measured: end -->";
 
 const HEADS: [&str; 6] = ["work", "goal", "ours", "compared with", "ratio", "met"];
 
 /// A number with its significant digits only.
-fn short(value: f64) -> String {
+pub fn short(value: f64) -> String {
     match value.abs() {
         size if size >= 10_000.0 => {
             let digits = format!("{value:.0}");
@@ -30,7 +30,8 @@ fn short(value: f64) -> String {
     }
 }
 
-fn cells(row: &Row) -> Vec<String> {
+/// The cells of a row, under [`HEADS`].
+pub fn cells(row: &Row) -> [String; 6] {
     let goal = match (row.goal, row.other) {
         (Goal::TimesFaster(least), Some((name, _))) => format!("{name} / ours ≥ {least}"),
         (Goal::Within(most), Some((name, _))) => format!("ours / {name} ≤ {most}"),
@@ -42,7 +43,7 @@ fn cells(row: &Row) -> Vec<String> {
         Some(false) => "**no**",
         None => "",
     };
-    vec![
+    [
         row.work.clone(),
         goal,
         format!("{} {}", short(row.ours), row.unit),
@@ -54,7 +55,15 @@ fn cells(row: &Row) -> Vec<String> {
 
 /// The table of all rows.
 pub fn table(bench: &Bench) -> String {
-    markdown::table(&HEADS, &bench.rows.iter().map(cells).collect::<Vec<_>>())
+    markdown::table(&HEADS, &bench.rows.iter().map(|row| cells(row).to_vec()).collect::<Vec<_>>())
+}
+
+/// The server's name and version, such as `redis-8.2.3`. Valkey also says which version of Redis it is like.
+pub fn server(bench: &mut Bench) -> String {
+    let info = bench.ours.call("INFO server").text();
+    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let valkey = field("valkey_version:").map(|version| format!("valkey-{version}"));
+    valkey.unwrap_or_else(|| format!("redis-{}", field("redis_version:").unwrap_or("?")))
 }
 
 /// The setting of the run: machine, versions and date.
@@ -66,23 +75,21 @@ pub fn setting(bench: &mut Bench) -> String {
     let kilobytes = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
     let gigabytes = kilobytes.and_then(|text| text.trim().parse::<f64>().ok()).unwrap_or(0.0) / 1048576.0;
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let version = |server: &mut crate::servers::Server, field: &str| {
-        let info = server.call("INFO everything").text();
-        info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':')).unwrap_or("?").trim().to_owned()
-    };
+    let memory_info = bench.ours.call("INFO memory").text();
+    let allocator = memory_info.lines().find_map(|line| line.strip_prefix("mem_allocator:")).unwrap_or("?").trim();
     let caches: Vec<_> = caches().into_iter().map(|(_, text)| text).collect();
     let lines = [
         format!("{} on {model}, {cores} cores, {gigabytes:.0} GiB of memory", output("uname", &["-sr"])),
         format!("caches: {}; AVX-512: {}", caches.join(", "), if has_avx512() { "yes" } else { "no" }),
         format!(
-            "redis-server {}, {}; RedisBloom 2.8.2; Rollcall {} ({}); {}",
-            version(&mut bench.ours, "redis_version"),
-            version(&mut bench.ours, "mem_allocator"),
+            "{}, {allocator}; RedisBloom 2.8.2; Rollcall {} ({}); {}; {}, {}",
+            server(bench),
             env!("CARGO_PKG_VERSION"),
             output("git", &["describe", "--always", "--dirty"]),
             output("rustc", &["--version"]),
+            output("date", &["-u", "+%F"]),
+            bench.pick("a quick run", "a full run"),
         ),
-        format!("{}, {}", output("date", &["-u", "+%F"]), bench.pick("a quick run", "a full run")),
     ];
     lines.map(|line| format!("- {line}\n")).concat()
 }
@@ -119,14 +126,20 @@ pub fn caches() -> Vec<(f64, String)> {
     found
 }
 
-/// Replaces the measured part of the document.
-pub fn write(document: &Path, bench: &mut Bench, plots: &[rollcall_bench_output::plot::File]) -> std::io::Result<()> {
-    let old = fs::read_to_string(document).unwrap_or_else(|_| format!("# Benchmarks: the tables\n\n{BEGIN}\n{END}\n"));
+/// Replaces the plots and tables of the document that this run alone has. A new document gets all marks.
+pub fn write(document: &Path, bench: &Bench, plots: &[rollcall_bench_output::plot::File]) -> std::io::Result<()> {
+    let old = fs::read_to_string(document).unwrap_or_else(|_| {
+        let marks = ["setting", "goals"].map(|name| format!("{}\n{END}\n\n", mark(name)));
+        format!("# Benchmarks: the tables\n\n{}{}\n{END}\n", marks.concat(), mark("begin"))
+    });
     let images: String =
         plots.iter().map(|plot| format!("![{}](benchmarks/{}.svg)\n\n", plot.title, plot.name)).collect();
-    let setting = setting(bench);
-    let measured = format!("{setting}\n{}\n{images}{}", table(bench), bench.extras.join("\n"));
-    fs::write(document, replaced(&old, BEGIN, &measured))
+    fs::write(document, replaced(&old, &mark("begin"), &format!("{images}{}", bench.extras.join("\n"))))
+}
+
+/// The mark before a part of a page that is replaced, up to [`END`].
+fn mark(name: &str) -> String {
+    format!("<!-- measured: {name}, written by make bench -->")
 }
 
 /// The document with `lines` between the mark `begin` and the next [`END`].
@@ -136,60 +149,13 @@ fn replaced(document: &str, begin: &str, lines: &str) -> String {
     format!("{before}{begin}\n{lines}{END}{after}")
 }
 
-/// The figures of docs/benchmarks.md: a description, the beginning of the row's work, and the contender to compare
-/// with.
-const FIGURES: [(&str, &str, &str); 11] = [
-    ("350 new items into a filter of 100 million", "BF.MADD, 350 new, n = 100M", "RedisBloom"),
-    ("350 absent items of it", "BF.MEXISTS, 350 absent, n = 100M", "RedisBloom"),
-    ("350 absent items of a filter of 100,000", "BF.MEXISTS, 350 absent, n = 100k", "RedisBloom"),
-    ("one new item into a filter of a million", "BF.ADD, new, one item", "RedisBloom"),
-    ("350 absent items of a filter grown from 100 to 2 million", "BF.MEXISTS, 350 absent, grown", "RedisBloom, grown"),
-    (
-        "350 absent items of the last 7 days",
-        "a window of 50,000 in 7 slices, p = 0.001: 350 absent",
-        "RedisBloom, seven keys",
-    ),
-    ("350 new members into a counter", "LC.ADD, 350 new, capacity 50,000", "PFADD"),
-    (
-        "distinct members of the last 24 hours",
-        "50,000 members of a day, 24 slices in cells of 8 bits: LC.COUNT",
-        "PFCOUNT of 24",
-    ),
-    ("bytes of a counter with 50,000 members at 1 %", "bytes of a counter with 50,000 members", "HyperLogLog"),
-    ("bytes of a filter of 100,000 at p = 0.01", "bytes of a filter of 100k at p = 0.01: Size", "RedisBloom"),
-    ("creating a filter of 100, with 10 items", "200000 filters of 100: creating one", "RedisBloom"),
-];
-
-/// The table of [`FIGURES`]. Its last column says how many times slower or larger the other contender is. The table is
-/// empty unless all figures were measured.
-fn figures(bench: &Bench) -> String {
-    let line = |&(asked, work, other): &(&str, &str, &str)| {
-        let is_it = |row: &&Row| row.work.starts_with(work) && row.other.is_some_and(|(name, _)| name == other);
-        let row = bench.rows.iter().find(is_it)?;
-        let (name, theirs) = row.other?;
-        let with = |value| format!("{} {}", short(value), row.unit);
-        Some(vec![asked.to_owned(), with(row.ours), format!("{name}: {}", with(theirs)), short(theirs / row.ours)])
-    };
-    let lines: Option<Vec<_>> = FIGURES.iter().map(line).collect();
-    let heads = ["what", "Rollcall", "compared with", "times ours"];
-    lines.map_or(String::new(), |lines| markdown::table(&heads, &lines))
-}
-
-/// A text about the goals that were missed; empty if all were met.
-fn missed(bench: &Bench) -> String {
-    let rows = bench.rows.iter().filter(|row| row.met() == Some(false));
-    let lines: Vec<_> = rows.map(|row| [0, 1, 4].map(|column| cells(row)[column].clone()).to_vec()).collect();
-    let heads = [0, 1, 4].map(|column| HEADS[column]);
-    if lines.is_empty() { String::new() } else { markdown::table(&heads, &lines) }
-}
-
 /// The beginnings of the work of the rows that the table in README.md shows.
 const SPEED: [&str; 3] = ["BF.MADD, 350 new, n = 100M", "BF.MEXISTS, 350 absent, n = 100M", "BF.ADD, new, one item"];
 
-/// Replaces the tables of a page by measured ones. A table without any measurement stays as it is.
-pub fn write_page(page: &Path, bench: &mut Bench) -> std::io::Result<()> {
+/// Replaces the tables of a page by measured ones: some of this run, some of the last run on each server. A table
+/// without any measurement stays as it is.
+pub fn write_page(page: &Path, bench: &Bench, runs: &[Run]) -> std::io::Result<()> {
     let mut text = fs::read_to_string(page)?;
-    let setting = setting(bench);
     let extra = |title: &str| {
         let extra = bench.extras.iter().find_map(|extra| extra.strip_prefix("### ")?.strip_prefix(title));
         extra.and_then(|extra| extra.split_once("\n\n")).map_or(String::new(), |(_, table)| table.to_owned())
@@ -197,16 +163,17 @@ pub fn write_page(page: &Path, bench: &mut Bench) -> std::io::Result<()> {
     let tables = [
         ("bytes of counts", extra("MEMORY USAGE of LC")),
         ("errors of counts", extra("Error of LC")),
-        ("setting", setting),
-        ("figures", figures(bench)),
-        ("missed goals", missed(bench)),
+        ("setting", runs::settings(runs)),
+        ("goals", runs::goals(runs, &bench.rows)),
+        ("figures", runs::figures(runs, &bench.rows)),
+        ("missed goals", runs::missed(runs, &bench.rows)),
         ("speed", beside_redisbloom(bench, &SPEED)),
         ("small filters", extra(FILTER_TABLE)),
         ("small counters", extra(COUNTER_TABLE)),
         ("bits of windows", extra("Bits an item of a window")),
     ];
     for (name, table) in tables {
-        let begin = format!("<!-- measured: {name}, written by make bench -->");
+        let begin = mark(name);
         if !table.is_empty() && text.contains(&begin) {
             text = replaced(&text, &begin, &table);
         }
