@@ -327,8 +327,9 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
             }
             free
         };
-        let (mut asked, mut coming) = ([Visit::default(); VISITS], [Visit::default(); VISITS]);
-        let (mut num_asked, mut num_coming) = (0, 0);
+        // Two batches by turns, by index: swapping them makes the compiler copy them for each hash.
+        let mut batches = [[Visit::default(); VISITS]; 2];
+        let (mut turn, mut num_asked, mut num_coming) = (0, 0, 0);
         let mut free = 0;
         for (item, &hash) in (start..).zip(hashes) {
             for i in 0..shape.lines_per_item() {
@@ -336,18 +337,18 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
                 let line = line_index(x, num_lines).wrapping_sub(first);
                 // The visit is always written, and kept only if its line is in the part: a branch would be mispredicted
                 // half the time.
-                coming[num_coming % VISITS] = Visit { line, x, item };
+                batches[turn][num_coming % VISITS] = Visit { line, x, item };
                 num_coming += usize::from(line < lines.len());
                 if num_coming == VISITS {
-                    coming.iter().for_each(|visit| prefetch_index(&*lines, visit.line));
+                    batches[turn].iter().for_each(|visit| prefetch_index(&*lines, visit.line));
                     // These lines arrive while the bits of the lines asked for before are set.
-                    free += set(&asked[..num_asked], lines);
-                    std::mem::swap(&mut asked, &mut coming);
-                    (num_asked, num_coming) = (num_coming, 0);
+                    turn ^= 1;
+                    free += set(&batches[turn][..num_asked], lines);
+                    (num_asked, num_coming) = (VISITS, 0);
                 }
             }
         }
-        free + set(&asked[..num_asked], lines) + set(&coming[..num_coming], lines)
+        free + set(&batches[turn ^ 1][..num_asked], lines) + set(&batches[turn][..num_coming], lines)
     }
 }
 
