@@ -238,6 +238,12 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::merge_live(self, others, limit)
     }
 
+    /// See [`Windowed::renews`]. For the server module.
+    #[doc(hidden)]
+    pub fn renews(&self) -> bool {
+        self.value.renews()
+    }
+
     /// The outcome of all changes, also after an error.
     pub fn finish(self) -> Outcome<T::Expired> {
         self.outcome

@@ -102,7 +102,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         if rejected.is_none() {
             ctx.reply_bool(new);
         }
-        Handled { items, new: new.into(), rejected }
+        Handled { items, new: new.into(), rejected, some: Vec::new() }
     })
 }
 
@@ -155,7 +155,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
                 let text = error.text();
                 (handled..items.len()).for_each(|_| ctx.reply_error(&text));
             }
-            return Handled { items: handled, new, rejected: None };
+            return Handled { items: handled, new, ..Handled::default() };
         }
         let mut results: Vec<bool> = Vec::new();
         let no_memory = |_| Error::OutOfMemory { needed_bytes: items.len() as u64 };
@@ -170,7 +170,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
             return Handled { rejected, ..Handled::default() };
         }
         reply::bools(ctx, &results, rejected);
-        Handled { items: results.len(), new, rejected: None }
+        Handled { items: results.len(), new, ..Handled::default() }
     })
 }
 

@@ -17,7 +17,7 @@ use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
 use crate::reply;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Args, Closed, Ctx, Key, Mode};
+use crate::server::ffi::{Arg, Args, Closed, Ctx, Key, Mode};
 use crate::server::metrics::Metric;
 use crate::types::before::Before;
 use crate::types::family::Family;
@@ -111,9 +111,11 @@ pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creat
 
 /// The outcome of adding items to a value.
 #[derive(Default)]
-pub(super) struct Handled {
+pub(super) struct Handled<'a> {
     /// The number of items that were handled, new or known. Items from the first rejected one on are not handled.
     pub(super) items: usize,
+    /// The items that changed the value, if they need not be the first ones: `items` is 0 then.
+    pub(super) some: Vec<Arg<'a>>,
     /// The number of handled items that were new.
     pub(super) new: usize,
     /// The error that is the whole reply. `None` if a reply was already written.
@@ -133,14 +135,14 @@ pub(super) struct Addition<'a, C> {
 }
 
 /// Opens or creates the key of a command, and calls `add` to add the items and to reply. `add` does not reply if it
-/// returns an error. The second argument of `add` is true for a new key. A new key is not created if its first item is
-/// rejected.
+/// returns an error. The second argument of `add` is true for a new key. A new key is not created if no item was handled
+/// and nothing changed.
 #[inline]
-pub(super) fn insert<T: Changing>(
+pub(super) fn insert<'a, T: Changing>(
     ctx: Ctx,
-    addition: Addition<'_, impl FnOnce() -> T::Creation>,
+    addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
-    add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled,
+    add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
 ) -> Result<(), CommandError> {
     let Addition { verb, command, items, create_with, is_plain } = addition;
     let mut key = ctx.open(command.get(1), Mode::Write);
@@ -164,8 +166,8 @@ pub(super) fn insert<T: Changing>(
             let handled = add(&mut live, true);
             let outcome = live.finish();
             before.changed(&value);
-            if let Handled { items: 0, rejected: Some(error), .. } = handled {
-                return Err(error);
+            if handled.items == 0 && !outcome.changed {
+                return handled.rejected.map_or(Ok(()), Err);
             }
             let prefix = value.prefix();
             create_expiring(&mut key, value, creation.expiry());
@@ -180,7 +182,7 @@ pub(super) fn insert<T: Changing>(
     if outcome.changed {
         let whole = (created.is_none() && is_plain && handled.items == items.len()).then_some((verb, command));
         let items = items.first(handled.items);
-        announce_added::<T, _>(ctx, Added { prefix, key, created, whole, some: Vec::new(), items });
+        announce_added::<T, _>(ctx, Added { prefix, key, created, whole, some: handled.some, items });
     } else if let Some(creation) = created {
         creation.announce_reserved(ctx, key);
     }
@@ -199,50 +201,22 @@ pub(super) fn admit<T: Changing>(
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
     let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
     let items = args.from(options.items.ok_or(CommandError::Arity)?);
+    let create_with = (!options.no_create).then_some(|| creation);
     let limit = ServerLimit::new(ctx);
-    let mut key = ctx.open(args.get(1), Mode::Write);
-    let mut created = None;
-    let (prefix, renews, reported, expiry, outcome) = match value_mut::<T>(&mut key)? {
-        Some(value) => {
-            let before = Before::any(value);
-            let mut live = live(ctx, value);
-            let reported = live.admit(items.bytes(), terms, &limit);
-            let outcome = live.finish();
-            before.changed(value);
-            let reported = reported.map_err(command_error_of::<T>)?;
-            (value.prefix(), value.renews(), reported, expiry_after(ctx, value, outcome.before), outcome)
-        }
-        None if options.no_create => return Err(CommandError::NotFound),
-        None => {
-            let mut value = creation.build(&limit)?;
-            let before = Before::creating(&value);
-            let mut live = Live::new(&mut value, Time::Reached);
-            let reported = live.admit(items.bytes(), terms, &limit).map_err(command_error_of::<T>)?;
-            let outcome = live.finish();
-            before.changed(&value);
-            let prefix = value.prefix();
-            if outcome.changed {
-                create_expiring(&mut key, value, creation.expiry());
-                created = Some(creation);
-            }
-            (prefix, false, reported, None, outcome)
-        }
-    };
-    key.set_expiry(expiry);
-    let key = key.close();
-    T::dispose(outcome.expired);
-    announce_moved::<T>(ctx, key, outcome.before);
-    if outcome.changed {
-        // Only the items that were admitted or renewed are replicated, as an addition.
-        let changed =
-            |reported: &Admission| *reported == Admission::Admitted || renews && *reported == Admission::Known;
+    let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: false };
+    insert::<T>(ctx, addition, &limit, |live, is_new_key| {
+        let reported = match live.admit(items.bytes(), terms, &limit) {
+            Ok(reported) => reported,
+            Err(error) => return Handled { rejected: Some(command_error_of::<T>(error)), ..Handled::default() },
+        };
+        reply::admissions(ctx, &reported);
+        let renews = !is_new_key && live.renews();
+        let is_admitted = |reported: &Admission| *reported == Admission::Admitted;
+        let new = if terms.dry_run { 0 } else { reported.iter().filter(|one| is_admitted(one)).count() };
+        let changed = |reported: &Admission| is_admitted(reported) || renews && *reported == Admission::Known;
         let some = items.iter().zip(&reported).filter(|(_, reported)| changed(reported));
-        let some = some.map(|(item, _)| item).collect();
-        announce_added::<T, _>(ctx, Added { prefix, key, created, whole: None, some, items: Args::none() });
-    }
-    announce_expiry(ctx, key, expiry);
-    reply::admissions(ctx, &reported);
-    Ok(())
+        Handled { new, some: some.map(|(item, _)| item).collect(), ..Handled::default() }
+    })
 }
 
 /// Runs `MERGE destination source [source ...]`, which makes the destination the union of itself and the sources.

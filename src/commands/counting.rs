@@ -91,7 +91,8 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
         if added.is_ok() {
             ctx.reply_integer(new as i64);
         }
-        Handled { items: handled, new, rejected: added.err().map(command_error_of::<Counter>) }
+        let rejected = added.err().map(command_error_of::<Counter>);
+        Handled { items: handled, new, rejected, some: Vec::new() }
     })
 }
 
