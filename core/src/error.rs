@@ -5,81 +5,82 @@
 
 use std::fmt;
 
-/// A parameter of a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Parameter {
-    /// The number of items or members that the value is sized for.
-    Capacity,
-    /// The rate of false positives of a filter, or the relative error of a counter.
-    ErrorRate,
-    /// The size of each further sub-filter as a multiple of the one before.
-    Expansion,
-    /// The growth factor that a classic filter stores.
-    Growth,
-    /// The number of sub-filters of a filter.
-    SubFilters,
-    /// The layout of a filter: where in the bitmap an item's bits are.
-    Layout,
-    /// The sizes of a sub-filter in RedisBloom's layout.
-    Shape,
-    /// The number of members up to which a counter is exact.
-    ExactLimit,
-    /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
-    ExactBytes,
-    /// The precision of a counter's bitmap: a slot of its main segment has a share of `2^-precision` of the hash space.
-    Precision,
-    /// The tail bits of a counter's bitmap: the base-2 logarithm of the number of slots in each tail segment.
-    TailBits,
-    /// Seed of the hash.
-    Seed,
-    /// The number of counters in one query.
-    Counters,
-    /// The length of a window, in seconds.
-    Window,
-    /// The span of a query, in seconds.
-    Seconds,
-    /// The number of slices of a window.
-    Slices,
-    /// The number of a slice.
-    Slice,
-    /// The name of a partitioned value: the common prefix of the keys of its parts.
-    Name,
-    /// The number of parts of a partitioned value.
-    Parts,
-    /// The index of a part of a partitioned value.
-    Part,
-}
+/// Declares an enum of which each variant has a name, as users know it. `name` returns it, and `Display` writes it.
+macro_rules! named {
+    ($(#[$about:meta])* pub enum $Named:ident { $($(#[$what:meta])* $variant:ident = $name:literal,)+ }) => {
+        $(#[$about])*
+        pub enum $Named {
+            $($(#[$what])* $variant,)+
+        }
 
-impl Parameter {
-    /// The name of the parameter, as users know it.
+        impl $Named {
+            /// The name, as users know it.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $($Named::$variant => $name,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $Named {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+named! {
+    /// A parameter of a value.
     ///
     /// ```
     /// assert_eq!(rollcall_core::error::Parameter::ErrorRate.name(), "error rate");
     /// ```
-    pub fn name(self) -> &'static str {
-        match self {
-            Parameter::Capacity => "capacity",
-            Parameter::ErrorRate => "error rate",
-            Parameter::Expansion => "expansion",
-            Parameter::Growth => "growth",
-            Parameter::SubFilters => "number of sub-filters",
-            Parameter::Layout => "layout",
-            Parameter::Shape => "shape",
-            Parameter::ExactLimit => "exact limit",
-            Parameter::ExactBytes => "exact bytes",
-            Parameter::Precision => "precision",
-            Parameter::TailBits => "tail bits",
-            Parameter::Seed => "seed",
-            Parameter::Counters => "number of counters",
-            Parameter::Window => "window",
-            Parameter::Seconds => "seconds",
-            Parameter::Slices => "slices",
-            Parameter::Slice => "slice",
-            Parameter::Name => "name",
-            Parameter::Parts => "number of parts",
-            Parameter::Part => "part",
-        }
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Parameter {
+        /// The number of items or members that the value is sized for.
+        Capacity = "capacity",
+        /// The rate of false positives of a filter, or the relative error of a counter.
+        ErrorRate = "error rate",
+        /// The size of each further sub-filter as a multiple of the one before.
+        Expansion = "expansion",
+        /// The growth factor that a classic filter stores.
+        Growth = "growth",
+        /// The number of sub-filters of a filter.
+        SubFilters = "number of sub-filters",
+        /// The layout of a filter: where in the bitmap an item's bits are.
+        Layout = "layout",
+        /// The sizes of a sub-filter in RedisBloom's layout.
+        Shape = "shape",
+        /// The number of members up to which a counter is exact.
+        ExactLimit = "exact limit",
+        /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
+        ExactBytes = "exact bytes",
+        /// The precision of a counter's bitmap: a slot of its main segment has a share of `2^-precision` of the hash
+        /// space.
+        Precision = "precision",
+        /// The tail bits of a counter's bitmap: the base-2 logarithm of the number of slots in each tail segment.
+        TailBits = "tail bits",
+        /// Seed of the hash.
+        Seed = "seed",
+        /// The number of counters in one query.
+        Counters = "number of counters",
+        /// The length of a window, in seconds.
+        Window = "window",
+        /// The span of a query, in seconds.
+        Seconds = "seconds",
+        /// The number of slices of a window.
+        Slices = "slices",
+        /// The number of a slice.
+        Slice = "slice",
+        /// The name of a partitioned value: the common prefix of the keys of its parts.
+        Name = "name",
+        /// The number of parts of a partitioned value.
+        Parts = "number of parts",
+        /// The index of a part of a partitioned value.
+        Part = "part",
     }
 }
 

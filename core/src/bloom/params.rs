@@ -1,37 +1,23 @@
 //! The parameters of a filter.
 
-use std::fmt::{self, Display};
+use std::fmt::Display;
 
-use crate::error::{Error, Parameter};
+use crate::error::{Error, Parameter, named};
 
-/// The layout of a filter: where in the bitmap an item's bits are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BitLayout {
-    /// The cache-line layout: the bits of an item lie in a few cache lines. It is Rollcall's own layout, and the faster
-    /// one.
-    Lines,
-    /// RedisBloom's layout: the bits of an item lie anywhere in the bitmap. It is for imported data, and for filters
-    /// that will be exported.
-    Classic,
-}
-
-impl BitLayout {
-    /// The name of the layout, as users know it.
+named! {
+    /// The layout of a filter: where in the bitmap an item's bits are.
     ///
     /// ```
     /// assert_eq!(rollcall_core::bloom::BitLayout::Lines.name(), "lines");
     /// ```
-    pub fn name(self) -> &'static str {
-        match self {
-            BitLayout::Lines => "lines",
-            BitLayout::Classic => "classic",
-        }
-    }
-}
-
-impl fmt::Display for BitLayout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum BitLayout {
+        /// The cache-line layout: the bits of an item lie in a few cache lines. It is Rollcall's own layout, and the
+        /// faster one.
+        Lines = "lines",
+        /// RedisBloom's layout: the bits of an item lie anywhere in the bitmap. It is for imported data, and for
+        /// filters that will be exported.
+        Classic = "classic",
     }
 }
 

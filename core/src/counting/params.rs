@@ -1,43 +1,26 @@
 //! The parameters of a counter, and the layout derived from them. Counters with the same parameters share one copy.
 
-use std::fmt;
-
 use crate::counting::layout::Layout;
 use crate::counting::sizing;
-use crate::error::{Error, Parameter};
+use crate::error::{Error, Parameter, named};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// The representation in which a counter stores its set. A counter is promoted from exact to sparse to dense, never
-/// back. Only a windowed counter becomes exact again, when all its members have expired.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Representation {
-    /// The members themselves.
-    Exact,
-    /// The positions of the set bits.
-    Sparse,
-    /// A bitmap.
-    Dense,
-}
-
-impl Representation {
-    /// The name of the representation, as users know it.
+named! {
+    /// The representation in which a counter stores its set. A counter is promoted from exact to sparse to dense, never
+    /// back. Only a windowed counter becomes exact again, when all its members have expired.
     ///
     /// ```
     /// assert_eq!(rollcall_core::counting::Representation::Sparse.name(), "sparse");
     /// ```
-    pub fn name(self) -> &'static str {
-        match self {
-            Representation::Exact => "exact",
-            Representation::Sparse => "sparse",
-            Representation::Dense => "dense",
-        }
-    }
-}
-
-impl fmt::Display for Representation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub enum Representation {
+        /// The members themselves.
+        Exact = "exact",
+        /// The positions of the set bits.
+        Sparse = "sparse",
+        /// A bitmap.
+        Dense = "dense",
     }
 }
 

@@ -1,23 +1,28 @@
 //! Values that can be stored, and partially loaded values.
 
 use std::alloc::Layout;
-use std::fmt;
 
 use super::payload::Payload;
-use crate::error::Error;
+use crate::error::{Error, named};
 use crate::size_limit::SizeLimit;
 
 /// The size of the pieces in the digest of a partially loaded value, in bytes. Changing it changes the digest.
 const DIGEST_PIECE_BYTES: usize = 1 << 20;
 
-/// The kind of a stored value. More kinds may be added.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Kind {
-    /// A Bloom filter, of any layout, with or without a window.
-    Filter,
-    /// A counter, with or without a window.
-    Counter,
+named! {
+    /// The kind of a stored value. More kinds may be added.
+    ///
+    /// ```
+    /// assert_eq!(rollcall_core::persist::file::Kind::Counter.name(), "counter");
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Kind {
+        /// A Bloom filter, of any layout, with or without a window.
+        Filter = "filter",
+        /// A counter, with or without a window.
+        Counter = "counter",
+    }
 }
 
 impl Kind {
@@ -34,24 +39,6 @@ impl Kind {
             Kind::Filter => b'F',
             Kind::Counter => b'C',
         }
-    }
-
-    /// The name of the kind, as users know it.
-    ///
-    /// ```
-    /// assert_eq!(rollcall_core::persist::file::Kind::Counter.name(), "counter");
-    /// ```
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Filter => "filter",
-            Kind::Counter => "counter",
-        }
-    }
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
