@@ -5,27 +5,12 @@
 //! RedisBloom 2.8.2. On Redis 8, this module's texts begin with the texts of Redis 8.
 
 use rollcall_core::error::{Error, Limit, Parameter};
+pub use rollcall_core::persist::file::Kind;
 use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
 
 use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
 use crate::server::ffi::OtherType;
-
-/// What error texts call a value.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Noun {
-    Filter,
-    Counter,
-}
-
-impl Noun {
-    pub fn word(self) -> &'static str {
-        match self {
-            Noun::Filter => "filter",
-            Noun::Counter => "counter",
-        }
-    }
-}
 
 /// The reason why a command was rejected. If the command adds several items, the items before the rejected one were
 /// added. Any other rejected command has changed nothing.
@@ -42,7 +27,7 @@ pub enum CommandError {
     /// A dump chunk (`LOADCHUNK`) that is damaged, is out of order, or belongs to a value that is already complete.
     BadData,
     /// The value is partially loaded: some chunks of its dump have not arrived.
-    StillLoading { noun: Noun, arrived: StillLoading },
+    StillLoading { kind: Kind, arrived: StillLoading },
     /// A client called a filter command, but the option `commands` is `lc`: this module serves no filters.
     NoFilters,
     /// A classic (RedisBloom-compatible) filter, but this module does not serve BF.*. The option `commands` has this
@@ -53,7 +38,7 @@ pub enum CommandError {
     /// An option or argument that the command does not accept. The text says why.
     Argument(String),
     /// A negative number where the parameter expects a whole number without sign.
-    Number { noun: Noun, parameter: Parameter, expected: &'static str, got: String },
+    Number { kind: Kind, parameter: Parameter, expected: &'static str, got: String },
     /// An option at the end of the command, without the value that it needs.
     NoValue { option: &'static str },
     /// The option `EXPANSION` without a value.
@@ -69,7 +54,7 @@ pub enum CommandError {
     /// An error caused by an option of `BF.INSERT`. Redis 8 has special texts for some of these errors.
     OfInsert(Box<CommandError>),
     /// An error of the core library.
-    Core { noun: Noun, error: Error },
+    Core { kind: Kind, error: Error },
 }
 
 impl From<OtherType> for CommandError {
@@ -115,15 +100,15 @@ impl CommandError {
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
             CommandError::Exists => "ERR item exists".to_owned(),
             CommandError::BadData => format!("ERR {BAD_DATA}"),
-            CommandError::StillLoading { noun, arrived } => format!("ERR {} is {arrived}", noun.word()),
+            CommandError::StillLoading { kind, arrived } => format!("ERR {kind} is {arrived}"),
             CommandError::NoFilters => NO_FILTERS.to_owned(),
             CommandError::NoClassic { commands } => format!(
                 "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout lines"
             ),
             CommandError::ValkeyBloom => VALKEY_BLOOM.to_owned(),
             CommandError::Argument(text) => format!("ERR {text}"),
-            CommandError::Number { noun, parameter, expected, got } => {
-                format!("ERR {}", out_of_range(*noun, *parameter, expected, got))
+            CommandError::Number { kind, parameter, expected, got } => {
+                format!("ERR {}", out_of_range(*kind, *parameter, expected, got))
             }
             CommandError::NoValue { option } => format!("ERR option {option} needs a value"),
             CommandError::NoExpansion => "ERR no expansion: option EXPANSION needs a value".to_owned(),
@@ -139,7 +124,7 @@ impl CommandError {
                 format!("ERR Invalid information value: expected one of {expected}, got {got}")
             }
             CommandError::OfInsert(error) => error.text_of_insert().unwrap_or_else(|| error.text()),
-            CommandError::Core { noun, error } => core_text(*noun, error),
+            CommandError::Core { kind, error } => core_text(*kind, error),
         }
     }
 
@@ -164,9 +149,9 @@ impl CommandError {
 }
 
 /// Returns the text for a number that is outside the range of its parameter.
-fn out_of_range(noun: Noun, parameter: Parameter, expected: &str, got: &str) -> String {
+fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> String {
     let ours = || format!("bad {}: expected {expected}, got {got}", parameter.name());
-    if noun == Noun::Counter {
+    if kind == Kind::Counter {
         return ours();
     }
     let is_negative = got.trim_start_matches('\'').starts_with('-');
@@ -189,31 +174,30 @@ fn out_of_range(noun: Noun, parameter: Parameter, expected: &str, got: &str) -> 
     }
 }
 
-fn core_text(noun: Noun, error: &Error) -> String {
-    let value = noun.word();
+fn core_text(kind: Kind, error: &Error) -> String {
     match error {
         Error::OutOfRange { parameter, expected, got } => {
-            format!("ERR {}", out_of_range(noun, *parameter, expected, got))
+            format!("ERR {}", out_of_range(kind, *parameter, expected, got))
         }
         Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value } => {
             format!(
-                "ERR the {value} needs {needed_bytes} bytes, more than max-key-bytes ({limit_bytes}); to allow more: \
+                "ERR the {kind} needs {needed_bytes} bytes, more than max-key-bytes ({limit_bytes}); to allow more: \
                  CONFIG SET rollcall.max-key-bytes SIZE"
             )
         }
         Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Memory } => {
-            format!("ERR the {value} needs {needed_bytes} bytes more, more than maxmemory leaves ({limit_bytes})")
+            format!("ERR the {kind} needs {needed_bytes} bytes more, more than maxmemory leaves ({limit_bytes})")
         }
         Error::OutOfMemory { needed_bytes } => {
-            format!("ERR the {value} needs {needed_bytes} bytes, more than the allocator has left")
+            format!("ERR the {kind} needs {needed_bytes} bytes, more than the allocator has left")
         }
         // RedisBloom's words, which clients match on.
         Error::Full { .. } => "ERR non scaling filter is full".to_owned(),
         Error::Incompatible { parameter, ours, theirs } => {
-            format!("ERR {value}s differ in {}: {ours} and {theirs}", parameter.name())
+            format!("ERR {kind}s differ in {}: {ours} and {theirs}", parameter.name())
         }
         Error::RateExceeded { would_be, asked } => format!(
-            "ERR the merged {value} would have a false-positive rate of {}, above the {asked} asked for",
+            "ERR the merged {kind} would have a false-positive rate of {}, above the {asked} asked for",
             four_digits(*would_be)
         ),
         // Clients recognise the error by its first word.

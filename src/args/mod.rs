@@ -6,25 +6,25 @@
 
 pub mod lenient;
 
-use crate::command_error::{CommandError, Noun, quoted};
+use crate::command_error::{CommandError, Kind, quoted};
 use crate::number::{parse_canonical, parse_number, parse_unsigned};
 use crate::server::ffi::{Arg, Args};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::Parameter;
 
 /// Parses a whole number without sign and without leading zeros, which is the form that the server writes.
-fn unsigned(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
+fn unsigned(kind: Kind, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) {
         // A negative number is rejected for its range, as in RedisBloom, and not as something that is no number.
-        return Err(CommandError::Number { noun, parameter, expected: "a whole number", got: quoted(given) });
+        return Err(CommandError::Number { kind, parameter, expected: "a whole number", got: quoted(given) });
     }
     plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
 }
 
 /// Parses a whole number without sign that is at most 2^63 - 1, because the server's integers are signed.
-pub fn count(noun: Noun, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
-    let value = unsigned(noun, parameter, arg)?;
+pub fn count(kind: Kind, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
+    let value = unsigned(kind, parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
     fits.then_some(value).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
@@ -195,8 +195,8 @@ pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
 }
 
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes; errors call the value
-/// `noun`.
-pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, CommandError> {
+/// `kind`.
+pub fn options(kind: Kind, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, CommandError> {
     let mut options = Options::default();
     // One bit for each option that was given.
     let mut seen = 0u32;
@@ -231,7 +231,7 @@ pub fn options(noun: Noun, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
                 break;
             }
             _ => {
-                match value(noun, &mut options, option, args.get(at)) {
+                match value(kind, &mut options, option, args.get(at)) {
                     // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
                     Err(negative @ CommandError::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
                     read => read?,
@@ -257,16 +257,16 @@ fn unknown_option(given: &[u8], allowed: &[Opt]) -> CommandError {
     CommandError::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
 
-fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
+fn value(kind: Kind, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
     match option {
-        Opt::Capacity => options.capacity = Some(count(noun, Parameter::Capacity, given)?),
+        Opt::Capacity => options.capacity = Some(count(kind, Parameter::Capacity, given)?),
         Opt::Error => options.error_rate = Some(number(Parameter::ErrorRate, given)?),
-        Opt::Expansion => options.expansion = Some(count(noun, Parameter::Expansion, given)?),
-        Opt::Exact => options.exact_limit = Some(count(noun, Parameter::ExactLimit, given)?),
-        Opt::Bytes => options.exact_bytes = Some(count(noun, Parameter::ExactBytes, given)?),
-        Opt::Precision => options.precision = Some(count(noun, Parameter::Precision, given)?),
-        Opt::Tail => options.tail_bits = Some(count(noun, Parameter::TailBits, given)?),
-        Opt::Seed => options.seed = Some(unsigned(noun, Parameter::Seed, given)?),
+        Opt::Expansion => options.expansion = Some(count(kind, Parameter::Expansion, given)?),
+        Opt::Exact => options.exact_limit = Some(count(kind, Parameter::ExactLimit, given)?),
+        Opt::Bytes => options.exact_bytes = Some(count(kind, Parameter::ExactBytes, given)?),
+        Opt::Precision => options.precision = Some(count(kind, Parameter::Precision, given)?),
+        Opt::Tail => options.tail_bits = Some(count(kind, Parameter::TailBits, given)?),
+        Opt::Seed => options.seed = Some(unsigned(kind, Parameter::Seed, given)?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
             if options.expiry.is_some() {
@@ -277,9 +277,9 @@ fn value(noun: Noun, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
             options.expiry = Some(expiry(option, given)?);
         }
         Opt::Limit => options.limit = Some(limit(given)?),
-        Opt::Window => options.window.seconds = Some(count(noun, Parameter::Window, given)?),
-        Opt::Slices => options.window.slices = Some(count(noun, Parameter::Slices, given)?),
-        Opt::Slice => options.window.slice = Some(count(noun, Parameter::Slice, given)?),
+        Opt::Window => options.window.seconds = Some(count(kind, Parameter::Window, given)?),
+        Opt::Slices => options.window.slices = Some(count(kind, Parameter::Slices, given)?),
+        Opt::Slice => options.window.slice = Some(count(kind, Parameter::Slice, given)?),
         // The remaining options take no value.
         _ => {}
     }

@@ -12,7 +12,7 @@ use super::creation::filters::Creation;
 use super::keyspace::{check_copy, command_error_of, value, value_mut};
 use super::{info, obeyed, windows};
 use crate::args::{self, Opt, Options};
-use crate::command_error::{CommandError, Noun};
+use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
 use crate::reply;
@@ -129,7 +129,7 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Parses the `allowed` options of `BF.INSERT` or `BF.ADMIT`. Returns the parameters for a new filter, and the options.
 fn of_insert(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
-    args::options(Noun::Filter, args, 2, allowed)
+    args::options(Kind::Filter, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
         .map_err(CommandError::of_insert)
 }

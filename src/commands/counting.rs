@@ -9,7 +9,7 @@ use super::creation::counters::Creation;
 use super::keyspace::{command_error_of, list, open_all, value, values};
 use super::{info, sets, windows};
 use crate::args::{self, Opt, Options};
-use crate::command_error::{CommandError, Noun, quoted};
+use crate::command_error::{CommandError, Kind, quoted};
 use crate::limits::ServerLimit;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
@@ -53,9 +53,9 @@ impl Changing for Counter {
 /// [SEED n] [WINDOW seconds [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
-    let capacity = Some(args::count(Noun::Counter, Parameter::Capacity, args.get(2))?);
+    let capacity = Some(args::count(Kind::Counter, Parameter::Capacity, args.get(2))?);
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
-    let options = Options { capacity, ..args::options(Noun::Counter, args, 3, allowed)? };
+    let options = Options { capacity, ..args::options(Kind::Counter, args, 3, allowed)? };
     windows::check_reservation(ctx, &options)?;
     changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, &options)?)
 }
@@ -70,7 +70,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// LC.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
-    let options = args::options(Noun::Counter, args, 2, allowed)?;
+    let options = args::options(Kind::Counter, args, 2, allowed)?;
     let items = args.from(options.items.ok_or(CommandError::Arity)?);
     let creation = Creation::of(ctx, &options)?;
     let create_with = (!options.no_create).then_some(|| creation);
@@ -99,7 +99,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
 /// Adds new items while the counter has fewer than `n` members: `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
 /// LC.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(Noun::Counter, args, 2, &ADMIT_OPTIONS)?;
+    let options = args::options(Kind::Counter, args, 2, &ADMIT_OPTIONS)?;
     let creation = Creation::of(ctx, &options)?;
     changes::admit::<Counter>(ctx, args, &options, creation)
 }
@@ -182,7 +182,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         members.for_each(|member| ctx.reply_bulk(member));
         return Ok(());
     }
-    let seconds = back.map(|seconds| args::count(Noun::Counter, Parameter::Seconds, seconds)).transpose()?;
+    let seconds = back.map(|seconds| args::count(Kind::Counter, Parameter::Seconds, seconds)).transpose()?;
     let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]))?;
     let mut members = list::<Counter, _>(counter.count() as usize)?;
     members.extend(view.members().map_err(command_error_of::<Counter>)?);

@@ -42,7 +42,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
 fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
     if let Error::Corrupt { .. } = error {
         CORRUPT_REJECTED.count();
-        ctx.log(LogLevel::Warning, &format!("rejected a chunk of a {}: {error}", T::NOUN.word()));
+        ctx.log(LogLevel::Warning, &format!("rejected a chunk of a {}: {error}", T::KIND));
         return CommandError::BadData;
     }
     command_error_of::<T>(error)

@@ -25,12 +25,12 @@ pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result
 
 /// Converts an error of the core library about a value of family `T` to a command's error.
 pub(super) fn command_error_of<T: Family>(error: Error) -> CommandError {
-    CommandError::Core { noun: T::NOUN, error }
+    CommandError::Core { kind: T::KIND, error }
 }
 
 pub(super) fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> CommandError {
     let (received_bytes, total_bytes) = (loading.received_bytes(), loading.total_bytes());
-    CommandError::StillLoading { noun: T::NOUN, arrived: StillLoading { received_bytes, total_bytes } }
+    CommandError::StillLoading { kind: T::KIND, arrived: StillLoading { received_bytes, total_bytes } }
 }
 
 /// Returns the value of an open key for reading; `None` if the key is missing.

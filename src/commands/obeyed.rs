@@ -9,7 +9,7 @@ use rollcall_core::unstable::persist::Loading;
 use super::creation::filters::Creation;
 use super::keyspace::command_error_of;
 use crate::args::{self, Opt, Options, lenient};
-use crate::command_error::{CommandError, Noun};
+use crate::command_error::{CommandError, Kind};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key};
 use crate::types::entry;
@@ -34,7 +34,7 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandE
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
-        None => args::options(Noun::Filter, args, 2, allowed)?,
+        None => args::options(Kind::Filter, args, 2, allowed)?,
     };
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }

@@ -9,7 +9,7 @@ use super::changes::time_of;
 use super::keyspace::{command_error_of, list, open_all, value};
 use super::windows::no_window;
 use crate::args;
-use crate::command_error::{CommandError, Noun, quoted};
+use crate::command_error::{CommandError, Kind, quoted};
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
 /// The value of the option `SINCE` that means all members of a counter, instead of a number of seconds.
@@ -45,7 +45,7 @@ impl<'a> Operands<'a> {
             for given in rest.from(1).iter() {
                 seconds.push(match given.bytes() {
                     ALL => None,
-                    _ => Some(args::count(Noun::Counter, Parameter::Seconds, given)?),
+                    _ => Some(args::count(Kind::Counter, Parameter::Seconds, given)?),
                 });
             }
             if seconds.len() != 1 && seconds.len() != numkeys {
@@ -195,7 +195,7 @@ pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Runs `LC.COUNTSINCE key seconds`, which replies with the number of distinct members that a windowed counter has seen
 /// in the last `seconds`.
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let seconds = args::count(Noun::Counter, Parameter::Seconds, args.get(2))?;
+    let seconds = args::count(Kind::Counter, Parameter::Seconds, args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read);
     let count = match value::<Counter>(&key)? {
         None => 0,

@@ -156,5 +156,5 @@ fn words_of_slices(slices: u32, refresh: bool) -> String {
 
 /// Returns the error for a command that needs a window of time, on a value without one.
 pub(super) fn no_window<T: Family>() -> CommandError {
-    CommandError::Argument(format!("the {} has no window of time", T::NOUN.word()))
+    CommandError::Argument(format!("the {} has no window of time", T::KIND))
 }

@@ -10,7 +10,7 @@ use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Loading, dump_loading};
+use rollcall_core::unstable::persist::{Loading, Stored, dump_loading};
 
 use super::entry::{KeyEntry, entry, entry_mut};
 use super::family::{Family, State, Stores};
@@ -100,7 +100,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
                     // `ServerLimit` counts the rejections by limits itself.
                     _ => {}
                 }
-                rdb.log(LogLevel::Warning, &format!("rejected a stored {}: {error}", S::Family::NOUN.word()));
+                rdb.log(LogLevel::Warning, &format!("rejected a stored {}: {error}", S::Family::KIND));
                 null_mut()
             }
         },
@@ -201,7 +201,7 @@ unsafe extern "C" fn copy<T: Family>(
         || match entry.try_clone() {
             Ok(copy) => Box::into_raw(copy).cast(),
             Err(error) => {
-                log_anywhere(LogLevel::Warning, &format!("could not copy a {}: {error}", T::NOUN.word()));
+                log_anywhere(LogLevel::Warning, &format!("could not copy a {}: {error}", T::KIND));
                 null_mut()
             }
         },

@@ -16,7 +16,6 @@ use rollcall_core::unstable::wire;
 use super::data_type::DataType;
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
-use crate::command_error::Noun;
 use crate::server::resident::make_resident;
 
 /// A value in a key: complete, or partially loaded from dump chunks.
@@ -47,8 +46,6 @@ impl<T: Family> State<T> {
 
 /// A family of values (Bloom filters or counters), as this module needs it in addition to storage.
 pub trait Family: Stored + OnHeap {
-    /// The noun for a value of this family in error texts.
-    const NOUN: Noun;
     /// The data types that values of this family have in the server.
     fn data_types() -> &'static [&'static DataType];
 
@@ -200,8 +197,6 @@ impl Stores for Counters {
 }
 
 impl Family for BloomFilter {
-    const NOUN: Noun = Noun::Filter;
-
     fn data_types() -> &'static [&'static DataType] {
         &OF_FILTERS
     }
@@ -266,8 +261,6 @@ impl Family for BloomFilter {
 }
 
 impl Family for Counter {
-    const NOUN: Noun = Noun::Counter;
-
     fn data_types() -> &'static [&'static DataType] {
         &OF_COUNTERS
     }

@@ -12,7 +12,7 @@ use super::super::effects::{self, LastWords};
 use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
 use crate::args::{self, Opt, Options};
-use crate::command_error::{CommandError, Noun};
+use crate::command_error::{CommandError, Kind};
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::server::facts::{is_redis_8, must_obey};
@@ -145,10 +145,10 @@ impl Creation {
         // The checks are in RedisBloom's order: a command with several faults gets the same error as from RedisBloom.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
-        let capacity = Some(args::count(Noun::Filter, Parameter::Capacity, args.get(3))?);
+        let capacity = Some(args::count(Kind::Filter, Parameter::Capacity, args.get(3))?);
         let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
-        let options = Options { error_rate, capacity, ..args::options(Noun::Filter, args, 4, allowed)? };
+        let options = Options { error_rate, capacity, ..args::options(Kind::Filter, args, 4, allowed)? };
         windows::check_reservation(ctx, &options)?;
         // `BF.INSERT` accepts both options, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
