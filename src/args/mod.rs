@@ -8,7 +8,8 @@ pub mod lenient;
 
 use crate::command_error::{CommandError, Kind, quoted};
 use crate::number::{parse_canonical, parse_number, parse_unsigned};
-use crate::server::ffi::{Arg, Args};
+use crate::server::facts::must_obey;
+use crate::server::ffi::{Arg, Args, Ctx};
 use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::Parameter;
 
@@ -178,25 +179,18 @@ options! {
 /// The options that set the expiry of a key when the command creates it.
 pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
-/// Joins `lists` into one list, which has `N` options.
-pub const fn joined<const N: usize>(lists: &[&[Opt]]) -> [Opt; N] {
-    let mut all = [Opt::Items; N];
-    let (mut list, mut place, mut at) = (0, 0, 0);
-    while at < N {
-        if place == lists[list].len() {
-            (list, place) = (list + 1, 0);
-        } else {
-            all[at] = lists[list][place];
-            (place, at) = (place + 1, at + 1);
-        }
-    }
-    assert!(list + 1 == lists.len() && place == lists[list].len(), "N is not how many there are");
-    all
-}
+/// The options of `ADMIT` that `INSERT` has not.
+pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
+
+/// The options that a command takes, in the order in which errors list them.
+pub type Allowed = &'static [&'static [Opt]];
 
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes; errors call the value
-/// `kind`.
-pub fn options(kind: Kind, args: Args<'_>, start: usize, allowed: &[Opt]) -> Result<Options, CommandError> {
+/// `kind`. A replicated command may also have the window's slice, which clients cannot give.
+pub fn options(ctx: Ctx, kind: Kind, args: Args<'_>, start: usize, allowed: Allowed) -> Result<Options, CommandError> {
+    let slice: &[Opt] = if must_obey(ctx) { &[Opt::Slice] } else { &[] };
+    let allowed = || allowed.iter().copied().flatten().chain(slice).copied();
+    let takes_items = allowed().any(|option| option == Opt::Items);
     let mut options = Options::default();
     // One bit for each option that was given.
     let mut seen = 0u32;
@@ -204,8 +198,8 @@ pub fn options(kind: Kind, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
     let mut at = start;
     while at < args.len() {
         let given = args.get(at).bytes();
-        let Some(&option) = allowed.iter().find(|option| given.eq_ignore_ascii_case(option.word().as_bytes())) else {
-            return Err(unknown_option(given, allowed));
+        let Some(option) = allowed().find(|option| given.eq_ignore_ascii_case(option.word().as_bytes())) else {
+            return Err(unknown_option(given, allowed(), takes_items));
         };
         let bit = 1 << option as u32;
         if seen & bit != 0 {
@@ -223,7 +217,7 @@ pub fn options(kind: Kind, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
             Opt::Refresh => options.window.refresh = true,
             Opt::Last => options.window.last = true,
             // A command that takes items lacks its items too, so the error is one of arity.
-            _ if at == args.len() && allowed.contains(&Opt::Items) => return Err(CommandError::Arity),
+            _ if at == args.len() && takes_items => return Err(CommandError::Arity),
             Opt::Expansion if at == args.len() => return Err(CommandError::NoExpansion),
             _ if at == args.len() => return Err(CommandError::NoValue { option: option.word() }),
             Opt::Items => {
@@ -240,7 +234,7 @@ pub fn options(kind: Kind, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
             }
         }
     }
-    if allowed.contains(&Opt::Items) && options.items.is_none() {
+    if takes_items && options.items.is_none() {
         return Err(CommandError::Arity);
     }
     out_of_range.map_or(Ok(options), Err)
@@ -248,11 +242,10 @@ pub fn options(kind: Kind, args: Args<'_>, start: usize, allowed: &[Opt]) -> Res
 
 /// Returns the error for the word `given`, which is not one of the `allowed` options. The error lists the allowed
 /// options.
-fn unknown_option(given: &[u8], allowed: &[Opt]) -> CommandError {
-    let takes_items = allowed.contains(&Opt::Items);
+fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items: bool) -> CommandError {
     // RESERVE accepts VOLATILE here only to reject it later, with the reason.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
-    let words: Vec<_> = allowed.iter().filter(|&&option| is_named(option)).map(|option| option.word()).collect();
+    let words: Vec<_> = allowed.filter(|&option| is_named(option)).map(Opt::word).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };
     CommandError::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }

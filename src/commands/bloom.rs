@@ -11,7 +11,7 @@ use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::filters::Creation;
 use super::keyspace::{check_copy, command_error_of, value, value_mut};
 use super::{info, obeyed, windows};
-use crate::args::{self, Opt, Options};
+use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;
 use crate::number::as_c_prints;
@@ -24,11 +24,11 @@ use crate::types::names::{Prefix, Verb};
 
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
-const INSERT_OPTIONS: [Opt; 18] = args::joined(&[OF_INSERT, windows::OF_FILTERS, args::EXPIRY]);
+const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
 /// The options of a replicated `BF.INSERT`. Expiry options are missing for two reasons: this module never replicates
 /// them, and RedisBloom reads `EX` as `EXPANSION`.
-const OBEYED_INSERT_OPTIONS: [Opt; 15] = args::joined(&[OF_INSERT, windows::OF_FILTERS, &[Opt::Slice]]);
-const ADMIT_OPTIONS: [Opt; 21] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
+const OBEYED_INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS];
+const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
 
 impl Changing for BloomFilter {
     type Creation = Creation;
@@ -115,7 +115,7 @@ pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Adds items, and creates a missing filter with options: `BF.INSERT key [CAPACITY n] [ERROR rate] [NOCREATE] [options
 /// of BF.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
+    let allowed = if must_obey(ctx) { OBEYED_INSERT_OPTIONS } else { INSERT_OPTIONS };
     let (creation, options) = match of_insert(ctx, args, allowed) {
         // The options are read as RedisBloom's only if they are not this module's: an option that both have means the
         // same in both.
@@ -128,8 +128,8 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 }
 
 /// Parses the `allowed` options of `BF.INSERT` or `BF.ADMIT`. Returns the parameters for a new filter, and the options.
-fn of_insert(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
-    args::options(Kind::Filter, args, 2, allowed)
+fn of_insert(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(Creation, Options), CommandError> {
+    args::options(ctx, Kind::Filter, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
         .map_err(CommandError::of_insert)
 }
@@ -177,7 +177,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
 /// Adds new items while the filter has fewer than `n` items: `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
 /// BF.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (creation, options) = of_insert(ctx, args, &ADMIT_OPTIONS)?;
+    let (creation, options) = of_insert(ctx, args, ADMIT_OPTIONS)?;
     changes::admit::<BloomFilter>(ctx, args, &options, creation)
 }
 

@@ -8,22 +8,18 @@ use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::counters::Creation;
 use super::keyspace::{command_error_of, list, open_all, value, values};
 use super::{info, sets, windows};
-use crate::args::{self, Opt, Options};
+use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::{CommandError, Kind, quoted};
 use crate::limits::ServerLimit;
-use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
 use crate::types::names::{Prefix, Verb};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
-const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY]);
-const INSERT_OPTIONS: [Opt; 17] = args::joined(&[&[Opt::Capacity, Opt::NoCreate, Opt::Items], &RESERVE_OPTIONS]);
-const ADMIT_OPTIONS: [Opt; 20] = args::joined(&[&[Opt::Limit, Opt::All, Opt::DryRun], &INSERT_OPTIONS]);
-/// The options of replicated `LC.RESERVE` and `LC.INSERT` commands. They have an option for the window's slice, which
-/// clients cannot give.
-const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
-const OBEYED_INSERT_OPTIONS: [Opt; 18] = args::joined(&[&INSERT_OPTIONS, &[Opt::Slice]]);
+const OF_INSERT: &[Opt] = &[Opt::Capacity, Opt::NoCreate, Opt::Items];
+const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
+const INSERT_OPTIONS: Allowed = &[OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
+const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
 
 impl Changing for Counter {
     type Creation = Creation;
@@ -54,8 +50,7 @@ impl Changing for Counter {
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
     let capacity = Some(args::count(Kind::Counter, Parameter::Capacity, args.get(2))?);
-    let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
-    let options = Options { capacity, ..args::options(Kind::Counter, args, 3, allowed)? };
+    let options = Options { capacity, ..args::options(ctx, Kind::Counter, args, 3, RESERVE_OPTIONS)? };
     windows::check_reservation(ctx, &options)?;
     changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, &options)?)
 }
@@ -69,8 +64,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Adds items, and creates a missing counter with options: `LC.INSERT key [CAPACITY n] [NOCREATE] [options of
 /// LC.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_INSERT_OPTIONS } else { &INSERT_OPTIONS };
-    let options = args::options(Kind::Counter, args, 2, allowed)?;
+    let options = args::options(ctx, Kind::Counter, args, 2, INSERT_OPTIONS)?;
     let items = args.from(options.items.ok_or(CommandError::Arity)?);
     let creation = Creation::of(ctx, &options)?;
     let create_with = (!options.no_create).then_some(|| creation);
@@ -99,7 +93,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
 /// Adds new items while the counter has fewer than `n` members: `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
 /// LC.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(Kind::Counter, args, 2, &ADMIT_OPTIONS)?;
+    let options = args::options(ctx, Kind::Counter, args, 2, ADMIT_OPTIONS)?;
     let creation = Creation::of(ctx, &options)?;
     changes::admit::<Counter>(ctx, args, &options, creation)
 }

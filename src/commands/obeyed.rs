@@ -8,7 +8,7 @@ use rollcall_core::unstable::persist::Loading;
 
 use super::creation::filters::Creation;
 use super::keyspace::command_error_of;
-use crate::args::{self, Opt, Options, lenient};
+use crate::args::{self, Allowed, Options, lenient};
 use crate::command_error::{CommandError, Kind};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key};
@@ -31,10 +31,10 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandE
 
 /// Returns the parameters and the options of a replicated `BF.INSERT`. The ranges are wider than for clients. If
 /// RedisBloom's parser rejects the command, this module's `allowed` options are parsed.
-pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: &[Opt]) -> Result<(Creation, Options), CommandError> {
+pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
-        None => args::options(Kind::Filter, args, 2, allowed)?,
+        None => args::options(ctx, Kind::Filter, args, 2, allowed)?,
     };
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }

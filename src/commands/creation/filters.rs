@@ -11,7 +11,7 @@ use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 use super::super::effects::{self, LastWords};
 use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
-use crate::args::{self, Opt, Options};
+use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::{CommandError, Kind};
 use crate::config;
 use crate::limits::ServerLimit;
@@ -21,9 +21,7 @@ use crate::types::entry::no_classic;
 use crate::types::family::serves_classic;
 use crate::types::names::Prefix;
 
-const RESERVE_OPTIONS: [Opt; 14] = args::joined(&[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY]);
-/// The options of a replicated `BF.RESERVE`. They include the window's slice, which clients cannot give.
-const OBEYED_RESERVE_OPTIONS: [Opt; 15] = args::joined(&[&RESERVE_OPTIONS, &[Opt::Slice]]);
+const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_FILTERS, args::EXPIRY];
 const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::Layout];
 
 /// The largest error rate of a filter on Redis 8. Redis 8 lowers any larger rate to this value.
@@ -146,9 +144,8 @@ impl Creation {
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
         let capacity = Some(args::count(Kind::Filter, Parameter::Capacity, args.get(3))?);
-        let allowed: &[Opt] = if must_obey(ctx) { &OBEYED_RESERVE_OPTIONS } else { &RESERVE_OPTIONS };
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
-        let options = Options { error_rate, capacity, ..args::options(Kind::Filter, args, 4, allowed)? };
+        let options = Options { error_rate, capacity, ..args::options(ctx, Kind::Filter, args, 4, RESERVE_OPTIONS)? };
         windows::check_reservation(ctx, &options)?;
         // `BF.INSERT` accepts both options, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
