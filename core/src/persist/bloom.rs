@@ -22,7 +22,7 @@ use std::borrow::Cow;
 
 use super::bitmaps::{Begun, LoadingBitmaps, Loads};
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::inline::{self, Content, Found};
+use super::inline::{self, Content};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
 use crate::bloom::bitmap::{LINE_BITS, Line};
@@ -153,16 +153,11 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
-    pub(super) fn allocate<'a>(self, reader: HeaderReader<'a>) -> Result<Allocated<'a>, Error> {
+    pub(super) fn allocate<'a>(self, mut reader: HeaderReader<'a>) -> Result<Allocated<'a>, Error> {
         self.limit.check(0, self.held_bytes)?;
         let num_bits = self.num_lines.saturating_mul(LINE_BITS.into());
-        let inline = match inline::read(reader, Content::Bits(num_bits))? {
-            Found::Inline(payload) => Some(payload),
-            Found::OutOfLine(reader) => {
-                expect("header length", 0, reader.remaining())?;
-                None
-            }
-        };
+        let inline = inline::read(&mut reader, Content::Bits(num_bits))?;
+        expect("header length", 0, reader.remaining())?;
         let mut sub_filters = try_with_capacity(self.sub_filters.len())?;
         for (params, index, num_items) in self.sub_filters {
             let mut sub_filter = LineSubFilter::of_chain(&params, index, 0, &Unlimited)?;

@@ -265,9 +265,9 @@ impl<'a> HeaderReader<'a> {
         Ok(rate)
     }
 
-    /// The bytes not read yet.
-    pub(super) fn rest(self) -> &'a [u8] {
-        self.rest
+    /// Reads all bytes not read yet.
+    pub(super) fn take_rest(&mut self) -> &'a [u8] {
+        std::mem::take(&mut self.rest)
     }
 
     /// The number of unread bytes.

@@ -44,7 +44,7 @@
 use std::alloc;
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::inline::{self, Content, Found};
+use super::inline::{self, Content};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
 use crate::counting::form::CounterForm;
@@ -251,15 +251,13 @@ impl Loading for LoadingCounter {
     type Value = Counter;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        let (form, reader) = CounterForm::read(header)?;
-        let (total_bytes, inline) = match inline::read(reader, form.content())? {
-            Found::Inline(payload) => (payload.len() as u64, Some(payload)),
-            Found::OutOfLine(mut reader) => {
-                let total_bytes = reader.number("payload length")?;
-                expect("header length", 0, reader.remaining())?;
-                (total_bytes, None)
-            }
+        let (form, mut reader) = CounterForm::read(header)?;
+        let inline = inline::read(&mut reader, form.content())?;
+        let total_bytes = match &inline {
+            Some(payload) => payload.len() as u64,
+            None => reader.number("payload length")?,
         };
+        expect("header length", 0, reader.remaining())?;
         form.check_bytes(total_bytes, limit)?;
         let header = if inline.is_some() { Vec::new() } else { try_to_vec(header)? };
         let state = Progress::Partial(try_with_capacity(total_bytes as usize)?);

@@ -44,15 +44,6 @@ pub(super) enum Content {
     Positions(u64),
 }
 
-/// The place in which a payload was found.
-#[derive(Debug)]
-pub(super) enum Found<'a> {
-    /// The payload is in the header.
-    Inline(Cow<'a, [u8]>),
-    /// The payload is outside the header. The reader is at the fields that may follow.
-    OutOfLine(HeaderReader<'a>),
-}
-
 /// Whether a payload of `payload_bytes` bytes is small enough to be written inline in its header.
 pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
@@ -115,39 +106,42 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Reads the field that `write` wrote. A payload of bits is guaranteed to have the right length.
+/// Reads the field that `write` wrote: the payload, which ends the header, or `None` if the payload is out of line. Then
+/// further fields may follow. A payload of bits is guaranteed to have the right length.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-pub(super) fn read(mut reader: HeaderReader<'_>, content: Content) -> Result<Found<'_>, Error> {
+pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, content: Content) -> Result<Option<Cow<'a, [u8]>>, Error> {
     let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GOLOMB_RICE });
-    Ok(match (form, content) {
-        (OUT_OF_LINE, _) => Found::OutOfLine(reader),
-        (AS_IT_IS, Content::Bytes | Content::Positions(_)) => Found::Inline(Cow::Borrowed(reader.rest())),
+    Ok(Some(match (form, content) {
+        (OUT_OF_LINE, _) => return Ok(None),
+        (AS_IT_IS, Content::Bytes | Content::Positions(_)) => Cow::Borrowed(reader.take_rest()),
         (AS_IT_IS, Content::Bits(num_bits)) => {
-            let bytes = reader.rest();
+            let bytes = reader.take_rest();
             expect("payload length", num_bits / 8, bytes.len() as u64)?;
-            Found::Inline(Cow::Borrowed(bytes))
+            Cow::Borrowed(bytes)
         }
         (GOLOMB_RICE, Content::Bits(num_bits)) => {
             let set_bits = reader.number("set bits")?;
             let mut bytes = zeroed(num_bits / 8)?;
-            golomb_rice::decode(reader.rest(), set_bits, num_bits, |one| bytes[(one / 8) as usize] |= 1 << (one % 8))?;
-            Found::Inline(Cow::Owned(bytes))
+            golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| {
+                bytes[(one / 8) as usize] |= 1 << (one % 8)
+            })?;
+            Cow::Owned(bytes)
         }
         (GOLOMB_RICE, Content::Positions(num_bits)) => {
             let set_bits = reader.number("set bits")?;
             let mut bytes = zeroed(set_bits.saturating_mul(POSITION_BYTES))?;
             let mut positions = bytes.as_chunks_mut().0.iter_mut();
-            golomb_rice::decode(reader.rest(), set_bits, num_bits, |one| {
+            golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| {
                 if let Some(position) = positions.next() {
                     *position = (one as u32).to_le_bytes();
                 }
             })?;
-            Found::Inline(Cow::Owned(bytes))
+            Cow::Owned(bytes)
         }
         _ => return Err(Error::corrupt("payload form", format_args!("at most {most}"), form)),
-    })
+    }))
 }
 
 /// A buffer of `num_bytes` zeros. Fails above [`READ_MAX_BYTES`], because a short header must not make a large
@@ -164,7 +158,7 @@ mod tests {
 
     #[test]
     fn errors_name_the_length_that_would_be_right() {
-        let rejected = |bytes: &[u8], content| read(HeaderReader::plain(bytes), content).map(|_| ()).unwrap_err();
+        let rejected = |bytes: &[u8], content| read(&mut HeaderReader::plain(bytes), content).map(|_| ()).unwrap_err();
         let own = rejected(&[AS_IT_IS, 1, 2, 3], Content::Bits(128));
         assert_eq!(own, Error::corrupt("payload length", 16, 3));
         let most = rejected(&[GOLOMB_RICE, 0], Content::Bytes);
