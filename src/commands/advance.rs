@@ -56,7 +56,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
         }
     };
     if changed {
-        ctx.replicate_under(T::MOVED_BY.name(Verb::Advance), args);
+        ctx.replicate_under(T::OWN_PREFIX.name(Verb::Advance), args);
     }
     key.set_expiry(expiry);
     let key = key.close();

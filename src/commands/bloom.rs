@@ -20,7 +20,7 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key, Mode};
 use crate::server::metrics::{FILTER_ADVANCES, Metric};
 use crate::server::reclaim;
-use crate::types::names::{Prefix, Verb};
+use crate::types::names::Verb;
 
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
@@ -32,7 +32,6 @@ const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS
 
 impl Changing for BloomFilter {
     type Creation = Creation;
-    const MOVED_BY: Prefix = Prefix::Rf;
     const ADVANCES: &'static Metric = &FILTER_ADVANCES;
 
     fn defaults(ctx: Ctx, command: Args<'_>) -> Creation {
@@ -55,12 +54,8 @@ impl Changing for BloomFilter {
         Ok(union)
     }
 
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn new_like(&self) -> Result<Self, Error> {
-        self.new_like(&Unlimited)
+    fn emptied(&self) -> Result<Option<Self>, Error> {
+        (!self.is_empty()).then(|| self.new_like(&Unlimited)).transpose()
     }
 
     fn dispose(expired: Expired) {

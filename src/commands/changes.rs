@@ -11,7 +11,7 @@ use rollcall_core::window::{ClockSource, Merging, Move, Time};
 
 use super::effects::{Added, Creating, announce_added, announce_expiry, announce_move};
 use super::expiry;
-use super::keyspace::{command_error_of, create, create_expiring, open, open_merge, replace, value_mut, values};
+use super::keyspace::{command_error_of, create, open, open_merge, replace, value_mut, values};
 use crate::args::Options;
 use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
@@ -21,14 +21,11 @@ use crate::server::ffi::{Arg, Args, Closed, Ctx, Key, Mode};
 use crate::server::metrics::Metric;
 use crate::types::before::Before;
 use crate::types::family::Family;
-use crate::types::names::{Prefix, Verb};
+use crate::types::names::Verb;
 
 /// What differs between filters and counters in commands that change keys.
 pub(super) trait Changing: Family + Windowed {
     type Creation: Creating<Self>;
-    /// The prefix of the replicated command `ADVANCE`: RF for filters, since only filters in the layout `lines` have
-    /// windows, and LC for counters.
-    const MOVED_BY: Prefix;
     /// The metric that counts how often windows of this family advanced.
     const ADVANCES: &'static Metric;
 
@@ -44,8 +41,8 @@ pub(super) trait Changing: Family + Windowed {
     /// Returns the union of `first` and `others`, with the parameters of `first`.
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError>;
 
-    fn is_empty(&self) -> bool;
-    fn new_like(&self) -> Result<Self, Error>;
+    /// Returns an empty value with the same parameters; `None` if the value is empty already.
+    fn emptied(&self) -> Result<Option<Self>, Error>;
     /// Frees the data that expired when the window advanced.
     fn dispose(expired: Self::Expired);
 }
@@ -93,7 +90,7 @@ fn expiry_after<T: Windowed>(ctx: Ctx, value: &T, made: Move) -> Option<i64> {
 
 /// Replicates the move `made` of a window, and sends its keyspace event.
 pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
-    announce_move(ctx, T::MOVED_BY, key, made);
+    announce_move(ctx, T::OWN_PREFIX, key, made);
     notify::<T>(ctx, key, made);
 }
 
@@ -103,7 +100,7 @@ pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creat
     if !key.is_missing() {
         return Err(CommandError::Exists);
     }
-    create_expiring(&mut key, creation.build(&ServerLimit::new(ctx))?, creation.expiry());
+    create(&mut key, creation.build(&ServerLimit::new(ctx))?, creation.expiry());
     creation.announce_reserved(ctx, key.close());
     reply::ok(ctx);
     Ok(())
@@ -170,7 +167,7 @@ pub(super) fn insert<'a, T: Changing>(
                 return handled.rejected.map_or(Ok(()), Err);
             }
             let prefix = value.prefix();
-            create_expiring(&mut key, value, creation.expiry());
+            create(&mut key, value, creation.expiry());
             created = Some(creation);
             (prefix, handled, outcome, None)
         }
@@ -246,12 +243,12 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             }
             (outcome.changed, outcome.after) = (true, after);
             let (prefix, expiry) = (union.prefix(), expiry::of_volatile(ctx, &union));
-            create(&mut destination, union);
+            create(&mut destination, union, expiry);
             (prefix, expiry)
         }
         (None, None) => {
             let creation = T::defaults(ctx, args);
-            create(&mut destination, creation.build(&limit)?);
+            create(&mut destination, creation.build(&limit)?, None);
             let prefix = creation.prefix();
             reserved = Some(creation);
             (prefix, None)
@@ -263,11 +260,11 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     if let Some(creation) = reserved {
         creation.announce_reserved(ctx, key);
     }
-    announce_move(ctx, T::MOVED_BY, key, outcome.before);
+    announce_move(ctx, T::OWN_PREFIX, key, outcome.before);
     if outcome.changed {
         ctx.replicate_under(prefix.name(Verb::Merge), args);
     }
-    announce_move(ctx, T::MOVED_BY, key, outcome.after);
+    announce_move(ctx, T::OWN_PREFIX, key, outcome.after);
     notify::<T>(ctx, key, outcome.before);
     if outcome.changed {
         ctx.changed(key, T::prefix_of_events().event(Verb::Merge));
@@ -282,9 +279,8 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
 pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write);
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
-    if !value.is_empty() {
-        // A new value costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
-        let empty = value.new_like().map_err(command_error_of::<T>)?;
+    // A new value costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
+    if let Some(empty) = value.emptied().map_err(command_error_of::<T>)? {
         replace(value, empty);
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);
         ctx.changed(key.close(), T::prefix_of_events().event(Verb::Clear));

@@ -13,7 +13,7 @@ use crate::command_error::{CommandError, Kind, quoted};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
-use crate::types::names::{Prefix, Verb};
+use crate::types::names::Verb;
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
 const OF_INSERT: &[Opt] = &[Opt::Capacity, Opt::NoCreate, Opt::Items];
@@ -23,7 +23,6 @@ const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows
 
 impl Changing for Counter {
     type Creation = Creation;
-    const MOVED_BY: Prefix = Prefix::Lc;
     const ADVANCES: &'static Metric = &COUNTER_ADVANCES;
 
     fn defaults(_ctx: Ctx, _command: Args<'_>) -> Creation {
@@ -34,12 +33,8 @@ impl Changing for Counter {
         Counter::union(first, others, limit).map_err(command_error_of::<Counter>)
     }
 
-    fn is_empty(&self) -> bool {
-        self.is_empty()
-    }
-
-    fn new_like(&self) -> Result<Self, Error> {
-        self.new_like()
+    fn emptied(&self) -> Result<Option<Self>, Error> {
+        (!self.is_empty()).then(|| self.new_like()).transpose()
     }
 
     fn dispose((): ()) {}

@@ -53,14 +53,9 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     }
 }
 
-/// Stores a new value in a key that is missing.
-pub(super) fn create<T: Family>(key: &mut Key<'_>, value: T) {
-    set_entry(key, KeyEntry::ready(value));
-}
-
 /// Stores a new value in a key that is missing, and sets the key's expiry in milliseconds since 1970, if any.
-pub(super) fn create_expiring<T: Family>(key: &mut Key<'_>, value: T, expiry: Option<i64>) {
-    create(key, value);
+pub(super) fn create<T: Family>(key: &mut Key<'_>, value: T, expiry: Option<i64>) {
+    set_entry(key, KeyEntry::new(State::Ready(value)));
     key.set_expiry(expiry);
 }
 

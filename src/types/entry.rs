@@ -34,10 +34,6 @@ impl<T: Family> KeyEntry<T> {
         Box::new(KeyEntry { state })
     }
 
-    pub fn ready(value: T) -> Box<Self> {
-        Self::new(State::Ready(value))
-    }
-
     fn visit_heap(&self, visit: &mut dyn FnMut(Layout)) {
         match &self.state {
             State::Ready(value) => value.heap_layouts(visit),
@@ -110,7 +106,7 @@ pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T
 }
 
 fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherType> {
-    key.value(|handle| T::data_types().iter().any(|data_type| data_type.handle() == handle))
+    key.value(T::has_type)
 }
 
 /// Returns the value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key

@@ -3,6 +3,7 @@
 
 use std::ptr::null_mut;
 
+use redis_module::raw;
 use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::{Counter, Representation};
 use rollcall_core::error::Error;
@@ -10,7 +11,7 @@ use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, redisbloom};
+use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
 use rollcall_core::unstable::wire;
 
 use super::data_type::DataType;
@@ -31,7 +32,10 @@ impl<T: Family> State<T> {
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
-            State::Loading(loading) => ValueShare::of(T::kind_of_loading(loading), loading.received_bytes()),
+            State::Loading(loading) => {
+                let kind = if T::becomes_classic(loading) { ValueKind::LoadingClassic } else { T::LOADING };
+                ValueShare::of(kind, loading.received_bytes())
+            }
         }
     }
 
@@ -39,33 +43,39 @@ impl<T: Family> State<T> {
     pub fn prefix(&self) -> Prefix {
         match self {
             State::Ready(value) => value.prefix(),
-            State::Loading(loading) => T::prefix_of_loading(loading),
+            // If another module owns BF.*, a classic filter of this module must not be replicated under that prefix.
+            State::Loading(loading) if T::becomes_classic(loading) => T::prefix_of_events(),
+            State::Loading(_) => T::OWN_PREFIX,
         }
     }
 }
 
 /// A family of values (Bloom filters or counters), as this module needs it in addition to storage.
 pub trait Family: Stored + OnHeap {
-    /// The data types that values of this family have in the server.
-    fn data_types() -> &'static [&'static DataType];
+    /// The prefix of the commands for values of this module's own layouts: RF or LC. Only such values have windows.
+    const OWN_PREFIX: Prefix;
+
+    /// The kind under which the totals for `INFO` count a partially loaded value that does not become classic.
+    const LOADING: ValueKind;
+
+    /// Whether values of this family have the data type with this handle in the server.
+    fn has_type(handle: *mut raw::RedisModuleType) -> bool;
 
     /// The data type in the server of a value in this state.
     fn data_type(state: &State<Self>) -> &'static DataType;
 
     /// The prefix (BF, RF or LC) of the commands by which this value is sent to replicas and the AOF.
-    fn prefix(&self) -> Prefix;
-
-    /// The prefix of the commands by which a partially loaded value is sent to replicas and the AOF.
-    fn prefix_of_loading(loading: &Self::Loading) -> Prefix;
+    fn prefix(&self) -> Prefix {
+        Self::OWN_PREFIX
+    }
 
     /// The prefix of the names of keyspace events about values of this family.
-    fn prefix_of_events() -> Prefix;
+    fn prefix_of_events() -> Prefix {
+        Self::OWN_PREFIX
+    }
 
     /// The value's share of the totals for `INFO`.
     fn share(&self) -> ValueShare;
-
-    /// The kind under which the totals for `INFO` count a partially loaded value.
-    fn kind_of_loading(loading: &Self::Loading) -> ValueKind;
 
     /// Whether the totals for `INFO` include the number of items of this family's values.
     const COUNTS_ITEMS: bool;
@@ -146,9 +156,6 @@ pub fn reset_handles() {
     }
 }
 
-static OF_FILTERS: [&DataType; 2] = [&LINES, &CLASSIC];
-static OF_COUNTERS: [&DataType; 1] = [&COUNTERS];
-
 impl Stores for Lines {
     type Family = BloomFilter;
 
@@ -197,8 +204,11 @@ impl Stores for Counters {
 }
 
 impl Family for BloomFilter {
-    fn data_types() -> &'static [&'static DataType] {
-        &OF_FILTERS
+    const OWN_PREFIX: Prefix = Prefix::Rf;
+    const LOADING: ValueKind = ValueKind::LoadingFilter;
+
+    fn has_type(handle: *mut raw::RedisModuleType) -> bool {
+        handle == LINES.handle() || handle == CLASSIC.handle()
     }
 
     fn data_type(state: &State<Self>) -> &'static DataType {
@@ -210,11 +220,6 @@ impl Family for BloomFilter {
 
     fn prefix(&self) -> Prefix {
         Prefix::of_layout(self.layout())
-    }
-
-    fn prefix_of_loading(loading: &LoadingBloomFilter) -> Prefix {
-        // If another module owns BF.*, a classic filter of this module must not be replicated under that prefix.
-        if Self::becomes_classic(loading) { Self::prefix_of_events() } else { Prefix::Rf }
     }
 
     fn prefix_of_events() -> Prefix {
@@ -234,10 +239,6 @@ impl Family for BloomFilter {
             capacity: self.capacity(),
             sub_filters: self.sub_filters().len() as u64,
         }
-    }
-
-    fn kind_of_loading(loading: &LoadingBloomFilter) -> ValueKind {
-        if Self::becomes_classic(loading) { ValueKind::LoadingClassic } else { ValueKind::LoadingFilter }
     }
 
     const COUNTS_ITEMS: bool = true;
@@ -261,24 +262,15 @@ impl Family for BloomFilter {
 }
 
 impl Family for Counter {
-    fn data_types() -> &'static [&'static DataType] {
-        &OF_COUNTERS
+    const OWN_PREFIX: Prefix = Prefix::Lc;
+    const LOADING: ValueKind = ValueKind::LoadingCounter;
+
+    fn has_type(handle: *mut raw::RedisModuleType) -> bool {
+        handle == COUNTERS.handle()
     }
 
     fn data_type(_state: &State<Self>) -> &'static DataType {
         &COUNTERS
-    }
-
-    fn prefix(&self) -> Prefix {
-        Prefix::Lc
-    }
-
-    fn prefix_of_loading(_loading: &LoadingCounter) -> Prefix {
-        Prefix::Lc
-    }
-
-    fn prefix_of_events() -> Prefix {
-        Prefix::Lc
     }
 
     fn share(&self) -> ValueShare {
@@ -289,10 +281,6 @@ impl Family for Counter {
             (None, Representation::Dense) => ValueKind::Dense,
         };
         ValueShare::of(kind, self.num_bytes())
-    }
-
-    fn kind_of_loading(_loading: &LoadingCounter) -> ValueKind {
-        ValueKind::LoadingCounter
     }
 
     const COUNTS_ITEMS: bool = false;
