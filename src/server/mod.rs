@@ -7,5 +7,4 @@ pub mod ffi;
 pub mod metrics;
 pub mod pages;
 pub mod reclaim;
-pub mod resident;
 pub mod version;

@@ -17,7 +17,7 @@ use rollcall_core::unstable::wire;
 use super::data_type::DataType;
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
-use crate::server::resident::make_resident;
+use crate::server::pages::make_resident;
 
 /// A value in a key: complete, or partially loaded from dump chunks.
 pub enum State<T: Stored> {
