@@ -32,11 +32,13 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: Some(ctx), bounds: OnceCell::new() }
     }
 
-    /// Returns the limits of a RESTORE by a client. `None` (no limits) on replicas, and while the server loads an RDB
-    /// file or a full synchronisation. `flags` are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
-    pub fn for_restore(flags: u32) -> Option<Self> {
+    /// Returns the limits of a RESTORE by a client. There are none on replicas, and while the server loads an RDB file or
+    /// a full synchronisation. `flags` are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
+    pub fn for_restore(flags: u32) -> Self {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-        (flags & exempt == 0).then_some(ServerLimit { ctx: None, bounds: OnceCell::new() })
+        let unlimited = Bounds { key_bytes: u64::MAX, left: None };
+        let bounds = if flags & exempt == 0 { OnceCell::new() } else { OnceCell::from(unlimited) };
+        ServerLimit { ctx: None, bounds }
     }
 
     /// Checks like [`SizeLimit::check`], for a caller that knows `rounded_bytes`: the bytes that the allocator reserves

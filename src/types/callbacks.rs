@@ -9,7 +9,6 @@ use std::ptr::null_mut;
 use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
-use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::persist::{Loading, Stored, dump_loading};
 
 use super::entry::{KeyEntry, entry, entry_mut};
@@ -85,13 +84,9 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
     let mut rdb = unsafe { Rdb::new(io) };
     let limit = ServerLimit::for_restore(rdb.flags());
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
-    let load = |rdb: &mut Rdb| match limit {
-        Some(limit) => S::load(rdb, encoding, &limit),
-        None => S::load(rdb, encoding, &Unlimited),
-    };
     guard(
         "rdb_load",
-        || match load(&mut rdb) {
+        || match S::load(&mut rdb, encoding, &limit) {
             Ok(state) => Box::into_raw(KeyEntry::<S::Family>::new(state)).cast(),
             Err(error) => {
                 match error {
