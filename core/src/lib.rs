@@ -52,17 +52,9 @@ pub mod unstable;
 pub mod window;
 pub(crate) mod wire;
 
-/// The example of the crate's front page, compiled and run as a test.
+/// The examples of the crate's front page and of two pages of the documents, compiled and run as tests.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-pub struct FrontPage;
-
-/// The examples of docs/library.md, compiled and run as tests.
-#[cfg(doctest)]
 #[doc = include_str!("../../docs/library.md")]
-pub struct LibraryPage;
-
-/// The example of docs/cluster.md, compiled and run as a test.
-#[cfg(doctest)]
 #[doc = include_str!("../../docs/cluster.md")]
-pub struct ClusterPage;
+pub struct Pages;

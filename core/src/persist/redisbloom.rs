@@ -83,28 +83,24 @@ impl Stored for ClassicFilter {
         ChunkFormat::Plain
     }
 
+    /// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any
+    /// order. `chunk` replaces the bytes before position `next - 1`, and must lie within one sub-filter.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        overwrite(self, next, chunk)
-    }
-}
-
-/// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any order.
-/// `chunk` replaces the bytes before position `next - 1`, and must lie within one sub-filter.
-///
-/// # Errors
-/// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
-pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
-    let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
-    let len = chunk.len() as u64;
-    let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
-    for sub_filter in filter.sub_filters_mut() {
-        let num_bytes = sub_filter.shape().num_bytes;
-        if position < num_bytes {
-            return sub_filter.overwrite_bytes(position, chunk);
+        let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
+        let len = chunk.len() as u64;
+        let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
+        for sub_filter in self.sub_filters_mut() {
+            let num_bytes = sub_filter.shape().num_bytes;
+            if position < num_bytes {
+                return sub_filter.overwrite_bytes(position, chunk);
+            }
+            position -= num_bytes;
         }
-        position -= num_bytes;
+        Err(rejected())
     }
-    Err(rejected())
 }
 
 /// Checks the total size of the sub-filters that a header describes, then allocates them, zeroed. Each is given with
