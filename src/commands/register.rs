@@ -36,18 +36,23 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
     for command in COUNTING {
-        register_one(ctx, command, &Registered::as_it_is(command), &[COUNTING_CATEGORY])?;
+        register_one(ctx, command, (command.name, command.summary), command.entry, &[COUNTING_CATEGORY])?;
     }
     if commands == Commands::All {
         add_category(ctx, BLOOM_CATEGORY);
         for command in BLOOM.iter().chain(VALKEY_BLOOM) {
-            register_one(ctx, command, &Registered::as_it_is(command), &[BLOOM_CATEGORY])?;
+            register_one(ctx, command, (command.name, command.summary), command.entry, &[BLOOM_CATEGORY])?;
         }
     }
-    // If another module owns BF.*, it adds their category, too: RedisBloom of Redis 8 does not load if the category
+    // RF.* are registered whatever the option `commands` is, because a primary or an AOF may contain them. With `commands
+    // lc`, clients cannot call them. If another module owns BF.*, it adds their category, too: RedisBloom of Redis 8 does not load if the category
     // exists already. RF.* join the category if that module is loaded first.
     for command in BLOOM {
-        register_one(ctx, command, &Registered::of_lines(command, commands), &[FILTERS_CATEGORY, BLOOM_CATEGORY])?;
+        let renamed =
+            |text: &CStr, from, to| CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default();
+        let (name, summary) = (renamed(command.name, "bf.", "rf."), renamed(command.summary, "BF.", "RF."));
+        let entry = if commands == Commands::Lc { command.obeying } else { command.entry };
+        register_one(ctx, command, (&name, &summary), entry, &[FILTERS_CATEGORY, BLOOM_CATEGORY])?;
     }
     Ok(())
 }
@@ -63,45 +68,22 @@ fn add_category(ctx: Ctx, category: &CStr) {
     }
 }
 
-/// The name, summary and entry point under which one row of the command table is registered. The server copies the
-/// strings.
-struct Registered {
-    name: CString,
-    summary: CString,
+/// Registers a command, under a name and summary that the server copies, in the ACL categories `families`. If the server
+/// rejects the list of categories, registers the command in the first one alone.
+fn register_one(
+    ctx: Ctx,
+    command: &Command,
+    (name, summary): (&CStr, &CStr),
     entry: EntryPoint,
-}
-
-impl Registered {
-    fn as_it_is(command: &Command) -> Self {
-        Registered { name: command.name.to_owned(), summary: command.summary.to_owned(), entry: command.entry }
-    }
-
-    /// Converts the table row of a BF.* command to the RF.* command of the same function. RF.* are registered whatever
-    /// the option `commands` is, because a primary or an AOF may contain them. With `commands lc`, clients cannot call
-    /// them.
-    fn of_lines(command: &Command, commands: Commands) -> Self {
-        let renamed = |text: &CStr, from: &str, to: &str| {
-            CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default()
-        };
-        Registered {
-            name: renamed(command.name, "bf.", "rf."),
-            summary: renamed(command.summary, "BF.", "RF."),
-            entry: if commands == Commands::Lc { command.obeying } else { command.entry },
-        }
-    }
-}
-
-/// Registers a command in the ACL categories `families`. If the server rejects the list, registers the command in the
-/// first category alone.
-fn register_one(ctx: Ctx, command: &Command, registered: &Registered, families: &[&CStr]) -> Result<(), String> {
+    families: &[&CStr],
+) -> Result<(), String> {
     let (first, last, step) = command.key_range();
-    let Registered { name, summary, entry } = registered;
     // SAFETY: names and flags end with NUL; the entry point is of the type that the server calls.
     let created = unsafe {
         api!(RedisModule_CreateCommand(
             ctx.as_ptr(),
             name.as_ptr(),
-            Some(*entry),
+            Some(entry),
             command.flags.as_ptr(),
             first,
             last,

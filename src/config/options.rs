@@ -190,7 +190,7 @@ static MAX_KEY_BYTES: Setting =
     Setting::new(c"max-key-bytes", SettingKind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
 static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fixed();
 static COMMANDS: Setting =
-    Setting::new(c"commands", SettingKind::Choice { words: &[c"all", c"beside", c"lc"] }, Commands::All as u64).fixed();
+    Setting::new(c"commands", SettingKind::Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
 
 /// The option `commands`: which commands this module registers. LC.* are always registered.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -204,17 +204,15 @@ pub enum Commands {
 }
 
 impl Commands {
+    const WORDS: [&CStr; 3] = [c"all", c"beside", c"lc"];
+
     fn of(bits: u64) -> Self {
         [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
     }
 
     /// Returns the word for this choice in the option `commands`.
     pub fn word(self) -> &'static str {
-        match self {
-            Commands::All => "all",
-            Commands::Beside => "beside",
-            Commands::Lc => "lc",
-        }
+        Self::WORDS[self as usize].to_str().unwrap_or_default()
     }
 }
 
