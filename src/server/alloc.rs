@@ -93,16 +93,11 @@ const TRIED: usize = 16;
 /// # Safety
 /// The API's pointers are filled in.
 unsafe fn malloc_aligns_doubles() -> bool {
-    // SAFETY: each block is freed once.
-    unsafe {
-        let (Some(alloc), Some(free)) = (raw::RedisModule_Alloc, raw::RedisModule_Free) else { return false };
-        [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000].into_iter().all(|size: usize| {
-            let blocks = [(); TRIED].map(|()| alloc(size.next_multiple_of(DOUBLE_ALIGN)));
-            let all_aligned = blocks.iter().all(|block| (*block as usize).is_multiple_of(DOUBLE_ALIGN));
-            blocks.into_iter().for_each(|block| free(block));
-            all_aligned
-        })
-    }
+    [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000].into_iter().all(|size: usize| {
+        let is_aligned = |block: *mut c_void| (block as usize).is_multiple_of(DOUBLE_ALIGN);
+        // SAFETY: as the caller promises.
+        unsafe { all_blocks(size.next_multiple_of(DOUBLE_ALIGN), is_aligned) }
+    })
 }
 
 /// Probes whether malloc aligns a block to cache lines if its size is a multiple of a cache line.
@@ -114,44 +109,48 @@ unsafe fn malloc_aligns_doubles() -> bool {
 /// # Safety
 /// The API's pointers are filled in.
 unsafe fn malloc_aligns_lines() -> bool {
+    let classes = [(64, 64), (192, 192), (576, 640), (1344, 1536), (5184, 6144), (20_544, 24_576)];
+    classes.into_iter().all(|(size, class)| {
+        // SAFETY: as the caller promises; the block is allocated.
+        let is_aligned = |block: *mut c_void| unsafe {
+            !block.is_null() && (block as usize).is_multiple_of(CACHE_LINE) && size_of_block(block) == class
+        };
+        // SAFETY: as the caller promises.
+        unsafe { all_blocks(size, is_aligned) }
+    })
+}
+
+/// Whether all of [`TRIED`] new blocks of `size` bytes are as `is_right` says.
+///
+/// # Safety
+/// The API's pointers are filled in.
+unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> bool {
     // SAFETY: each block is asked about before it is freed, once.
     unsafe {
-        let (Some(alloc), Some(malloc_size), Some(free)) =
-            (raw::RedisModule_Alloc, raw::RedisModule_MallocSize, raw::RedisModule_Free)
-        else {
-            return false;
-        };
-        [(64, 64), (192, 192), (576, 640), (1344, 1536), (5184, 6144), (20_544, 24_576)].into_iter().all(
-            |(size, class)| {
-                let blocks = [(); TRIED].map(|()| alloc(size));
-                let is_aligned = |block: &*mut c_void| {
-                    !block.is_null() && (*block as usize).is_multiple_of(CACHE_LINE) && malloc_size(*block) == class
-                };
-                let all_aligned = blocks.iter().all(is_aligned);
-                blocks.into_iter().for_each(|block| free(block));
-                all_aligned
-            },
-        )
+        let (Some(alloc), Some(free)) = (raw::RedisModule_Alloc, raw::RedisModule_Free) else { return false };
+        let blocks = [(); TRIED].map(|()| alloc(size));
+        let all_right = blocks.iter().all(|block| is_right(*block));
+        blocks.into_iter().for_each(|block| free(block));
+        all_right
     }
 }
 
-/// Sets the size classes that [`usable_size`] assumes. The function measures a block of 24 bytes to find jemalloc's
-/// quantum: with a quantum of 16, the block takes 32 bytes.
+/// The size that the allocator reports for a block; 0 if the server does not say.
+///
+/// # Safety
+/// The API's pointers are filled in, and the block is allocated.
+unsafe fn size_of_block(block: *mut c_void) -> usize {
+    // SAFETY: as the caller promises.
+    unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block)) }
+}
+
+/// Sets the size classes that [`usable_size`] assumes. The function measures blocks of 24 bytes to find jemalloc's
+/// quantum: with a quantum of 16, a block takes 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
     JEMALLOC.store(jemalloc, Ordering::Relaxed);
-    // SAFETY: the block is asked about before it is freed, once.
-    let got = unsafe {
-        match (raw::RedisModule_Alloc, raw::RedisModule_MallocSize, raw::RedisModule_Free) {
-            (Some(alloc), Some(malloc_size), Some(free)) => {
-                let block = alloc(24);
-                let got = malloc_size(block);
-                free(block);
-                got
-            }
-            _ => 0,
-        }
-    };
-    QUANTUM.store(if got == 24 { 8 } else { 16 }, Ordering::Relaxed);
+    // SAFETY: the API's pointers are filled in while the module loads.
+    let takes_24 = unsafe { all_blocks(24, |block| size_of_block(block) == 24) };
+    QUANTUM.store(if takes_24 { 8 } else { 16 }, Ordering::Relaxed);
 }
 
 /// Returns the number of bytes that this module has allocated and not freed.
@@ -213,23 +212,13 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
             (false, false) => raw::RedisModule_Alloc.map_or(null_mut(), |alloc| alloc(size)),
             (false, true) => raw::RedisModule_TryAlloc.map_or(null_mut(), |alloc| alloc(size)),
             (true, false) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
-            (true, true) => match (raw::RedisModule_TryCalloc, raw::RedisModule_TryAlloc) {
-                (Some(try_calloc), _) => try_calloc(1, size),
+            (true, true) => match raw::RedisModule_TryCalloc {
+                Some(try_calloc) => try_calloc(1, size),
                 // Redis 7.0 and 7.2 have no TryCalloc. The size is tried, freed, and then taken by Calloc. Should
                 // another thread take the memory between the two calls, the server ends the process, as it does when an
                 // allocation of its own fails.
-                (None, Some(try_alloc)) => {
-                    let asked = try_alloc(size);
-                    if asked.is_null() {
-                        null_mut()
-                    } else {
-                        if let Some(free) = raw::RedisModule_Free {
-                            free(asked);
-                        }
-                        raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size))
-                    }
-                }
-                (None, None) => null_mut(),
+                None if !can_allocate(size) => null_mut(),
+                None => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
             },
         };
         pointer.cast()
