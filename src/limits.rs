@@ -32,8 +32,8 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: Some(ctx), bounds: OnceCell::new() }
     }
 
-    /// Returns the limits of a RESTORE by a client. There are none on replicas, and while the server loads an RDB file or
-    /// a full synchronisation. `flags` are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
+    /// Returns the limits of a RESTORE by a client. There are none on replicas, and while the server loads an RDB file
+    /// or a full synchronisation. `flags` are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
     pub fn for_restore(flags: u32) -> Self {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
         let unlimited = Bounds { key_bytes: u64::MAX, left: None };

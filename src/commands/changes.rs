@@ -132,8 +132,8 @@ pub(super) struct Addition<'a, C> {
 }
 
 /// Opens or creates the key of a command, and calls `add` to add the items and to reply. `add` does not reply if it
-/// returns an error. The second argument of `add` is true for a new key. A new key is not created if no item was handled
-/// and nothing changed.
+/// returns an error. The second argument of `add` is true for a new key. A new key is not created if no item was
+/// handled and nothing changed.
 #[inline]
 pub(super) fn insert<'a, T: Changing>(
     ctx: Ctx,

@@ -56,7 +56,8 @@ pub unsafe fn give_back(block: *mut u8, bytes: usize) {
 mod linux {
     use std::ffi::{c_int, c_void};
 
-    /// The kernel is asked to make at least this many bytes resident. For less memory the call costs as much as it saves.
+    /// The kernel is asked to make at least this many bytes resident. For less memory the call costs as much as it
+    /// saves.
     pub const RESIDENT_BYTES: usize = 64 * 1024;
 
     /// The number of bytes that one step returns. A step takes some hundred microseconds.

@@ -106,8 +106,8 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Reads the field that `write` wrote: the payload, which ends the header, or `None` if the payload is out of line. Then
-/// further fields may follow. A payload of bits is guaranteed to have the right length.
+/// Reads the field that `write` wrote: the payload, which ends the header, or `None` if the payload is out of line.
+/// Then further fields may follow. A payload of bits is guaranteed to have the right length.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
