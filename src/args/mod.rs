@@ -11,7 +11,7 @@ use crate::number::{parse_canonical, parse_number, parse_unsigned};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx};
 use rollcall_core::bloom::BitLayout;
-use rollcall_core::error::Parameter;
+use rollcall_core::error::{Error, Parameter};
 
 /// Parses a whole number without sign and without leading zeros, which is the form that the server writes.
 fn unsigned(kind: Kind, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
@@ -119,7 +119,27 @@ pub struct WindowOptions {
     pub slice: Option<u64>,
 }
 
+/// Converts a number to 32 bits. A larger number becomes [`u32::MAX`], which the core library rejects as too large.
+pub fn narrow(number: u64) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
 impl Options {
+    /// Returns `error`. In an out-of-range error, replaces the number by the one that the client gave, which may not
+    /// have fitted 32 bits.
+    pub fn as_given(&self, error: Error) -> Error {
+        let Error::OutOfRange { parameter, expected, got } = error else { return error };
+        let given = match parameter {
+            Parameter::ExactLimit => self.exact_limit,
+            Parameter::ExactBytes => self.exact_bytes,
+            Parameter::Precision => self.precision,
+            Parameter::TailBits => self.tail_bits,
+            Parameter::Slices => self.window.slices,
+            _ => None,
+        };
+        Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
+    }
+
     /// Whether a command with these options may be replicated unchanged. Four kinds of options prevent it. RedisBloom
     /// reads expiry options differently. The effect of window options depends on the clock. RedisBloom does not know a
     /// seed or a layout, and a server whose BF.* commands are RedisBloom's may also reject a layout.

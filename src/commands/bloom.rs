@@ -5,6 +5,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
+use rollcall_core::unstable::persist::Loading;
 use rollcall_core::window::Time;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
@@ -20,6 +21,7 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key, Mode};
 use crate::server::metrics::{FILTER_ADVANCES, Metric};
 use crate::server::reclaim;
+use crate::types::entry::finalize;
 use crate::types::names::Verb;
 
 const OF_INSERT: &[Opt] =
@@ -38,11 +40,11 @@ impl Changing for BloomFilter {
         Creation::defaults(ctx, command)
     }
 
-    /// Returns the filter to add items to. For a replicated command, completes a partially loaded filter first, because
-    /// the primary has acknowledged the addition.
+    /// Returns the filter to add items to. For a replicated command, completes a partially loaded filter first, with
+    /// zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges the command.
     fn to_add<'k>(ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
         if must_obey(ctx) {
-            obeyed::finalize(key)?;
+            finalize::<Self>(key, |loading| Ok(loading.finish_with_zeros()))?;
         }
         value_mut::<Self>(key)
     }

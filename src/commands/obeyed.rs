@@ -4,15 +4,13 @@
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::Loading;
 
 use super::creation::filters::Creation;
 use super::keyspace::command_error_of;
 use crate::args::{self, Allowed, Options, lenient};
 use crate::command_error::{CommandError, Kind};
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Args, Ctx, Key};
-use crate::types::entry;
+use crate::server::ffi::{Args, Ctx};
 use crate::types::names::Prefix;
 
 /// Parses the options of a command as RedisBloom does, by the function `read`. Returns `None` if `read` rejects the
@@ -37,13 +35,6 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(C
         None => args::options(ctx, Kind::Filter, args, 2, allowed)?,
     };
     Ok((Creation::obeyed(ctx, args, &options)?, options))
-}
-
-/// Completes a partially loaded filter, with zeros for the missing bytes. Needed because RedisBloom adds items to such
-/// a filter and acknowledges the command.
-pub(super) fn finalize(key: &mut Key<'_>) -> Result<(), CommandError> {
-    entry::finalize::<BloomFilter>(key, |loading| Ok(loading.finish_with_zeros()))?;
-    Ok(())
 }
 
 /// Returns the error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates a

@@ -44,8 +44,10 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
             register_one(ctx, command, (command.name, command.summary), command.entry, &[BLOOM_CATEGORY])?;
         }
     }
-    // RF.* are registered whatever the option `commands` is, because a primary or an AOF may contain them. With `commands
-    // lc`, clients cannot call them. If another module owns BF.*, it adds their category, too: RedisBloom of Redis 8 does not load if the category
+    // RF.* are registered whatever the option `commands` is, because a primary or an AOF may contain them. With
+    // `commands lc`, clients cannot call them.
+    //
+    // If another module owns BF.*, it adds their category, too: RedisBloom of Redis 8 does not load if the category
     // exists already. RF.* join the category if that module is loaded first.
     for command in BLOOM {
         let renamed =
@@ -68,8 +70,8 @@ fn add_category(ctx: Ctx, category: &CStr) {
     }
 }
 
-/// Registers a command, under a name and summary that the server copies, in the ACL categories `families`. If the server
-/// rejects the list of categories, registers the command in the first one alone.
+/// Registers a command in the ACL categories `families`. If the server rejects the list, registers the command in the
+/// first category alone. The server copies the name and the summary.
 fn register_one(
     ctx: Ctx,
     command: &Command,

@@ -3,11 +3,10 @@
 
 use rollcall_core::bloom::{BloomFilter, Span, Windowing};
 use rollcall_core::counting::Counter;
-use rollcall_core::error::{Error, Parameter};
 use rollcall_core::window::{ClockSource, Window};
 
 use super::keyspace::command_error_of;
-use crate::args::{self, Opt, Options};
+use crate::args::{self, Opt, Options, narrow};
 use crate::command_error::CommandError;
 use crate::server::facts::must_obey;
 use crate::server::ffi::Ctx;
@@ -21,26 +20,9 @@ pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, 
 /// The default number of time slices in a counter's window.
 const SLICES_OF_COUNTERS: u32 = 12;
 
-/// Converts a number of slices to 32 bits. A larger number becomes [`u32::MAX`], which the core library rejects as too
-/// large.
-fn narrow(slices: u64) -> u32 {
-    u32::try_from(slices).unwrap_or(u32::MAX)
-}
-
 /// Returns the clock that moves the window: manual with the option `MANUAL`, otherwise the system clock.
 fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
     if given.manual { ClockSource::Manual } else { ClockSource::System }
-}
-
-/// Converts an error of the core library to a command's error. An out-of-range error then shows the number of slices
-/// that the client gave, not the number converted to 32 bits.
-fn rejected<T: Family>(error: Error, given: &args::WindowOptions) -> CommandError {
-    command_error_of::<T>(match (error, given.slices) {
-        (Error::OutOfRange { parameter: Parameter::Slices, expected, .. }, Some(slices)) => {
-            Error::OutOfRange { parameter: Parameter::Slices, expected, got: slices.to_string() }
-        }
-        (error, _) => error,
-    })
 }
 
 /// Returns the window that the options of a counter describe; `None` without `WINDOW`.
@@ -52,7 +34,7 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandErr
     let slices = given.slices.map_or(SLICES_OF_COUNTERS.min(narrow(seconds.max(1))), narrow);
     check_volatile(options)?;
     let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source_of(given));
-    let window = window.map_err(|error| rejected::<Counter>(error, given))?;
+    let window = window.map_err(|error| command_error_of::<Counter>(options.as_given(error)))?;
     Ok(Some(window.with_volatile(given.volatile)))
 }
 
@@ -86,7 +68,7 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandE
             Windowing::time(seconds, slices, clock_source_of(given), given.refresh)
         }
     };
-    let windowing = windowing.map_err(|error| rejected::<BloomFilter>(error, given))?;
+    let windowing = windowing.map_err(|error| command_error_of::<BloomFilter>(options.as_given(error)))?;
     Ok(Some(windowing.with_volatile(given.volatile)))
 }
 

@@ -4,7 +4,6 @@
 use std::thread::LocalKey;
 
 use rollcall_core::counting::{Counter, Params};
-use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
 use rollcall_core::window::Window;
@@ -12,7 +11,7 @@ use rollcall_core::window::Window;
 use super::super::effects::{self, LastWords};
 use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
-use crate::args::Options;
+use crate::args::{Options, narrow};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
@@ -41,7 +40,6 @@ impl Creation {
     /// Returns the parameters from `options`. Missing options are taken from the configuration.
     pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let defaults = config::counting_defaults();
-        let narrow = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
         let params = Params {
             capacity: options.capacity.unwrap_or(defaults.capacity),
             error_rate: options.error_rate.unwrap_or(defaults.error_rate),
@@ -49,12 +47,12 @@ impl Creation {
             exact_bytes: options.exact_bytes.map_or(defaults.exact_bytes, narrow),
             seed: options.seed.unwrap_or(defaults.seed),
         };
-        params.validate().map_err(|error| command_error_of::<Counter>(as_given(error, options)))?;
+        params.validate().map_err(|error| command_error_of::<Counter>(options.as_given(error)))?;
         let layout = match (options.precision, options.tail_bits) {
             (None, None) => None,
             (Some(precision), Some(tail_bits)) => {
                 let layout = Layout::new(narrow(precision), narrow(tail_bits));
-                Some(layout.map_err(|error| command_error_of::<Counter>(as_given(error, options)))?)
+                Some(layout.map_err(|error| command_error_of::<Counter>(options.as_given(error)))?)
             }
             (Some(_), None) => return Err(CommandError::Argument("option PRECISION needs option TAIL".to_owned())),
             (None, Some(_)) => return Err(CommandError::Argument("option TAIL needs option PRECISION".to_owned())),
@@ -113,23 +111,5 @@ impl effects::Creating<Counter> for Creation {
             .map_or(String::new(), |layout| format!("PRECISION {} TAIL {}", layout.precision(), layout.tail_bits()));
         let window = self.window.map_or(String::new(), |(window, slice)| windows::words(&window, false, slice));
         format!("ERROR {error_rate:?} EXACT {exact_limit} BYTES {exact_bytes} {layout} SEED {seed} {window}")
-    }
-}
-
-/// Returns `error`. In an out-of-range error, replaces the number by the one that the client gave, which may not have
-/// fitted 32 bits.
-fn as_given(error: Error, options: &Options) -> Error {
-    match error {
-        Error::OutOfRange { parameter, expected, got } => {
-            let given = match parameter {
-                Parameter::ExactLimit => options.exact_limit,
-                Parameter::ExactBytes => options.exact_bytes,
-                Parameter::Precision => options.precision,
-                Parameter::TailBits => options.tail_bits,
-                _ => None,
-            };
-            Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
-        }
-        error => error,
     }
 }
