@@ -22,8 +22,8 @@ use crate::window::Mark;
 /// flight.
 const BATCH: usize = 32;
 
-/// The number of 64-slot words that are processed together. Their cells, 8 KiB at most, stay in the nearest cache.
-const BLOCK_WORDS: usize = 128;
+/// The bytes of cells that are searched before the search may end.
+const BLOCK_BYTES: usize = 8192;
 
 /// The number of cells for a bitmap word of 64 bits, one bit for each cell.
 const WORD_CELLS: usize = u64::BITS as usize;
@@ -144,9 +144,7 @@ impl Cells<u8> for TagCells {
         }
         let bytes = std::mem::take(payload).into_boxed_slice();
         let mut cells = TagCells { bytes, has_halves, counts: Box::default() };
-        let mut counts = SegmentCounts::default();
-        cells.for_each_block(ages, u8::MAX, |start, words| counts.add_words(layout, start, words));
-        *cells.counts = counts;
+        cells.count(layout, ages);
         Ok(cells)
     }
 
@@ -226,27 +224,19 @@ impl TagCells {
         if self.has_halves { self.bytes[index / 2] >> (index % 2 * 4) & 0xf } else { self.bytes[index] }
     }
 
-    /// Bytes of 64 cells, whose slots make one word.
-    fn word_bytes(&self) -> usize {
-        WORD_CELLS >> u32::from(self.has_halves)
-    }
-
     /// Frees the cells whose tag is older than `most_age` slices. `ages` converts tags to ages.
     pub(in crate::counting) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
-        let mut counts = SegmentCounts::default();
-        let mut words = [0; BLOCK_WORDS];
-        let mut start = 0;
-        for block in self.bytes.chunks_mut(BLOCK_WORDS * (WORD_CELLS >> u32::from(self.has_halves))) {
-            if self.has_halves {
-                free_halves(block, ages, most_age)
-            } else {
-                free_wholes(block, ages, most_age)
-            }
-            let words = words_of(block, self.has_halves, ages, u8::MAX, &mut words);
-            counts.add_words(layout, start, words);
-            start += words.len();
+        if self.has_halves {
+            free_halves(&mut self.bytes, ages, most_age);
+        } else {
+            free_wholes(&mut self.bytes, ages, most_age);
         }
-        *self.counts = counts;
+        self.count(layout, ages);
+    }
+
+    /// Counts the cells that are not free, after many of them changed.
+    fn count(&mut self, layout: Layout, ages: Ages) {
+        *self.counts = self.counts_within(layout, ages, u8::MAX);
     }
 
     /// Gives each cell the younger of its own tag and the tag of the same cell in `other`, whose newest slice is
@@ -265,19 +255,14 @@ impl TagCells {
         if self.has_halves != other.has_halves {
             return None;
         }
-        let (mut counts, mut words, mut start, mut changed) = (SegmentCounts::default(), [0; BLOCK_WORDS], 0, false);
-        let block_bytes = BLOCK_WORDS * self.word_bytes();
-        for (block, from) in self.bytes.chunks_mut(block_bytes).zip(other.bytes.chunks(block_bytes)) {
-            changed |= if self.has_halves {
-                merge_halves(block, ages, from, theirs, behind)
-            } else {
-                merge_wholes(block, ages, from, theirs, behind)
-            };
-            let words = words_of(block, self.has_halves, ages, u8::MAX, &mut words);
-            counts.add_words(layout, start, words);
-            start += words.len();
+        let changed = if self.has_halves {
+            merge_halves(&mut self.bytes, ages, &other.bytes, theirs, behind)
+        } else {
+            merge_wholes(&mut self.bytes, ages, &other.bytes, theirs, behind)
+        };
+        if changed {
+            self.count(layout, ages);
         }
-        *self.counts = counts;
         Some(changed)
     }
 
@@ -317,22 +302,15 @@ impl TagCells {
 
     /// Whether any slot was marked at most `most_age` slices ago.
     pub(in crate::counting) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
-        self.bytes
-            .chunks(BLOCK_WORDS * self.word_bytes())
-            .any(|block| count(block, self.has_halves, ages, most_age) > 0)
+        self.bytes.chunks(BLOCK_BYTES).any(|block| count(block, self.has_halves, ages, most_age) > 0)
     }
 
     /// Sets, in the zeroed words `bitmap`, the bits of the slots that were marked at most `most_age` slices ago.
     pub(in crate::counting) fn to_words(&self, ages: Ages, most_age: u8, bitmap: &mut [u64]) {
-        self.for_each_block(ages, most_age, |start, words| {
-            bitmap[start..start + words.len()].copy_from_slice(words);
-        });
-    }
-
-    fn for_each_block(&self, ages: Ages, most_age: u8, mut visit: impl FnMut(usize, &[u64])) {
-        let mut words = [0; BLOCK_WORDS];
-        for (index, block) in self.bytes.chunks(BLOCK_WORDS * self.word_bytes()).enumerate() {
-            visit(index * BLOCK_WORDS, words_of(block, self.has_halves, ages, most_age, &mut words));
+        if self.has_halves {
+            words_of_halves(&self.bytes, ages, most_age, bitmap);
+        } else {
+            words_of_wholes(&self.bytes, ages, most_age, bitmap);
         }
     }
 }
@@ -376,24 +354,6 @@ fn count_halves(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
         total += lanes.iter().map(|&lane| u64::from(lane)).sum::<u64>();
     }
     total
-}
-
-/// Bitmap words for the cells in `block`: a bit is set if the age of its cell is at most `most_age`.
-fn words_of<'w>(
-    block: &[u8],
-    has_halves: bool,
-    ages: Ages,
-    most_age: u8,
-    words: &'w mut [u64; BLOCK_WORDS],
-) -> &'w [u64] {
-    let len = if has_halves { block.len() / (WORD_CELLS / 2) } else { block.len() / WORD_CELLS };
-    let words = &mut words[..len];
-    if has_halves {
-        words_of_halves(block, ages, most_age, words);
-    } else {
-        words_of_wholes(block, ages, most_age, words);
-    }
-    words
 }
 
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]

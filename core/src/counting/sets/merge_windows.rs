@@ -21,40 +21,36 @@ impl Counter {
         check_windows(&all)?;
         check_clock_sources(&all)?;
         let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
-        let mut merged = self.try_clone()?;
-        let mut changed = newest > merged.reached();
-        merged.advance(newest);
+        let mut changed = newest > self.reached();
         // Counters without live members are ignored, and so are their layouts.
         let most_age = self.ring().map_or(0, |ring| ring.most_age());
         let behind = |counter: &Counter| newest - counter.reached();
-        let left = |counter| u8::try_from(behind(counter)).ok().and_then(|behind| most_age.checked_sub(behind));
-        all.retain(|counter| counter.windowed().is_some_and(|set| set.has_any(left(counter))));
-        all.retain(|&counter| !std::ptr::eq(counter, self));
-        let others = all;
-
-        let of_bits = with_first(&merged, &others)?;
-        if let Some(common) = layout_of_bits(&of_bits) {
-            let layout = common.common(merged.layout());
-            if merged.is_exact() || layout != merged.layout() {
-                let params = if layout == merged.layout() {
-                    *merged.params()
-                } else {
-                    promised(layout, &of_bits, merged.params())
-                };
-                let Some(set) = merged.windowed() else { return Ok(false) };
-                let slots = set.as_slots(merged.spec(), layout, Self::WINDOWED_BYTES, limit)?;
-                merged = Counter::with_contents(params, layout, Contents::Windowed(Box::new(slots)));
-                changed = true;
+        let left =
+            |counter: &Counter| u8::try_from(behind(counter)).ok().and_then(|behind| most_age.checked_sub(behind));
+        let is_live = |counter: &Counter| counter.windowed().is_some_and(|set| set.has_any(left(counter)));
+        all.retain(|counter| is_live(counter));
+        let of_bits = layout_of_bits(&all);
+        let layout = of_bits.map_or(self.layout(), |layout| layout.common(self.layout()));
+        let params = if layout == self.layout() { *self.params() } else { promised(layout, &all, self.params()) };
+        // Cells of the same layout are changed where they are, since that cannot fail. Anything else may fail, and is
+        // changed in a copy.
+        let is_in_place = layout == self.layout() && self.holds_all_slots() && is_live(self);
+        let mut copy = None;
+        let merged = if is_in_place { &mut *self } else { copy.insert(self.try_clone()?) };
+        merged.advance(newest);
+        if of_bits.is_some() && (merged.is_exact() || layout != merged.layout()) {
+            let Some(set) = merged.windowed() else { return Ok(false) };
+            let slots = set.as_slots(merged.spec(), layout, Self::WINDOWED_BYTES, limit)?;
+            *merged = Counter::with_contents(params, layout, Contents::Windowed(Box::new(slots)));
+            changed = true;
+        }
+        for other in others.iter().filter(|other| is_live(other)) {
+            if let (Some(theirs), Some((set, spec))) = (other.windowed(), merged.windowed_mut()) {
+                changed |= set.merge(theirs, behind(other), spec, Self::WINDOWED_BYTES, limit)?;
             }
         }
-        for other in others {
-            let (Some(theirs), behind) = (other.windowed(), behind(other)) else { continue };
-            if let Some((set, spec)) = merged.windowed_mut() {
-                changed |= set.merge(theirs, behind, spec, Self::WINDOWED_BYTES, limit)?;
-            }
-        }
-        if changed {
-            *self = merged;
+        if let (Some(copy), true) = (copy, changed) {
+            *self = copy;
         }
         Ok(changed)
     }
