@@ -455,7 +455,7 @@ fn add_one_by_one<'a, T: SlotTag>(
         }
     };
     if let (Held::Exact(members), Some(reserved)) = (held, reserved) {
-        members.trim(reserved);
+        members.trim(reserved, seed);
     }
     result
 }

@@ -167,9 +167,9 @@ impl<T: Tag> Members<T> {
     }
 
     /// Frees the unused rest of a reserved buffer.
-    pub(in crate::counting) fn trim(&mut self, reserved: usize) {
+    pub(in crate::counting) fn trim(&mut self, reserved: usize, seed: u64) {
         if let Members::Packed(packed) = self {
-            packed.trim(reserved);
+            packed.trim(reserved, seed);
         }
     }
 
@@ -306,6 +306,21 @@ pub(in crate::counting) mod tests {
     impl Mover for Copier {
         fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
             buffer.into_iter().collect()
+        }
+    }
+
+    #[test]
+    fn a_reserved_index_shrinks_to_the_members_that_came() {
+        for len in [0u32, 1, 4, 5, 15, 16, 200] {
+            let mut reserved = Members::<()>::new();
+            let bytes = reserved.reserve(&[0; 4], 250, |_| Ok(())).unwrap();
+            let hashed = |number: u32| (number.to_le_bytes(), hash64(&number.to_le_bytes(), 0));
+            (0..len).map(hashed).for_each(|(item, hash)| reserved.insert(&item, hash, 0, ()).unwrap());
+            reserved.trim(bytes, 0);
+            let read = Members::<()>::from_bytes(reserved.as_bytes(), ROOM, 0, ()).unwrap();
+            assert_eq!(reserved.heap_bytes(), read.heap_bytes(), "{len}");
+            let is_member = |(item, hash): ([u8; 4], u64)| reserved.contains(&item, hash);
+            assert!((0..len).map(hashed).all(is_member) && !(len..300).map(hashed).any(is_member));
         }
     }
 

@@ -130,33 +130,43 @@ impl<T: Tag> Packed<T> {
         Ok(packed)
     }
 
-    /// Reserves room in an empty set for `len` members of the length of `item`. Returns the length of the buffer;
-    /// `None` if the buffer cannot hold them or `check` rejects its bytes.
+    /// Reserves room in an empty set for `len` members of the length of `item`, and makes their index at once. Returns
+    /// the length of the buffer; `None` if the buffer cannot hold them or `check` rejects its bytes.
     pub(super) fn reserve(
         &mut self,
         item: &[u8],
         len: usize,
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Option<usize> {
-        let arena = len.checked_mul(record_bytes::<T>(item)).filter(|&arena| arena <= usize::from(u16::MAX))?;
+        let record = record_bytes::<T>(item);
+        let arena = len.checked_mul(record).filter(|&arena| arena <= usize::from(u16::MAX))?;
         if !(2..=MAX_MEMBERS).contains(&len) || !self.buffer.is_empty() {
             return None;
         }
-        let bytes = arena + usize::from(groups_for(len)) * NUMBERED;
+        let groups = groups_for(len);
+        let bytes = arena + usize::from(groups) * NUMBERED;
         check(size_class(bytes) as u64).and_then(|()| self.make_room(bytes)).ok()?;
+        (self.record, self.groups) = (record as u16, groups);
         Some(self.buffer.len())
     }
 
     /// Frees the unused rest of a buffer that was [reserved](Self::reserve), unless the buffer's length has changed
-    /// since.
-    pub(super) fn trim(&mut self, reserved: usize) {
-        let index_bytes = self.index_bytes();
-        let after = size_class(usize::from(self.arena_len) + index_bytes);
-        if self.buffer.len() == reserved && after < reserved {
-            self.buffer.copy_within(reserved - index_bytes..reserved, after - index_bytes);
-            let mut buffer = std::mem::take(&mut self.buffer).into_vec();
-            buffer.truncate(after);
-            self.buffer = buffer.into_boxed_slice();
+    /// since. Fewer members than expected get a smaller index.
+    pub(super) fn trim(&mut self, reserved: usize, seed: u64) {
+        let (groups, kept) = (groups_for(self.len()), self.index_bytes());
+        let after = size_class(usize::from(self.arena_len) + usize::from(groups) * group_bytes(self.record));
+        if self.buffer.len() != reserved || after >= reserved {
+            return;
+        }
+        if groups == self.groups {
+            self.buffer.copy_within(reserved - kept..reserved, after - kept);
+        }
+        let mut buffer = std::mem::take(&mut self.buffer).into_vec();
+        buffer.truncate(after);
+        self.buffer = buffer.into_boxed_slice();
+        let is_index_kept = std::mem::replace(&mut self.groups, groups) == groups;
+        if !is_index_kept && groups > 0 {
+            self.index_anew(seed);
         }
     }
 
