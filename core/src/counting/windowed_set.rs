@@ -10,7 +10,8 @@
 use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
-use crate::counting::held::bitmap::{Bitmap, Slots, slot_at};
+use crate::counting::held::bitmap::{self, Bitmap, Slots, slot_at};
+use crate::counting::held::cells::{Cells, TagCells};
 use crate::counting::held::ring::TagRing;
 use crate::counting::held::{Adding, Held};
 use crate::counting::layout::{Layout, SegmentCounts};
@@ -207,6 +208,25 @@ impl WindowedSet {
             && let Some(changed) = cells.merge(to, ages, theirs, other.ring.ages(), behind)
         {
             bitmap.drop_estimate();
+            return Ok(changed);
+        }
+        if let Some(own) = self.held.bitmap()
+            && matches!(own.slots(), Slots::Sparse(_))
+            && 8 * from.set_bits() > to.num_words() as u64
+        {
+            // Inserting so many positions takes longer than gathering all slots in cells.
+            let before = own.set_bits();
+            let mut cells = TagCells::new(to, ages)?;
+            own.for_each(&mut |index, tag| _ = cells.mark(slot_at(to, index), tag, ages));
+            let mut all = Self::new(self.ring, Held::Estimating(Box::new(Bitmap::dense(to, cells))));
+            let changed = all.merge_slots(other, from, behind, held_bytes, limit)?;
+            if changed && let Held::Estimating(all) = all.held {
+                let (held_bytes, len) = (held_bytes + Bitmap::<u8>::STRUCT_BYTES, all.set_bits());
+                if len > before {
+                    limit.check(held_bytes, bitmap::heap_bytes::<u8>(to, len, ages))?;
+                }
+                self.held = Held::Estimating(Box::new(all.in_fewest_bytes(ages)?));
+            }
             return Ok(changed);
         }
         let (mut changed, mut result) = (false, Ok(()));

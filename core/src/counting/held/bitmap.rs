@@ -176,12 +176,23 @@ impl<T: SlotTag> Bitmap<T> {
         cells: T::Cells,
         ages: T::Ages,
     ) -> Result<Self, Error> {
-        let len = cells.counts().total();
-        if is_sparse::<T>(layout, len, ages) || !has_few::<T>(layout, len, ages) {
+        if is_sparse::<T>(layout, cells.counts().total(), ages) {
             return Ok(Self::dense(layout, cells));
         }
+        Self::dense(layout, cells).in_fewest_bytes(ages)
+    }
+
+    /// The bitmap in the form that the number of its marked slots decides: sparse if there are few.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(in crate::counting) fn in_fewest_bytes(self, ages: T::Ages) -> Result<Self, Error> {
+        let (layout, len) = (self.layout, self.set_bits());
+        if !has_few::<T>(layout, len, ages) {
+            return Ok(self);
+        }
         let mut all: Vec<(u32, T)> = try_with_capacity(len as usize)?;
-        cells.for_each(&mut |index, tag| all.push((index as u32, tag)));
+        self.for_each(&mut |index, tag| all.push((index as u32, tag)));
         Self::from_ascending(layout, all.iter().copied(), ages)
     }
 
