@@ -150,7 +150,7 @@ const VALUES: [Value; 7] = [
     },
     Value {
         name: "windowed counter of 8 MiB",
-        make: "LC.RESERVE KEY 10000000000 ERROR 0.001 EXACT 0 WINDOW 100 MANUAL SLICES 10",
+        make: "LC.RESERVE KEY 10000000000 ERROR 0.001 EXACT 0 WINDOW 100 MANUAL SLICES 100",
         add: "LC.ADD",
         items: 3_000_000,
         work: &[COUNTER, WINDOWED_COUNTER, END],
