@@ -133,9 +133,15 @@ pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'
 
 /// Replicates the new expiry of a key and sends its keyspace event. `expiry` is in milliseconds since 1970; nothing
 /// happens if it is `None`.
+#[inline]
 pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
-    if let Some(at) = expiry {
+    // Most additions set no expiry, and only compare here.
+    #[cold]
+    fn announce(ctx: Ctx, key: Closed<'_>, at: i64) {
         ctx.replicate(c"PEXPIREAT", &[key.name(), ctx.string(&at.to_string()).as_arg()], Args::none());
         ctx.notify_generic(key, c"expire");
+    }
+    if let Some(at) = expiry {
+        announce(ctx, key, at);
     }
 }
