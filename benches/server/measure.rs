@@ -175,3 +175,43 @@ pub fn throughput(server: &mut Server, batches: &[Batch]) -> f64 {
     server.client.run(batches);
     requests as f64 / start.elapsed().as_secs_f64()
 }
+
+pub const HEADS: [&str; 6] = ["work", "goal", "ours", "compared with", "ratio", "met"];
+
+/// A number with its significant digits only.
+pub fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 10_000.0 => {
+            let digits = format!("{value:.0}");
+            let groups: Vec<_> =
+                digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
+            groups.join(",")
+        }
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// The cells of a row, under [`HEADS`].
+pub fn cells(row: &Row) -> [String; 6] {
+    let goal = match (row.goal, row.other) {
+        (Goal::TimesFaster(least), Some((name, _))) => format!("{name} / ours ≥ {least}"),
+        (Goal::Within(most), Some((name, _))) => format!("ours / {name} ≤ {most}"),
+        (Goal::AtMost(most), _) => format!("≤ {} {}", short(most), row.unit),
+        _ => "-".to_owned(),
+    };
+    let met = match row.met() {
+        Some(true) => "yes",
+        Some(false) => "**no**",
+        None => "",
+    };
+    [
+        row.work.clone(),
+        goal,
+        format!("{} {}", short(row.ours), row.unit),
+        row.other.map_or_else(String::new, |(name, value)| format!("{name}: {}", short(value))),
+        row.ratio().map_or_else(String::new, short),
+        met.to_owned(),
+    ]
+}

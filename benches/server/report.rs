@@ -5,53 +5,13 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::measure::{Bench, Goal, Row};
+use crate::measure::{Bench, HEADS, cells, short};
 use crate::runs::{self, Run};
 use crate::small::{COUNTER_TABLE, FILTER_TABLE};
 use rollcall_bench_output::markdown;
 
 /// The mark after each part of a page that is replaced.
 const END: &str = "<!-- measured: end -->";
-
-const HEADS: [&str; 6] = ["work", "goal", "ours", "compared with", "ratio", "met"];
-
-/// A number with its significant digits only.
-pub fn short(value: f64) -> String {
-    match value.abs() {
-        size if size >= 10_000.0 => {
-            let digits = format!("{value:.0}");
-            let groups: Vec<_> =
-                digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group)).collect();
-            groups.join(",")
-        }
-        size if size >= 100.0 => format!("{value:.0}"),
-        size if size >= 10.0 => format!("{value:.1}"),
-        _ => format!("{value:.2}"),
-    }
-}
-
-/// The cells of a row, under [`HEADS`].
-pub fn cells(row: &Row) -> [String; 6] {
-    let goal = match (row.goal, row.other) {
-        (Goal::TimesFaster(least), Some((name, _))) => format!("{name} / ours ≥ {least}"),
-        (Goal::Within(most), Some((name, _))) => format!("ours / {name} ≤ {most}"),
-        (Goal::AtMost(most), _) => format!("≤ {} {}", short(most), row.unit),
-        _ => "-".to_owned(),
-    };
-    let met = match row.met() {
-        Some(true) => "yes",
-        Some(false) => "**no**",
-        None => "",
-    };
-    [
-        row.work.clone(),
-        goal,
-        format!("{} {}", short(row.ours), row.unit),
-        row.other.map_or_else(String::new, |(name, value)| format!("{name}: {}", short(value))),
-        row.ratio().map_or_else(String::new, short),
-        met.to_owned(),
-    ]
-}
 
 /// The table of all rows.
 pub fn table(bench: &Bench) -> String {

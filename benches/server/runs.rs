@@ -1,15 +1,14 @@
 //! Keeps the rows of the last full run on each server, so that the tables show the servers side by side: a run on one
 //! server reads what the runs on the others kept.
 //!
-//! A file such as `redis-8.2.3.tsv` has the lines of [`setting`](crate::report::setting), each after `# `, then one
+//! A file such as `redis-8.2.3.tsv` has the lines of `report::setting`, each after `# `, then one
 //! line a row: work, kind of goal, limit, figure, unit, name of the other contender, its figure.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-use crate::measure::{Goal, Row};
-use crate::report::{cells, short};
+use crate::measure::{Goal, Row, cells, short};
 use rollcall_bench_output::markdown;
 
 /// A run on one server.
