@@ -224,8 +224,8 @@ impl WindowedFilter {
         found: impl FnMut(bool),
         slices_later: u64,
     ) {
-        let live = self.live(slices_later);
-        let mut hashes = hashes_of(items, |item| self.hash(item));
+        let (live, seed) = (self.live(slices_later), self.params.seed);
+        let mut hashes = hashes_of(items, |item| LineSubFilter::hash(item, seed));
         look_up_chunks(&mut hashes, found, |chunk, expected| look_up_chunk(live, chunk, expected));
     }
 

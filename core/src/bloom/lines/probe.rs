@@ -152,6 +152,12 @@ pub(super) fn insert_part(
     run(shape, FillPart { part, fill, hashes, start, new })
 }
 
+/// Prefetches the first line of the hash.
+#[inline(always)]
+pub(super) fn prefetch_first(lines: &[Line], hash: Hash128) {
+    ask(lines, hash, 0..1);
+}
+
 /// Prefetches the first `count` lines of each hash in the mask `pending`.
 pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
     marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));

@@ -12,6 +12,7 @@ use super::super::chain::{Expected, SubFilter};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
+use super::probe::{self, CHUNKED_FROM_LINES};
 use super::sub_filter::LineSubFilter;
 use crate::hash::Hash128;
 #[cfg(target_arch = "x86_64")]
@@ -33,10 +34,12 @@ const NEWEST: usize = 3;
 pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match sub_filters {
         [only] => only.look_up_chunk(hashes, first_marks(hashes.len())),
+        // Masks are kept only for later groups.
+        few if few.len() <= GROUP => look_up_groups(few, hashes, expected, screen, LineSubFilter::may_contain),
         _ => {
             let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
-            let screen = |group: &[LineSubFilter], pending, candidates: &mut _| {
-                screen(group, hashes, pending, &mut masks, candidates);
+            let screen = |group: &[LineSubFilter], hashes: &[Hash128], pending, candidates: &mut _| {
+                screen_with(&mut masks, group, hashes, pending, candidates);
             };
             look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::may_contain)
         }
@@ -58,8 +61,7 @@ pub(in crate::bloom) fn look_up_chunk_in_even(
     }
     // In bitmaps too large for the cache each line counts, and present items are found before the oldest sub-filters
     // are asked. In the cache it is faster to ask all sub-filters at once.
-    let expected = if first.is_large() { expected } else { Expected::Absent };
-    let screen = |group: &[LineSubFilter], pending, candidates: &mut _| screen_even(group, hashes, pending, candidates);
+    let expected = if first.lines().len() >= CHUNKED_FROM_LINES { expected } else { Expected::Absent };
     look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::has_rest)
 }
 
@@ -70,14 +72,19 @@ fn look_up_groups(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
-    mut screen: impl FnMut(&[LineSubFilter], u32, &mut [u32; CHUNK]),
+    mut screen: impl FnMut(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
     has: impl Fn(&LineSubFilter, Hash128) -> bool,
 ) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     let apart = if expected == Expected::Present { NEWEST } else { 0 };
     let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
     let ask = |group: &[LineSubFilter], pending: u32| {
-        group.iter().for_each(|sub_filter| sub_filter.prefetch_chunk(hashes, pending, 1));
+        if group.last().is_some_and(LineSubFilter::is_large) {
+            // Item by item, the order in which the lines are compared.
+            for i in marked(pending) {
+                group.iter().for_each(|sub_filter| probe::prefetch_first(sub_filter.lines(), hashes[i]));
+            }
+        }
     };
     let mut groups = newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)).peekable();
     let mut has_asked = false;
@@ -95,7 +102,7 @@ fn look_up_groups(
             ask(next, pending);
         }
         let mut candidates = [0; CHUNK];
-        screen(group, pending, &mut candidates);
+        screen(group, hashes, pending, &mut candidates);
         if group.last().is_some_and(LineSubFilter::is_large) {
             for i in marked(pending) {
                 if let Some(newest) = newest(candidates[i]) {
@@ -165,7 +172,45 @@ impl Masks {
 /// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
 /// the hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut Masks, candidates: &mut [u32; CHUNK]) {
+fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+    let probes = common_probes(group);
+    match_target! {
+        "x86_64+avx512f" => {
+            for i in marked(pending) {
+                let bits = avx512::lay_out(places(hashes[i].lo), probes);
+                candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
+            }
+        },
+        _ => {
+            // Two loops: store forwarding fails for wide loads right after stores of 64 bits.
+            let mut masks = [[0; 8]; CHUNK];
+            masks.iter_mut().zip(hashes).for_each(|(bits, hash)| lay_out(bits, places(hash.lo), probes));
+            let is_whole = pending == first_marks(hashes.len());
+            for (which, sub_filter) in group.iter().enumerate() {
+                let lines = sub_filter.lines();
+                let compare = |i: usize| {
+                    let line = &lines[line_index(hashes[i].lo, lines.len())];
+                    candidates[i] |= u32::from(line.has(&masks[i])) << which;
+                };
+                if is_whole {
+                    (0..hashes.len().min(CHUNK)).for_each(compare);
+                } else {
+                    marked(pending).for_each(compare);
+                }
+            }
+        },
+    }
+}
+
+/// Does the same as [`screen`] with masks that are kept for the next group.
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn screen_with(
+    masks: &mut Masks,
+    group: &[LineSubFilter],
+    hashes: &[Hash128],
+    pending: u32,
+    candidates: &mut [u32; CHUNK],
+) {
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
@@ -176,41 +221,11 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, masks: &mut
             }
         },
         _ => {
-            // A loop of its own: store forwarding fails for wide loads right after stores of 64 bits.
             masks.make(hashes, probes, |bits, places| lay_out_anew(bits, places, probes));
             for i in marked(pending) {
                 candidates[i] = passed(group, hashes[i].lo, |line| line.has(&masks.bits[i]));
             }
         },
-    }
-}
-
-/// Does the same as [`screen`] for sub-filters of one size.
-#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
-    let (probes, num_lines) = (common_probes(group), group.first().map_or(0, |first| first.lines().len()));
-    let (mut bits, mut index) = ([[0; 8]; CHUNK], [0; CHUNK]);
-    for (i, hash) in hashes.iter().enumerate().take(CHUNK) {
-        match_target! {
-            "x86_64+avx512f" => bits[i] = cast(avx512::lay_out(places(hash.lo), probes)),
-            _ => lay_out(&mut bits[i], places(hash.lo), probes),
-        }
-        index[i] = line_index(hash.lo, num_lines);
-    }
-    let has = match_target! {
-        "x86_64+avx512f" => |line: &Line, bits: &[u64; 8]| avx512::has_all(line, cast(*bits)),
-        _ => Line::has,
-    };
-    let is_whole = pending == first_marks(hashes.len());
-    // The loop goes sub-filter by sub-filter, so that few registers are needed.
-    for (which, sub_filter) in group.iter().enumerate() {
-        let lines = sub_filter.lines();
-        let mut screen = |i: usize| candidates[i] |= u32::from(has(&lines[index[i]], &bits[i])) << which;
-        if is_whole {
-            (0..hashes.len().min(CHUNK)).for_each(&mut screen);
-        } else {
-            marked(pending).for_each(&mut screen);
-        }
     }
 }
 
