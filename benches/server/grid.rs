@@ -177,9 +177,9 @@ fn restore(server: &mut Server, contender: &str, filter: Filter, dump: &[u8]) {
     }
 }
 
-/// Measures every combination of the grid, filter by filter. Cells in which a layout is behind are measured again several
-/// times, after all others and on filters that are made anew: chance does not repeat itself. The medians of these
-/// measurements count.
+/// Measures every combination of the grid, filter by filter. Cells in which a layout is behind are measured again
+/// several times, after all others and on filters that are made anew: chance does not repeat itself. The medians of
+/// these measurements count.
 pub fn run(bench: &mut Bench) {
     let filters: &[(u64, &[u64])] = if bench.quick { &QUICK_FILTERS } else { &FILTERS };
     let rates = &RATES[..bench.pick(1, 2)];

@@ -7,8 +7,8 @@
 //!
 //! Environment variables: `BENCH_SERVER` (by default redis-server), `BENCH_MODULE`, `BENCH_FLOOR` and `BENCH_PEER` (the
 //! modules), `BENCH_TOOL` (the command-line tool), `BENCH_BUILD_LINES` (lines of the file that it builds from),
-//! `BENCH_DOCUMENT` (the Markdown file to write into; plots go into the folder `benchmarks` beside it), `BENCH_ROWS` (the
-//! folder in which the rows of the run on each server are kept, by default that of the plots) and, for a full run,
+//! `BENCH_DOCUMENT` (the Markdown file to write into; plots go into the folder `benchmarks` beside it), `BENCH_ROWS`
+//! (the folder in which the rows of the run on each server are kept, by default that of the plots) and, for a full run,
 //! `BENCH_PAGES` (files, separated by commas, whose tables are written anew). `BENCH_QUICK=1` makes a quick run.
 //! `BENCH_ONLY=word,word` runs only the sections whose name has one of the words.
 

@@ -2,7 +2,7 @@
 //! server reads what the runs on the others kept.
 //!
 //! A file such as `redis-8.2.3.tsv` has the lines of `report::setting`, each after `# `, then one
-//! line a row: work, kind of goal, limit, figure, unit, name of the other contender, its figure.
+//! line a row: work, kind of goal, limit, figure, unit, name of the other contender, its figure (`-` without one).
 
 use std::fs;
 use std::io;
@@ -27,7 +27,7 @@ fn line(row: &Row) -> String {
         Goal::AtMost(most) => ("at most", most),
         Goal::Shown => ("shown", 0.0),
     };
-    let (name, theirs) = row.other.map_or(("", String::new()), |(name, theirs)| (name, theirs.to_string()));
+    let (name, theirs) = row.other.map_or(("-", "-".to_owned()), |(name, theirs)| (name, theirs.to_string()));
     format!("{}\t{goal}\t{limit}\t{}\t{}\t{name}\t{theirs}\n", row.work, row.ours, row.unit)
 }
 
@@ -111,32 +111,37 @@ fn work_and_goal(row: &Row) -> (Vec<String>, &Row) {
     (vec![work, goal], row)
 }
 
+/// Whether the goal is for the figure itself, and not for its ratio to another contender's.
+fn is_of_figure(row: &Row) -> bool {
+    matches!(row.goal, Goal::AtMost(_))
+}
+
 fn bold_if(missed: bool, text: String) -> String {
     if missed && !text.is_empty() { format!("**{text}**") } else { text }
 }
 
-/// The table of all rows that this run measured. What misses a goal is bold: the ratio, or the figure without one.
+/// The table of all rows that this run measured. What misses a goal is bold: the ratio, or the figure.
 pub fn goals(runs: &[Run], rows: &[Row]) -> String {
     let lines = rows.iter().map(work_and_goal).collect();
     table(runs, lines, &["work", "goal"], &["SERVER: ours", "compared with", "ratio"], |row| {
         let [_, _, ours, other, ratio, _] = cells(row);
-        let missed = row.met() == Some(false);
-        vec![bold_if(missed && ratio.is_empty(), ours), other, bold_if(missed, ratio)]
+        let (missed, is_figure) = (row.met() == Some(false), is_of_figure(row));
+        vec![bold_if(missed && is_figure, ours), other, bold_if(missed && !is_figure, ratio)]
     })
 }
 
-/// The table of the rows whose goal was missed on a server, with the ratio on each, or the figure without one. Bold is
-/// what misses the goal. Empty if there is no such row.
+/// The table of the rows whose goal was missed on a server, with the ratio or the figure on each. Bold is what misses
+/// the goal.
 pub fn missed(runs: &[Run], rows: &[Row]) -> String {
     let all = || runs.iter().flat_map(|run| &run.rows).filter(|row| row.met() == Some(false));
     let lines: Vec<_> =
         rows.iter().filter(|row| all().any(|other| key(other) == key(row))).map(work_and_goal).collect();
     if lines.is_empty() {
-        return String::new();
+        return "No goal was missed.\n".to_owned();
     }
     table(runs, lines, &["work", "goal"], &["SERVER"], |row| {
         let [_, _, ours, _, ratio, _] = cells(row);
-        vec![bold_if(row.met() == Some(false), if ratio.is_empty() { ours } else { ratio })]
+        vec![bold_if(row.met() == Some(false), if is_of_figure(row) { ours } else { ratio })]
     })
 }
 

@@ -34,7 +34,7 @@ const NEWEST: usize = 3;
 pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match sub_filters {
         [only] => only.look_up_chunk(hashes, first_marks(hashes.len())),
-        // Masks are kept only for later groups.
+        // Mostly one group, so no masks are kept for another.
         few if few.len() <= GROUP => look_up_groups(few, hashes, expected, screen, LineSubFilter::may_contain),
         _ => {
             let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
@@ -59,8 +59,8 @@ pub(in crate::bloom) fn look_up_chunk_in_even(
         // The newest are not screened first, since present items are in all sub-filters alike.
         return look_up_chunk(sub_filters, hashes, Expected::Absent);
     }
-    // In bitmaps too large for the cache each line counts, and present items are found before the oldest sub-filters
-    // are asked. In the cache it is faster to ask all sub-filters at once.
+    // In bitmaps from 2 MiB on each line counts, and present items are found before the oldest sub-filters are asked. In
+    // smaller ones it is faster to ask all sub-filters at once.
     let expected = if first.lines().len() >= CHUNKED_FROM_LINES { expected } else { Expected::Absent };
     look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::has_rest)
 }
@@ -79,8 +79,8 @@ fn look_up_groups(
     let apart = if expected == Expected::Present { NEWEST } else { 0 };
     let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
     let ask = |group: &[LineSubFilter], pending: u32| {
-        if group.last().is_some_and(LineSubFilter::is_large) {
-            // Item by item, the order in which the lines are compared.
+        if group.iter().any(LineSubFilter::is_large) {
+            // Item by item, the order in which the loop with AVX-512 compares the lines.
             for i in marked(pending) {
                 group.iter().for_each(|sub_filter| probe::prefetch_first(sub_filter.lines(), hashes[i]));
             }

@@ -179,14 +179,14 @@ impl<T: SlotTag> Bitmap<T> {
         if is_sparse::<T>(layout, cells.counts().total(), ages) {
             return Ok(Self::dense(layout, cells));
         }
-        Self::dense(layout, cells).in_fewest_bytes(ages)
+        Self::dense(layout, cells).sparse_if_few(ages)
     }
 
     /// The bitmap in the form that the number of its marked slots decides: sparse if there are few.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(in crate::counting) fn in_fewest_bytes(self, ages: T::Ages) -> Result<Self, Error> {
+    pub(in crate::counting) fn sparse_if_few(self, ages: T::Ages) -> Result<Self, Error> {
         let (layout, len) = (self.layout, self.set_bits());
         if !has_few::<T>(layout, len, ages) {
             return Ok(self);

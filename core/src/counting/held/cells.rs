@@ -22,7 +22,7 @@ use crate::window::Mark;
 /// flight.
 const BATCH: usize = 32;
 
-/// The bytes of cells that are searched before the search may end.
+/// The bytes of a block of cells. A search for live cells ends only after a whole block, whose loop has no branch.
 const BLOCK_BYTES: usize = 8192;
 
 /// The number of cells for a bitmap word of 64 bits, one bit for each cell.

@@ -12,8 +12,8 @@
 //! compare.
 //!
 //! While all members have the same length, as IDs do, a place is the number of the member, in one byte. Otherwise a
-//! place is the offset of the member, in two bytes. Up to [`UNINDEXED`] members have no index: a lookup scans the
-//! arena.
+//! place is the offset of the member, in two bytes. Up to [`UNINDEXED`] members have no index, unless one is reserved
+//! for a list of more: a lookup scans the arena.
 //!
 //! A buffer is as long as its contents, rounded up to a size class of common allocators.
 
@@ -342,7 +342,8 @@ impl<T: Tag> Packed<T> {
         let is_first = self.len == 0 && self.groups == 0;
         let record = if is_first || bytes == usize::from(self.record) { bytes as u16 } else { 0 };
         let has_enough = len <= UNINDEXED || len <= GROUP_MEMBERS * usize::from(self.groups);
-        let groups = if has_enough { self.groups } else { groups_for(len) };
+        // An index that is made anew has no more groups than it needs, even if more were reserved.
+        let groups = if has_enough && record == self.record { self.groups } else { groups_for(len) };
         let bytes = usize::from(self.arena_len) + bytes + usize::from(groups) * group_bytes(record);
         Next { record, groups, bytes }
     }
