@@ -322,6 +322,14 @@ pub(in crate::counting) mod tests {
             let is_member = |(item, hash): ([u8; 4], u64)| reserved.contains(&item, hash);
             assert!((0..len).map(hashed).all(is_member) && !(len..300).map(hashed).any(is_member));
         }
+        // Members of another length make the buffer longer than reserved, and the index as small as they need.
+        let mut mixed = Members::<()>::new();
+        let bytes = mixed.reserve(b"a", 250, |_| Ok(())).unwrap();
+        for item in [&b"a"[..], &[7; 900], b"b"] {
+            mixed.insert(item, hash64(item, 0), 0, ()).unwrap();
+        }
+        mixed.trim(bytes, 0);
+        assert!(mixed.contains(&[7; 900], hash64(&[7; 900], 0)) && mixed.heap_bytes() <= 1024);
     }
 
     #[test]
