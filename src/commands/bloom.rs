@@ -10,7 +10,7 @@ use rollcall_core::window::Time;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::filters::Creation;
-use super::keyspace::{check_copy, command_error_of, value, value_mut};
+use super::keyspace::{check_copy, command_error_of, value};
 use super::{info, obeyed, windows};
 use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::{CommandError, Kind};
@@ -40,13 +40,10 @@ impl Changing for BloomFilter {
         Creation::defaults(ctx, command)
     }
 
-    /// Returns the filter to add items to. For a replicated command, completes a partially loaded filter first, with
-    /// zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges the command.
-    fn to_add<'k>(ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
-        if must_obey(ctx) {
-            finalize::<Self>(key, |loading| Ok(loading.finish_with_zeros()))?;
-        }
-        value_mut::<Self>(key)
+    /// Completes the filter with zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges the
+    /// command.
+    fn complete(key: &mut Key<'_>) -> Result<(), CommandError> {
+        finalize::<Self>(key, |loading| Ok(loading.finish_with_zeros()))
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError> {

@@ -33,9 +33,9 @@ pub(super) trait Changing: Family + Windowed {
     /// arguments.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self::Creation;
 
-    /// Returns the value of an open key to add items to; `None` if the key is missing.
-    fn to_add<'k>(_ctx: Ctx, key: &'k mut Key<'_>) -> Result<Option<&'k mut Self>, CommandError> {
-        value_mut::<Self>(key)
+    /// Completes the partially loaded value of a key, if a replicated command may add items to it.
+    fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
+        Ok(())
     }
 
     /// Returns the union of `first` and `others`, with the parameters of `first`.
@@ -144,7 +144,15 @@ pub(super) fn insert<'a, T: Changing>(
     let Addition { verb, command, items, create_with, is_plain } = addition;
     let mut key = ctx.open(command.get(1), Mode::Write);
     let mut created = None;
-    let (prefix, handled, outcome, expiry) = match T::to_add(ctx, &mut key)? {
+    let value = match value_mut::<T>(&mut key) {
+        // Only then: whether a command is replicated takes the server as long to say as a look-up.
+        Err(CommandError::StillLoading { .. }) if must_obey(ctx) => {
+            T::complete(&mut key)?;
+            value_mut::<T>(&mut key)
+        }
+        value => value,
+    };
+    let (prefix, handled, outcome, expiry) = match value? {
         Some(value) => {
             let before = Before::adding(value, items.len());
             let mut live = live(ctx, value);
