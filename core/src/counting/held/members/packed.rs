@@ -37,7 +37,6 @@ const GROUP_MEMBERS: usize = 15;
 const GROUPS: [u8; 4] = [1, 3, 7, 17];
 /// The most members of a buffer. The number of a member must fit in a byte.
 const MAX_MEMBERS: usize = GROUP_MEMBERS * GROUPS[GROUPS.len() - 1] as usize;
-
 /// The most bytes that are allocated in advance for the next member.
 const MOST_AHEAD: usize = 64;
 
@@ -341,9 +340,9 @@ impl<T: Tag> Packed<T> {
         let (bytes, len) = (record_bytes::<T>(item), self.len() + 1);
         let is_first = self.len == 0 && self.groups == 0;
         let record = if is_first || bytes == usize::from(self.record) { bytes as u16 } else { 0 };
-        let has_enough = len <= UNINDEXED || len <= GROUP_MEMBERS * usize::from(self.groups);
         // An index that is made anew has no more groups than it needs, even if more were reserved.
-        let groups = if has_enough && record == self.record { self.groups } else { groups_for(len) };
+        let is_kept = record == self.record && len <= UNINDEXED.max(GROUP_MEMBERS * usize::from(self.groups));
+        let groups = if is_kept { self.groups } else { groups_for(len) };
         let bytes = usize::from(self.arena_len) + bytes + usize::from(groups) * group_bytes(record);
         Next { record, groups, bytes }
     }
