@@ -145,7 +145,7 @@ pub(super) fn insert<'a, T: Changing>(
     let mut key = ctx.open(command.get(1), Mode::Write);
     let mut created = None;
     let value = match value_mut::<T>(&mut key) {
-        // Only then: whether a command is replicated takes the server as long to say as a look-up.
+        // Asked only here: the server takes as long to say whether a command is replicated as to look a key up.
         Err(CommandError::StillLoading { .. }) if must_obey(ctx) => {
             T::complete(&mut key)?;
             value_mut::<T>(&mut key)
