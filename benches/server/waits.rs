@@ -1,4 +1,4 @@
-//! Measures the time that other clients wait while a filter of 1 GB is created and removed.
+//! Measures the time that other clients wait while a filter of 1 GB (0.1 GB in a quick run) is created and removed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,14 +12,16 @@ use crate::resp::Connection;
 use crate::servers::Server;
 
 const KEY: &str = "giant";
-const GIGABYTE: f64 = 1e9;
+
+/// Size of the filter in gigabytes, in a quick and in a full run.
+const GIGABYTES: (f64, f64) = (0.1, 1.0);
 const RATE: f64 = 0.001;
 
 /// Time between two pings.
 const EVERY: Duration = Duration::from_micros(200);
 
 /// Idle time before the work, and the least idle time after it.
-const AROUND: Duration = Duration::from_millis(100);
+const AROUND: Duration = Duration::from_millis(30);
 
 /// The longest time until memory has been given back to the system.
 const SETTLED: Duration = Duration::from_secs(3);
@@ -80,14 +82,15 @@ const ENDS: [(&str, &str); 5] = [
 pub fn run(bench: &mut Bench) {
     bench.ours.call("FLUSHALL");
     bench.peer.call("FLUSHALL");
-    let repeats = bench.pick(1, 5);
+    let (repeats, gigabytes) = (bench.pick(1, 5), bench.pick(GIGABYTES.0, GIGABYTES.1));
+    let bytes = gigabytes * 1e9;
     // Samples of no work, of reserving, of each end, and of the memory that reserving touched.
     let mut samples = [(); 2].map(|()| [(); 8].map(|()| Samples::default()));
     for repeat in 0..repeats {
         for (at, (server, samples)) in [&mut bench.ours, &mut bench.peer].into_iter().zip(&mut samples).enumerate() {
-            // The size of a filter for a million items gives the capacity of one of a gigabyte.
+            // The size of a filter for a million items gives the capacity of one of this size.
             server.call(&format!("BF.RESERVE {KEY} {RATE} 1000000"));
-            let capacity = GIGABYTE * 1e6 / server.call(&format!("BF.INFO {KEY}")).field("Size");
+            let capacity = bytes * 1e6 / server.call(&format!("BF.INFO {KEY}")).field("Size");
             server.call(&format!("DEL {KEY}"));
             samples[0].push(longest_wait(server, f64::MAX, |_| ()));
             for (index, (_, end)) in ENDS.iter().enumerate() {
@@ -97,9 +100,10 @@ pub fn run(bench: &mut Bench) {
                 samples[7].push(server.resident_bytes() - before);
                 // An item touches two or more random lines of ours, or ten of RedisBloom's. This number of items touches every
                 // page.
-                fill(server, KEY, &mut Source::From(0), [1_200_000, 300_000][at]);
-                assert!(server.resident_bytes() - before > 0.95 * GIGABYTE, "not all of it is filled");
-                samples[2 + index].push(longest_wait(server, before + 0.1 * GIGABYTE, |server| {
+                let items = [1_200_000.0, 300_000.0][at] * gigabytes;
+                fill(server, KEY, &mut Source::From(0), items as u64);
+                assert!(server.resident_bytes() - before > 0.95 * bytes, "not all of it is filled");
+                samples[2 + index].push(longest_wait(server, before + 0.1 * bytes, |server| {
                     server.call(end);
                 }));
                 server.call("FLUSHALL");
@@ -110,7 +114,7 @@ pub fn run(bench: &mut Bench) {
     let names = ["nothing (how quiet the machine is)", "BF.RESERVE"].into_iter().chain(ENDS.map(|(name, _)| name));
     for (index, name) in names.enumerate() {
         bench.rows.push(Row {
-            work: format!("longest wait of another client, 1 GB: {name}"),
+            work: format!("longest wait of another client, {gigabytes} GB: {name}"),
             goal: if index == 0 { Goal::Shown } else { Goal::AtMost(5.0) },
             ours: samples[0][index].median(),
             other: Some(("RedisBloom", samples[1][index].median())),
@@ -118,7 +122,7 @@ pub fn run(bench: &mut Bench) {
         });
     }
     bench.rows.push(Row {
-        work: "memory touched by BF.RESERVE of 1 GB".to_owned(),
+        work: format!("memory touched by BF.RESERVE of {gigabytes} GB"),
         goal: Goal::AtMost(1.0),
         ours: samples[0][7].max() / 1e6,
         other: Some(("RedisBloom", samples[1][7].max() / 1e6)),

@@ -6,11 +6,11 @@ use super::keys::{Kind, make};
 use crate::measure::{Bench, Goal, Row};
 use crate::servers::Server;
 
-/// Capacities of filters, each with the number of keys and the memory goal for one key.
+/// Capacities of filters, each with the number of keys and the memory goal for one key. A quick run has a tenth of the keys.
 const FILTERS: [(u64, u64, Option<f64>); 4] =
     [(10, 20_000, Some(230.0)), (100, 20_000, Some(350.0)), (1_000, 3_000, Some(1725.0)), (10_000, 300, None)];
 
-/// Numbers of members, each with the number of keys and the memory goal for one key.
+/// Numbers of members, each with the number of keys and the memory goal for one key. A quick run has a tenth of the keys.
 const MEMBERS: [(u64, u64, Option<f64>); 7] = [
     (0, 10_000, Some(140.0)),
     (1, 10_000, Some(190.0)),
@@ -51,7 +51,7 @@ fn settled(server: &mut Server) -> f64 {
     while server.info("connected_clients") > 1.0 && Instant::now() < end {
         std::thread::sleep(Duration::from_millis(10));
     }
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(100));
     server.info("used_memory")
 }
 
@@ -77,6 +77,7 @@ pub fn run(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
 fn filters(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     let mut lines = Vec::new();
     for (capacity, count, goal) in FILTERS {
+        let count = count / bench.pick(10, 1);
         let fills = [("empty", 0), ("half full", capacity / 2), ("full", capacity)];
         let mut line = vec![capacity.to_string()];
         for (name, items) in fills {
@@ -121,6 +122,7 @@ fn filters(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
 fn counters(bench: &mut Bench, ours: &mut Server, peer: &mut Server) {
     let mut lines = Vec::new();
     for (members, count, goal) in MEMBERS {
+        let count = count / bench.pick(10, 1);
         let our = measure(ours, count, Kind::Counter(members));
         // An empty set is none.
         let set = (members > 0).then(|| measure(peer, count, Kind::Set(members)));
