@@ -36,7 +36,7 @@ if [[ "$tool" == memcheck ]]; then
 else
     triple=$(rustc -vV | sed -n 's/^host: //p')
     RUSTFLAGS=-Zsanitizer=address CARGO_PROFILE_RELEASE_LTO=false CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
-        CARGO_PROFILE_RELEASE_OPT_LEVEL=1 cargo "+${NIGHTLY:-nightly}" build --release --locked --lib \
+        CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG=line-tables-only cargo "+${NIGHTLY:-nightly}" build --release --locked --lib \
         --target "$triple" --target-dir "$target/sanitize"
     # Of libraries that a test preloads itself, the sanitizer's comes first.
     watched="env LD_PRELOAD=$(cc -print-file-name=libasan.so)\${LD_PRELOAD:+:\$LD_PRELOAD}

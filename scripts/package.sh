@@ -66,6 +66,8 @@ bill_of() { echo "$out/$label-$1.cdx.json"; }
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)} ||
     fail "the time of the last commit is not known: run this in a checkout, or set SOURCE_DATE_EPOCH"
 export SOURCE_DATE_EPOCH
+# For the debug symbols, which are split off.
+export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
 
 # Compiles package $1, with further flags of rustc.
 compile() {
