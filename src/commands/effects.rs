@@ -74,7 +74,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
             let (size, options): (&[usize], _) = if self.size().0.is_some() { (&[3, 1], 4) } else { (&[1], 2) };
             let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
             let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
-            ctx.replicate(self.prefix().name(Verb::Reserve).text(), &arguments, Args::none());
+            ctx.replicate(self.prefix().name(Verb::Reserve).text(), &arguments);
         });
         ctx.changed(key, T::prefix_of_events().event(Verb::Reserve));
         announce_expiry(ctx, key, self.expiry());
@@ -92,7 +92,7 @@ pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Mov
     let words = [ctx.string(&slice.to_string()), ctx.string("REBASE")];
     let arguments = [key.name(), words[0].as_arg(), words[1].as_arg()];
     let arguments = if rebases { &arguments } else { &arguments[..2] };
-    ctx.replicate(prefix.name(Verb::Advance).text(), arguments, Args::none());
+    ctx.replicate(prefix.name(Verb::Advance).text(), arguments);
 }
 
 /// An addition of items to a key, as it is replicated.
@@ -117,15 +117,15 @@ pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'
     if let Some(creation) = &created {
         creation.with_words(ctx, |words| {
             let words = words.iter().map(OwnedString::as_arg);
-            let arguments: Vec<Arg> = once(key.name()).chain(words).chain(some).collect();
-            ctx.replicate(prefix.name(Verb::Insert).text(), &arguments, items);
+            let arguments: Vec<Arg> = once(key.name()).chain(words).chain(some).chain(items.iter()).collect();
+            ctx.replicate(prefix.name(Verb::Insert).text(), &arguments);
         });
         ctx.changed(key, events.event(Verb::Reserve));
     } else if let Some((verb, command)) = whole {
         ctx.replicate_under(prefix.name(verb), command);
     } else {
-        let arguments: Vec<Arg> = once(key.name()).chain(some).collect();
-        ctx.replicate(prefix.name(Verb::AddAll).text(), &arguments, items);
+        let arguments: Vec<Arg> = once(key.name()).chain(some).chain(items.iter()).collect();
+        ctx.replicate(prefix.name(Verb::AddAll).text(), &arguments);
     }
     ctx.changed(key, events.event(Verb::Add));
     announce_expiry(ctx, key, created.and_then(|creation| creation.expiry()));
@@ -138,7 +138,7 @@ pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
     // Most additions set no expiry, and only compare here.
     #[cold]
     fn announce(ctx: Ctx, key: Closed<'_>, at: i64) {
-        ctx.replicate(c"PEXPIREAT", &[key.name(), ctx.string(&at.to_string()).as_arg()], Args::none());
+        ctx.replicate(c"PEXPIREAT", &[key.name(), ctx.string(&at.to_string()).as_arg()]);
         ctx.notify_generic(key, c"expire");
     }
     if let Some(at) = expiry {

@@ -177,18 +177,17 @@ impl Ctx<'_> {
         }
     }
 
-    /// Propagates `command` with `arguments` and then `items`, instead of the running command.
-    pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>], items: Args<'_>) {
+    /// Propagates `command` with `arguments`, instead of the running command. The server copies the list: it
+    /// would copy a list in two parts twice.
+    pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>]) {
         // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number. An `Arg` is a pointer.
         unsafe {
             api!(RedisModule_Replicate(
                 self.ptr,
                 command.as_ptr(),
-                c"vv".as_ptr(),
+                c"v".as_ptr(),
                 arguments.as_ptr().cast::<*mut RedisModuleString>(),
-                arguments.len(),
-                items.0.as_ptr().cast::<*mut RedisModuleString>(),
-                items.0.len()
+                arguments.len()
             ))
         };
     }
@@ -326,11 +325,6 @@ impl<'a> Args<'a> {
     #[inline]
     pub fn get(self, index: usize) -> Arg<'a> {
         Arg { ptr: self.0[index].get(), _args: PhantomData }
-    }
-
-    /// Returns an empty list of arguments.
-    pub fn none() -> Self {
-        Args(&[])
     }
 
     /// Returns the arguments from `index` to the end; none if `index` is past the end.
