@@ -5,7 +5,7 @@ use std::cell::{Cell, OnceCell};
 use redis_module::raw;
 
 use crate::config;
-use crate::server::facts::{maxmemory_left, must_obey};
+use crate::server::facts::{has_maxmemory, maxmemory_left, must_obey};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{LIMIT_REJECTED, MEMORY_REJECTED};
 use crate::server::{alloc, reclaim};
@@ -47,16 +47,20 @@ impl<'a> ServerLimit<'a> {
     /// # Errors
     /// The same as for [`SizeLimit::check`].
     pub fn check_rounded(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
-        if self.ctx.is_some_and(must_obey) {
-            return Ok(());
-        }
         let checked = self.within_limits(held_bytes, more_bytes, rounded_bytes);
         match &checked {
+            Err(_) if self.is_obeyed() => return Ok(()),
             Err(Error::TooLarge { limit: Limit::Value, .. }) => LIMIT_REJECTED.count(),
             Err(_) => MEMORY_REJECTED.count(),
             Ok(()) => {}
         }
         checked
+    }
+
+    /// Whether the command is replicated. Asked only where a limit may apply, because the server takes as long to answer
+    /// as to look a key up.
+    fn is_obeyed(&self) -> bool {
+        self.ctx.is_some_and(must_obey)
     }
 
     /// Checks the new size of a value against `max-key-bytes`, and `rounded_bytes` against the memory that is left
@@ -65,7 +69,7 @@ impl<'a> ServerLimit<'a> {
     fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {
-            let left = maxmemory_left();
+            let left = if has_maxmemory() && !self.is_obeyed() { maxmemory_left() } else { None };
             Bounds { key_bytes: config::max_key_bytes(left.is_some()), left: left.map(Cell::new) }
         });
         let limit_bytes = bounds.key_bytes;

@@ -83,19 +83,21 @@ fn used_ratio() -> f64 {
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }
 
+/// Whether `maxmemory` is set.
+pub fn has_maxmemory() -> bool {
+    used_ratio() > 0.0
+}
+
 /// Whether the server's memory has reached `maxmemory`. The server then evicts keys or rejects commands.
 pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
 }
 
-/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set.
+/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set. Takes long, see
+/// [`has_maxmemory`].
 pub fn maxmemory_left() -> Option<u64> {
-    let used_ratio = used_ratio();
-    if used_ratio <= 0.0 {
-        return None;
-    }
     let maxmemory = maxmemory()?;
-    Some((maxmemory as f64 * (1.0 - used_ratio).max(0.0)) as u64)
+    Some((maxmemory as f64 * (1.0 - used_ratio()).max(0.0)) as u64)
 }
 
 /// Returns the server's `maxmemory` in bytes. The value is read from INFO, because every server has it there. It is
