@@ -122,8 +122,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(item, hash, seed, tag, |_| Ok(()))
     }
 
-    /// Inserts an item like [`Self::insert`]. Before that, `check` must allow the least number of bytes by which the
-    /// set will grow.
+    /// Inserts an item like [`Self::insert`]. If the set has to grow, `check` must first allow the least number of bytes
+    /// by which it will.
     ///
     /// # Errors
     /// The errors of [`Self::insert`] and of `check`.
