@@ -182,8 +182,10 @@ pub(super) fn insert<'a, T: Changing>(
     };
     key.set_expiry(expiry);
     let key = key.close();
-    T::dispose(outcome.expired);
-    announce_moved::<T>(ctx, key, outcome.before);
+    if outcome.before != Move::Stay {
+        T::dispose(outcome.expired);
+        announce_moved::<T>(ctx, key, outcome.before);
+    }
     if outcome.changed {
         let whole = (created.is_none() && is_plain && handled.items == items.len()).then_some((verb, command));
         let items = items.first(handled.items);
