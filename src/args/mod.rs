@@ -62,8 +62,8 @@ fn plain(given: &[u8]) -> Option<u64> {
 /// Parses a finite number. A number that is not 0 but rounds to 0 as an `f64` is rejected.
 pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
     let given = arg.bytes();
-    let digits = given.split(|b| b.eq_ignore_ascii_case(&b'e')).next().unwrap_or_default();
-    let vanishes = |value: f64| value == 0.0 && digits.iter().any(|digit| matches!(digit, b'1'..=b'9'));
+    let mut digits = given.iter().take_while(|byte| !byte.eq_ignore_ascii_case(&b'e'));
+    let mut vanishes = |value: f64| value == 0.0 && digits.any(|digit| matches!(digit, b'1'..=b'9'));
     parse_number(given)
         .filter(|&value| !vanishes(value))
         .ok_or_else(|| CommandError::not_a("number", parameter.name(), given))
