@@ -28,7 +28,7 @@ where
 /// When `index` lies outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
-    view(words)[index]
+    words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
 /// Sets bit `index`; returns whether it was free before.

@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 
-use super::super::bitmap::PREFETCH_FROM_LINES;
 use super::super::chain::chunks::{first_marked, first_marks, marked, next_chunk};
 use super::super::chain::{Store, SubFilter};
 use super::super::params::Params;
@@ -32,6 +31,10 @@ const FIRST_PROBES: u32 = 2;
 /// The number of sub-filters that are queried together for one item, so that their cache misses overlap. Shorter chains
 /// query their sub-filters one by one. Free to change: nothing stored depends on it.
 const AT_ONCE: usize = 16;
+
+/// The size from which bitmaps are prefetched, in lines: 1 MiB. Look-ups in smaller ones take longer with it, since the
+/// processor overlaps the loads by itself. Free to change: nothing stored depends on it.
+const PREFETCH_FROM_LINES: usize = 16_384;
 
 /// Largest number of bits that are prefetched before they are set. Their lines fill half a first-level cache, so none
 /// is evicted before its use. Free to change: nothing stored depends on it.
@@ -104,15 +107,11 @@ impl ClassicSubFilter {
         self.0.spec.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(words, position))
     }
 
-    /// The number of an item's bits that are tested first.
-    fn first_probes(&self) -> u32 {
-        FIRST_PROBES.min(self.0.spec.shape.hashes)
-    }
-
-    /// Whether all bits of an item after the first [`Self::first_probes`] are set.
-    fn has_rest(&self, hash: Hash128) -> bool {
-        let words = self.words();
-        rounds(self.first_probes(), self.0.spec.shape.hashes).all(|probes| self.has(words, hash, probes))
+    /// Whether all bits of an item from index `start` on are set. Ends at the first free one.
+    #[inline(always)]
+    fn has_from(&self, words: &[u64], hash: Hash128, start: u32) -> bool {
+        let rest = start..self.0.spec.shape.hashes;
+        self.0.spec.modulus.positions(hash, rest).all(|position| bits::get(words, position))
     }
 
     /// Whether any of `group`, at most [`AT_ONCE`] sub-filters, may contain the item with this hash. No branch
@@ -125,7 +124,7 @@ impl ClassicSubFilter {
                 found &= !(u32::from(!one.has(one.words(), hash, probes)) << i);
             }
         }
-        marked(found).any(|i| group[i].has_rest(hash))
+        marked(found).any(|i| group[i].has_from(group[i].words(), hash, FIRST_PROBES))
     }
 
     /// Tests the hashes in the mask `pending`. Returns the mask of the hashes that have all bits with the indices
@@ -236,8 +235,13 @@ impl SubFilter for ClassicSubFilter {
         self.0.spec.shape.num_positions()
     }
 
+    #[inline(always)]
     fn may_contain(&self, hash: Hash128) -> bool {
-        self.has(self.words(), hash, 0..self.first_probes()) && self.has_rest(hash)
+        // Half of the look-ups of an absent item end at the first bit. A branch for each of the next two would be
+        // mispredicted more often than one for both.
+        let (words, few) = (self.words(), self.0.spec.shape.hashes < 3);
+        (few || self.has(words, hash, 0..1) && self.has(words, hash, 1..3))
+            && self.has_from(words, hash, if few { 0 } else { 3 })
     }
 
     fn insert(&mut self, hash: Hash128) -> bool {
@@ -261,16 +265,23 @@ impl SubFilter for ClassicSubFilter {
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
+        let (words, all) = (self.words(), self.0.spec.shape.hashes);
         if pending.is_power_of_two() {
             // A single hash is looked up with branches: the processor predicts them and loads the later bits without
             // waiting.
             let i = pending.trailing_zeros();
             return u32::from(self.may_contain(hashes[i as usize])) << i;
         }
-        let (first, all) = (0..FIRST_PROBES, self.0.spec.shape.hashes);
         // The first round stands alone: it takes most of the time, and its constant length lets the compiler unroll it.
-        let (mut found, start) =
-            if all < first.end { (pending, 0) } else { (self.having(hashes, pending, first.clone()), first.end) };
+        let (mut found, start) = if all < FIRST_PROBES {
+            (pending, 0)
+        } else {
+            (self.having(hashes, pending, 0..FIRST_PROBES), FIRST_PROBES)
+        };
+        if !self.prefetches(pending) {
+            let has_rest = |i: usize| self.has_from(words, hashes[i], start);
+            return marked(found).fold(0, |having, i| having | (u32::from(has_rest(i)) << i));
+        }
         for probes in rounds(start, all) {
             if found == 0 {
                 break;
