@@ -95,13 +95,14 @@ pub struct Row {
 }
 
 impl Row {
-    /// The ratio that the goal limits.
+    /// The ratio that the goal limits, with two decimals: what is shown is what is compared.
     pub fn ratio(&self) -> Option<f64> {
         let (_, other) = self.other?;
-        Some(match self.goal {
+        let ratio = match self.goal {
             Goal::TimesFaster(_) => other / self.ours,
             _ => self.ours / other,
-        })
+        };
+        Some((ratio * 100.0).round() / 100.0)
     }
 
     /// Whether the goal is met; `None` without a goal.
