@@ -253,7 +253,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             }
             (outcome.changed, outcome.after) = (true, after);
             let (prefix, expiry) = (union.prefix(), expiry::of_volatile(ctx, &union));
-            create(&mut destination, union, expiry);
+            create(&mut destination, union, None);
             (prefix, expiry)
         }
         (None, None) => {
