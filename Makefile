@@ -87,12 +87,12 @@ wheel: ## Build the wheel of the Python package, for glibc 2.28 and later, and i
 	@$(FETCH_ARM64)
 	@scripts/python.sh wheel
 
-test-wheel: wheel ## Test what `make wheel` made: symbols, licences, bill of materials, installed on Debian 11, and built from source; some minutes
+test-wheel: wheel ## Test what `make wheel` made: symbols, licences, bill of materials, installed on Debian 11, and built from source; some minutes; ARCH=arm64: the one for AArch64, used under qemu
 	@scripts/setup.sh roots
 	@packaging/test/wheel.sh
 
 test-python: setup-test build ## Test the Python package as it is installed, on every Python from 3.11 on that is here, with all servers and clients; ROLLCALL_ALL_WAYS=1: each command in all 60 ways of calling
-	@scripts/setup.sh node
+	@scripts/setup.sh node postgres
 	@scripts/python.sh plain
 	@scripts/servers.py fetch $(OTHER_SERVERS)
 	cargo build --profile test --workspace --locked --bins --example floor
@@ -234,7 +234,7 @@ release: ## Rehearse the release of VERSION=0.1.0: check, make and gather all of
 	@scripts/release.sh gather "$(VERSION)"
 
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels clocks node go counts watch words package roots deb
+	@scripts/setup.sh build lint server wheels clocks node postgres go counts watch words package roots deb
 	@scripts/tools.sh lint zig cyclonedx deb
 	@scripts/servers.py fetch
 	@cargo fetch --locked

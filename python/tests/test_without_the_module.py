@@ -1,5 +1,6 @@
 """docs/without-the-module.md, on a server without the module, SQLite and, where it is installed, Postgres."""
 
+import glob
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pg8000.dbapi  # type: ignore[import-untyped]
 import pytest
 import redis
 
@@ -126,24 +128,38 @@ def test_rows_of_sqlite(page: dict[str, Any], tmp_path: Path) -> None:
     merge_rows(page, [Lite(tmp_path / "db") for _ in range(3)])
 
 
+class Postgres:
+    """A connection of pg8000, with psycopg's `execute`."""
+
+    def __init__(self, folder: str) -> None:
+        self.connection = pg8000.dbapi.connect("test", database="postgres", unix_sock=f"{folder}/.s.PGSQL.5432")
+        self.commit, self.close = self.connection.commit, self.connection.close
+
+    def execute(self, statement: str, arguments: tuple[Any, ...] = ()) -> Any:
+        cursor = self.connection.cursor()
+        cursor.execute(statement, arguments)
+        return cursor
+
+
 def test_rows_of_postgres(page: dict[str, Any]) -> None:
-    psycopg = pytest.importorskip("psycopg")
-    if not all(map(shutil.which, ("initdb", "postgres"))):
+    # Debian has it outside of PATH.
+    where = os.pathsep.join([os.environ["PATH"], *glob.glob("/usr/lib/postgresql/*/bin")])
+    initdb, postgres = shutil.which("initdb", path=where), shutil.which("postgres", path=where)
+    if initdb is None or postgres is None:
         pytest.skip("no Postgres is here")
     # Postgres does not run as root.
     user = "nobody" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory() as folder:
         if user is not None:
             shutil.chown(folder, user)
-        make = ["initdb", "-D", f"{folder}/data", "-U", "test", "--no-sync"]
+        make = [initdb, "-D", f"{folder}/data", "-U", "test", "--no-sync"]
         subprocess.run(make, check=True, capture_output=True, user=user, cwd="/")
         options = ["-D", f"{folder}/data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
-        with subprocess.Popen(["postgres", *options], stderr=subprocess.PIPE, text=True, user=user, cwd="/") as server:
+        with subprocess.Popen([postgres, *options], stderr=subprocess.PIPE, text=True, user=user, cwd="/") as server:
             try:
                 assert server.stderr is not None
                 assert any("ready to accept" in line for line in server.stderr)
-                address = f"host={folder} user=test dbname=postgres"
-                merge_rows(page, [psycopg.connect(address) for _ in range(3)])
+                merge_rows(page, [Postgres(folder) for _ in range(3)])
             finally:
                 server.terminate()
 
