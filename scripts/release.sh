@@ -73,6 +73,7 @@ images() {
         name=$(scripts/image.sh name "$image")
         podman image inspect --format "{{.Digest}} $name" "$name" >>"$out/images.txt" 2>/dev/null || gap "no image $name on this machine: make image"
     done
+    [[ -s $out/images.txt ]] || rm -f "$out/images.txt"
 }
 
 gather() {
@@ -91,7 +92,7 @@ gather() {
         take "no archive$kind: the release workflow makes all four" "target/package*/rollcall-$version$kind*"
     done
     for kind in amd64 arm64; do take "no Debian package for $kind" "target/package*/rollcall_$version-*_$kind.deb"; done
-    take "no wheel: make wheel" "target/python/wheels*/rollcall_redis-$version-*.whl"
+    for kind in x86_64 aarch64; do take "no wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"; done
     take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
     images
     step "crates: each compiled from what would be published (some minutes the first time)"
