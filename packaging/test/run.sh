@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # Checks what `make package` left in target/package/: sums, symbols, contents, bills of materials, and that packing again
 # gives the same bytes; then the Debian package by lintian, and both packages installed, used and removed.
-# `make test-package` runs it, and the server tests on the packaged module.
+# `make test-package` runs it, and the server tests on the packaged module. ARCH=arm64: what is for AArch64 runs under qemu,
+# from the unpacked Debian package.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 fail() { printf 'test-package: %s\n' "$*" >&2; exit 1; }
 step() { printf '== %s\n' "$*"; }
 
+if [[ ${ARCH:-} == arm64 && $(uname -m) == x86_64 && -z ${ROLLCALL_ARM64:-} ]]; then exec scripts/arm64.sh run "$0"; fi
 version=$(scripts/package.sh version)
 target=$(scripts/package.sh target)
 label=$(scripts/package.sh label)
 mapfile -t packages < <(scripts/package.sh packages)
-out=$PWD/target/package
+out=$PWD/$(scripts/package.sh folder)
 [[ -e $out/SHA256SUMS ]] || fail "there are no packages: run  make package"
 deb=("$out"/*.deb)
 scratch=$(mktemp -d)
@@ -77,6 +79,11 @@ fi
 lintian --allow-root "${without[@]}" --fail-on error,warning --display-info --info "${deb[0]}" ||
     fail "lintian objects: see above. Repair it, or name it in packaging/debian/overrides with the reason"
 
+if [[ -n ${ROLLCALL_ARM64:-} ]]; then
+    step "using the unpacked Debian package"
+    scripts/arm64.sh installed "$scratch/deb"
+    exit
+fi
 step "installing, using and removing"
 packaging/test/scratch_root.sh packaging/test/install.sh deb "${deb[0]}" "$PWD/docs/operations.md"
 packaging/test/scratch_root.sh packaging/test/install.sh tarball "$out/$label.tar.gz" "$version"

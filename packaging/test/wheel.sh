@@ -2,20 +2,21 @@
 # Checks what `make wheel` left in target/python/wheels/: what the wheel needs and holds, that a wheel built from the source
 # distribution in an empty environment works, and that pip installs the wheel on Debian 11, which has glibc 2.31. Debian 11
 # is a folder in target/python/, with a Python 3.11 that is compiled in it: some minutes, the first time. Making it needs
-# root and mmdebstrap. `make test-wheel` runs this.
+# root and mmdebstrap. `make test-wheel` runs this. ARCH=arm64: the wheel for AArch64, with an arm64 Python under qemu instead.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
 fail() { printf 'test-wheel: %s\n' "$*" >&2; exit 1; }
 step() { printf '== %s\n' "$*"; }
 
+if [[ ${ARCH:-} == arm64 && $(uname -m) == x86_64 && -z ${ROLLCALL_ARM64:-} ]]; then exec scripts/arm64.sh run "$0"; fi
 folder=$PWD/target/python
 root=$folder/debian-11
 version=$(scripts/package.sh version)
 target=$(scripts/package.sh target)
-wheel=$folder/wheels/rollcall_redis-$version-cp311-abi3-manylinux_2_28_${target%%-*}.whl
+wheel=$folder/wheels${ROLLCALL_ARM64:+-arm64}/rollcall_redis-$version-cp311-abi3-manylinux_2_28_${target%%-*}.whl
 source=$folder/wheels/rollcall_redis-$version.tar.gz
-[[ -e $wheel && -e $source ]] || fail "the wheel or the source distribution is missing: run  make wheel"
+[[ -e $wheel && ( -e $source || -n ${ROLLCALL_ARM64:-} ) ]] || fail "the wheel or the source distribution is missing: run  make wheel"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 pip=(python3 -m pip --quiet --disable-pip-version-check)
@@ -39,7 +40,6 @@ PYTHON
 step "the wheel: what it needs, licences, bill of materials"
 mkdir "$scratch/wheel" "$scratch/source"
 python3 -m zipfile -e "$wheel" "$scratch/wheel"
-tar -xzf "$source" -C "$scratch/source" --strip-components=1
 library=$scratch/wheel/rollcall_redis/_rollcall.abi3.so
 info=$scratch/wheel/rollcall_redis-$version.dist-info
 scripts/package.sh check "$library"
@@ -52,7 +52,14 @@ while read -r crate; do
     grep -qxF "$crate" "$info/licenses/THIRD-PARTY" || fail "THIRD-PARTY lacks $crate"
 done <<<"$crates"
 
+if [[ -n ${ROLLCALL_ARM64:-} ]]; then
+    step "the unpacked wheel, by Debian's Python for AArch64"
+    scripts/arm64.sh python "$scratch/wheel" "$scratch/use.py"
+    exit
+fi
+
 step "the source distribution: licences, and a wheel of it in an empty environment"
+tar -xzf "$source" -C "$scratch/source" --strip-components=1
 for file in LICENSE-MIT LICENSE-APACHE THIRD-PARTY; do
     cmp "$info/licenses/$file" "$scratch/source/$file"
 done
