@@ -126,7 +126,7 @@ installed() {
 binfmt=/proc/sys/fs/binfmt_misc
 undo=()
 emulated() {
-    # F: the kernel keeps qemu open, so that containers need not have it.
+    # F: the kernel keeps qemu open, so that containers need not have it. P: busybox is told by which name it was called.
     if ! grep -ls '^magic .*0200b700$' "$binfmt"/* | xargs -r grep -qs '^flags:.*F'; then
         ((EUID == 0)) || fail "images for AArch64 need binfmt_misc: run this as root, or install qemu-user-static"
         trap 'for command in "${undo[@]}"; do eval "$command"; done' EXIT
@@ -135,7 +135,7 @@ emulated() {
             undo=("umount $binfmt")
         fi
         # Magic and mask of an ELF file for AArch64, a program or a library.
-        echo ":rollcall:M::\x7fELF\x02\x01\x01$(bytes 9 00)\x02\x00\xb7\x00:$(bytes 7 ff)\x00$(bytes 8 ff)\xfe$(bytes 3 ff):${qemu[0]}:F" \
+        echo ":rollcall:M::\x7fELF\x02\x01\x01$(bytes 9 00)\x02\x00\xb7\x00:$(bytes 7 ff)\x00$(bytes 8 ff)\xfe$(bytes 3 ff):${qemu[0]}:PF" \
             >"$binfmt/register" || fail "the kernel does not take qemu for AArch64"
         undo=("echo -1 >$binfmt/rollcall" "${undo[@]}")
         step "until this ends, the kernel starts programs for AArch64 by qemu ($binfmt/rollcall)"
