@@ -26,7 +26,7 @@ fn item(trial: u64, number: u64) -> [u8; 8] {
 /// A sub-filter with as many distinct items as its capacity.
 fn full(error_rate: f64, capacity: u64, trial: u64) -> LineSubFilter {
     let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
-    filter.insert_all((0..capacity).map(|number| hash128(&item(trial, number), 0)), &mut |_| ());
+    (0..capacity).for_each(|number| _ = filter.insert(hash128(&item(trial, number), 0)));
     filter
 }
 

@@ -98,7 +98,7 @@ pub fn families(run: &mut Run) -> Findings {
             let hashes = |range: std::ops::Range<u64>| range.map(item).map(|item| hash128(&item, 0));
             let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).expect("memory");
             let (start, end) = (trial * (capacity + asked), (trial + 1) * (capacity + asked));
-            filter.insert_all(hashes(start..start + capacity), &mut |_| ());
+            hashes(start..start + capacity).for_each(|hash| _ = filter.insert(hash));
             hashes(start + capacity..end).filter(|&hash| filter.may_contain(hash)).count() as f64 / asked as f64
         });
         let near = |measured| Cell::Brief(Check::new(Claim::Near(1.0, 0.0), measured, Unit::Plain(3)));

@@ -16,10 +16,6 @@ pub(crate) const LINE_BITS: u32 = 512;
 /// Bytes of a line.
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
-/// The size from which bitmaps are prefetched, in lines: 32 KiB. Smaller bitmaps are assumed to be in the first-level
-/// cache. Free to change: nothing stored depends on it.
-pub(super) const PREFETCH_FROM_LINES: usize = 512;
-
 /// 512 bits in one cache line.
 #[derive(Debug, Default, Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]

@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use std::fmt;
 use std::iter::{from_fn, once};
 
-use self::chunks::{first_marked, first_marks, next_chunk};
+use self::chunks::{CHUNK, first_marked, first_marks, next_chunk};
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
@@ -127,17 +127,15 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Inserts the hashes whose bits are set in the mask `pending`, in order. Returns the mask of the hashes that set a
     /// bit. The caller need not prefetch.
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
-    /// Calls `found` for each hash, in order, with whether it may have been inserted.
-    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool));
-    /// Inserts the hashes in order, and calls `added` for each with whether it set a bit.
-    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool));
 
     /// Inserts the hashes in order, on up to `_threads` threads where the layout allows it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing is changed then.
     fn insert_blocks(&mut self, blocks: &[&[Hash128]], _threads: usize) -> Result<(), Error> {
-        self.insert_all(blocks.iter().flat_map(|block| block.iter().copied()), &mut |_| {});
+        for chunk in blocks.iter().flat_map(|block| block.chunks(CHUNK)) {
+            self.insert_chunk(chunk, first_marks(chunk.len()));
+        }
         Ok(())
     }
 
@@ -309,17 +307,6 @@ impl<S: SubFilter> Chain<S> {
     ) -> Result<(), Error> {
         let seed = self.params().seed;
         let mut hashes = hashes_of(items, |item| S::hash(item, seed));
-        // A round inserts at most the hashes that fit if all are new, so the room of the single sub-filter need not be
-        // checked after each hash.
-        while self.sub_filters().len() == 1 && self.room() > 0 {
-            let mut fitting = usize::try_from(self.room()).unwrap_or(usize::MAX);
-            if let Some(only) = self.sub_filters_mut().last_mut() {
-                only.insert_all(up_to(&mut hashes, &mut fitting), &mut added);
-            }
-            if fitting > 0 {
-                return Ok(());
-            }
-        }
         while let Some((chunk, len)) = next_chunk(&mut hashes) {
             let (chunk, result) = self.add_chunk(&chunk[..len], limit);
             (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
@@ -339,12 +326,9 @@ impl<S: SubFilter> Chain<S> {
 
     /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
     /// after another.
-    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
         let seed = self.params().seed;
         let mut hashes = hashes_of(items, |item| S::hash(item, seed));
-        if let SubFilters::One(only) = &self.sub_filters {
-            return only.look_up_all(hashes, &mut found);
-        }
         look_up_chunks(&mut hashes, found, |chunk, expected| self.look_up_chunk(chunk, expected));
     }
 
@@ -449,8 +433,10 @@ impl<S: SubFilter> Chain<S> {
     /// Adds the items of at most `CHUNK` hashes, in order, up to the first that fails.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
-        // sub-filters that took items of this chunk.
-        let (mut new, mut left) = (0, first_marks(hashes.len()) & !self.look_up_chunk(hashes, Expected::Absent));
+        // sub-filters that took items of this chunk. Where all fit into a single sub-filter, inserting them says as much.
+        let fit_into_one = self.sub_filters().len() == 1 && self.room() >= hashes.len() as u64;
+        let known = if fit_into_one { 0 } else { self.look_up_chunk(hashes, Expected::Absent) };
+        let (mut new, mut left) = (0, first_marks(hashes.len()) & !known);
         while left != 0 {
             if self.room() == 0
                 && let Err(error) = self.grow(limit)
@@ -497,18 +483,6 @@ pub(super) fn look_up_chunks(
         expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
         (0..len).for_each(|i| found(marks >> i & 1 == 1));
     }
-}
-
-/// Returns an iterator over at most `left` of the hashes. It counts `left` down for each hash that it yields.
-fn up_to(hashes: &mut impl Iterator<Item = Hash128>, left: &mut usize) -> impl Iterator<Item = Hash128> {
-    from_fn(move || {
-        if *left == 0 {
-            return None;
-        }
-        let hash = hashes.next()?;
-        *left -= 1;
-        Some(hash)
-    })
 }
 
 /// Copies of the sub-filters.

@@ -146,12 +146,6 @@ impl SubFilter for Counted {
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
         (0..hashes.len()).filter(|i| pending >> i & 1 == 1 && self.insert(hashes[*i])).fold(0, |all, i| all | 1 << i)
     }
-    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
-        hashes.for_each(|hash| found(self.may_contain(hash)));
-    }
-    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
-        hashes.for_each(|hash| added(self.insert(hash)));
-    }
     fn as_bytes(&self) -> &[u8] {
         &BYTES
     }

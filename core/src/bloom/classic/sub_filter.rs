@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::super::chain::chunks::{first_marked, first_marks, marked, next_chunk};
+use super::super::chain::chunks::{first_marked, first_marks, marked};
 use super::super::chain::{Store, SubFilter};
 use super::super::params::Params;
 use super::sizing::{NO_SCALING, Shape};
@@ -307,20 +307,6 @@ impl SubFilter for ClassicSubFilter {
         }
         self.0.num_items = (self.0.num_items + u64::from(new.count_ones())).min(self.0.spec.shape.num_positions());
         new
-    }
-
-    fn look_up_all(&self, mut hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
-        while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let marks = self.look_up_chunk(&chunk[..len], first_marks(len));
-            (0..len).for_each(|i| found(marks >> i & 1 == 1));
-        }
-    }
-
-    fn insert_all(&mut self, mut hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
-        while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let marks = self.insert_chunk(&chunk[..len], first_marks(len));
-            (0..len).for_each(|i| added(marks >> i & 1 == 1));
-        }
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {

@@ -1,7 +1,6 @@
 //! Implements [`SubFilter`] for the cache-line layout.
 
 use super::super::bitmap::LINE_BITS;
-use super::super::chain::chunks::marked;
 use super::super::chain::{Chain, Expected, Store, SubFilter};
 use super::super::params::Params;
 use super::line::{line_index, pick};
@@ -121,31 +120,16 @@ impl SubFilter for LineSubFilter {
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        self.prefetch_chunk(hashes, pending, self.0.spec.geometry.lines_per_item);
-        marked(pending).fold(0, |found, i| found | u32::from(self.may_contain(hashes[i])) << i)
+        probe::contains_chunk(self.shape(), self.lines(), hashes, pending, Expected::Present)
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
-        let (mut new, mut which) = (0, marked(pending));
-        self.insert_all(marked(pending).map(|i| hashes[i]), &mut |is_new| {
-            new |= which.next().map_or(0, |i| u32::from(is_new) << i);
-        });
-        new
-    }
-
-    fn look_up_all(&self, hashes: impl Iterator<Item = Hash128>, found: &mut impl FnMut(bool)) {
-        probe::contains_all(self.shape(), self.lines(), hashes, found);
-    }
-
-    fn insert_all(&mut self, hashes: impl Iterator<Item = Hash128>, added: &mut impl FnMut(bool)) {
         let (shape, most_items) = (self.shape(), self.num_bits());
         let (lines, set_bits) = self.0.bitmap.lines_mut();
-        probe::insert_all(shape, lines, hashes, |free| {
-            // The counts change before `added` is called: it may panic, and the counts must agree with the bits.
-            *set_bits += free;
-            self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
-            added(free != 0);
-        });
+        let (new, free) = probe::insert_chunk(shape, lines, hashes, pending);
+        *set_bits += free;
+        self.0.num_items = (self.0.num_items + u64::from(new.count_ones())).min(most_items);
+        new
     }
 
     fn insert_blocks(&mut self, blocks: &[&[Hash128]], threads: usize) -> Result<(), Error> {

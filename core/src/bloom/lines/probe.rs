@@ -2,9 +2,10 @@
 //! shape of an item and for several instruction sets.
 
 use super::super::bitmap::Line;
-use super::super::chain::chunks::{CHUNK, marked};
+use super::super::chain::Expected;
+use super::super::chain::chunks::marked;
 use super::line::{self, line_index, pick, places};
-use crate::hash::{Hash128, fill};
+use crate::hash::Hash128;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
@@ -105,34 +106,37 @@ pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash1
     run(shape, One(Fill { lines, fill }, hash))
 }
 
-/// Calls `found` with the answer of [`contains`] for each hash, in order.
+/// Looks up the hashes whose bits are set in the mask `pending`, and returns the mask of those for which [`contains`] is
+/// true. `expected` is a hint: a wrong hint costs time but changes no answer.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn contains_all(
+pub(in crate::bloom) fn contains_chunk(
     shape: ItemShape,
     lines: &[Line],
-    hashes: impl Iterator<Item = Hash128>,
-    found: impl FnMut(bool),
-) {
+    hashes: &[Hash128],
+    pending: u32,
+    expected: Expected,
+) -> u32 {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, All(Seek { lines, has, first: 0 }, hashes, found))
+    run(shape, SeekChunk { seek: Seek { lines, has, first: 0 }, hashes, pending, expected })
 }
 
-/// Inserts the hashes in order, and calls `free` with the result of [`insert`] for each.
+/// Inserts the hashes whose bits are set in the mask `pending`, in order. Returns the mask of those that set a bit, and
+/// the number of bits that were free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn insert_all(
+pub(in crate::bloom) fn insert_chunk(
     shape: ItemShape,
     lines: &mut [Line],
-    hashes: impl Iterator<Item = Hash128>,
-    free: impl FnMut(u64),
-) {
+    hashes: &[Hash128],
+    pending: u32,
+) -> (u32, u64) {
     let fill = match_target! {
         "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
         _ => line::fill,
     };
-    run(shape, All(Fill { lines, fill }, hashes, free))
+    run(shape, FillChunk { fill: Fill { lines, fill }, hashes, pending })
 }
 
 /// Sets the bits of the hashes that fall into the lines of a part, and returns how many of them were free. `new` has a
@@ -166,7 +170,6 @@ pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u3
 /// An operation on the lines of an item.
 trait Probe {
     type Answer;
-    fn lines(&self) -> &[Line];
     fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> Self::Answer;
 }
 
@@ -179,11 +182,6 @@ struct Seek<'a, W> {
 
 impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
     type Answer = bool;
-
-    #[inline(always)]
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
 
     #[inline(always)]
     fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> bool {
@@ -216,11 +214,6 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Probe for Fill<'_, W> {
     type Answer = u64;
 
     #[inline(always)]
-    fn lines(&self) -> &[Line] {
-        self.lines
-    }
-
-    #[inline(always)]
     fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> u64 {
         let mut free = 0;
         for i in 0..shape.lines_per_item() {
@@ -244,42 +237,85 @@ impl<P: Probe> Job for One<P> {
     }
 }
 
-/// The size from which a bitmap is probed in chunks, in lines: 2 MiB. A separate short loop then prefetches the lines
-/// of a whole chunk. Larger bitmaps have more pages than the TLB holds. A core handles several TLB misses at once, but
-/// only of loads within a few hundred instructions. Free to change: nothing stored depends on it.
-pub(in crate::bloom) const CHUNKED_FROM_LINES: usize = 32 << 10;
+/// The size from which the lines of a chunk are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a second-level
+/// cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
+const LARGE_FROM_LINES: usize = 4096;
 
-/// The prefetch distance, in items, in bitmaps of fewer than [`CHUNKED_FROM_LINES`] lines. Cache misses in such bitmaps
-/// are short, so one loop that prefetches and probes is faster than two loops. Free to change: nothing stored depends
-/// on it.
-const AHEAD: usize = 16;
+/// A probe for each item of a chunk.
+struct SeekChunk<'a, W> {
+    seek: Seek<'a, W>,
+    hashes: &'a [Hash128],
+    pending: u32,
+    expected: Expected,
+}
 
-/// A probe for each of many items, and a function that takes each answer.
-struct All<P, H, F>(P, H, F);
-
-/// Looks up many items, in the order that suits the size of the bitmap.
-impl<W: Fn(&Line, u64, u32) -> bool, H: Iterator<Item = Hash128>, F: FnMut(bool)> Job for All<Seek<'_, W>, H, F> {
-    type Output = ();
+/// Looks up the items. Their lines are prefetched in a separate short loop: a core handles several cache misses at once,
+/// but only of loads within a few hundred instructions. Of items expected to be absent only the first line is prefetched,
+/// since few of them have all their bits in it.
+impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
+    type Output = u32;
 
     #[inline(always)]
-    fn run(self, shape: impl LineShape) {
-        let is_far = self.0.lines.len() >= CHUNKED_FROM_LINES;
-        match (is_far, shape.lines_per_item()) {
-            (false, _) => self.run_ahead(shape),
-            (true, 1) => self.run_chunked(shape),
-            (true, _) => self.0.run_first_lines_first(shape, self.1, self.2),
+    fn run(self, shape: impl LineShape) -> u32 {
+        let SeekChunk { seek, hashes, pending, expected } = self;
+        let all = shape.lines_per_item();
+        let is_large = seek.lines.len() >= LARGE_FROM_LINES;
+        let mut found = 0;
+        // Loops, since the compiler makes `fold` and `for_each` calls. The ranges are constant for a shape: so the compiler
+        // unrolls the loops over them.
+        if is_large && all > 1 && expected == Expected::Absent {
+            for i in marked(pending) {
+                ask(seek.lines, hashes[i], 0..1);
+            }
+            let mut candidates = 0;
+            for i in marked(pending) {
+                if seek.has(hashes[i], 0..1, shape) {
+                    candidates |= 1 << i;
+                    ask(seek.lines, hashes[i], 1..all);
+                }
+            }
+            for i in marked(candidates) {
+                found |= u32::from(seek.has(hashes[i], 1..all, shape)) << i;
+            }
+            return found;
         }
+        if is_large {
+            for i in marked(pending) {
+                ask(seek.lines, hashes[i], 0..all);
+            }
+        }
+        for i in marked(pending) {
+            found |= u32::from(seek.has(hashes[i], 0..all, shape)) << i;
+        }
+        found
     }
 }
 
-/// Inserts many items, in the order that suits the size of the bitmap.
-impl<W: Fn(&mut Line, u64, u32) -> u64, H: Iterator<Item = Hash128>, F: FnMut(u64)> Job for All<Fill<'_, W>, H, F> {
-    type Output = ();
+/// An insertion of each item of a chunk.
+struct FillChunk<'a, W> {
+    fill: Fill<'a, W>,
+    hashes: &'a [Hash128],
+    pending: u32,
+}
+
+impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillChunk<'_, W> {
+    type Output = (u32, u64);
 
     #[inline(always)]
-    fn run(self, shape: impl LineShape) {
-        let is_far = self.0.lines.len() >= CHUNKED_FROM_LINES;
-        if is_far { self.run_chunked(shape) } else { self.run_ahead(shape) }
+    fn run(self, shape: impl LineShape) -> (u32, u64) {
+        let FillChunk { mut fill, hashes, pending } = self;
+        if fill.lines.len() >= LARGE_FROM_LINES {
+            for i in marked(pending) {
+                ask(fill.lines, hashes[i], 0..shape.lines_per_item());
+            }
+        }
+        let (mut new, mut all_free) = (0, 0);
+        for i in marked(pending) {
+            let free = fill.probe(hashes[i], shape);
+            new |= u32::from(free != 0) << i;
+            all_free += free;
+        }
+        (new, all_free)
     }
 }
 
@@ -355,92 +391,6 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
             }
         }
         free + set(&batches[turn ^ 1][..num_asked], lines) + set(&batches[turn][..num_coming], lines)
-    }
-}
-
-impl<P: Probe, H: Iterator<Item = Hash128>, F: FnMut(P::Answer)> All<P, H, F> {
-    #[inline(always)]
-    fn run_ahead(self, shape: impl LineShape) {
-        let All(mut probe, mut hashes, mut answer) = self;
-        let mut waiting = [Hash128 { lo: 0, hi: 0 }; AHEAD];
-        let len = fill(&mut waiting, &mut hashes);
-        waiting[..len].iter().for_each(|&hash| ask(probe.lines(), hash, 0..shape.lines_per_item()));
-        let mut oldest = 0;
-        for hash in hashes {
-            ask(probe.lines(), hash, 0..shape.lines_per_item());
-            answer(probe.probe(std::mem::replace(&mut waiting[oldest % AHEAD], hash), shape));
-            oldest += 1;
-        }
-        for i in oldest..oldest + len {
-            answer(probe.probe(waiting[i % AHEAD], shape));
-        }
-    }
-
-    #[inline(always)]
-    fn run_chunked(self, shape: impl LineShape) {
-        let All(mut probe, mut hashes, mut answer) = self;
-        let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-        loop {
-            let len = fill(&mut chunk, &mut hashes);
-            let chunk = &chunk[..len];
-            chunk.iter().for_each(|&hash| ask(probe.lines(), hash, 0..shape.lines_per_item()));
-            chunk.iter().for_each(|&hash| answer(probe.probe(hash, shape)));
-            if len < CHUNK {
-                return;
-            }
-        }
-    }
-}
-
-/// Distance in items between the test of an item's first line and its answer. In between, the item's other lines are
-/// loaded, if they are needed. Free to change: nothing stored depends on it.
-const LAG: usize = 8;
-
-impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
-    /// Looks up items in a bitmap that is too large for the cache. The majority of a chunk predicts the next chunk.
-    /// Items expected to be present have all their lines prefetched. Items expected to be absent have only the first
-    /// prefetched, since few of them have all their bits in it.
-    #[inline(always)]
-    fn run_first_lines_first(
-        self,
-        shape: impl LineShape,
-        mut hashes: impl Iterator<Item = Hash128>,
-        mut found: impl FnMut(bool),
-    ) {
-        let (first, rest, all) = (0..1, 1..shape.lines_per_item(), 0..shape.lines_per_item());
-        let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-        let mut mostly_absent = true;
-        loop {
-            let len = fill(&mut chunk, &mut hashes);
-            let chunk = &chunk[..len];
-            // The mask of the items that have the bits of their first line, or of all lines. Either mask serves to
-            // predict the next chunk.
-            let mut has = 0u32;
-            if mostly_absent {
-                chunk.iter().for_each(|&hash| ask(self.lines, hash, first.clone()));
-                for i in 0..len + LAG {
-                    if i < len && self.has(chunk[i], first.clone(), shape) {
-                        has |= 1 << i;
-                        ask(self.lines, chunk[i], rest.clone());
-                    }
-                    // Answers come in between, so that the next first lines arrive meanwhile.
-                    if let Some(i) = i.checked_sub(LAG) {
-                        found(has >> i & 1 == 1 && self.has(chunk[i], rest.clone(), shape));
-                    }
-                }
-            } else {
-                chunk.iter().for_each(|&hash| ask(self.lines, hash, all.clone()));
-                for (i, &hash) in chunk.iter().enumerate() {
-                    let is_present = self.has(hash, all.clone(), shape);
-                    has |= u32::from(is_present) << i;
-                    found(is_present);
-                }
-            }
-            if len < CHUNK {
-                return;
-            }
-            mostly_absent = has.count_ones() < CHUNK as u32 / 2;
-        }
     }
 }
 

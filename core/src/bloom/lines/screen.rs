@@ -12,7 +12,7 @@ use super::super::chain::{Expected, SubFilter};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
-use super::probe::{self, CHUNKED_FROM_LINES};
+use super::probe;
 use super::sub_filter::LineSubFilter;
 use crate::hash::Hash128;
 #[cfg(target_arch = "x86_64")]
@@ -25,6 +25,10 @@ use multiversion::target::match_target;
 /// up in the others. Free to change: nothing stored depends on it.
 const GROUP: usize = 5;
 
+/// The size from which few lines are looked at rather than all at once, in lines: 2 MiB, about what a second-level cache
+/// holds. Free to change: nothing stored depends on it.
+const FAR_FROM_LINES: usize = 32 << 10;
+
 /// The number of sub-filters that are screened first if most items are expected to be present: the newest, which hold
 /// most of the items. Free to change: nothing stored depends on it.
 const NEWEST: usize = 3;
@@ -33,7 +37,7 @@ const NEWEST: usize = 3;
 /// is a hint: a wrong hint costs time but changes no answer.
 pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
     match sub_filters {
-        [only] => only.look_up_chunk(hashes, first_marks(hashes.len())),
+        [only] => probe::contains_chunk(only.shape(), only.lines(), hashes, first_marks(hashes.len()), expected),
         // Mostly one group, so no masks are kept for another.
         few if few.len() <= GROUP => look_up_groups(few, hashes, expected, screen, LineSubFilter::may_contain),
         _ => {
@@ -61,7 +65,7 @@ pub(in crate::bloom) fn look_up_chunk_in_even(
     }
     // In bitmaps from 2 MiB on each line counts, and present items are found before the oldest sub-filters are asked. In
     // smaller ones it is faster to ask all sub-filters at once.
-    let expected = if first.lines().len() >= CHUNKED_FROM_LINES { expected } else { Expected::Absent };
+    let expected = if first.lines().len() >= FAR_FROM_LINES { expected } else { Expected::Absent };
     look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::has_rest)
 }
 

@@ -1,6 +1,6 @@
 //! A cache-line blocked Bloom filter of a fixed size.
 
-use super::super::bitmap::{Line, PREFETCH_FROM_LINES};
+use super::super::bitmap::Line;
 use super::super::chain::Store;
 use super::super::params::Params;
 use super::probe::{self, ItemShape};
@@ -9,6 +9,10 @@ use super::spec::LineSpec;
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
+
+/// The size from which lines of several sub-filters are prefetched, in lines: 32 KiB. Smaller bitmaps are assumed to be
+/// in the first-level cache. Free to change: nothing stored depends on it.
+const PREFETCH_FROM_LINES: usize = 512;
 
 /// A cache-line blocked Bloom filter of a fixed size. It takes hashes instead of items.
 ///

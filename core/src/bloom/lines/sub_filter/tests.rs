@@ -1,21 +1,27 @@
 //! Tests of the bits of items, of lists compared with single calls, and of sizes.
 
-use super::super::super::chain::SubFilter;
-use super::super::sizing;
+use super::super::super::chain::chunks::{CHUNK, first_marks};
+use super::super::super::chain::{Expected, SubFilter};
+use super::super::{screen, sizing};
 use super::*;
 use crate::error::Parameter;
 use crate::hash::hash128;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
-// Every type of iterator or closure compiles all shapes of the list loops again, so the tests use one of each.
-
 fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<bool>) {
-    filter.insert_all(hashes.iter().copied(), &mut |is_new| added.push(is_new));
+    for chunk in hashes.chunks(CHUNK) {
+        let new = filter.insert_chunk(chunk, first_marks(chunk.len()));
+        added.extend((0..chunk.len()).map(|i| new >> i & 1 == 1));
+    }
 }
 
+/// Looks up the chunks by turns as if most items were absent, and as if most were present.
 fn look_up_list(filter: &LineSubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
-    filter.look_up_all(hashes.iter().copied(), &mut |is_there| found.push(is_there));
+    for (chunk, expected) in hashes.chunks(CHUNK).zip([Expected::Absent, Expected::Present].into_iter().cycle()) {
+        let marks = screen::look_up_chunk(std::slice::from_ref(filter), chunk, expected);
+        found.extend((0..chunk.len()).map(|i| marks >> i & 1 == 1));
+    }
 }
 
 fn filter(error_rate: f64, capacity: u64) -> LineSubFilter {
@@ -143,7 +149,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
 fn lists_are_answered_in_order_when_lines_differ() {
     for (error_rate, capacity) in [(1e-3, 2_000_000), (1e-6, 1_000_000), (1e-9, 500_000), (1e-15, 300_000)] {
         let mut filter = filter(error_rate, capacity);
-        assert!(filter.lines().len() >= probe::CHUNKED_FROM_LINES && filter.geometry().lines_per_item > 1);
+        assert!(filter.is_large() && filter.geometry().lines_per_item > 1);
         let words = (0..filter.as_bytes().len() as u64 / 8).map(|i| hash128(&i.to_le_bytes(), 0).lo);
         let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
         filter.append_bytes(0, &bytes).unwrap();
