@@ -55,6 +55,7 @@ done <<<"$crates"
 if [[ -n ${ROLLCALL_ARM64:-} ]]; then
     step "the unpacked wheel, by Debian's Python for AArch64"
     scripts/arm64.sh python "$scratch/wheel" "$scratch/use.py"
+    step "make test-wheel: the wheel for AArch64 is right"
     exit
 fi
 
