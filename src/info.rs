@@ -12,7 +12,7 @@ use crate::server::metrics::{
     MEMORY_REJECTED, PROMOTIONS,
 };
 use crate::server::{alloc, reclaim, version};
-use crate::types::totals::{CAPACITY, FURTHER_SUB_FILTERS, GROWN, ITEMS, ValueKind, bytes, keys};
+use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
 use crate::unserved;
 
 /// Registers the module's sections of `INFO` with the server.
@@ -29,8 +29,6 @@ const FILTERS: [ValueKind; 5] = [
     ValueKind::LoadingFilter,
     ValueKind::LoadingClassic,
 ];
-/// The kinds of values that are completely loaded filters.
-const COMPLETE: [ValueKind; 3] = [ValueKind::Lines, ValueKind::Classic, ValueKind::WindowedFilter];
 /// The kinds of values that are partially loaded filters.
 const LOADING_FILTERS: [ValueKind; 2] = [ValueKind::LoadingFilter, ValueKind::LoadingClassic];
 /// The kinds of values that are counters.
@@ -69,7 +67,7 @@ fn of_filters() -> [Figure; 14] {
         (c"filters_loading_bytes", bytes(LOADING_FILTERS)),
         (c"filters_items", ITEMS.get()),
         (c"filters_capacity", CAPACITY.get()),
-        (c"filters_sub_filters", keys(COMPLETE) + FURTHER_SUB_FILTERS.get()),
+        (c"filters_sub_filters", SUB_FILTERS.get()),
         (c"filters_grown", GROWN.get()),
         (c"filters_growths", GROWTHS.get()),
         (c"filters_advances", FILTER_ADVANCES.get()),

@@ -41,9 +41,8 @@ static TOTALS: [Total; KINDS] = [const { Total { keys: Metric::new(), bytes: Met
 pub static ITEMS: Metric = Metric::new();
 /// The sum of the capacities of all complete filters, in items.
 pub static CAPACITY: Metric = Metric::new();
-/// The number of sub-filters of all complete filters together, without the first of each: most filters have no other,
-/// and change nothing here.
-pub static FURTHER_SUB_FILTERS: Metric = Metric::new();
+/// The number of sub-filters of all complete filters together.
+pub static SUB_FILTERS: Metric = Metric::new();
 /// The number of filters that have grown to more than one sub-filter. Windowed filters are not included.
 pub static GROWN: Metric = Metric::new();
 
@@ -107,7 +106,7 @@ impl ValueShare {
         if self.is_complete_filter() {
             change(&ITEMS, self.items);
             change(&CAPACITY, self.capacity);
-            change(&FURTHER_SUB_FILTERS, self.sub_filters - 1);
+            change(&SUB_FILTERS, self.sub_filters);
             change(&GROWN, self.is_grown().into());
         }
     }
@@ -127,7 +126,7 @@ impl ValueShare {
         TOTALS[self.kind as usize].bytes.replace(self.bytes, after.bytes);
         ITEMS.replace(self.items, after.items);
         CAPACITY.replace(self.capacity, after.capacity);
-        FURTHER_SUB_FILTERS.replace(self.sub_filters, after.sub_filters);
+        SUB_FILTERS.replace(self.sub_filters, after.sub_filters);
         GROWN.replace(self.is_grown().into(), after.is_grown().into());
     }
 
