@@ -93,8 +93,8 @@ pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
 }
 
-/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set. Takes long, see
-/// [`has_maxmemory`].
+/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set. The server writes a
+/// section of INFO for it, which takes long: ask [`has_maxmemory`] first.
 pub fn maxmemory_left() -> Option<u64> {
     let maxmemory = maxmemory()?;
     Some((maxmemory as f64 * (1.0 - used_ratio()).max(0.0)) as u64)
