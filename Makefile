@@ -210,8 +210,8 @@ package: ## Make the packages for this processor, target/package/: Debian packag
 test-package: package ## Make the packages and test them: symbols, sums, contents, lintian, install and remove, and the module on every server; ARCH=arm64: for AArch64, used under qemu
 	@scripts/setup.sh server deb
 	@packaging/test/run.sh
-	@$(if $(CROSS),: make test-arm64 runs the tests,) ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
-		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading
+	@$(if $(CROSS),echo "the server tests for AArch64 are in make test-arm64",ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
+		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading)
 	@echo "== make test-package: the packages are right"
 
 test-arm64: setup-test build ## Test the core, and commands, persistence and replication of the module, for AArch64 on x86-64, under qemu; about an hour

@@ -28,6 +28,7 @@ where
 /// When `index` lies outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
+    // Without `bitvec`, which compares lengths at each step: a look-up of an item calls this for each of its bits.
     words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
