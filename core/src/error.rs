@@ -95,10 +95,11 @@ pub enum Limit {
 }
 
 /// An error of the core. A function that returns one has changed nothing, unless its documentation says otherwise.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A parameter lies outside its range.
+    #[error("{parameter} must be {expected}, got {got}")]
     OutOfRange {
         /// The parameter that is out of range.
         parameter: Parameter,
@@ -108,6 +109,7 @@ pub enum Error {
         got: String,
     },
     /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
+    #[error("{needed_bytes} bytes needed, more than the limit of {limit_bytes}")]
     TooLarge {
         /// Bytes that the whole value would take. If memory is the limit, only the bytes in addition to the bytes that
         /// it holds.
@@ -118,17 +120,20 @@ pub enum Error {
         limit: Limit,
     },
     /// The allocator had no memory left.
+    #[error("no memory for {needed_bytes} bytes")]
     OutOfMemory {
         /// Bytes that could not be allocated.
         needed_bytes: u64,
     },
     /// A filter that does not scale is full: it has reached its capacity, or the number of set bits that it was sized
     /// for.
+    #[error("the filter for {capacity} items is full and does not scale")]
     Full {
         /// The capacity of the filter, in items.
         capacity: u64,
     },
     /// Two values cannot be merged because they differ in a parameter.
+    #[error("{parameter} differs: destination has {ours}, source has {theirs}")]
     Incompatible {
         /// The parameter in which the two values differ.
         parameter: Parameter,
@@ -138,6 +143,7 @@ pub enum Error {
         theirs: String,
     },
     /// A merged filter would have a higher false-positive rate than it promises.
+    #[error("the merged filter would have a false-positive rate of {would_be}, above {asked}")]
     RateExceeded {
         /// The false-positive rate that the merged filter would have.
         would_be: f64,
@@ -145,11 +151,13 @@ pub enum Error {
         asked: f64,
     },
     /// A slice has begun since a dump began: the dump must start again, with iterator 0.
+    #[error("a slice has begun since the dump did: start again with iterator 0, got {iterator}")]
     Stale {
         /// The iterator at which the dump was to continue.
         iterator: u64,
     },
     /// Members were requested from a counter that holds an estimate.
+    #[error("the counter had more than {exact_limit} members or {exact_bytes} bytes of them: it holds an estimate")]
     NotExact {
         /// The number of members up to which the counter lists them.
         exact_limit: u32,
@@ -157,6 +165,10 @@ pub enum Error {
         exact_bytes: u32,
     },
     /// New members would make an exact counter an estimate.
+    #[error(
+        "{members} members of {bytes} bytes are more than the {exact_limit} members of {exact_bytes} bytes up to which the \
+         counter is exact"
+    )]
     PastExact {
         /// The number of members up to which the counter is exact.
         exact_limit: u32,
@@ -168,11 +180,13 @@ pub enum Error {
         bytes: u64,
     },
     /// The operation is not possible on a filter of the last items.
+    #[error("a filter of the last items has no {what}")]
     NotOfLast {
         /// The name of the operation.
         what: &'static str,
     },
     /// Stored or received bytes do not describe a value.
+    #[error("{field}: expected {expected}, got {got}")]
     Corrupt {
         /// The name of the wrong field.
         field: &'static str,
@@ -235,42 +249,3 @@ impl Error {
         Error::Corrupt { field, expected: expected.to_string(), got: got.to_string() }
     }
 }
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Error::OutOfRange { parameter, expected, got } => {
-                write!(f, "{} must be {expected}, got {got}", parameter.name())
-            }
-            Error::TooLarge { needed_bytes, limit_bytes, .. } => {
-                write!(f, "{needed_bytes} bytes needed, more than the limit of {limit_bytes}")
-            }
-            Error::OutOfMemory { needed_bytes } => write!(f, "no memory for {needed_bytes} bytes"),
-            Error::Full { capacity } => write!(f, "the filter for {capacity} items is full and does not scale"),
-            Error::Incompatible { parameter, ours, theirs } => {
-                write!(f, "{} differs: destination has {ours}, source has {theirs}", parameter.name())
-            }
-            Error::RateExceeded { would_be, asked } => {
-                write!(f, "the merged filter would have a false-positive rate of {would_be}, above {asked}")
-            }
-            Error::Stale { iterator } => {
-                write!(f, "a slice has begun since the dump did: start again with iterator 0, got {iterator}")
-            }
-            Error::NotExact { exact_limit, exact_bytes } => {
-                write!(
-                    f,
-                    "the counter had more than {exact_limit} members or {exact_bytes} bytes of them: it holds an estimate"
-                )
-            }
-            Error::PastExact { exact_limit, exact_bytes, members, bytes } => write!(
-                f,
-                "{members} members of {bytes} bytes are more than the {exact_limit} members of {exact_bytes} bytes up to \
-                 which the counter is exact"
-            ),
-            Error::NotOfLast { what } => write!(f, "a filter of the last items has no {what}"),
-            Error::Corrupt { field, expected, got } => write!(f, "{field}: expected {expected}, got {got}"),
-        }
-    }
-}
-
-impl std::error::Error for Error {}

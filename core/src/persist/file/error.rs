@@ -1,6 +1,6 @@
 //! Errors of reading and writing files of values.
 
-use std::{fmt, io};
+use std::io;
 
 use super::format::VERSION;
 use crate::error;
@@ -8,17 +8,20 @@ use crate::persist::value::Kind;
 
 /// An error of a [`Reader`](super::Reader) or a [`Writer`](super::Writer). Errors about a file's content give the
 /// offset.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
     /// The file does not begin like a file of values.
+    #[error("no file of filters and counters")]
     NotAFile,
     /// A later version wrote the file.
+    #[error("version {version}, and this rollcall reads {VERSION}")]
     Newer {
         /// The version of the file.
         version: u32,
     },
     /// The file is damaged.
+    #[error("damaged at byte {at}: {what}")]
     Damaged {
         /// The offset of the damaged record.
         at: u64,
@@ -26,6 +29,7 @@ pub enum FileError {
         what: String,
     },
     /// The file ends early.
+    #[error("ends at byte {at}, within {within}")]
     Ends {
         /// The length of the file.
         at: u64,
@@ -33,6 +37,7 @@ pub enum FileError {
         within: &'static str,
     },
     /// The value in the file is of another kind than the requested one.
+    #[error("expected a {expected}, got a {got}")]
     OtherKind {
         /// The requested kind.
         expected: Kind,
@@ -40,11 +45,13 @@ pub enum FileError {
         got: Kind,
     },
     /// The file does not have exactly one value.
+    #[error("expected {}", if *is_empty { "a value, got none" } else { "one value, got more" })]
     NotOneValue {
         /// Whether the file has no value.
         is_empty: bool,
     },
     /// A key or a chunk is longer than the format allows.
+    #[error("a {what} of {len} bytes is more than the {most} of a file")]
     TooLong {
         /// The name of the part: `key` or `chunk`.
         what: &'static str,
@@ -55,51 +62,12 @@ pub enum FileError {
     },
     /// The writer was called out of order. A chunk was written or a value was ended without a value, or a value or the
     /// end of the file came within another value.
+    #[error("a record where it does not belong")]
     OutOfOrder,
     /// The chunks make no valid value, or one that is too large.
-    Value(error::Error),
+    #[error("{0}")]
+    Value(#[from] error::Error),
     /// The file cannot be read or written.
-    Io(io::Error),
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FileError::NotAFile => f.write_str("no file of filters and counters"),
-            FileError::Newer { version } => write!(f, "version {version}, and this rollcall reads {VERSION}"),
-            FileError::Damaged { at, what } => write!(f, "damaged at byte {at}: {what}"),
-            FileError::Ends { at, within } => write!(f, "ends at byte {at}, within {within}"),
-            FileError::OtherKind { expected, got } => write!(f, "expected a {expected}, got a {got}"),
-            FileError::NotOneValue { is_empty: true } => f.write_str("expected a value, got none"),
-            FileError::NotOneValue { is_empty: false } => f.write_str("expected one value, got more"),
-            FileError::TooLong { what, len, most } => {
-                write!(f, "a {what} of {len} bytes is more than the {most} of a file")
-            }
-            FileError::OutOfOrder => f.write_str("a record where it does not belong"),
-            FileError::Value(error) => error.fmt(f),
-            FileError::Io(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for FileError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            FileError::Value(error) => Some(error),
-            FileError::Io(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-impl From<io::Error> for FileError {
-    fn from(error: io::Error) -> Self {
-        FileError::Io(error)
-    }
-}
-
-impl From<error::Error> for FileError {
-    fn from(error: error::Error) -> Self {
-        FileError::Value(error)
-    }
+    #[error("{0}")]
+    Io(#[from] io::Error),
 }
