@@ -134,12 +134,8 @@ impl Cells<u8> for TagCells {
 
     fn from_payload(payload: &mut Vec<u8>, layout: Layout, ages: Ages) -> Result<Self, Error> {
         let has_halves = ages.has_halves();
-        let is_dead = |tag: u8| tag != 0 && !ages.is_within(tag, ages.most_age);
-        let dead = |byte: u8| {
-            let tags = if has_halves { [byte & 0xf, byte >> 4] } else { [byte, 0] };
-            tags.into_iter().find(|&tag| is_dead(tag))
-        };
-        if let Some(tag) = payload.iter().find_map(|&byte| dead(byte)) {
+        let is_dead = |&tag: &u8| tag != 0 && !ages.is_within(tag, ages.most_age);
+        if let Some(tag) = payload.iter().flat_map(|&byte| cells_of(byte, has_halves)).find(is_dead) {
             return Err(Error::corrupt("tag", "0 or that of a living slice", tag));
         }
         let bytes = std::mem::take(payload).into_boxed_slice();
@@ -226,11 +222,8 @@ impl TagCells {
 
     /// Frees the cells whose tag is older than `most_age` slices. `ages` converts tags to ages.
     pub(in crate::counting) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
-        if self.has_halves {
-            free_halves(&mut self.bytes, ages, most_age);
-        } else {
-            free_wholes(&mut self.bytes, ages, most_age);
-        }
+        let free = if self.has_halves { free::<true> } else { free::<false> };
+        free(&mut self.bytes, ages, most_age);
         self.count(layout, ages);
     }
 
@@ -255,25 +248,30 @@ impl TagCells {
         if self.has_halves != other.has_halves {
             return None;
         }
-        let changed = if self.has_halves {
-            merge_halves(&mut self.bytes, ages, &other.bytes, theirs, behind)
-        } else {
-            merge_wholes(&mut self.bytes, ages, &other.bytes, theirs, behind)
-        };
+        let merge = if self.has_halves { merge::<true> } else { merge::<false> };
+        let changed = merge(&mut self.bytes, ages, &other.bytes, theirs, behind);
         if changed {
             self.count(layout, ages);
         }
         Some(changed)
     }
 
+    /// The bytes of the cells of each segment.
+    fn by_segment(&self, layout: Layout) -> impl Iterator<Item = (usize, &[u8])> {
+        let mut rest = &*self.bytes;
+        (0..layout.num_segments()).map(move |segment| {
+            let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
+            rest = beyond;
+            (segment, cells)
+        })
+    }
+
     /// The number of slots in each segment that were marked at most `most_age` slices ago.
     pub(in crate::counting) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
+        let count = if self.has_halves { count::<true> } else { count::<false> };
         let mut counts = SegmentCounts::default();
-        let mut rest = &*self.bytes;
-        for segment in 0..layout.num_segments() {
-            let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
-            counts.add(segment, count(cells, self.has_halves, ages, most_age));
-            rest = beyond;
+        for (segment, cells) in self.by_segment(layout) {
+            counts.add(segment, count(cells, ages, most_age));
         }
         counts
     }
@@ -281,9 +279,7 @@ impl TagCells {
     /// Calls `visit` with a segment, a tag, and the number of the segment's cells with this tag. The same segment and
     /// tag may come several times.
     pub(in crate::counting) fn for_each_count(&self, layout: Layout, visit: &mut dyn FnMut(usize, u8, u64)) {
-        let mut rest = &*self.bytes;
-        for segment in 0..layout.num_segments() {
-            let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
+        for (segment, cells) in self.by_segment(layout) {
             // Neighbouring bytes are often equal. With a single table each increment would wait for the one before.
             let mut counts = [[0u32; 256]; 4];
             for four in cells.as_chunks::<4>().0 {
@@ -291,47 +287,51 @@ impl TagCells {
             }
             for byte in 0..=u8::MAX {
                 let count = counts.iter().map(|counts| u64::from(counts[usize::from(byte)])).sum();
-                let (first, second) = if self.has_halves { (byte & 0xf, byte >> 4) } else { (byte, 0) };
-                for tag in [first, second].into_iter().filter(|&tag| tag != 0 && count > 0) {
+                for tag in cells_of(byte, self.has_halves).into_iter().filter(|&tag| tag != 0 && count > 0) {
                     visit(segment, tag, count);
                 }
             }
-            rest = beyond;
         }
     }
 
     /// Whether any slot was marked at most `most_age` slices ago.
     pub(in crate::counting) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
-        self.bytes.chunks(BLOCK_BYTES).any(|block| count(block, self.has_halves, ages, most_age) > 0)
+        let count = if self.has_halves { count::<true> } else { count::<false> };
+        self.bytes.chunks(BLOCK_BYTES).any(|block| count(block, ages, most_age) > 0)
     }
 
     /// Sets, in the zeroed words `bitmap`, the bits of the slots that were marked at most `most_age` slices ago.
     pub(in crate::counting) fn to_words(&self, ages: Ages, most_age: u8, bitmap: &mut [u64]) {
-        if self.has_halves {
-            words_of_halves(&self.bytes, ages, most_age, bitmap);
-        } else {
-            words_of_wholes(&self.bytes, ages, most_age, bitmap);
-        }
+        let to_words = if self.has_halves { to_words::<true> } else { to_words::<false> };
+        to_words(&self.bytes, ages, most_age, bitmap);
     }
 }
 
 /// The number of bytes that are processed in parallel.
 const LANES: usize = 64;
 
+/// The cells of a byte: its halves, or the whole byte and a free cell.
+#[inline(always)]
+fn cells_of(byte: u8, has_halves: bool) -> [u8; 2] {
+    if has_halves { [byte & 0xf, byte >> 4] } else { [byte, 0] }
+}
+
+/// The byte with these cells.
+#[inline(always)]
+fn byte_of([first, second]: [u8; 2], has_halves: bool) -> u8 {
+    if has_halves { first | second << 4 } else { first }
+}
+
 /// The number of cells whose age is at most `most_age`.
-fn count(bytes: &[u8], has_halves: bool, ages: Ages, most_age: u8) -> u64 {
-    if has_halves { count_halves(bytes, ages, most_age) } else { count_wholes(bytes, ages, most_age) }
-}
-
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn count_wholes(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
+fn count<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
-    // At most 255 rows, the largest number that the byte of a lane can count.
-    for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX)) {
+    // At most 255 cells of a lane, the largest number that its byte can count.
+    for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX) >> u32::from(HALVES)) {
         let mut lanes = [0u8; LANES];
         for row in rows {
-            for (lane, &tag) in lanes.iter_mut().zip(row) {
-                *lane += u8::from(ages.is_within(tag, most_age));
+            for (lane, &byte) in lanes.iter_mut().zip(row) {
+                *lane += cells_of(byte, HALVES).map(|tag| u8::from(ages.is_within(tag, most_age))).iter().sum::<u8>();
             }
         }
         total += lanes.iter().map(|&lane| u64::from(lane)).sum::<u64>();
@@ -339,37 +339,11 @@ fn count_wholes(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     total
 }
 
+/// Frees the cells whose age is above `most_age`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn count_halves(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
-    let mut total = 0;
-    // Half of 255 rows, because a byte has two cells.
-    for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX / 2)) {
-        let mut lanes = [0u8; LANES];
-        for row in rows {
-            for (lane, &tags) in lanes.iter_mut().zip(row) {
-                let [low, high] = [tags & 0xf, tags >> 4].map(|tag| u8::from(ages.is_within(tag, most_age)));
-                *lane += low + high;
-            }
-        }
-        total += lanes.iter().map(|&lane| u64::from(lane)).sum::<u64>();
-    }
-    total
-}
-
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn free_wholes(block: &mut [u8], ages: Ages, most_age: u8) {
-    for byte in block {
-        *byte = if ages.is_within(*byte, most_age) { *byte } else { 0 };
-    }
-}
-
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn free_halves(block: &mut [u8], ages: Ages, most_age: u8) {
-    for byte in block {
-        let low = if ages.is_within(*byte & 0xf, most_age) { 0xf } else { 0 };
-        let high = if ages.is_within(*byte >> 4, most_age) { 0xf0 } else { 0 };
-        *byte &= low | high;
-    }
+fn free<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
+    let kept = |tag| if ages.is_within(tag, most_age) { tag } else { 0 };
+    bytes.iter_mut().for_each(|byte| *byte = byte_of(cells_of(*byte, HALVES).map(kept), HALVES));
 }
 
 /// The younger of the tags `own` and `other`, as a tag of our counter. The newest slice of the other counter is
@@ -381,62 +355,44 @@ fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
     if is_taken { ages.tag(age) } else { own }
 }
 
+/// Gives each cell of `bytes` the [`younger`] of its own tag and that in `from`. Returns whether any cell changed.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn merge_wholes(block: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
+fn merge<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
     let mut changed = 0;
-    for (own, &other) in block.iter_mut().zip(from) {
-        let merged = younger(*own, ages, other, theirs, behind);
+    for (own, &other) in bytes.iter_mut().zip(from) {
+        let ([first, second], others) = (cells_of(*own, HALVES), cells_of(other, HALVES));
+        let merged =
+            [younger(first, ages, others[0], theirs, behind), younger(second, ages, others[1], theirs, behind)];
+        let merged = byte_of(merged, HALVES);
         changed |= *own ^ merged;
         *own = merged;
     }
     changed != 0
 }
 
+/// Sets the bits of the cells whose age is at most `most_age`, in the zeroed words `bitmap`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn merge_halves(block: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
-    let mut changed = 0;
-    for (own, &other) in block.iter_mut().zip(from) {
-        let low = younger(*own & 0xf, ages, other & 0xf, theirs, behind);
-        let merged = low | younger(*own >> 4, ages, other >> 4, theirs, behind) << 4;
-        changed |= *own ^ merged;
-        *own = merged;
-    }
-    changed != 0
-}
-
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn words_of_wholes(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
-    for (word, cells) in words.iter_mut().zip(block.as_chunks::<WORD_CELLS>().0) {
+fn to_words<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8, bitmap: &mut [u64]) {
+    let cells = 1 + usize::from(HALVES);
+    for (word, bytes) in bitmap.iter_mut().zip(bytes.chunks_exact(WORD_CELLS / cells)) {
         let mut marks = [0u8; WORD_CELLS];
-        for (mark, &tag) in marks.iter_mut().zip(cells) {
-            *mark = u8::from(ages.is_within(tag, most_age));
+        for (mark, &byte) in marks.iter_mut().zip(bytes) {
+            let [first, second] = cells_of(byte, HALVES).map(|tag| u8::from(ages.is_within(tag, most_age)));
+            *mark = first | second << 1;
         }
-        *word = (0..).zip(marks.as_chunks::<8>().0).fold(0, |word, (place, eight)| {
-            let x = u64::from_le_bytes(*eight);
-            // Gathers one bit of each byte into 8 adjacent bits, halving the gaps in each step.
-            let x = (x | x >> 7) & 0x0003_0003_0003_0003;
-            let x = (x | x >> 14) & 0x0000_000f_0000_000f;
-            word | (x | x >> 28) << (8 * place) & 0xff << (8 * place)
-        });
+        let eights = (0..).zip(marks[..bytes.len()].as_chunks().0);
+        *word = eights.fold(0, |word, (place, eight)| word | gathered(*eight, cells) << (8 * cells * place));
     }
 }
 
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn words_of_halves(block: &[u8], ages: Ages, most_age: u8, words: &mut [u64]) {
-    for (word, cells) in words.iter_mut().zip(block.as_chunks::<{ WORD_CELLS / 2 }>().0) {
-        let mut marks = [0u8; WORD_CELLS / 2];
-        for (mark, &tags) in marks.iter_mut().zip(cells) {
-            let [low, high] = [tags & 0xf, tags >> 4].map(|tag| u8::from(ages.is_within(tag, most_age)));
-            *mark = low | high << 1;
-        }
-        *word = (0..).zip(marks.as_chunks::<8>().0).fold(0, |word, (place, eight)| {
-            let x = u64::from_le_bytes(*eight);
-            // Gathers two bits of each byte into 16 adjacent bits.
-            let x = (x | x >> 6) & 0x000f_000f_000f_000f;
-            let x = (x | x >> 12) & 0x0000_00ff_0000_00ff;
-            word | (x | x >> 24) << (16 * place) & 0xffff << (16 * place)
-        });
-    }
+/// The `width` lowest bits of each byte, in adjacent bits. All other bits of the bytes are 0.
+#[inline(always)]
+fn gathered(bytes: [u8; 8], width: usize) -> u64 {
+    // Each step joins the lanes in pairs, from 8 bits to 64.
+    [1, 2, 4].into_iter().fold(u64::from_le_bytes(bytes), |lanes, len| {
+        let mask = u64::MAX / (u64::MAX >> (64 - 16 * len)) * ((1 << (2 * width * len)) - 1);
+        (lanes | lanes >> ((8 - width) * len)) & mask
+    })
 }
 
 #[cfg(test)]
