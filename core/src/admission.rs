@@ -4,7 +4,7 @@
 use hashbrown::HashTable;
 
 use crate::error::Error;
-use crate::size_limit::{try_reserve, try_with_capacity};
+use crate::size_limit::{array_bytes, try_with_capacity};
 
 /// The outcome of admission for one item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +36,14 @@ impl Terms {
     }
 }
 
-/// The items of a call, sorted into known ones and distinct new ones.
+/// The items of a call, sorted into known ones and distinct new ones. All memory is allocated at once, so that no
+/// allocation can fail after a change.
 pub(crate) struct LookUp<K> {
     /// For each item, its index in `new`; `None` if the item is known.
     items: Vec<Option<usize>>,
     new: Vec<K>,
     places: HashTable<(u64, usize)>,
-    /// The buffer of the answers. It is allocated before any change, so that no allocation can fail after a change.
+    /// The buffer of the answers.
     answers: Vec<Admission>,
 }
 
@@ -52,36 +53,24 @@ impl<K: PartialEq> LookUp<K> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(crate) fn of(len: usize) -> Result<Self, Error> {
-        let (items, answers) = (try_with_capacity(len)?, try_with_capacity(len)?);
-        Ok(LookUp { items, new: Vec::new(), places: HashTable::new(), answers })
+        let mut places = HashTable::new();
+        let needed_bytes = array_bytes::<(u64, usize)>(len as u64);
+        places.try_reserve(len, hash_of).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+        let (items, new, answers) = (try_with_capacity(len)?, try_with_capacity(len)?, try_with_capacity(len)?);
+        Ok(LookUp { items, new, places, answers })
     }
 
     /// Records the next item. `key` distinguishes items, and `hash` is its hash.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(crate) fn record(&mut self, hash: u64, key: K, is_known: bool) -> Result<(), Error> {
-        try_reserve(&mut self.items, 1)?;
+    pub(crate) fn record(&mut self, hash: u64, key: K, is_known: bool) {
         if is_known {
-            self.items.push(None);
-            return Ok(());
+            return self.items.push(None);
         }
-        let new = &self.new;
-        let is_it = |&(other, at): &(u64, usize)| other == hash && new.get(at) == Some(&key);
-        let place = match self.places.find(hash, is_it) {
-            Some(&(_, place)) => place,
-            None => {
-                let needed_bytes = size_of::<(u64, usize)>() as u64;
-                let no_memory = |_| Error::OutOfMemory { needed_bytes };
-                self.places.try_reserve(1, |&(hash, _)| hash).map_err(no_memory)?;
-                self.new.try_reserve(1).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-                self.places.insert_unique(hash, (hash, self.new.len()), |&(hash, _)| hash);
-                self.new.push(key);
-                self.new.len() - 1
-            }
-        };
+        let is_it = |&(other, place): &(u64, usize)| other == hash && self.new[place] == key;
+        let (_, place) = *self.places.entry(hash, is_it, hash_of).or_insert((hash, self.new.len())).get();
+        if place == self.new.len() {
+            self.new.push(key);
+        }
         self.items.push(Some(place));
-        Ok(())
     }
 
     /// The distinct new items, in the order of the call.
@@ -106,6 +95,10 @@ impl<K: PartialEq> LookUp<K> {
         }));
         answers
     }
+}
+
+fn hash_of(&(hash, _): &(u64, usize)) -> u64 {
+    hash
 }
 
 /// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted`, [`Admission::Rejected`] for the
@@ -148,7 +141,7 @@ mod tests {
         for (hash, key, is_known) in
             [(1, "a", false), (1, "b", false), (2, "k", true), (1, "a", false), (3, "c", false), (3, "c", false)]
         {
-            look_up.record(hash, key, is_known).unwrap();
+            look_up.record(hash, key, is_known);
         }
         assert_eq!(look_up.new_items(), ["a", "b", "c"]);
         let of_new = first_of(2, 3).unwrap();

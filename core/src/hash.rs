@@ -22,18 +22,6 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
 
-/// Fills `chunk` from the front with the next hashes. Returns their number, which is smaller than the chunk at the end
-/// of `hashes`.
-#[inline(always)]
-pub(crate) fn fill(chunk: &mut [Hash128], hashes: &mut impl Iterator<Item = Hash128>) -> usize {
-    let mut len = 0;
-    for (slot, hash) in chunk.iter_mut().zip(hashes) {
-        *slot = hash;
-        len += 1;
-    }
-    len
-}
-
 /// XXH3-64 of `item` under `seed`. It decides the position of a member in a counter.
 #[inline]
 pub fn hash64(item: &[u8], seed: u64) -> u64 {

@@ -3,9 +3,9 @@
 
 use std::alloc::Layout;
 use std::fmt;
-use std::iter::{from_fn, once};
+use std::iter::once;
 
-use self::chunks::{CHUNK, first_marked, first_marks, next_chunk};
+use self::chunks::{CHUNK, chunks, first_marked, first_marks};
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
@@ -306,8 +306,7 @@ impl<S: SubFilter> Chain<S> {
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
-        let mut hashes = hashes_of(items, |item| S::hash(item, seed));
-        while let Some((chunk, len)) = next_chunk(&mut hashes) {
+        for (chunk, len) in chunks(items.into_iter().map(|item| S::hash(item, seed))) {
             let (chunk, result) = self.add_chunk(&chunk[..len], limit);
             (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
             result?;
@@ -326,10 +325,10 @@ impl<S: SubFilter> Chain<S> {
 
     /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
     /// after another.
-    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, found: impl FnMut(bool)) {
+    pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let seed = self.params().seed;
-        let mut hashes = hashes_of(items, |item| S::hash(item, seed));
-        look_up_chunks(&mut hashes, found, |chunk, expected| self.look_up_chunk(chunk, expected));
+        let hashes = items.into_iter().map(|item| S::hash(item, seed));
+        look_up_chunks(hashes, |_, is_found| found(is_found), |chunk, expected| self.look_up_chunk(chunk, expected));
     }
 
     /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
@@ -458,30 +457,19 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// Returns an iterator over the hashes of `items`. Its `next` is inlined, unlike `next` of `map` and `take`. A call
-/// would return the hash through memory: two stores of 64 bits, then one load of 128. Store forwarding fails there, so
-/// a list of items would take a tenth longer.
-pub(super) fn hashes_of<'a>(
-    items: impl IntoIterator<Item = &'a [u8]>,
-    hash: impl Fn(&[u8]) -> Hash128,
-) -> impl Iterator<Item = Hash128> {
-    let mut items = items.into_iter().fuse();
-    from_fn(move || Some(hash(items.next()?)))
-}
-
-/// Calls `found` with the answer for each hash, in order. The answers come from `look_up`, which is called for chunks
-/// of hashes.
+/// Calls `found` with each hash and its answer, in order. The answers come from `look_up`, which is called for chunks of
+/// hashes.
 pub(super) fn look_up_chunks(
-    hashes: &mut impl Iterator<Item = Hash128>,
-    mut found: impl FnMut(bool),
+    hashes: impl Iterator<Item = Hash128>,
+    mut found: impl FnMut(Hash128, bool),
     look_up: impl Fn(&[Hash128], Expected) -> u32,
 ) {
     let mut expected = Expected::Absent;
-    while let Some((chunk, len)) = next_chunk(hashes) {
+    for (chunk, len) in chunks(hashes) {
         let marks = look_up(&chunk[..len], expected);
         // The next chunk is most likely like this one.
         expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
-        (0..len).for_each(|i| found(marks >> i & 1 == 1));
+        (0..len).for_each(|i| found(chunk[i], marks >> i & 1 == 1));
     }
 }
 

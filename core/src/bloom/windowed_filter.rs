@@ -17,7 +17,7 @@
 use std::alloc::Layout;
 
 use super::chain::{
-    Chain, Expected, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, hashes_of, look_up_chunks, num_items,
+    Chain, Expected, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, look_up_chunks, num_items,
     try_clone_all,
 };
 use super::lines::screen::look_up_chunk_in_even;
@@ -221,12 +221,12 @@ impl WindowedFilter {
     pub fn may_contain_all<'a>(
         &self,
         items: impl IntoIterator<Item = &'a [u8]>,
-        found: impl FnMut(bool),
+        mut found: impl FnMut(bool),
         slices_later: u64,
     ) {
         let (live, seed) = (self.live(slices_later), self.params.seed);
-        let mut hashes = hashes_of(items, |item| LineSubFilter::hash(item, seed));
-        look_up_chunks(&mut hashes, found, |chunk, expected| look_up_chunk(live, chunk, expected));
+        let hashes = items.into_iter().map(|item| LineSubFilter::hash(item, seed));
+        look_up_chunks(hashes, |_, is_found| found(is_found), |chunk, expected| look_up_chunk(live, chunk, expected));
     }
 
     /// The number of items that the filter still holds once `slices_later` more slices have begun. After a merge it is

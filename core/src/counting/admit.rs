@@ -56,7 +56,7 @@ impl Counter {
                 try_reserve(&mut renewed, 1)?;
                 renewed.push((hash, item));
             }
-            look_up.record(hash, (hash, item), age.is_some())?;
+            look_up.record(hash, (hash, item), age.is_some());
         }
         let new = look_up.new_items();
         let (members, bytes) = self.members_at(view)?;

@@ -1,7 +1,6 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
-use super::chunks::next_chunk;
-use super::{Chain, Expected, SubFilter};
+use super::{Chain, SubFilter, look_up_chunks};
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
@@ -50,25 +49,16 @@ impl<S: SubFilter> Chain<S> {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
-        let look_up = self.look_up(items)?;
+        let (mut look_up, seed) = (LookUp::of(items.len())?, self.params().seed);
+        look_up_chunks(
+            items.map(|item| S::hash(item, seed)),
+            |hash, is_known| look_up.record(hash.lo, hash, is_known),
+            |chunk, expected| self.look_up_chunk(chunk, expected),
+        );
         let new = look_up.new_items();
         let admitted = terms.admitted(self.num_items(), new.len());
         let of_new = if admitted == 0 { first_of(0, new.len())? } else { self.admit_new(new, admitted, terms, limit)? };
         Ok(look_up.into_answers(&of_new))
-    }
-
-    /// Looks up all items, and sorts them into known ones and distinct new ones.
-    fn look_up<'a>(&self, items: impl ExactSizeIterator<Item = &'a [u8]>) -> Result<LookUp<Hash128>, Error> {
-        let mut look_up = LookUp::of(items.len())?;
-        let seed = self.params().seed;
-        let mut hashes = items.map(|item| S::hash(item, seed));
-        while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let known = self.look_up_chunk(&chunk[..len], Expected::Absent);
-            for (at, &hash) in chunk[..len].iter().enumerate() {
-                look_up.record(hash.lo, hash, known >> at & 1 == 1)?;
-            }
-        }
-        Ok(look_up)
     }
 
     /// Adds the first `most` of the absent items with these hashes, as far as they fit. Returns the outcome of each.

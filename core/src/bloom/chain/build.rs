@@ -6,11 +6,11 @@
 
 use std::thread;
 
-use super::chunks::{CHUNK, first_marks, marked, next_chunk};
-use super::{Chain, Expected, SubFilter};
+use super::chunks::{CHUNK, chunks};
+use super::{Chain, SubFilter, look_up_chunks};
 use crate::error::Error;
 use crate::hash::Hash128;
-use crate::size_limit::{SizeLimit, try_reserve};
+use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The least room of the newest sub-filter, in items, for adding in parallel. With less room, one thread adds the
 /// items, after known items have been filtered out. Free to change.
@@ -48,8 +48,7 @@ impl<S: SubFilter + Sync> Chain<S> {
             }
             if is_tight {
                 let absent = absent(self.sub_filters(), &batch, threads)?;
-                let mut hashes = absent.iter().flatten().copied();
-                while let Some((chunk, len)) = next_chunk(&mut hashes) {
+                for (chunk, len) in chunks(absent.iter().flatten().copied()) {
                     self.add_chunk(&chunk[..len], limit).1?;
                 }
                 continue;
@@ -94,21 +93,13 @@ fn absent<S: SubFilter + Sync>(
 }
 
 fn absent_of<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128]) -> Result<Vec<Hash128>, Error> {
-    let mut absent = Vec::new();
-    let mut expected = Expected::Absent;
-    for chunk in hashes.chunks(CHUNK) {
-        let found = S::look_up_chunk_in(sub_filters, chunk, expected);
-        // The next chunk is most likely like this one.
-        expected = if found.count_ones() as usize > chunk.len() / 2 { Expected::Present } else { Expected::Absent };
-        try_reserve_more(&mut absent, chunk.len())?;
-        absent.extend(marked(first_marks(chunk.len()) & !found).map(|i| chunk[i]));
-    }
+    let mut absent = try_with_capacity(hashes.len())?;
+    look_up_chunks(
+        hashes.iter().copied(),
+        |hash, is_known| absent.extend((!is_known).then_some(hash)),
+        |chunk, expected| S::look_up_chunk_in(sub_filters, chunk, expected),
+    );
     Ok(absent)
-}
-
-/// Makes room for `more` hashes, and doubles the list if it has to grow.
-fn try_reserve_more(list: &mut Vec<Hash128>, more: usize) -> Result<(), Error> {
-    if list.capacity() - list.len() >= more { Ok(()) } else { try_reserve(list, more.max(list.len())) }
 }
 
 /// Waits for a thread and returns its result. A panic of the thread continues here.
@@ -119,20 +110,6 @@ pub(in crate::bloom) fn join<T>(running: thread::ScopedJoinHandle<'_, T>) -> T {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_list_gets_room_for_what_comes_and_doubles() {
-        let mut list = Vec::new();
-        try_reserve_more(&mut list, 5).unwrap();
-        let room = list.capacity();
-        assert!((5..10).contains(&room));
-        list.resize(room, Hash128 { lo: 1, hi: 2 });
-        try_reserve_more(&mut list, 1).unwrap();
-        assert!((2 * room..4 * room).contains(&list.capacity()));
-        let room = list.capacity() - list.len();
-        try_reserve_more(&mut list, room).unwrap();
-        assert_eq!(list.capacity() - list.len(), room);
-    }
 
     #[test]
     fn a_batch_is_taken_from_the_front() {

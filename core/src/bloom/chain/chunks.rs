@@ -2,17 +2,25 @@
 
 use std::iter::from_fn;
 
-use crate::hash::{Hash128, fill};
+use crate::hash::Hash128;
 
 /// The number of hashes of a chunk: one for each bit of a `u32` mask, and about the number of cache misses that a core
 /// has in flight.
 pub(in crate::bloom) const CHUNK: usize = 32;
 
-/// The next chunk of hashes and its length; `None` at the end of `hashes`.
-pub(in crate::bloom) fn next_chunk(hashes: &mut impl Iterator<Item = Hash128>) -> Option<([Hash128; CHUNK], usize)> {
-    let mut chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-    let len = fill(&mut chunk, hashes);
-    (len > 0).then_some((chunk, len))
+/// The hashes in chunks, each with its length.
+pub(in crate::bloom) fn chunks(
+    hashes: impl Iterator<Item = Hash128>,
+) -> impl Iterator<Item = ([Hash128; CHUNK], usize)> {
+    let mut hashes = hashes.fuse();
+    from_fn(move || {
+        let (mut chunk, mut len) = ([Hash128 { lo: 0, hi: 0 }; CHUNK], 0);
+        for (slot, hash) in chunk.iter_mut().zip(&mut hashes) {
+            *slot = hash;
+            len += 1;
+        }
+        (len > 0).then_some((chunk, len))
+    })
 }
 
 /// The mask of the first `len` hashes of a chunk.

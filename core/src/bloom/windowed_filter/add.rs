@@ -2,8 +2,8 @@
 
 use std::iter::once;
 
-use super::super::chain::chunks::{first_marked, first_marks, marked, next_chunk};
-use super::super::chain::{Expected, SubFilter, hashes_of, num_items};
+use super::super::chain::chunks::{chunks, first_marked, first_marks, marked};
+use super::super::chain::{Expected, SubFilter, num_items};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Expired, Generation, WindowedFilter, look_up_chunk};
 use crate::error::Error;
@@ -114,8 +114,7 @@ impl WindowedFilter {
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params.seed;
-        let mut hashes = hashes_of(items, move |item| LineSubFilter::hash(item, seed));
-        while let Some((chunk, len)) = next_chunk(&mut hashes) {
+        for (chunk, len) in chunks(items.map(|item| LineSubFilter::hash(item, seed))) {
             let (chunk, result) = self.add_chunk(&chunk[..len], limit);
             (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
             outcome.changed |= chunk.has_inserted;

@@ -1,7 +1,6 @@
 //! Admission to windowed filters: new items are added only while the filter holds fewer items than a limit.
 
-use super::super::chain::chunks::next_chunk;
-use super::super::chain::{Expected, SubFilter, taken_bytes};
+use super::super::chain::{SubFilter, look_up_chunks, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Expired, WindowedFilter, look_up_chunk};
 use crate::admission::{Admission, LookUp, Terms, first_of};
@@ -40,18 +39,16 @@ impl WindowedFilter {
         // Known items that the newest generation takes too, each with the number of new items before it.
         let mut renewed = try_with_capacity(if self.windowing.refresh { items.len() } else { 0 })?;
         let newest = if slices_later == 0 { self.newest() } else { &[] };
-        let mut hashes = items.map(|item| self.hash(item));
-        while let Some((chunk, len)) = next_chunk(&mut hashes) {
-            let known = look_up_chunk(self.live(slices_later), &chunk[..len], Expected::Absent);
-            for (at, &hash) in chunk[..len].iter().enumerate() {
-                let is_known = known >> at & 1 == 1;
-                look_up.record(hash.lo, hash, is_known)?;
-                if is_known && self.windowing.refresh && !LineSubFilter::look_up(newest, hash) {
-                    try_reserve(&mut renewed, 1)?;
-                    renewed.push((look_up.new_items().len(), hash));
-                }
+        let record = |hash: Hash128, is_known| {
+            look_up.record(hash.lo, hash, is_known);
+            if is_known && self.windowing.refresh && !LineSubFilter::look_up(newest, hash) {
+                renewed.push((look_up.new_items().len(), hash));
             }
-        }
+        };
+        let live = self.live(slices_later);
+        look_up_chunks(items.map(|item| self.hash(item)), record, |chunk, expected| {
+            look_up_chunk(live, chunk, expected)
+        });
         let new = look_up.new_items().len();
         let admitted = terms.admitted(self.num_items(slices_later), new);
         if terms.all && admitted < new {
