@@ -6,7 +6,7 @@
 //! The functions that walk whole bitmaps are compiled again for processors with wide registers, and `multiversion`
 //! picks one at run time. The module is built for baseline x86-64, which has no population count.
 
-use bitvec::prelude::{BitSlice, BitStore, Lsb0};
+use bitvec::prelude::Lsb0;
 use bitvec::view::BitView;
 use multiversion::multiversion;
 
@@ -14,13 +14,6 @@ use crate::parallel::{self, PIECE_BYTES};
 
 /// Bits in a word.
 pub(crate) const WORD_BITS: usize = u64::BITS as usize;
-
-fn view<T: BitStore>(words: &[T]) -> &BitSlice<T, Lsb0>
-where
-    [T]: BitView<Store = T>,
-{
-    words.view_bits::<Lsb0>()
-}
 
 /// Is bit `index` set?
 ///
@@ -47,7 +40,7 @@ pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
 
 /// The positions of the set bits, ascending.
 pub(crate) fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
-    view(words).iter_ones()
+    words.view_bits::<Lsb0>().iter_ones()
 }
 
 /// The number of set bits.

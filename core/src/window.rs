@@ -209,11 +209,6 @@ impl Window {
     /// The move that a value whose newest slice is `newest` must make before it can change at `time`.
     #[inline]
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
-        // Every change asks this, usually without a clock.
-        if time == Time::Reached { Move::Stay } else { self.due_by(newest, time) }
-    }
-
-    fn due_by(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
             Some(clock) if clock > newest => Move::Advance(clock),
             // Clocks differ a little: a value that is one slice ahead of the clock needs no rebase.

@@ -8,7 +8,7 @@ use bytemuck::{Pod, Zeroable};
 use crate::bits;
 use crate::error::Error;
 use crate::parallel::{self, PIECE_BYTES};
-use crate::size_limit::{array_bytes, try_zeroed};
+use crate::size_limit::try_zeroed;
 
 /// Bits of a line: one cache line of 64 bytes. Part of the stored format.
 pub(crate) const LINE_BITS: u32 = 512;
@@ -17,7 +17,7 @@ pub(crate) const LINE_BITS: u32 = 512;
 pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 
 /// 512 bits in one cache line.
-#[derive(Debug, Default, Clone, Copy, Pod, Zeroable)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);
 
@@ -25,9 +25,10 @@ pub struct Line(pub(super) [u64; 8]);
 const BLOCK: usize = 64;
 
 /// A bitmap of whole lines, and the number of its set bits. Invariant: `set_bits` bits are set.
+#[derive(PartialEq)]
 pub(super) struct LineBitmap {
-    lines: Box<[Line]>,
     set_bits: u64,
+    lines: Box<[Line]>,
 }
 
 /// Prints the number of lines and of set bits, not the bits.
@@ -37,19 +38,7 @@ impl fmt::Debug for LineBitmap {
     }
 }
 
-/// Bitmaps are equal if they are equal in every bit.
-impl PartialEq for LineBitmap {
-    fn eq(&self, other: &Self) -> bool {
-        self.set_bits == other.set_bits && self.as_bytes() == other.as_bytes()
-    }
-}
-
 impl LineBitmap {
-    /// Bytes of `num_lines` lines.
-    pub(super) fn bytes_for(num_lines: u64) -> u64 {
-        array_bytes::<Line>(num_lines)
-    }
-
     /// A bitmap of `num_lines` lines of zeros. A failed allocation is an error and does not end the process.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
         let len = usize::try_from(num_lines).unwrap_or(usize::MAX);

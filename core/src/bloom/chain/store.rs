@@ -1,9 +1,9 @@
 //! The data that sub-filters of either layout hold.
 
-use super::super::bitmap::LineBitmap;
+use super::super::bitmap::{Line, LineBitmap};
 use crate::error::Error;
 use crate::shared::Shared;
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, array_bytes};
 
 /// The bits of a sub-filter, the number of items that they represent, and the parameters shared with equal sub-filters.
 ///
@@ -33,7 +33,7 @@ impl<P> Store<P> {
 
     /// Bytes of a [`Store`] with `num_lines` lines, without its shared parameters.
     pub(in crate::bloom) fn bytes_for(num_lines: u64) -> u64 {
-        LineBitmap::bytes_for(num_lines).saturating_add(size_of::<Self>() as u64)
+        array_bytes::<Line>(num_lines).saturating_add(size_of::<Self>() as u64)
     }
 
     /// A copy of the store.

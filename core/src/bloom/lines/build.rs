@@ -14,14 +14,6 @@ use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::try_filled;
 
-/// The changes that insertions made.
-pub(super) struct Changed {
-    /// The number of newly set bits.
-    pub(super) bits: u64,
-    /// The number of hashes that set a bit.
-    pub(super) items: u64,
-}
-
 /// Sets the bits of all hashes in `blocks`, on `threads` threads. Returns how many bits and how many items were new.
 ///
 /// # Errors
@@ -31,7 +23,7 @@ pub(super) fn insert_blocks(
     lines: &mut [Line],
     blocks: &[&[Hash128]],
     threads: usize,
-) -> Result<Changed, Error> {
+) -> Result<(u64, u64), Error> {
     let num_lines = lines.len();
     let num_words = blocks.iter().map(|block| block.len()).sum::<usize>().div_ceil(WORD_BITS);
     let share = num_lines.div_ceil(threads.max(1)).max(1);
@@ -41,28 +33,23 @@ pub(super) fn insert_blocks(
     }
     let done: Vec<(u64, Vec<u64>)> = thread::scope(|scope| {
         let last = parts.pop();
-        let fill = move |(mut part, mut new): (Part<'_>, Vec<u64>)| (part.insert(shape, blocks, &mut new), new);
+        // Marks in `new` each hash that set a bit of the part, and returns the number of these bits.
+        let fill = move |(mut part, mut new): (Part<'_>, Vec<u64>)| {
+            let (mut start, mut bits) = (0, 0);
+            for block in blocks {
+                bits += probe::insert_part(shape, &mut part, block, start, &mut new);
+                start += block.len();
+            }
+            (bits, new)
+        };
         let running: Vec<_> = parts.into_iter().map(|part| scope.spawn(move || fill(part))).collect();
         last.map(fill).into_iter().chain(running.into_iter().map(join)).collect()
     });
     let mut done = done.into_iter();
-    let Some((mut bits, mut new)) = done.next() else { return Ok(Changed { bits: 0, items: 0 }) };
+    let Some((mut bits, mut new)) = done.next() else { return Ok((0, 0)) };
     for (more_bits, more_new) in done {
         bits += more_bits;
         or_into(&mut new, &more_new);
     }
-    Ok(Changed { bits, items: count_ones(&new) })
-}
-
-impl Part<'_> {
-    /// Sets those bits of all hashes that fall into the lines of this part, and marks in `new` each hash that set a
-    /// free bit. Returns the number of newly set bits.
-    fn insert(&mut self, shape: ItemShape, blocks: &[&[Hash128]], new: &mut [u64]) -> u64 {
-        let (mut start, mut bits) = (0, 0);
-        for block in blocks {
-            bits += probe::insert_part(shape, self, block, start, new);
-            start += block.len();
-        }
-        bits
-    }
+    Ok((bits, count_ones(&new)))
 }

@@ -135,9 +135,9 @@ impl SubFilter for LineSubFilter {
     fn insert_blocks(&mut self, blocks: &[&[Hash128]], threads: usize) -> Result<(), Error> {
         let (shape, most_items) = (self.shape(), self.num_bits());
         let (lines, set_bits) = self.0.bitmap.lines_mut();
-        let changed = build::insert_blocks(shape, lines, blocks, threads)?;
-        *set_bits += changed.bits;
-        self.0.num_items = (self.0.num_items + changed.items).min(most_items);
+        let (free, new) = build::insert_blocks(shape, lines, blocks, threads)?;
+        *set_bits += free;
+        self.0.num_items = (self.0.num_items + new).min(most_items);
         Ok(())
     }
 

@@ -156,17 +156,6 @@ pub(super) fn insert_part(
     run(shape, FillPart { part, fill, hashes, start, new })
 }
 
-/// Prefetches the first line of the hash.
-#[inline(always)]
-pub(super) fn prefetch_first(lines: &[Line], hash: Hash128) {
-    ask(lines, hash, 0..1);
-}
-
-/// Prefetches the first `count` lines of each hash in the mask `pending`.
-pub(in crate::bloom) fn prefetch(lines: &[Line], hashes: &[Hash128], pending: u32, count: u32) {
-    marked(pending).for_each(|i| ask(lines, hashes[i], 0..count));
-}
-
 /// An operation on the lines of an item.
 trait Probe {
     type Answer;
@@ -265,13 +254,13 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
         // unrolls the loops over them.
         if is_large && all > 1 && expected == Expected::Absent {
             for i in marked(pending) {
-                ask(seek.lines, hashes[i], 0..1);
+                prefetch(seek.lines, hashes[i], 0..1);
             }
             let mut candidates = 0;
             for i in marked(pending) {
                 if seek.has(hashes[i], 0..1, shape) {
                     candidates |= 1 << i;
-                    ask(seek.lines, hashes[i], 1..all);
+                    prefetch(seek.lines, hashes[i], 1..all);
                 }
             }
             for i in marked(candidates) {
@@ -281,7 +270,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
         }
         if is_large {
             for i in marked(pending) {
-                ask(seek.lines, hashes[i], 0..all);
+                prefetch(seek.lines, hashes[i], 0..all);
             }
         }
         for i in marked(pending) {
@@ -306,7 +295,7 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillChunk<'_, W> {
         let FillChunk { mut fill, hashes, pending } = self;
         if fill.lines.len() >= LARGE_FROM_LINES {
             for i in marked(pending) {
-                ask(fill.lines, hashes[i], 0..shape.lines_per_item());
+                prefetch(fill.lines, hashes[i], 0..shape.lines_per_item());
             }
         }
         let (mut new, mut all_free) = (0, 0);
@@ -396,7 +385,7 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
 
 /// Prefetches the item's lines with the indices `which`.
 #[inline(always)]
-fn ask(lines: &[Line], hash: Hash128, which: Range<u32>) {
+pub(super) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
     for i in which {
         prefetch_index(lines, line_index(pick(hash, i), lines.len()));
     }

@@ -86,7 +86,7 @@ fn look_up_groups(
         if group.iter().any(LineSubFilter::is_large) {
             // Item by item, the order in which the loop with AVX-512 compares the lines.
             for i in marked(pending) {
-                group.iter().for_each(|sub_filter| probe::prefetch_first(sub_filter.lines(), hashes[i]));
+                group.iter().for_each(|sub_filter| probe::prefetch(sub_filter.lines(), hashes[i], 0..1));
             }
         }
     };
@@ -111,7 +111,7 @@ fn look_up_groups(
             for i in marked(pending) {
                 if let Some(newest) = newest(candidates[i]) {
                     let sub_filter = &group[newest];
-                    sub_filter.prefetch_chunk(hashes, 1 << i, sub_filter.geometry().lines_per_item);
+                    probe::prefetch(sub_filter.lines(), hashes[i], 0..sub_filter.geometry().lines_per_item);
                 }
             }
         }

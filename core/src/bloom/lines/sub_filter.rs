@@ -93,13 +93,6 @@ impl LineSubFilter {
     pub(super) fn is_large(&self) -> bool {
         self.lines().len() >= PREFETCH_FROM_LINES
     }
-
-    /// Prefetches the first `count` lines of the hashes in the mask `pending`, if the bitmap is large.
-    pub(super) fn prefetch_chunk(&self, hashes: &[Hash128], pending: u32, count: u32) {
-        if self.is_large() {
-            probe::prefetch(self.lines(), hashes, pending, count);
-        }
-    }
 }
 
 #[cfg(test)]
