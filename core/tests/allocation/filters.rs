@@ -233,6 +233,6 @@ fn filters_are_built_or_stay_as_they_are() {
             assert!(filter == before, "allocation {n}: changed");
             failures = n;
         }
-        assert!(failures > 1, "{layout}");
+        assert!(failures > 0, "{layout}");
     }
 }
