@@ -27,34 +27,26 @@ pub enum CommandError {
     /// A dump chunk (`LOADCHUNK`) that is damaged, is out of order, or belongs to a value that is already complete.
     BadData,
     /// The value is partially loaded: some chunks of its dump have not arrived.
-    StillLoading { kind: Kind, arrived: StillLoading },
+    StillLoading(StillLoading),
     /// A client called a filter command, but the option `commands` is `lc`: this module serves no filters.
     NoFilters,
     /// A classic (RedisBloom-compatible) filter, but this module does not serve BF.*. The option `commands` has this
     /// value.
     NoClassic { commands: &'static str },
-    /// `BF.LOAD`, the command by which valkey-bloom stores a filter in the AOF.
-    ValkeyBloom,
     /// An option or argument that the command does not accept. The text says why.
     Argument(String),
-    /// A negative number where the parameter expects a whole number without sign.
-    Number { kind: Kind, parameter: Parameter, expected: &'static str, got: String },
-    /// An option at the end of the command, without the value that it needs.
-    NoValue { option: &'static str },
-    /// The option `EXPANSION` without a value.
-    NoExpansion,
-    /// A dump iterator that is not a number.
-    BadIterator { got: String },
-    /// The option `NONSCALING` together with `EXPANSION`.
-    NonScalingExpands,
     /// An expiry that the server accepts for no key.
     ExpireTime(String),
-    /// A field name that `BF.INFO` or `LC.INFO` does not have.
-    NoSuchField { expected: String, got: String },
     /// An error caused by an option of `BF.INSERT`. Redis 8 has special texts for some of these errors.
     OfInsert(Box<CommandError>),
-    /// An error of the core library.
-    Core { kind: Kind, error: Error },
+    /// An error of the core library, or a number outside the range of its parameter.
+    Core(Error),
+}
+
+impl From<Error> for CommandError {
+    fn from(error: Error) -> Self {
+        CommandError::Core(error)
+    }
 }
 
 impl From<OtherType> for CommandError {
@@ -75,8 +67,6 @@ pub fn quoted(bytes: &[u8]) -> String {
 
 const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: load the module with commands beside to \
     have RF.*, or with commands all to have BF.* too";
-const VALKEY_BLOOM: &str = "ERR BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read \
-    here: see \"Coming from valkey-bloom\" in docs/migrating.md";
 
 impl CommandError {
     /// Returns the error for the argument named `what`: the client gave `got`, which is not an `expected` number.
@@ -92,52 +82,32 @@ impl CommandError {
         }
     }
 
-    /// Returns the text of the error reply. For [`CommandError::Arity`] the server sends its own text instead.
-    pub fn text(&self) -> String {
+    /// Returns the text of the error reply of a command on values of this `kind`. For [`CommandError::Arity`] the server
+    /// sends its own text instead.
+    pub fn text(&self, kind: Kind) -> String {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
             CommandError::Exists => "ERR item exists".to_owned(),
             CommandError::BadData => format!("ERR {BAD_DATA}"),
-            CommandError::StillLoading { kind, arrived } => format!("ERR {kind} is {arrived}"),
+            CommandError::StillLoading(arrived) => format!("ERR {kind} is {arrived}"),
             CommandError::NoFilters => NO_FILTERS.to_owned(),
             CommandError::NoClassic { commands } => format!(
                 "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout lines"
             ),
-            CommandError::ValkeyBloom => VALKEY_BLOOM.to_owned(),
             CommandError::Argument(text) => format!("ERR {text}"),
-            CommandError::Number { kind, parameter, expected, got } => {
-                format!("ERR {}", out_of_range(*kind, *parameter, expected, got))
-            }
-            CommandError::NoValue { option } => format!("ERR option {option} needs a value"),
-            CommandError::NoExpansion => "ERR no expansion: option EXPANSION needs a value".to_owned(),
-            CommandError::BadIterator { got } => {
-                format!("ERR Second argument must be numeric: expected a whole number, got {got}")
-            }
-            CommandError::NonScalingExpands => {
-                "ERR Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned()
-            }
             // The server's words for `SET`.
             CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
-            CommandError::NoSuchField { expected, got } => {
-                format!("ERR Invalid information value: expected one of {expected}, got {got}")
-            }
-            CommandError::OfInsert(error) => error.text_of_insert().unwrap_or_else(|| error.text()),
-            CommandError::Core { kind, error } => core_text(*kind, error),
+            CommandError::OfInsert(error) => error.text_of_insert().unwrap_or_else(|| error.text(kind)),
+            CommandError::Core(error) => core_text(kind, error),
         }
     }
 
     /// Returns the text of Redis 8 for an error in an option of `BF.INSERT`. That text has no `ERR` at its start.
     /// `None` if the server is not Redis 8, or if Redis 8 has no special text for the error.
     fn text_of_insert(&self) -> Option<String> {
-        let (parameter, expected, got) = match self {
-            CommandError::Core { error: Error::OutOfRange { parameter, expected, got }, .. } => {
-                (parameter, *expected, got)
-            }
-            CommandError::Number { parameter, expected, got, .. } => (parameter, *expected, got),
-            _ => return None,
-        };
+        let CommandError::Core(Error::OutOfRange { parameter, expected, got }) = self else { return None };
         let begins = match parameter {
             Parameter::Capacity => "Bad capacity",
             Parameter::ErrorRate => "Bad error rate",

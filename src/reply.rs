@@ -1,17 +1,21 @@
 //! Writes the replies of commands, in the forms for the protocols RESP2 and RESP3.
 
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, Kind};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{FULL_REJECTED, MEMORY_REJECTED};
 use rollcall_core::admission::Admission;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
-/// Replies with the text of `error`. For [`CommandError::Arity`] the server sends its own text.
-pub fn reject(ctx: Ctx, error: CommandError) {
+/// Replies with the text of `error`, an error of a command on values of this `kind`. For [`CommandError::Arity`] the
+/// server sends its own text.
+pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     match error {
         CommandError::Arity => ctx.reply_wrong_arity(),
-        other => reply_error(ctx, &other),
+        other => {
+            count(other);
+            ctx.reply_error(&other.text(kind));
+        }
     }
 }
 
@@ -19,15 +23,10 @@ pub fn reject(ctx: Ctx, error: CommandError) {
 /// [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size limits itself.
 pub fn count(error: &CommandError) {
     match error {
-        CommandError::Core { error: Error::Full { .. }, .. } => FULL_REJECTED.count(),
-        CommandError::Core { error: Error::OutOfMemory { .. }, .. } => MEMORY_REJECTED.count(),
+        CommandError::Core(Error::Full { .. }) => FULL_REJECTED.count(),
+        CommandError::Core(Error::OutOfMemory { .. }) => MEMORY_REJECTED.count(),
         _ => {}
     }
-}
-
-fn reply_error(ctx: Ctx, error: &CommandError) {
-    count(error);
-    ctx.reply_error(&error.text());
 }
 
 /// Replies with `OK`.
@@ -35,7 +34,7 @@ pub fn ok(ctx: Ctx) {
     ctx.reply_simple(c"OK");
 }
 
-/// Replies with an array of booleans, one for each item that the command handled. If an item was rejected, its error is
+/// Replies with an array of booleans, one for each item that the filter handled. If an item was rejected, its error is
 /// the last element.
 pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
     ctx.reply_array(values.len() + usize::from(stopped.is_some()));
@@ -43,7 +42,7 @@ pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {
         ctx.reply_bool(value);
     }
     if let Some(error) = stopped {
-        reply_error(ctx, &error);
+        reject(ctx, Kind::Filter, &error);
     }
 }
 

@@ -64,7 +64,8 @@ pub(crate) fn array_bytes<T>(len: u64) -> u64 {
 }
 
 /// Makes room in a list for `more` elements; [`Error::OutOfMemory`] if the allocation fails.
-pub(crate) fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
+#[doc(hidden)]
+pub fn try_reserve<T>(list: &mut Vec<T>, more: usize) -> Result<(), Error> {
     list.try_reserve_exact(more).map_err(|_| out_of_memory::<T>(more))
 }
 
@@ -83,17 +84,19 @@ pub(crate) fn try_to_vec<T: Copy>(elements: &[T]) -> Result<Vec<T>, Error> {
 }
 
 /// Collects an iterator of at most `most` elements into a list.
-pub(crate) fn try_collect<T>(most: usize, elements: impl IntoIterator<Item = T>) -> Result<Vec<T>, Error> {
+#[doc(hidden)]
+pub fn try_collect<T>(most: usize, elements: impl IntoIterator<Item = T>) -> Result<Vec<T>, Error> {
     let mut list = try_with_capacity(most)?;
     list.extend(elements);
     Ok(list)
 }
 
 /// Collects an iterator of at most `most` results into a list, or returns its first error.
-pub(crate) fn try_collect_ok<T>(
+#[doc(hidden)]
+pub fn try_collect_ok<T, E: From<Error>>(
     most: usize,
-    elements: impl IntoIterator<Item = Result<T, Error>>,
-) -> Result<Vec<T>, Error> {
+    elements: impl IntoIterator<Item = Result<T, E>>,
+) -> Result<Vec<T>, E> {
     let mut list = try_with_capacity(most)?;
     for element in elements {
         list.push(element?);

@@ -26,6 +26,11 @@ pub mod rounding {
     pub use crate::rounding::error_of_whole;
 }
 
+/// Lists whose length a client chooses: a lack of memory is an error.
+pub mod size_limit {
+    pub use crate::size_limit::{try_collect, try_collect_ok, try_reserve};
+}
+
 /// Filters of one layout, and their parts.
 pub mod bloom {
     pub use crate::bloom::bitmap::Line;

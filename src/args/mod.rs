@@ -6,7 +6,7 @@
 
 pub mod lenient;
 
-use crate::command_error::{CommandError, Kind, quoted};
+use crate::command_error::{CommandError, quoted};
 use crate::number::{parse_canonical, parse_number, parse_unsigned};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx};
@@ -14,18 +14,18 @@ use rollcall_core::bloom::BitLayout;
 use rollcall_core::error::{Error, Parameter};
 
 /// Parses a whole number without sign and without leading zeros, which is the form that the server writes.
-fn unsigned(kind: Kind, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
+fn unsigned(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) {
         // A negative number is rejected for its range, as in RedisBloom, and not as something that is no number.
-        return Err(CommandError::Number { kind, parameter, expected: "a whole number", got: quoted(given) });
+        return Err(Error::OutOfRange { parameter, expected: "a whole number", got: quoted(given) }.into());
     }
     plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
 }
 
 /// Parses a whole number without sign that is at most 2^63 - 1, because the server's integers are signed.
-pub fn count(kind: Kind, parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
-    let value = unsigned(kind, parameter, arg)?;
+pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
+    let value = unsigned(parameter, arg)?;
     let fits = i64::try_from(value).is_ok();
     fits.then_some(value).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
 }
@@ -46,7 +46,10 @@ pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
         return Ok(u64::MAX);
     }
     let value = plain(given).filter(|&value| i64::try_from(value).is_ok());
-    value.ok_or_else(|| CommandError::BadIterator { got: quoted(given) })
+    value.ok_or_else(|| {
+        let got = quoted(given);
+        CommandError::Argument(format!("Second argument must be numeric: expected a whole number, got {got}"))
+    })
 }
 
 /// Whether the text `given` is a whole number below 0.
@@ -205,9 +208,9 @@ pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];
 
-/// Parses the options from argument `start` on. `allowed` are the options that the command takes; errors call the value
-/// `kind`. A replicated command may also have the window's slice, which clients cannot give.
-pub fn options(ctx: Ctx, kind: Kind, args: Args<'_>, start: usize, allowed: Allowed) -> Result<Options, CommandError> {
+/// Parses the options from argument `start` on. `allowed` are the options that the command takes. A replicated command
+/// may also have the window's slice, which clients cannot give.
+pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Result<Options, CommandError> {
     let slice: &[Opt] = if must_obey(ctx) { &[Opt::Slice] } else { &[] };
     let allowed = || allowed.iter().copied().flatten().chain(slice).copied();
     let takes_items = allowed().any(|option| option == Opt::Items);
@@ -238,16 +241,19 @@ pub fn options(ctx: Ctx, kind: Kind, args: Args<'_>, start: usize, allowed: Allo
             Opt::Last => options.window.last = true,
             // A command that takes items lacks its items too, so the error is one of arity.
             _ if at == args.len() && takes_items => return Err(CommandError::Arity),
-            Opt::Expansion if at == args.len() => return Err(CommandError::NoExpansion),
-            _ if at == args.len() => return Err(CommandError::NoValue { option: option.word() }),
+            _ if at == args.len() => {
+                let no_expansion = if option == Opt::Expansion { "no expansion: " } else { "" };
+                let why = format!("{no_expansion}option {} needs a value", option.word());
+                return Err(CommandError::Argument(why));
+            }
             Opt::Items => {
                 options.items = Some(at);
                 break;
             }
             _ => {
-                match value(kind, &mut options, option, args.get(at)) {
+                match value(&mut options, option, args.get(at)) {
                     // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
-                    Err(negative @ CommandError::Number { .. }) => out_of_range = out_of_range.or(Some(negative)),
+                    Err(negative @ CommandError::Core(_)) => out_of_range = out_of_range.or(Some(negative)),
                     read => read?,
                 }
                 at += 1;
@@ -270,16 +276,16 @@ fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items:
     CommandError::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
 
-fn value(kind: Kind, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
+fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
     match option {
-        Opt::Capacity => options.capacity = Some(count(kind, Parameter::Capacity, given)?),
+        Opt::Capacity => options.capacity = Some(count(Parameter::Capacity, given)?),
         Opt::Error => options.error_rate = Some(number(Parameter::ErrorRate, given)?),
-        Opt::Expansion => options.expansion = Some(count(kind, Parameter::Expansion, given)?),
-        Opt::Exact => options.exact_limit = Some(count(kind, Parameter::ExactLimit, given)?),
-        Opt::Bytes => options.exact_bytes = Some(count(kind, Parameter::ExactBytes, given)?),
-        Opt::Precision => options.precision = Some(count(kind, Parameter::Precision, given)?),
-        Opt::Tail => options.tail_bits = Some(count(kind, Parameter::TailBits, given)?),
-        Opt::Seed => options.seed = Some(unsigned(kind, Parameter::Seed, given)?),
+        Opt::Expansion => options.expansion = Some(count(Parameter::Expansion, given)?),
+        Opt::Exact => options.exact_limit = Some(count(Parameter::ExactLimit, given)?),
+        Opt::Bytes => options.exact_bytes = Some(count(Parameter::ExactBytes, given)?),
+        Opt::Precision => options.precision = Some(count(Parameter::Precision, given)?),
+        Opt::Tail => options.tail_bits = Some(count(Parameter::TailBits, given)?),
+        Opt::Seed => options.seed = Some(unsigned(Parameter::Seed, given)?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {
             if options.expiry.is_some() {
@@ -290,9 +296,9 @@ fn value(kind: Kind, options: &mut Options, option: Opt, given: Arg<'_>) -> Resu
             options.expiry = Some(expiry(option, given)?);
         }
         Opt::Limit => options.limit = Some(limit(given)?),
-        Opt::Window => options.window.seconds = Some(count(kind, Parameter::Window, given)?),
-        Opt::Slices => options.window.slices = Some(count(kind, Parameter::Slices, given)?),
-        Opt::Slice => options.window.slice = Some(count(kind, Parameter::Slice, given)?),
+        Opt::Window => options.window.seconds = Some(count(Parameter::Window, given)?),
+        Opt::Slices => options.window.slices = Some(count(Parameter::Slices, given)?),
+        Opt::Slice => options.window.slice = Some(count(Parameter::Slice, given)?),
         // The remaining options take no value.
         _ => {}
     }

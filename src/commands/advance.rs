@@ -12,7 +12,7 @@ use super::expiry;
 use super::keyspace::value_mut;
 use super::windows::no_window;
 use crate::args;
-use crate::command_error::{CommandError, Kind, quoted};
+use crate::command_error::{CommandError, quoted};
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
@@ -26,12 +26,12 @@ enum To {
     Clock,
 }
 
-fn read_target(kind: Kind, args: Args<'_>) -> Result<To, CommandError> {
+fn read_target(args: Args<'_>) -> Result<To, CommandError> {
     let is = |at: usize, word: &[u8]| args.get(at).bytes().eq_ignore_ascii_case(word);
     match args.len() {
         3 if is(2, b"CLOCK") => Ok(To::Clock),
-        3 => Ok(To::Slice(args::count(kind, Parameter::Slice, args.get(2))?)),
-        4 if is(3, b"REBASE") => Ok(To::Rebased(args::count(kind, Parameter::Slice, args.get(2))?)),
+        3 => Ok(To::Slice(args::count(Parameter::Slice, args.get(2))?)),
+        4 if is(3, b"REBASE") => Ok(To::Rebased(args::count(Parameter::Slice, args.get(2))?)),
         4 => Err(CommandError::Argument(format!("unknown option {}: expected none", quoted(args.get(3).bytes())))),
         _ => Err(CommandError::Arity),
     }
@@ -39,11 +39,11 @@ fn read_target(kind: Kind, args: Args<'_>) -> Result<To, CommandError> {
 
 /// Runs `ADVANCE key slice | CLOCK`, and the replicated form `ADVANCE key slice REBASE`.
 pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let to = read_target(T::KIND, args)?;
+    let to = read_target(args)?;
     let mut key = ctx.open(args.get(1), Mode::Write);
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
         // On a replica the value may have been deleted, or be partially loaded.
-        Ok(None) | Err(CommandError::StillLoading { .. }) if must_obey(ctx) => (false, Move::Stay, None),
+        Ok(None) | Err(CommandError::StillLoading(_)) if must_obey(ctx) => (false, Move::Stay, None),
         opened => {
             let value = opened?.ok_or(CommandError::NotFound)?;
             if !must_obey(ctx) {

@@ -6,11 +6,12 @@ use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
 use rollcall_core::unstable::persist::Loading;
+use rollcall_core::unstable::size_limit::try_reserve;
 use rollcall_core::window::Time;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::filters::Creation;
-use super::keyspace::{check_copy, command_error_of, value};
+use super::keyspace::{check_copy, value};
 use super::{info, obeyed, windows};
 use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::{CommandError, Kind};
@@ -46,10 +47,10 @@ impl Changing for BloomFilter {
         finalize::<Self>(key, |loading| Ok(loading.finish_with_zeros()))
     }
 
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError> {
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
         check_copy(first, limit)?;
-        let mut union = first.try_clone().map_err(command_error_of::<BloomFilter>)?;
-        union.live(Time::Reached).merge(others, limit).map_err(command_error_of::<BloomFilter>)?;
+        let mut union = first.try_clone()?;
+        union.live(Time::Reached).merge(others, limit)?;
         Ok(union)
     }
 
@@ -123,7 +124,7 @@ pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Parses the `allowed` options of `BF.INSERT` or `BF.ADMIT`. Returns the parameters for a new filter, and the options.
 fn of_insert(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(Creation, Options), CommandError> {
-    args::options(ctx, Kind::Filter, args, 2, allowed)
+    args::options(ctx, args, 2, allowed)
         .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
         .map_err(CommandError::of_insert)
 }
@@ -144,18 +145,15 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
             // If an item is rejected all the same, errors fill the array to its length: otherwise the client would wait
             // for more.
             if let Err(error) = outcome {
-                let error = command_error_of::<BloomFilter>(error);
+                let error = CommandError::from(error);
                 reply::count(&error);
-                let text = error.text();
+                let text = error.text(Kind::Filter);
                 (handled..items.len()).for_each(|_| ctx.reply_error(&text));
             }
             return Handled { items: handled, new, ..Handled::default() };
         }
         let mut results: Vec<bool> = Vec::new();
-        let no_memory = |_| Error::OutOfMemory { needed_bytes: items.len() as u64 };
-        let outcome = results
-            .try_reserve_exact(items.len())
-            .map_err(no_memory)
+        let outcome = try_reserve(&mut results, items.len())
             .and_then(|()| live.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
         let rejected = outcome.err().and_then(|error| obeyed::reported(ctx, error));
         let new = results.iter().filter(|&&is_new| is_new).count();

@@ -11,7 +11,7 @@ use rollcall_core::window::{ClockSource, Merging, Move, Time};
 
 use super::effects::{Added, Creating, announce_added, announce_expiry, announce_move};
 use super::expiry;
-use super::keyspace::{command_error_of, create, open, open_merge, replace, value_mut, values};
+use super::keyspace::{create, open, open_merge, replace, value_mut, values};
 use crate::args::Options;
 use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
@@ -39,7 +39,7 @@ pub(super) trait Changing: Family + Windowed {
     }
 
     /// Returns the union of `first` and `others`, with the parameters of `first`.
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError>;
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error>;
 
     /// Returns an empty value with the same parameters; `None` if the value is empty already.
     fn emptied(&self) -> Result<Option<Self>, Error>;
@@ -146,7 +146,7 @@ pub(super) fn insert<'a, T: Changing>(
     let mut created = None;
     let value = match value_mut::<T>(&mut key) {
         // Asked only here: the server takes as long to say whether a command is replicated as to look a key up.
-        Err(CommandError::StillLoading { .. }) if must_obey(ctx) => {
+        Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
             T::complete(&mut key)?;
             value_mut::<T>(&mut key)
         }
@@ -214,7 +214,7 @@ pub(super) fn admit<T: Changing>(
     insert::<T>(ctx, addition, &limit, |live, is_new_key| {
         let reported = match live.admit(items.bytes(), terms, &limit) {
             Ok(reported) => reported,
-            Err(error) => return Handled { rejected: Some(command_error_of::<T>(error)), ..Handled::default() },
+            Err(error) => return Handled { rejected: Some(error.into()), ..Handled::default() },
         };
         reply::admissions(ctx, &reported);
         let renews = !is_new_key && live.renews();
@@ -239,14 +239,13 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             let merged = live.merge(&sources, &limit);
             outcome = live.finish();
             before.changed(value);
-            merged.map_err(command_error_of::<T>)?;
+            merged?;
             // The merge may move the window on as well, to the newest slice of the sources.
             let has_moved = newest != value.newest_slice();
             (value.prefix(), if has_moved { expiry::of_volatile(ctx, value) } else { None })
         }
         (None, Some((&first, others))) => {
-            let Merging { after, .. } =
-                first.merging(&sources, time_of_change(ctx, first)).map_err(command_error_of::<T>)?;
+            let Merging { after, .. } = first.merging(&sources, time_of_change(ctx, first))?;
             let mut union = T::union(first, others, &limit)?;
             if let Move::Rebase(slice) = after {
                 union.rebase(slice);
@@ -290,7 +289,7 @@ pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let mut key = ctx.open(args.get(1), Mode::Write);
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
     // A new value costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
-    if let Some(empty) = value.emptied().map_err(command_error_of::<T>)? {
+    if let Some(empty) = value.emptied()? {
         replace(value, empty);
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);
         ctx.changed(key.close(), T::prefix_of_events().event(Verb::Clear));

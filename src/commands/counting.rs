@@ -3,13 +3,14 @@
 use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
+use rollcall_core::unstable::size_limit::try_collect;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::counters::Creation;
-use super::keyspace::{command_error_of, list, open_all, value, values};
+use super::keyspace::{open_all, value, values};
 use super::{info, sets, windows};
 use crate::args::{self, Allowed, Opt, Options};
-use crate::command_error::{CommandError, Kind, quoted};
+use crate::command_error::{CommandError, quoted};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
@@ -29,8 +30,8 @@ impl Changing for Counter {
         Creation::defaults()
     }
 
-    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, CommandError> {
-        Counter::union(first, others, limit).map_err(command_error_of::<Counter>)
+    fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
+        Counter::union(first, others, limit)
     }
 
     fn emptied(&self) -> Result<Option<Self>, Error> {
@@ -44,8 +45,8 @@ impl Changing for Counter {
 /// [SEED n] [WINDOW seconds [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
-    let capacity = Some(args::count(Kind::Counter, Parameter::Capacity, args.get(2))?);
-    let options = Options { capacity, ..args::options(ctx, Kind::Counter, args, 3, RESERVE_OPTIONS)? };
+    let capacity = Some(args::count(Parameter::Capacity, args.get(2))?);
+    let options = Options { capacity, ..args::options(ctx, args, 3, RESERVE_OPTIONS)? };
     windows::check_reservation(ctx, &options)?;
     changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, &options)?)
 }
@@ -59,7 +60,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Adds items, and creates a missing counter with options: `LC.INSERT key [CAPACITY n] [NOCREATE] [options of
 /// LC.RESERVE] ITEMS item [item ...]`
 pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, Kind::Counter, args, 2, INSERT_OPTIONS)?;
+    let options = args::options(ctx, args, 2, INSERT_OPTIONS)?;
     let items = args.from(options.items.ok_or(CommandError::Arity)?);
     let creation = Creation::of(ctx, &options)?;
     let create_with = (!options.no_create).then_some(|| creation);
@@ -80,7 +81,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
         if added.is_ok() {
             ctx.reply_integer(new as i64);
         }
-        let rejected = added.err().map(command_error_of::<Counter>);
+        let rejected = added.err().map(CommandError::from);
         Handled { items: handled, new, rejected, some: Vec::new() }
     })
 }
@@ -88,7 +89,7 @@ fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result
 /// Adds new items while the counter has fewer than `n` members: `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
 /// LC.INSERT] ITEMS item [item ...]`
 pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, Kind::Counter, args, 2, ADMIT_OPTIONS)?;
+    let options = args::options(ctx, args, 2, ADMIT_OPTIONS)?;
     let creation = Creation::of(ctx, &options)?;
     changes::admit::<Counter>(ctx, args, &options, creation)
 }
@@ -108,9 +109,8 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let keys = open_all::<Counter>(ctx, args.from(1))?;
     let counters = values::<Counter>(&keys)?;
     let now = time_of(ctx, counters.iter().copied());
-    let mut views = list::<Counter, _>(counters.len())?;
-    views.extend(counters.iter().map(|counter| counter.at(now)));
-    ctx.reply_integer(counting::union_card(&views).map_err(command_error_of::<Counter>)?.count() as i64);
+    let views = try_collect(counters.len(), counters.iter().map(|counter| counter.at(now)))?;
+    ctx.reply_integer(counting::union_card(&views)?.count() as i64);
     Ok(())
 }
 
@@ -118,7 +118,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let found = match value::<Counter>(&key)? {
-        Some(counter) => now(ctx, counter).contains(args.get(2).bytes()).map_err(command_error_of::<Counter>)?,
+        Some(counter) => now(ctx, counter).contains(args.get(2).bytes())?,
         None => false,
     };
     ctx.reply_bool(found);
@@ -138,7 +138,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
     if let Some(view) = view {
         // An estimate can answer for no item, so its error is the whole reply, instead of the array.
-        view.contains(items.get(0).bytes()).map_err(command_error_of::<Counter>)?;
+        view.contains(items.get(0).bytes())?;
     }
     // An estimate that gave no error has no live members, so it contains no item.
     let view = view.filter(|view| view.is_exact());
@@ -166,15 +166,14 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         return Ok(());
     };
     if counter.window().is_none() && back.is_none() {
-        let members = counter.members().map_err(command_error_of::<Counter>)?;
+        let members = counter.members()?;
         ctx.reply_array(counter.count() as usize);
         members.for_each(|member| ctx.reply_bulk(member));
         return Ok(());
     }
-    let seconds = back.map(|seconds| args::count(Kind::Counter, Parameter::Seconds, seconds)).transpose()?;
+    let seconds = back.map(|seconds| args::count(Parameter::Seconds, seconds)).transpose()?;
     let view = sets::view(counter, args.get(1), seconds, time_of(ctx, [counter]))?;
-    let mut members = list::<Counter, _>(counter.count() as usize)?;
-    members.extend(view.members().map_err(command_error_of::<Counter>)?);
+    let members = try_collect(counter.count() as usize, view.members()?)?;
     sets::reply_members(ctx, &members);
     Ok(())
 }
@@ -186,6 +185,6 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     }
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
-    let at = CounterAt::new(counter, time_of(ctx, [counter])).map_err(command_error_of::<Counter>)?;
+    let at = CounterAt::new(counter, time_of(ctx, [counter]))?;
     info::info(ctx, args, &OF_COUNTERS, OF_COUNTERS.len(), |of| of(&at))
 }

@@ -6,7 +6,7 @@ use rollcall_core::unstable::persist::{self, Loading};
 
 use super::effects::announce_expiry;
 use super::expiry;
-use super::keyspace::{command_error_of, open, value};
+use super::keyspace::{open, value};
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::limits::ServerLimit;
@@ -26,10 +26,10 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     let key = ctx.open(args.get(1), Mode::Read);
     let value = value::<T>(&key)?.ok_or(CommandError::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
-    let (next, chunk) = persist::scandump(value, iterator).map_err(command_error_of::<T>)?;
+    let (next, chunk) = persist::scandump(value, iterator)?;
     // The server copies the reply into the client's buffer, and ends the process if memory for the copy is lacking.
     if !alloc::can_allocate(chunk.len()) {
-        return Err(command_error_of::<T>(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }));
+        return Err(Error::OutOfMemory { needed_bytes: chunk.len() as u64 }.into());
     }
     ctx.reply_array(2);
     ctx.reply_integer(i64::try_from(next).unwrap_or(0));
@@ -45,7 +45,7 @@ fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
         ctx.log(LogLevel::Warning, &format!("rejected a chunk of a {}: {error}", T::KIND));
         return CommandError::BadData;
     }
-    command_error_of::<T>(error)
+    error.into()
 }
 
 /// Replaces the partially loaded value of a key by the complete value, if all its bytes have been loaded.
@@ -68,7 +68,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
         State::Ready(value) => return overwrite(value, iterator, data),
         State::Loading(loading) if !is_obeyed => {
             check_kind::<T>(loading)?;
-            entry.push_chunk(iterator, data).map_err(command_error_of::<T>)?;
+            entry.push_chunk(iterator, data)?;
             return finalize_complete::<T>(key);
         }
         State::Loading(_) => match entry.push_chunk(iterator, data) {
@@ -82,15 +82,15 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
             return overwrite(value, iterator, data);
         }
     }
-    Err(command_error_of::<T>(failed))
+    Err(failed.into())
 }
 
 /// Overwrites a part of a complete value by a dump chunk.
 fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(), CommandError> {
     let before = Before::any(value);
-    let written = value.overwrite(iterator, data).map_err(command_error_of::<T>);
+    let written = value.overwrite(iterator, data);
     before.changed(value);
-    written
+    Ok(written?)
 }
 
 /// Runs `LOADCHUNK key iterator data`. The client passes each iterator and chunk that `SCANDUMP` returned, in the same
@@ -105,9 +105,9 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
         take_chunk::<T>(&mut key, iterator, data, must_obey(ctx))
     };
     taken.map_err(|error| match error {
-        CommandError::Core { error, .. } => rejected::<T>(ctx, error),
+        CommandError::Core(error) => rejected::<T>(ctx, error),
         other => {
-            log_if_obeyed(ctx, args.get(1), &other);
+            log_if_obeyed::<T>(ctx, args.get(1), &other);
             other
         }
     })?;
@@ -127,11 +127,11 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 }
 
 /// Logs that a chunk from a primary or the AOF was lost, because it was rejected with [`CommandError::NoClassic`].
-fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
+fn log_if_obeyed<T: Family>(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
     if let CommandError::NoClassic { .. } = error
         && must_obey(ctx)
     {
-        let text = error.text();
+        let text = error.text(T::KIND);
         let why = text.trim_start_matches("ERR ");
         ctx.log(LogLevel::Warning, &format!("rejected a chunk for {}: {why}", quoted(key.bytes())));
     }
@@ -142,16 +142,12 @@ fn log_if_obeyed(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
 /// If this module does not serve BF.*, a client cannot create a classic filter. A replicated command can: the module's
 /// own AOF contains the loaded part of each partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
-    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx)).map_err(command_error_of::<T>)?;
+    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&loading) || !must_obey(ctx) {
         check_kind::<T>(&loading)?;
     }
     // An empty counter is complete from its header on.
-    let state = if is_complete(&loading) {
-        State::Ready(loading.finish().map_err(command_error_of::<T>)?)
-    } else {
-        State::Loading(Box::new(loading))
-    };
+    let state = if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) };
     set_entry(key, KeyEntry::<T>::new(state));
     Ok(())
 }

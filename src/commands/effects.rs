@@ -5,9 +5,9 @@ use std::iter::once;
 use std::mem::ManuallyDrop;
 use std::thread::LocalKey;
 
+use rollcall_core::error::Error;
 use rollcall_core::window::Move;
 
-use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Arg, Args, Closed, Ctx, OwnedString};
 use crate::types::family::Family;
@@ -35,7 +35,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     ///
     /// # Errors
     /// The errors of the core library: a parameter is out of range, or the value is larger than `limit` allows.
-    fn build(&self, limit: &ServerLimit) -> Result<T, CommandError>;
+    fn build(&self, limit: &ServerLimit) -> Result<T, Error>;
 
     /// Returns the prefix (RF, BF or LC) of the commands by which the value is sent to replicas and the AOF.
     fn prefix(&self) -> Prefix;

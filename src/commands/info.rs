@@ -38,7 +38,10 @@ pub fn info<F: Copy>(
     let found = fields.iter().find(|field| is_asked(field.word.to_bytes()) || is_asked(field.label.as_bytes()));
     let Some(field) = found else {
         let words: Vec<_> = fields.iter().map(|field| field.word.to_str().unwrap_or_default()).collect();
-        return Err(CommandError::NoSuchField { expected: words.join(", "), got: quoted(asked) });
+        let (expected, got) = (words.join(", "), quoted(asked));
+        return Err(CommandError::Argument(format!(
+            "Invalid information value: expected one of {expected}, got {got}"
+        )));
     };
     reply::info_field(ctx, field.label, &value_of(field.of));
     Ok(())

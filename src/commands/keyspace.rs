@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{Loading, Stored};
+use rollcall_core::unstable::persist::Loading;
+use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::unstable::wire::StillLoading;
 
 use crate::command_error::CommandError;
@@ -23,14 +24,9 @@ pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result
     Ok(key)
 }
 
-/// Converts an error of the core library about a value of family `T` to a command's error.
-pub(super) fn command_error_of<T: Family>(error: Error) -> CommandError {
-    CommandError::Core { kind: T::KIND, error }
-}
-
-pub(super) fn still_loading<T: Family>(loading: &<T as Stored>::Loading) -> CommandError {
+fn still_loading(loading: &impl Loading) -> CommandError {
     let (received_bytes, total_bytes) = (loading.received_bytes(), loading.total_bytes());
-    CommandError::StillLoading { kind: T::KIND, arrived: StillLoading { received_bytes, total_bytes } }
+    CommandError::StillLoading(StillLoading { received_bytes, total_bytes })
 }
 
 /// Returns the value of an open key for reading; `None` if the key is missing.
@@ -38,7 +34,7 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Co
     match peek_entry::<T>(key)?.map(|entry| &entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
-        Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
+        Some(State::Loading(loading)) => Err(still_loading(&**loading)),
     }
 }
 
@@ -49,7 +45,7 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
-        Some(State::Loading(loading)) => Err(still_loading::<T>(loading)),
+        Some(State::Loading(loading)) => Err(still_loading(&**loading)),
     }
 }
 
@@ -68,39 +64,21 @@ pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     reclaim::dispose(Box::new(replaced), bytes as usize);
 }
 
-/// Returns an empty list with room for `len` elements. A client chose `len`, so a lack of memory is an error and not a
-/// panic.
-pub(super) fn list<T: Family, E>(len: usize) -> Result<Vec<E>, CommandError> {
-    let mut list = Vec::new();
-    let needed_bytes = (len * size_of::<E>()) as u64;
-    list.try_reserve_exact(len).map_err(|_| command_error_of::<T>(Error::OutOfMemory { needed_bytes }))?;
-    Ok(list)
-}
-
 /// Opens all keys in `names` for reading.
 pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<Key<'a>>, CommandError> {
-    let mut keys = list::<T, _>(names.len())?;
-    for name in names.iter() {
-        keys.push(open::<T>(ctx, name, Mode::Read)?);
-    }
-    Ok(keys)
+    try_collect_ok(names.len(), names.iter().map(|name| open::<T>(ctx, name, Mode::Read)))
 }
 
-/// Opens the destination and the sources of a `MERGE`. A source is left out if it is missing or is the destination
-/// itself, because it adds nothing.
+/// Opens the destination and the sources of a `MERGE`. The destination itself is no source, because it adds nothing.
 pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
-    let mut sources = list::<T, _>(args.len() - 2)?;
-    for name in args.from(2).iter() {
-        if name.bytes() == args.get(1).bytes() {
-            continue;
-        }
-        let source = open::<T>(ctx, name, Mode::Read)?;
-        if value::<T>(&source)?.is_some() {
-            sources.push(source);
-        }
-    }
-    Ok((destination, sources))
+    let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
+    let sources = names.map(|name| {
+        let source = ctx.open(name, Mode::Read);
+        value::<T>(&source)?;
+        Ok::<_, CommandError>(source)
+    });
+    Ok((destination, try_collect_ok(args.len() - 2, sources)?))
 }
 
 /// The number of values up to which duplicates are found by comparing all pairs.
@@ -109,29 +87,26 @@ const FEW: usize = 8;
 /// Returns the values of open keys without duplicates and without missing ones. A union walks over all bits of each
 /// value, so duplicates would cost time.
 pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, CommandError> {
-    let mut found: Vec<&T> = list::<T, _>(keys.len())?;
-    for key in keys {
-        found.extend(value::<T>(key)?);
-    }
+    let mut found = try_collect_ok(keys.len(), keys.iter().filter_map(|key| value::<T>(key).transpose()))?;
     if found.len() <= FEW {
         // All pairs need no allocation: a union of two takes only microseconds.
         for at in (1..found.len()).rev() {
-            if found[..at].iter().any(|&other| std::ptr::eq(other, found[at])) {
+            if found[..at].iter().any(|&other| std::ptr::eq::<T>(other, found[at])) {
                 found.remove(at);
             }
         }
     } else {
         let mut seen = HashSet::new();
         let needed_bytes = (found.len() * size_of::<&T>()) as u64;
-        seen.try_reserve(found.len()).map_err(|_| command_error_of::<T>(Error::OutOfMemory { needed_bytes }))?;
+        seen.try_reserve(found.len()).map_err(|_| Error::OutOfMemory { needed_bytes })?;
         found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
     }
     Ok(found)
 }
 
 /// Checks that a copy of `value` is within the size limits `limit`.
-pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), CommandError> {
+pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), Error> {
     let mut rounded_bytes = 0;
     value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);
-    limit.check_rounded(0, value.num_bytes(), rounded_bytes).map_err(command_error_of::<T>)
+    limit.check_rounded(0, value.num_bytes(), rounded_bytes)
 }

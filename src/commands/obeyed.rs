@@ -2,13 +2,11 @@
 //! here. If that server was RedisBloom, a command may have options that RedisBloom reads differently, may add items to
 //! a partially loaded filter, or may add items that RedisBloom rejected.
 
-use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 
 use super::creation::filters::Creation;
-use super::keyspace::command_error_of;
 use crate::args::{self, Allowed, Options, lenient};
-use crate::command_error::{CommandError, Kind};
+use crate::command_error::CommandError;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx};
 use crate::types::names::Prefix;
@@ -32,7 +30,7 @@ pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandE
 pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(Creation, Options), CommandError> {
     let options = match from_redisbloom(args, lenient::insert) {
         Some(options) => options,
-        None => args::options(ctx, Kind::Filter, args, 2, allowed)?,
+        None => args::options(ctx, args, 2, allowed)?,
     };
     Ok((Creation::obeyed(ctx, args, &options)?, options))
 }
@@ -43,6 +41,6 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(C
 pub(super) fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,
-        other => Some(command_error_of::<BloomFilter>(other)),
+        other => Some(other.into()),
     }
 }

@@ -3,13 +3,14 @@
 
 use rollcall_core::counting::{self, Counter, Estimated, View};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::window::Time;
 
 use super::changes::time_of;
-use super::keyspace::{command_error_of, list, open_all, value};
+use super::keyspace::{open_all, value};
 use super::windows::no_window;
 use crate::args;
-use crate::command_error::{CommandError, Kind, quoted};
+use crate::command_error::{CommandError, quoted};
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
 /// The value of the option `SINCE` that means all members of a counter, instead of a number of seconds.
@@ -33,7 +34,7 @@ impl<'a> Operands<'a> {
             return Err(CommandError::Argument(format!("bad numkeys: expected {expected}, got {got}")));
         };
         let (names, rest) = (args.from(2).first(numkeys), args.from(2 + numkeys));
-        let mut seconds = list::<Counter, _>(rest.len())?;
+        let mut seconds = Vec::new();
         if rest.len() > 0 {
             let word = rest.get(0).bytes();
             if !word.eq_ignore_ascii_case(b"SINCE") {
@@ -42,12 +43,11 @@ impl<'a> Operands<'a> {
                     "unknown option {got}: expected SINCE behind {numkeys} keys"
                 )));
             }
-            for given in rest.from(1).iter() {
-                seconds.push(match given.bytes() {
-                    ALL => None,
-                    _ => Some(args::count(Kind::Counter, Parameter::Seconds, given)?),
-                });
-            }
+            let read = |given: Arg<'_>| match given.bytes() {
+                ALL => Ok(None),
+                _ => args::count(Parameter::Seconds, given).map(Some),
+            };
+            seconds = try_collect_ok(rest.len(), rest.from(1).iter().map(read))?;
             if seconds.len() != 1 && seconds.len() != numkeys {
                 let got = seconds.len();
                 let expected = format!("one value for all keys or one for each, {numkeys}");
@@ -59,18 +59,13 @@ impl<'a> Operands<'a> {
 
     /// Returns the members of each key that the operation looks at, in order of the keys; `None` for a missing key.
     fn views(&self, ctx: Ctx) -> Result<Vec<Option<View<'_>>>, CommandError> {
-        let mut counters = list::<Counter, _>(self.keys.len())?;
-        for key in &self.keys {
-            counters.push(value::<Counter>(key)?);
-        }
+        let counters = try_collect_ok(self.keys.len(), self.keys.iter().map(value::<Counter>))?;
         let now = time_of(ctx, counters.iter().copied().flatten());
-        let mut views = list::<Counter, _>(counters.len())?;
-        for (index, counter) in counters.into_iter().enumerate() {
+        let views = counters.iter().enumerate().map(|(index, counter)| {
             let seconds = self.seconds.get(if self.seconds.len() == 1 { 0 } else { index }).copied().flatten();
-            let view = counter.map(|counter| view(counter, self.names.get(index), seconds, now));
-            views.push(view.transpose()?);
-        }
-        Ok(views)
+            counter.map(|counter| view(counter, self.names.get(index), seconds, now)).transpose()
+        });
+        try_collect_ok(counters.len(), views)
     }
 }
 
@@ -125,7 +120,7 @@ fn card(
 ) -> Result<(), CommandError> {
     let operands = Operands::of(ctx, args)?;
     let estimated = match chosen(&operands.views(ctx)?) {
-        Some(views) => ask(&views).map_err(command_error_of::<Counter>)?,
+        Some(views) => ask(&views)?,
         None => Estimated { estimate: 0.0, standard_error: 0.0 },
     };
     ctx.reply_array(2);
@@ -143,7 +138,7 @@ fn members(
 ) -> Result<(), CommandError> {
     let operands = Operands::of(ctx, args)?;
     let members = match chosen(&operands.views(ctx)?) {
-        Some(views) => ask(&views).map_err(command_error_of::<Counter>)?,
+        Some(views) => ask(&views)?,
         None => Vec::new(),
     };
     reply_members(ctx, &members);
@@ -195,7 +190,7 @@ pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Runs `LC.COUNTSINCE key seconds`, which replies with the number of distinct members that a windowed counter has seen
 /// in the last `seconds`.
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let seconds = args::count(Kind::Counter, Parameter::Seconds, args.get(2))?;
+    let seconds = args::count(Parameter::Seconds, args.get(2))?;
     let key = ctx.open(args.get(1), Mode::Read);
     let count = match value::<Counter>(&key)? {
         None => 0,
@@ -214,7 +209,7 @@ pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if counter.window().is_none() {
         return Err(no_window::<Counter>());
     }
-    let rows = counter.history(time_of(ctx, [counter])).map_err(command_error_of::<Counter>)?;
+    let rows = counter.history(time_of(ctx, [counter]))?;
     ctx.reply_array(rows.len());
     for (start, estimated) in rows {
         ctx.reply_array(3);

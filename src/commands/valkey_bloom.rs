@@ -5,6 +5,10 @@ use redis_module::raw;
 use crate::command_error::{CommandError, quoted};
 use crate::server::ffi::{Args, Ctx, LogLevel};
 
+/// The reason for the rejection.
+const WHY: &str = "BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read here: see \
+    \"Coming from valkey-bloom\" in docs/migrating.md";
+
 /// Rejects `BF.LOAD key data`, which valkey-bloom writes into a rewritten AOF for each filter. The filter cannot be
 /// converted: valkey-bloom uses other hashes, and the items of a filter cannot be recovered from its bits.
 ///
@@ -14,11 +18,10 @@ use crate::server::ffi::{Args, Ctx, LogLevel};
 pub(super) fn load(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if is_from_aof(ctx) {
         let key = quoted(args.get(1).bytes());
-        let why = CommandError::ValkeyBloom.text();
-        ctx.log(LogLevel::Warning, &format!("cannot load {key} from the AOF: {}", why.trim_start_matches("ERR ")));
+        ctx.log(LogLevel::Warning, &format!("cannot load {key} from the AOF: {WHY}"));
         std::process::exit(1);
     }
-    Err(CommandError::ValkeyBloom)
+    Err(CommandError::Argument(WHY.to_owned()))
 }
 
 /// Whether the server is loading an AOF and has read the command from it. Clients cannot run this command while the

@@ -1,11 +1,10 @@
 //! The options of sliding windows, for filters and counters: parsed from commands, and written as words for replicas
 //! and the AOF.
 
-use rollcall_core::bloom::{BloomFilter, Span, Windowing};
+use rollcall_core::bloom::{Span, Windowing};
 use rollcall_core::counting::Counter;
 use rollcall_core::window::{ClockSource, Window};
 
-use super::keyspace::command_error_of;
 use crate::args::{self, Opt, Options, narrow};
 use crate::command_error::CommandError;
 use crate::server::facts::must_obey;
@@ -34,7 +33,7 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandErr
     let slices = given.slices.map_or(SLICES_OF_COUNTERS.min(narrow(seconds.max(1))), narrow);
     check_volatile(options)?;
     let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source_of(given));
-    let window = window.map_err(|error| command_error_of::<Counter>(options.as_given(error)))?;
+    let window = window.map_err(|error| options.as_given(error))?;
     Ok(Some(window.with_volatile(given.volatile)))
 }
 
@@ -68,7 +67,7 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandE
             Windowing::time(seconds, slices, clock_source_of(given), given.refresh)
         }
     };
-    let windowing = windowing.map_err(|error| command_error_of::<BloomFilter>(options.as_given(error)))?;
+    let windowing = windowing.map_err(|error| options.as_given(error))?;
     Ok(Some(windowing.with_volatile(given.volatile)))
 }
 

@@ -159,7 +159,7 @@ pub fn finalize<T: Family>(
     // The share is computed first: `finish` takes the contents out of `loading`.
     let share = entry.state.share();
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
-    let finished = finish(loading).map_err(|error| CommandError::Core { kind: T::KIND, error });
+    let finished = finish(loading);
     let moved_from = entry.state.share();
     share.becomes(&moved_from);
     let Some(value) = finished? else { return Ok(()) };

@@ -4,12 +4,12 @@
 use std::thread::LocalKey;
 
 use rollcall_core::counting::{Counter, Params};
+use rollcall_core::error::Error;
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
 use rollcall_core::window::Window;
 
 use super::super::effects::{self, LastWords};
-use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
 use crate::args::{Options, narrow};
 use crate::command_error::CommandError;
@@ -47,12 +47,12 @@ impl Creation {
             exact_bytes: options.exact_bytes.map_or(defaults.exact_bytes, narrow),
             seed: options.seed.unwrap_or(defaults.seed),
         };
-        params.validate().map_err(|error| command_error_of::<Counter>(options.as_given(error)))?;
+        params.validate().map_err(|error| options.as_given(error))?;
         let layout = match (options.precision, options.tail_bits) {
             (None, None) => None,
             (Some(precision), Some(tail_bits)) => {
                 let layout = Layout::new(narrow(precision), narrow(tail_bits));
-                Some(layout.map_err(|error| command_error_of::<Counter>(options.as_given(error)))?)
+                Some(layout.map_err(|error| options.as_given(error))?)
             }
             (Some(_), None) => return Err(CommandError::Argument("option PRECISION needs option TAIL".to_owned())),
             (None, Some(_)) => return Err(CommandError::Argument("option TAIL needs option PRECISION".to_owned())),
@@ -65,9 +65,8 @@ impl Creation {
 
     /// Returns the layout of the dense counter's bitmap. If the options gave none, computes it from the capacity and
     /// the error rate.
-    fn layout(&self) -> Result<Layout, CommandError> {
-        let layout = self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok);
-        layout.map_err(command_error_of::<Counter>)
+    fn layout(&self) -> Result<Layout, Error> {
+        self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
     }
 }
 
@@ -84,11 +83,11 @@ impl effects::Creating<Counter> for Creation {
         Creation { expiry: None, ..*self }
     }
 
-    fn build(&self, _limit: &ServerLimit) -> Result<Counter, CommandError> {
-        let counter = Counter::with_layout(self.params, self.layout()?).map_err(command_error_of::<Counter>)?;
+    fn build(&self, _limit: &ServerLimit) -> Result<Counter, Error> {
+        let counter = Counter::with_layout(self.params, self.layout()?)?;
         match self.window {
             None => Ok(counter),
-            Some((window, slice)) => counter.with_window(window, slice).map_err(command_error_of::<Counter>),
+            Some((window, slice)) => counter.with_window(window, slice),
         }
     }
 

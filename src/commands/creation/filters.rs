@@ -4,15 +4,14 @@
 use std::thread::LocalKey;
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
-use rollcall_core::error::Parameter;
+use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
 use super::super::effects::{self, LastWords};
-use super::super::keyspace::command_error_of;
 use super::super::{expiry, windows};
 use crate::args::{self, Allowed, Opt, Options};
-use crate::command_error::{CommandError, Kind};
+use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::server::facts::{is_redis_8, must_obey};
@@ -72,7 +71,7 @@ impl Creation {
         let creation = Self::of_any_range(ctx, command, options)?;
         // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
-        Params { expansion, ..creation.params }.validate().map_err(command_error_of::<BloomFilter>)?;
+        Params { expansion, ..creation.params }.validate()?;
         Ok(creation.as_made_here())
     }
 
@@ -90,9 +89,7 @@ impl Creation {
 
     fn of_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx, command);
-        let narrow = |expansion: u64| {
-            u32::try_from(expansion).map_err(|_| command_error_of::<BloomFilter>(expansion_error(expansion)))
-        };
+        let narrow = |expansion: u64| u32::try_from(expansion).map_err(|_| expansion_error(expansion));
         let given = options.expansion.map(narrow).transpose()?;
         let mut params = Params {
             error_rate: options.error_rate.unwrap_or(defaults.error_rate),
@@ -143,13 +140,15 @@ impl Creation {
         // The checks are in RedisBloom's order: a command with several faults gets the same error as from RedisBloom.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
-        let capacity = Some(args::count(Kind::Filter, Parameter::Capacity, args.get(3))?);
+        let capacity = Some(args::count(Parameter::Capacity, args.get(3))?);
         creation(ctx, args, &Options { capacity, ..Options::default() })?;
-        let options = Options { error_rate, capacity, ..args::options(ctx, Kind::Filter, args, 4, RESERVE_OPTIONS)? };
+        let options = Options { error_rate, capacity, ..args::options(ctx, args, 4, RESERVE_OPTIONS)? };
         windows::check_reservation(ctx, &options)?;
         // `BF.INSERT` accepts both options, as in RedisBloom.
         if options.non_scaling && options.expansion.is_some() {
-            return Err(CommandError::NonScalingExpands);
+            return Err(CommandError::Argument(
+                "Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned(),
+            ));
         }
         creation(ctx, args, &options)
     }
@@ -168,8 +167,8 @@ impl effects::Creating<BloomFilter> for Creation {
         Creation { expiry: None, ..*self }
     }
 
-    fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, CommandError> {
-        let built = match (self.windowing, self.layout, self.noted_growth) {
+    fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
+        match (self.windowing, self.layout, self.noted_growth) {
             (Some((windowing, slice)), ..) => BloomFilter::windowed(self.params, windowing, slice, limit),
             (None, BitLayout::Classic, noted) if self.is_obeyed => {
                 let expansion = Some(self.params.expansion).filter(|&expansion| expansion != 0);
@@ -180,8 +179,7 @@ impl effects::Creating<BloomFilter> for Creation {
                 ClassicFilter::with_growth(self.params, growth, limit).map(Into::into)
             }
             _ => BloomFilter::new(self.layout, self.params, limit),
-        };
-        built.map_err(command_error_of::<BloomFilter>)
+        }
     }
 
     fn prefix(&self) -> Prefix {

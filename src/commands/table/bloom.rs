@@ -12,7 +12,7 @@ use super::argument::{
 use super::command::{CHANGE_FAST, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
 /// The commands on Bloom filters. Each is registered under BF.* and RF.*.
-pub static BLOOM: &[Command] = rows! {
+pub static BLOOM: &[Command] = rows! { Filter:
     c"bf.reserve" bloom::reserve, -4 WRITE_FAST Insert [
         KEY, argument(c"error-rate", ArgumentKind::Double), argument(c"capacity", ArgumentKind::Integer),
         EXPANSION, NONSCALING, SEED, LAYOUT, FILTER_WINDOW, EXPIRY
@@ -70,7 +70,7 @@ pub static BLOOM: &[Command] = rows! {
 };
 
 /// The command `BF.LOAD` of valkey-bloom, which is not registered under RF.*.
-pub static VALKEY_BLOOM: &[Command] = rows! {
+pub static VALKEY_BLOOM: &[Command] = rows! { Filter:
     c"bf.load" valkey_bloom::load, 3 WRITE Insert [KEY, DATA]
         c"O(1)"
         c"Answers with an error: valkey-bloom's data is not read"

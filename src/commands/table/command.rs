@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_int};
 
 use super::argument::Argument;
 use crate::args;
-use crate::command_error::CommandError;
+use crate::command_error::{CommandError, Kind};
 use crate::reply::reject;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
@@ -66,7 +66,7 @@ impl Command {
 }
 
 /// Runs `handler` with the server's context and arguments. Replies with an error if the number of arguments does not
-/// fit `arity`.
+/// fit `arity`. `kind` is the kind of values that the command is for.
 ///
 /// # Safety
 /// The same as for [`run_command`].
@@ -75,6 +75,7 @@ pub(super) unsafe fn call(
     ctx: *mut RedisModuleCtx,
     argv: Argv,
     argc: c_int,
+    kind: Kind,
     arity: c_int,
     handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), CommandError>,
 ) -> c_int {
@@ -83,7 +84,7 @@ pub(super) unsafe fn call(
         if (arity >= 0 && len != arity) || len < -arity { Err(CommandError::Arity) } else { handler(ctx, args) }
     };
     // SAFETY: as the caller promises.
-    unsafe { run_command(ctx, argv, argc, checked, reject) }
+    unsafe { run_command(ctx, argv, argc, checked, |ctx, error| reject(ctx, kind, &error)) }
 }
 
 /// Reports to the server which arguments are keys, if the server calls a command of [`Keys::Numbered`] only to ask for
@@ -117,18 +118,19 @@ pub(super) unsafe fn obey(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int, ent
     };
     // SAFETY: as the caller promises.
     unsafe {
-        let rejected = run_command(ctx, argv, argc, look, reject);
+        let rejected = run_command(ctx, argv, argc, look, |ctx, error| reject(ctx, Kind::Filter, &error));
         if is_obeyed { entry(ctx, argv, argc) } else { rejected }
     }
 }
 
-/// Makes rows of the command table. A row has a name, handler, arity, flags, keys and arguments, then its complexity
+/// Makes rows of the command table, for commands on values of one kind. A row has a name, handler, arity, flags, keys and arguments, then its complexity
 /// and summary.
 macro_rules! rows {
-    ($($name:literal $handler:path, $arity:literal $flags:ident $keys:ident [$($argument:expr),*]
+    ($kind:ident: $($name:literal $handler:path, $arity:literal $flags:ident $keys:ident [$($argument:expr),*]
         $complexity:literal $summary:literal)*) => {
         &[$({
             use std::ffi::c_int;
+            use $crate::command_error::Kind;
             use $crate::commands::table::command::{self, Argv, Command, Keys};
             use $crate::server::ffi::{self, RedisModuleCtx};
 
@@ -140,7 +142,7 @@ macro_rules! rows {
                     {
                         return ffi::OK;
                     }
-                    command::call(ctx, argv, argc, $arity, $handler)
+                    command::call(ctx, argv, argc, Kind::$kind, $arity, $handler)
                 }
             }
             unsafe extern "C" fn obeying(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {

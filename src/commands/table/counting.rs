@@ -17,7 +17,7 @@ const KEYS: Argument = several(c"key", ArgumentKind::Key);
 const SINCE: Argument = Argument { token: Some(c"SINCE"), optional: true, ..several(c"seconds", ArgumentKind::String) };
 
 /// The commands on counters.
-pub static COUNTING: &[Command] = rows! {
+pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.reserve" counting::reserve, -3 WRITE_FAST Insert [
         KEY, argument(c"capacity", ArgumentKind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED,
         COUNTER_WINDOW, EXPIRY
