@@ -6,7 +6,6 @@ use std::ffi::c_void;
 use redis_module::raw;
 
 use crate::config::{self, Commands};
-use crate::server::api::api;
 use crate::server::ffi::{Ctx, LogLevel, guard, log_anywhere};
 use crate::types::totals::{ValueKind, keys};
 
@@ -14,9 +13,9 @@ use crate::types::totals::{ValueKind, keys};
 pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
-        Commands::Beside => keys([ValueKind::LoadingClassic]),
+        Commands::Beside => keys(&[ValueKind::LoadingClassic]),
         Commands::Lc => {
-            keys([ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::LoadingFilter, ValueKind::LoadingClassic])
+            keys(&[ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::LoadingFilter, ValueKind::LoadingClassic])
         }
     }
 }
@@ -25,8 +24,7 @@ pub fn count() -> u64 {
 /// that no registered command can read, unless it is 0.
 pub fn register(ctx: Ctx) {
     let loading = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_LOADING, dataver: 1 };
-    // SAFETY: the callback is of the type that the server calls.
-    unsafe { api!(RedisModule_SubscribeToServerEvent(ctx.as_ptr(), loading, Some(loaded))) };
+    raw::subscribe_to_server_event(ctx.as_ptr(), loading, Some(loaded));
 }
 
 unsafe extern "C" fn loaded(

@@ -1,8 +1,10 @@
 //! Registers the commands with the server: their names, ACL categories, documentation and keys.
 
 use std::ffi::{CStr, CString, c_int};
+use std::iter::once;
 use std::ptr::null;
 
+use redis_module::commands::{BeginSearch, FindKeys, KeySpec, KeySpecFlags};
 use redis_module::raw;
 
 use super::table::{Argument, ArgumentKind, BLOOM, COUNTING, Command, EntryPoint, Keys, VALKEY_BLOOM};
@@ -122,49 +124,30 @@ fn categories(command: &Command, families: &[&CStr]) -> CString {
 }
 
 /// The flags of a key that a command reads.
-const ACCESS: u32 = raw::REDISMODULE_CMD_KEY_RO | raw::REDISMODULE_CMD_KEY_ACCESS;
+const ACCESS: KeySpecFlags = KeySpecFlags::READ_ONLY.union(KeySpecFlags::ACCESS);
 /// The flags of a key to which a command adds items. The reply reveals whether the items were in the value.
-const INSERT: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_ACCESS | raw::REDISMODULE_CMD_KEY_INSERT;
+const INSERT: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::ACCESS).union(KeySpecFlags::INSERT);
 /// The flags of a key that a command changes without adding contents to it. Contents may be lost.
-const ADVANCE: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_UPDATE;
+const ADVANCE: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::UPDATE);
 /// The flags of a key whose contents a command deletes.
-const CLEAR: u32 = raw::REDISMODULE_CMD_KEY_RW | raw::REDISMODULE_CMD_KEY_DELETE;
+const CLEAR: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::DELETE);
 
-/// Returns the key specification for the keys from argument `position` on. `last` is relative to `position`; -1 means
-/// the last argument.
-fn key_spec(position: c_int, last: c_int, flags: u32) -> raw::RedisModuleCommandKeySpec {
-    // SAFETY: all zeros is a value of this C structure: null pointers and the terminating kind of search.
-    let mut spec: raw::RedisModuleCommandKeySpec = unsafe { std::mem::zeroed() };
-    spec.flags = u64::from(flags);
-    spec.begin_search_type = raw::RedisModuleKeySpecBeginSearchType_REDISMODULE_KSPEC_BS_INDEX;
-    spec.bs.index.pos = position;
-    spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_RANGE;
-    spec.fk.range = raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_1 { lastkey: last, keystep: 1, limit: 0 };
-    spec
-}
-
-/// Returns the key specification of a command that reads keys, if its first argument is the number of keys after it.
-fn numbered_key_spec() -> raw::RedisModuleCommandKeySpec {
-    let mut spec = key_spec(1, 0, ACCESS);
-    spec.find_keys_type = raw::RedisModuleKeySpecFindKeysType_REDISMODULE_KSPEC_FK_KEYNUM;
-    spec.fk.keynum =
-        raw::RedisModuleCommandKeySpec__bindgen_ty_2__bindgen_ty_2 { keynumidx: 0, firstkey: 1, keystep: 1 };
-    spec
-}
-
+/// Returns the key specifications of a command, with a zeroed one at the end.
 fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
-    let mut specs = match keys {
-        Keys::Read => vec![key_spec(1, 0, ACCESS)],
-        Keys::Insert => vec![key_spec(1, 0, INSERT)],
-        Keys::Clear => vec![key_spec(1, 0, CLEAR)],
-        Keys::Advance => vec![key_spec(1, 0, ADVANCE)],
-        Keys::ReadAll => vec![key_spec(1, -1, ACCESS)],
-        Keys::Numbered => vec![numbered_key_spec()],
-        Keys::Merge => vec![key_spec(1, 0, INSERT), key_spec(2, -1, ACCESS)],
+    // The position of the last key is relative to the first; -1 means the last argument.
+    let (one, rest) = (FindKeys::new_range(0, 1, 0), FindKeys::new_range(-1, 1, 0));
+    let specs = match keys {
+        Keys::Read => vec![(1, ACCESS, one)],
+        Keys::Insert => vec![(1, INSERT, one)],
+        Keys::Clear => vec![(1, CLEAR, one)],
+        Keys::Advance => vec![(1, ADVANCE, one)],
+        Keys::ReadAll => vec![(1, ACCESS, rest)],
+        Keys::Numbered => vec![(1, ACCESS, FindKeys::new_keys_num(0, 1, 1))],
+        Keys::Merge => vec![(1, INSERT, one), (2, ACCESS, rest)],
     };
-    // SAFETY: a zeroed one ends the list.
-    specs.push(unsafe { std::mem::zeroed() });
-    specs
+    let spec = |(position, flags, keys)| (&KeySpec::new(None, flags, BeginSearch::new_index(position), keys)).into();
+    // SAFETY: all zeros is a value of this C structure: null pointers and the terminating kind of search.
+    specs.into_iter().map(spec).chain(once(unsafe { std::mem::zeroed() })).collect()
 }
 
 /// Owns the argument lists in the server's form, which contain pointers to each other. The pointers stay valid when a

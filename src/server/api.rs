@@ -3,10 +3,10 @@
 use redis_module::raw;
 
 /// Defines the functions of the server's API that loading requires, from two lists of names. Functions in `called` are
-/// called without a null check. Functions in `asked` (the allocator and the log) are checked for null at each call,
-/// because they are also called outside a server.
+/// called through [`api!`], without a null check. Functions in `otherwise` are not: the allocator and the log are also
+/// called outside a server, and functions of the crate `redis-module` call the other ones.
 macro_rules! required {
-    (called: [$($called:ident,)*], asked: [$($asked:ident,)*]) => {
+    (called: [$($called:ident,)*], otherwise: [$($otherwise:ident,)*]) => {
         /// One constant for each function that is called without a null check. A call through [`api!`] compiles only if
         /// a constant has the function's name.
         #[allow(non_upper_case_globals)] // Named as the functions.
@@ -20,7 +20,7 @@ macro_rules! required {
             // SAFETY: reads pointers that RedisModule_Init filled in before.
             unsafe {
                 $(if { raw::$called }.is_none() { return Some(stringify!($called)); })*
-                $(if { raw::$asked }.is_none() { return Some(stringify!($asked)); })*
+                $(if { raw::$otherwise }.is_none() { return Some(stringify!($otherwise)); })*
             }
             None
         }
@@ -32,27 +32,27 @@ required! {
         RedisModule_CloseKey, RedisModule_CreateCommand, RedisModule_CreateDataType, RedisModule_CreateString,
         RedisModule_DeauthenticateAndCloseClient, RedisModule_DefragCursorGet, RedisModule_DefragCursorSet,
         RedisModule_DefragShouldStop, RedisModule_DigestAddStringBuffer, RedisModule_DigestEndSequence,
-        RedisModule_EmitAOF, RedisModule_Free, RedisModule_FreeServerInfo, RedisModule_FreeString,
-        RedisModule_GetAbsExpire, RedisModule_GetClientId, RedisModule_GetCommand, RedisModule_GetContextFlags,
-        RedisModule_GetContextFromIO, RedisModule_GetServerInfo, RedisModule_GetUsedMemoryRatio,
-        RedisModule_InfoAddFieldCString, RedisModule_InfoAddFieldULongLong, RedisModule_InfoAddSection,
-        RedisModule_IsIOError, RedisModule_IsKeysPositionRequest, RedisModule_KeyAtPosWithFlags, RedisModule_KeyType,
-        RedisModule_LoadConfigs, RedisModule_LoadDouble, RedisModule_LoadStringBuffer, RedisModule_LoadUnsigned,
-        RedisModule_Milliseconds, RedisModule_ModuleTypeGetType, RedisModule_ModuleTypeGetValue,
-        RedisModule_ModuleTypeSetValue, RedisModule_NotifyKeyspaceEvent, RedisModule_OpenKey,
-        RedisModule_RegisterEnumConfig, RedisModule_RegisterInfoFunc, RedisModule_RegisterNumericConfig,
-        RedisModule_RegisterStringConfig, RedisModule_Replicate, RedisModule_ReplicateVerbatim,
-        RedisModule_ReplyWithArray, RedisModule_ReplyWithBool, RedisModule_ReplyWithDouble, RedisModule_ReplyWithError,
-        RedisModule_ReplyWithLongLong, RedisModule_ReplyWithMap, RedisModule_ReplyWithNull,
-        RedisModule_ReplyWithSimpleString, RedisModule_ReplyWithStringBuffer, RedisModule_SaveDouble,
-        RedisModule_SaveStringBuffer, RedisModule_SaveUnsigned, RedisModule_ServerInfoGetFieldC,
-        RedisModule_ServerInfoGetFieldUnsigned, RedisModule_SetAbsExpire, RedisModule_SetCommandInfo,
-        RedisModule_SetModuleOptions, RedisModule_SignalModifiedKey, RedisModule_StringPtrLen,
-        RedisModule_SubscribeToServerEvent, RedisModule_WrongArity,
+        RedisModule_EmitAOF, RedisModule_FreeServerInfo, RedisModule_FreeString, RedisModule_GetAbsExpire,
+        RedisModule_GetClientId, RedisModule_GetCommand, RedisModule_GetContextFlags, RedisModule_GetContextFromIO,
+        RedisModule_GetServerInfo, RedisModule_GetUsedMemoryRatio, RedisModule_IsKeysPositionRequest,
+        RedisModule_KeyAtPosWithFlags, RedisModule_KeyType, RedisModule_LoadConfigs, RedisModule_Milliseconds,
+        RedisModule_ModuleTypeGetType, RedisModule_ModuleTypeGetValue, RedisModule_ModuleTypeSetValue,
+        RedisModule_NotifyKeyspaceEvent, RedisModule_OpenKey, RedisModule_RegisterEnumConfig,
+        RedisModule_RegisterNumericConfig, RedisModule_RegisterStringConfig, RedisModule_Replicate,
+        RedisModule_ReplicateVerbatim, RedisModule_ReplyWithArray, RedisModule_ReplyWithBool,
+        RedisModule_ReplyWithDouble, RedisModule_ReplyWithError, RedisModule_ReplyWithLongLong,
+        RedisModule_ReplyWithMap, RedisModule_ReplyWithNull, RedisModule_ReplyWithSimpleString,
+        RedisModule_ReplyWithStringBuffer, RedisModule_ServerInfoGetFieldC, RedisModule_ServerInfoGetFieldUnsigned,
+        RedisModule_SetAbsExpire, RedisModule_SetCommandInfo, RedisModule_SetModuleOptions,
+        RedisModule_SignalModifiedKey, RedisModule_StringPtrLen, RedisModule_WrongArity,
     ],
-    asked: [
-        RedisModule_Alloc, RedisModule_Calloc, RedisModule_Realloc, RedisModule_TryAlloc, RedisModule_DefragAlloc,
-        RedisModule_Log,
+    otherwise: [
+        RedisModule_Alloc, RedisModule_Calloc, RedisModule_DefragAlloc, RedisModule_Free,
+        RedisModule_InfoAddFieldString, RedisModule_InfoAddFieldULongLong, RedisModule_InfoAddSection,
+        RedisModule_IsIOError, RedisModule_LoadDouble, RedisModule_LoadStringBuffer, RedisModule_LoadUnsigned,
+        RedisModule_Log, RedisModule_Realloc, RedisModule_RegisterInfoFunc, RedisModule_SaveDouble,
+        RedisModule_SaveStringBuffer, RedisModule_SaveUnsigned, RedisModule_SubscribeToServerEvent,
+        RedisModule_TryAlloc,
     ]
 }
 

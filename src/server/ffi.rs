@@ -1,8 +1,8 @@
 //! Safe types around the server's raw API.
 //!
-//! Only the bindings of the crate `redis-module` are used, not its wrappers. The wrappers retain every argument and
-//! build a tree of values for every reply. For a batch of 350 items that costs more than hashing the items and probing
-//! the filter. The types here read arguments in place, open keys, and write replies straight to the client. Everything
+//! Commands use the bindings of the crate `redis-module`, not its wrappers. The wrappers retain every argument and build
+//! a tree of values for every reply. For a batch of 350 items that costs more than hashing the items and probing the
+//! filter. The types here read arguments in place, open keys, and write replies straight to the client. Everything
 //! here runs while the server's lock is held, unless its comment says otherwise.
 
 use std::cell::{Cell, OnceCell};

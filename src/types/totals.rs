@@ -47,13 +47,13 @@ pub static SUB_FILTERS: Metric = Metric::new();
 pub static GROWN: Metric = Metric::new();
 
 /// Returns the number of values that have one of these `kinds`.
-pub fn keys<const N: usize>(kinds: [ValueKind; N]) -> u64 {
+pub fn keys(kinds: &[ValueKind]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
 
 /// Returns the sum of the bytes of all values that have one of these `kinds`. A partially loaded value counts with the
 /// bytes received so far.
-pub fn bytes<const N: usize>(kinds: [ValueKind; N]) -> u64 {
+pub fn bytes(kinds: &[ValueKind]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
