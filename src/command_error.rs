@@ -37,7 +37,7 @@ pub enum CommandError {
     Argument(String),
     /// An expiry that the server accepts for no key.
     ExpireTime(String),
-    /// An error caused by an option of `BF.INSERT`. Redis 8 has special texts for some of these errors.
+    /// An error caused by an option of `INSERT`. Redis 8 has special texts for some of these errors.
     OfInsert(Box<CommandError>),
     /// An error of the core library, or a number outside the range of its parameter.
     Core(Error),
@@ -99,14 +99,14 @@ impl CommandError {
             CommandError::Argument(text) => format!("ERR {text}"),
             // The server's words for `SET`.
             CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
-            CommandError::OfInsert(error) => error.text_of_insert().unwrap_or_else(|| error.text(kind)),
+            CommandError::OfInsert(error) => error.text_of_insert(kind).unwrap_or_else(|| error.text(kind)),
             CommandError::Core(error) => core_text(kind, error),
         }
     }
 
     /// Returns the text of Redis 8 for an error in an option of `BF.INSERT`. That text has no `ERR` at its start.
-    /// `None` if the server is not Redis 8, or if Redis 8 has no special text for the error.
-    fn text_of_insert(&self) -> Option<String> {
+    /// `None` for counters, if the server is not Redis 8, or if Redis 8 has no special text for the error.
+    fn text_of_insert(&self, kind: Kind) -> Option<String> {
         let CommandError::Core(Error::OutOfRange { parameter, expected, got }) = self else { return None };
         let begins = match parameter {
             Parameter::Capacity => "Bad capacity",
@@ -114,7 +114,7 @@ impl CommandError {
             Parameter::Expansion => "Bad expansion",
             _ => return None,
         };
-        is_redis_8().then(|| format!("{begins}: expected {expected}, got {got}"))
+        (kind == Kind::Filter && is_redis_8()).then(|| format!("{begins}: expected {expected}, got {got}"))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, Present, SubFilterInfo};
 use rollcall_core::error::Error;
-use rollcall_core::live::Windowed;
+use rollcall_core::live::{Live, Windowed};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
 use rollcall_core::unstable::persist::Loading;
@@ -11,6 +11,7 @@ use rollcall_core::window::Time;
 
 use super::changes::{self, Addition, Changing, Handled, time_of};
 use super::creation::filters::Creation;
+use super::effects::Creating;
 use super::keyspace::{check_copy, value};
 use super::{info, obeyed, windows};
 use crate::args::{self, Allowed, Opt, Options};
@@ -27,18 +28,64 @@ use crate::types::names::Verb;
 
 const OF_INSERT: &[Opt] =
     &[Opt::Capacity, Opt::Error, Opt::Expansion, Opt::NoCreate, Opt::NonScaling, Opt::Seed, Opt::Layout, Opt::Items];
-const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
 /// The options of a replicated `BF.INSERT`. Expiry options are missing for two reasons: this module never replicates
 /// them, and RedisBloom reads `EX` as `EXPANSION`.
 const OBEYED_INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS];
-const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
 
 impl Changing for BloomFilter {
     type Creation = Creation;
+    const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
+    const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
     const ADVANCES: &'static Metric = &FILTER_ADVANCES;
 
-    fn defaults(ctx: Ctx, command: Args<'_>) -> Creation {
-        Creation::defaults(ctx, command)
+    fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
+        if !must_obey(ctx) {
+            return changes::options::<Self>(ctx, args, Self::INSERT_OPTIONS);
+        }
+        // The options are read as RedisBloom's only if they are not this module's: an option that both have means the
+        // same in both.
+        let ours = changes::options::<Self>(ctx, args, OBEYED_INSERT_OPTIONS);
+        ours.or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
+    }
+
+    /// The reply has a boolean for each item handled: true for a new item. If an item was rejected, its error is the
+    /// last element.
+    fn add_all(
+        ctx: Ctx,
+        live: &mut Live<Self>,
+        items: Args,
+        limit: &ServerLimit,
+        is_new_key: bool,
+    ) -> Handled<'static> {
+        let (mut handled, mut new) = (0, 0);
+        if live.room() >= items.len() as u64 {
+            // No item can be rejected, so the length of the reply is known, and each answer is written at once.
+            ctx.reply_array(items.len());
+            let outcome = live.add_all(items.bytes(), limit, |is_new| {
+                (handled, new) = (handled + 1, new + usize::from(is_new));
+                ctx.reply_bool(is_new);
+            });
+            // If an item is rejected all the same, errors fill the array to its length: otherwise the client would wait
+            // for more.
+            if let Err(error) = outcome {
+                let error = CommandError::from(error);
+                reply::count(&error);
+                let text = error.text(Kind::Filter);
+                (handled..items.len()).for_each(|_| ctx.reply_error(&text));
+            }
+            return Handled { items: handled, new, ..Handled::default() };
+        }
+        let mut results: Vec<bool> = Vec::new();
+        let outcome = try_reserve(&mut results, items.len())
+            .and_then(|()| live.add_all(items.bytes(), limit, |is_new| results.push(is_new)));
+        let rejected = outcome.err().and_then(|error| obeyed::reported(ctx, error));
+        let new = results.iter().filter(|&&is_new| is_new).count();
+        // If the first item is rejected, the key is not created.
+        if is_new_key && results.is_empty() && rejected.is_some() {
+            return Handled { rejected, ..Handled::default() };
+        }
+        reply::bools(ctx, &results, rejected);
+        Handled { items: results.len(), new, ..Handled::default() }
     }
 
     /// Completes the filter with zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges the
@@ -89,7 +136,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let create_with = Some(|| Creation::defaults(ctx, args));
     let addition = Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true };
     let limit = ServerLimit::new(ctx);
-    changes::insert::<BloomFilter>(ctx, addition, &limit, |live, _| {
+    changes::add::<BloomFilter>(ctx, addition, &limit, |live, _| {
         let (items, new, rejected) = match live.add(args.get(2).bytes(), &limit) {
             Ok(is_new) => (1, is_new, None),
             Err(error) => (0, false, obeyed::reported(ctx, error)),
@@ -99,78 +146,6 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         }
         Handled { items, new: new.into(), rejected, some: Vec::new() }
     })
-}
-
-/// Adds items to a filter: `BF.MADD key item [item ...]`
-pub fn madd(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let create_with = Some(|| Creation::defaults(ctx, args));
-    insert(ctx, Addition { verb: Verb::AddAll, command: args, items: args.from(2), create_with, is_plain: true })
-}
-
-/// Adds items, and creates a missing filter with options: `BF.INSERT key [CAPACITY n] [ERROR rate] [NOCREATE] [options
-/// of BF.RESERVE] ITEMS item [item ...]`
-pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let allowed = if must_obey(ctx) { OBEYED_INSERT_OPTIONS } else { INSERT_OPTIONS };
-    let (creation, options) = match of_insert(ctx, args, allowed) {
-        // The options are read as RedisBloom's only if they are not this module's: an option that both have means the
-        // same in both.
-        Err(_) if must_obey(ctx) => obeyed::insertion(ctx, args, allowed)?,
-        read => read?,
-    };
-    let items = args.from(options.items.ok_or(CommandError::Arity)?);
-    let create_with = (!options.no_create).then_some(|| creation);
-    insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
-}
-
-/// Parses the `allowed` options of `BF.INSERT` or `BF.ADMIT`. Returns the parameters for a new filter, and the options.
-fn of_insert(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(Creation, Options), CommandError> {
-    args::options(ctx, args, 2, allowed)
-        .and_then(|options| Ok((Creation::of(ctx, args, &options)?, options)))
-        .map_err(CommandError::of_insert)
-}
-
-/// Adds items and replies. The reply has a boolean for each item handled: true for a new item. If an item was rejected,
-/// its error is the last element.
-fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), CommandError> {
-    let (items, limit) = (addition.items, ServerLimit::new(ctx));
-    changes::insert::<BloomFilter>(ctx, addition, &limit, |live, is_new_key| {
-        let (mut handled, mut new) = (0, 0);
-        if live.room() >= items.len() as u64 {
-            // No item can be rejected, so the length of the reply is known, and each answer is written at once.
-            ctx.reply_array(items.len());
-            let outcome = live.add_all(items.bytes(), &limit, |is_new| {
-                (handled, new) = (handled + 1, new + usize::from(is_new));
-                ctx.reply_bool(is_new);
-            });
-            // If an item is rejected all the same, errors fill the array to its length: otherwise the client would wait
-            // for more.
-            if let Err(error) = outcome {
-                let error = CommandError::from(error);
-                reply::count(&error);
-                let text = error.text(Kind::Filter);
-                (handled..items.len()).for_each(|_| ctx.reply_error(&text));
-            }
-            return Handled { items: handled, new, ..Handled::default() };
-        }
-        let mut results: Vec<bool> = Vec::new();
-        let outcome = try_reserve(&mut results, items.len())
-            .and_then(|()| live.add_all(items.bytes(), &limit, |is_new| results.push(is_new)));
-        let rejected = outcome.err().and_then(|error| obeyed::reported(ctx, error));
-        let new = results.iter().filter(|&&is_new| is_new).count();
-        // If the first item is rejected, the key is not created.
-        if is_new_key && results.is_empty() && rejected.is_some() {
-            return Handled { rejected, ..Handled::default() };
-        }
-        reply::bools(ctx, &results, rejected);
-        Handled { items: results.len(), new, ..Handled::default() }
-    })
-}
-
-/// Adds new items while the filter has fewer than `n` items: `BF.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
-/// BF.INSERT] ITEMS item [item ...]`
-pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (creation, options) = of_insert(ctx, args, ADMIT_OPTIONS)?;
-    changes::admit::<BloomFilter>(ctx, args, &options, creation)
 }
 
 /// Replies whether a filter contains an item: `BF.EXISTS key item`

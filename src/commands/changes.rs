@@ -12,7 +12,7 @@ use rollcall_core::window::{ClockSource, Merging, Move, Time};
 use super::effects::{Added, Creating, announce_added, announce_expiry, announce_move};
 use super::expiry;
 use super::keyspace::{create, open, open_merge, replace, value_mut, values};
-use crate::args::Options;
+use crate::args::{self, Allowed, Options};
 use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
 use crate::reply;
@@ -26,12 +26,22 @@ use crate::types::names::Verb;
 /// What differs between filters and counters in commands that change keys.
 pub(super) trait Changing: Family + Windowed {
     type Creation: Creating<Self>;
+    /// The options of `INSERT`.
+    const INSERT_OPTIONS: Allowed;
+    /// The options of `ADMIT`.
+    const ADMIT_OPTIONS: Allowed;
     /// The metric that counts how often windows of this family advanced.
     const ADVANCES: &'static Metric;
 
-    /// Returns the configured default parameters for a value that the running command creates. `command` are all its
-    /// arguments.
-    fn defaults(ctx: Ctx, command: Args<'_>) -> Self::Creation;
+    /// Parses `INSERT`. Returns the parameters for a new value, and the options.
+    fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Self::Creation, Options), CommandError> {
+        options::<Self>(ctx, args, Self::INSERT_OPTIONS)
+    }
+
+    /// Adds all `items`, and replies. Does not reply if it returns an error. `is_new_key` is false if the value is in a
+    /// key already.
+    fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool)
+    -> Handled<'static>;
 
     /// Completes the partially loaded value of a key, if a replicated command may add items to it.
     fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
@@ -135,7 +145,7 @@ pub(super) struct Addition<'a, C> {
 /// returns an error. The second argument of `add` is true for a new key. A new key is not created if no item was
 /// handled and nothing changed.
 #[inline]
-pub(super) fn insert<'a, T: Changing>(
+pub(super) fn add<'a, T: Changing>(
     ctx: Ctx,
     addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
@@ -197,21 +207,45 @@ pub(super) fn insert<'a, T: Changing>(
     handled.rejected.map_or(Ok(()), Err)
 }
 
-/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`, which adds new items while the
-/// value has fewer than `n` items.
-pub(super) fn admit<T: Changing>(
+/// Parses the `allowed` options of `INSERT` or `ADMIT`. Returns the parameters for a new value, and the options.
+pub(super) fn options<T: Changing>(
     ctx: Ctx,
     args: Args<'_>,
-    options: &Options,
-    creation: T::Creation,
-) -> Result<(), CommandError> {
+    allowed: Allowed,
+) -> Result<(T::Creation, Options), CommandError> {
+    args::options(ctx, args, 2, allowed)
+        .and_then(|options| Ok((T::Creation::of(ctx, args, &options)?, options)))
+        .map_err(CommandError::of_insert)
+}
+
+/// Runs `MADD key item [item ...]`, or `ADD` of LC.*: adds items, and creates a missing value with the defaults.
+pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let (items, limit) = (args.from(2), ServerLimit::new(ctx));
+    let create_with = Some(|| T::Creation::defaults(ctx, args));
+    let addition = Addition { verb: Verb::AddAll, command: args, items, create_with, is_plain: true };
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))
+}
+
+/// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing value with these options.
+pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let (creation, options) = T::insertion(ctx, args)?;
+    let (items, limit) = (args.from(options.items.ok_or(CommandError::Arity)?), ServerLimit::new(ctx));
+    let create_with = (!options.no_create).then_some(|| creation);
+    let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() };
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))
+}
+
+/// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`, which adds new items while the
+/// value has fewer than `n` items.
+pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let (creation, options) = options::<T>(ctx, args, T::ADMIT_OPTIONS)?;
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
     let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
     let items = args.from(options.items.ok_or(CommandError::Arity)?);
     let create_with = (!options.no_create).then_some(|| creation);
     let limit = ServerLimit::new(ctx);
     let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: false };
-    insert::<T>(ctx, addition, &limit, |live, is_new_key| {
+    add::<T>(ctx, addition, &limit, |live, is_new_key| {
         let reported = match live.admit(items.bytes(), terms, &limit) {
             Ok(reported) => reported,
             Err(error) => return Handled { rejected: Some(error.into()), ..Handled::default() },
@@ -256,7 +290,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             (prefix, expiry)
         }
         (None, None) => {
-            let creation = T::defaults(ctx, args);
+            let creation = T::Creation::defaults(ctx, args);
             create(&mut destination, creation.build(&limit)?, None);
             let prefix = creation.prefix();
             reserved = Some(creation);

@@ -2,11 +2,13 @@
 
 use rollcall_core::counting::{self, Counter, View};
 use rollcall_core::error::{Error, Parameter};
+use rollcall_core::live::Live;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
 use rollcall_core::unstable::size_limit::try_collect;
 
-use super::changes::{self, Addition, Changing, Handled, time_of};
+use super::changes::{self, Changing, Handled, time_of};
 use super::creation::counters::Creation;
+use super::effects::Creating;
 use super::keyspace::{open_all, value, values};
 use super::{info, sets, windows};
 use crate::args::{self, Allowed, Opt, Options};
@@ -14,20 +16,37 @@ use crate::command_error::{CommandError, quoted};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
-use crate::types::names::Verb;
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
 const OF_INSERT: &[Opt] = &[Opt::Capacity, Opt::NoCreate, Opt::Items];
 const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
-const INSERT_OPTIONS: Allowed = &[OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
-const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
 
 impl Changing for Counter {
     type Creation = Creation;
+    const INSERT_OPTIONS: Allowed = &[OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
+    const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
     const ADVANCES: &'static Metric = &COUNTER_ADVANCES;
 
-    fn defaults(_ctx: Ctx, _command: Args<'_>) -> Creation {
-        Creation::defaults()
+    /// The reply is the number of new items. If an item is rejected for its size, the reply is the error, and the items
+    /// before it stay added.
+    fn add_all(
+        ctx: Ctx,
+        live: &mut Live<Self>,
+        items: Args,
+        limit: &ServerLimit,
+        _is_new_key: bool,
+    ) -> Handled<'static> {
+        let (mut handled, mut new) = (0, 0);
+        let count = |is_new: bool| (handled, new) = (handled + 1, new + usize::from(is_new));
+        let added = match items.len() {
+            1 => live.add(items.get(0).bytes(), limit).map(count),
+            _ => live.add_all(items.bytes(), limit, count),
+        };
+        if added.is_ok() {
+            ctx.reply_integer(new as i64);
+        }
+        let rejected = added.err().map(CommandError::from);
+        Handled { items: handled, new, rejected, some: Vec::new() }
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
@@ -48,50 +67,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let capacity = Some(args::count(Parameter::Capacity, args.get(2))?);
     let options = Options { capacity, ..args::options(ctx, args, 3, RESERVE_OPTIONS)? };
     windows::check_reservation(ctx, &options)?;
-    changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, &options)?)
-}
-
-/// Adds items to a counter: `LC.ADD key item [item ...]`
-pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let create_with = Some(Creation::defaults);
-    insert(ctx, Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true })
-}
-
-/// Adds items, and creates a missing counter with options: `LC.INSERT key [CAPACITY n] [NOCREATE] [options of
-/// LC.RESERVE] ITEMS item [item ...]`
-pub fn insert_command(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, args, 2, INSERT_OPTIONS)?;
-    let items = args.from(options.items.ok_or(CommandError::Arity)?);
-    let creation = Creation::of(ctx, &options)?;
-    let create_with = (!options.no_create).then_some(|| creation);
-    insert(ctx, Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() })
-}
-
-/// Adds items and replies with the number of new ones. If an item is rejected for its size, the reply is the error, and
-/// the items before it stay added.
-fn insert(ctx: Ctx, addition: Addition<'_, impl FnOnce() -> Creation>) -> Result<(), CommandError> {
-    let (items, limit) = (addition.items, ServerLimit::new(ctx));
-    changes::insert::<Counter>(ctx, addition, &limit, |live, _| {
-        let (mut handled, mut new) = (0, 0);
-        let count = |is_new: bool| (handled, new) = (handled + 1, new + usize::from(is_new));
-        let added = match items.len() {
-            1 => live.add(items.get(0).bytes(), &limit).map(count),
-            _ => live.add_all(items.bytes(), &limit, count),
-        };
-        if added.is_ok() {
-            ctx.reply_integer(new as i64);
-        }
-        let rejected = added.err().map(CommandError::from);
-        Handled { items: handled, new, rejected, some: Vec::new() }
-    })
-}
-
-/// Adds new items while the counter has fewer than `n` members: `LC.ADMIT key LIMIT n [ALL] [DRYRUN] [options of
-/// LC.INSERT] ITEMS item [item ...]`
-pub fn admit(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let options = args::options(ctx, args, 2, ADMIT_OPTIONS)?;
-    let creation = Creation::of(ctx, &options)?;
-    changes::admit::<Counter>(ctx, args, &options, creation)
+    changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, args, &options)?)
 }
 
 /// Replies with the number of distinct members of one counter, or of the union of several: `LC.COUNT key [key ...]`

@@ -1,32 +1,36 @@
 //! Sends the effects of a command to replicas and the AOF, and its events to subscribers of keyspace events.
 
-use std::cell::RefCell;
 use std::iter::once;
-use std::mem::ManuallyDrop;
-use std::thread::LocalKey;
+use std::sync::{Mutex, PoisonError};
 
 use rollcall_core::error::Error;
 use rollcall_core::window::Move;
 
+use crate::args::Options;
+use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Arg, Args, Closed, Ctx, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
 /// A cache of the parameters of the last created value, and of their words as options of `INSERT`. It saves formatting,
-/// because most values are created with the same parameters. The cache is never freed, since its thread ends only with
-/// the server.
-pub(super) type LastWords<C> = ManuallyDrop<RefCell<Option<(C, Vec<OwnedString>)>>>;
-
-/// Returns an empty cache. A constant function, to initialise static variables.
-pub(super) const fn no_words<C>() -> LastWords<C> {
-    ManuallyDrop::new(RefCell::new(None))
-}
+/// because most values are created with the same parameters.
+pub(super) type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
 
 /// The parameters with which a command creates a value of family `T`.
 pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
-    /// Returns the cache of the last parameters and their words.
-    fn last_words() -> &'static LocalKey<LastWords<Self>>;
+    /// The cache of the last parameters and their words.
+    const LAST_WORDS: &'static LastWords<Self>;
+
+    /// Returns the configured default parameters for a value that the running command creates. `command` are all its
+    /// arguments.
+    fn defaults(ctx: Ctx, command: Args<'_>) -> Self;
+
+    /// Returns the parameters from `options`. Missing options are taken from the defaults.
+    ///
+    /// # Errors
+    /// An option that is out of range, or that does not go with another one.
+    fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError>;
 
     /// Returns these parameters without the expiry, which is replicated as a command of its own.
     fn without_expiry(&self) -> Self;
@@ -55,16 +59,14 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// has an error rate. The last word is `ITEMS`.
     fn with_words(&self, ctx: Ctx, with: impl FnOnce(&[OwnedString])) {
         let creation = self.without_expiry();
-        Self::last_words().with(|last| {
-            let mut last = last.borrow_mut();
-            if last.as_ref().is_none_or(|(like, _)| *like != creation) {
-                let (error_rate, capacity) = self.size();
-                let error_rate = error_rate.map_or(String::new(), |error_rate| format!("ERROR {error_rate:?}"));
-                let words = format!("CAPACITY {capacity} {error_rate} {} ITEMS", self.options());
-                *last = Some((creation, words.split_ascii_whitespace().map(|word| ctx.string(word)).collect()));
-            }
-            with(last.as_ref().map_or(&[], |(_, words)| words));
-        });
+        let mut last = Self::LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.as_ref().is_none_or(|(like, _)| *like != creation) {
+            let (error_rate, capacity) = self.size();
+            let error_rate = error_rate.map_or(String::new(), |error_rate| format!("ERROR {error_rate:?}"));
+            let words = format!("CAPACITY {capacity} {error_rate} {} ITEMS", self.options());
+            *last = Some((creation, words.split_ascii_whitespace().map(|word| ctx.string(word)).collect()));
+        }
+        with(last.as_ref().map_or(&[], |(_, words)| words));
     }
 
     /// Replicates the creation of an empty value, and sends its keyspace event.

@@ -352,6 +352,10 @@ impl<'a> Args<'a> {
 /// A string of the server that this module created. Dropping it frees the string.
 pub struct OwnedString(*mut RedisModuleString);
 
+// SAFETY: the server counts references to a string without synchronisation, so all of its threads that use one hold
+// the server's lock. So do the threads that run commands of this module.
+unsafe impl Send for OwnedString {}
+
 impl OwnedString {
     pub fn as_arg(&self) -> Arg<'_> {
         Arg { ptr: self.0, _args: PhantomData }

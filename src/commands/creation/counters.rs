@@ -1,21 +1,19 @@
 //! The parameters of a new counter: parsed from options, completed from the configuration, and written as options for
 //! replicas and the AOF.
 
-use std::thread::LocalKey;
-
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::unstable::counting::layout::Layout;
 use rollcall_core::unstable::counting::{Shaped, sizing};
 use rollcall_core::window::Window;
 
-use super::super::effects::{self, LastWords};
+use super::super::effects::{Creating, LastWords};
 use super::super::{expiry, windows};
 use crate::args::{Options, narrow};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
-use crate::server::ffi::Ctx;
+use crate::server::ffi::{Args, Ctx};
 use crate::types::names::Prefix;
 
 /// The parameters with which a command creates a counter and its key.
@@ -32,13 +30,23 @@ pub(in crate::commands) struct Creation {
 }
 
 impl Creation {
-    /// Returns the parameters that the configuration gives.
-    pub(in crate::commands) fn defaults() -> Self {
+    /// Returns the layout of the dense counter's bitmap. If the options gave none, computes it from the capacity and
+    /// the error rate.
+    fn layout(&self) -> Result<Layout, Error> {
+        self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
+    }
+}
+
+static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
+
+impl Creating<Counter> for Creation {
+    const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
+
+    fn defaults(_ctx: Ctx, _command: Args<'_>) -> Self {
         Creation { params: config::counting_defaults(), layout: None, window: None, expiry: None }
     }
 
-    /// Returns the parameters from `options`. Missing options are taken from the configuration.
-    pub(in crate::commands) fn of(ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
+    fn of(ctx: Ctx, _command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let defaults = config::counting_defaults();
         let params = Params {
             capacity: options.capacity.unwrap_or(defaults.capacity),
@@ -61,22 +69,6 @@ impl Creation {
         let window = windows::of_counter(options)?.map(|window| (window, first(window)));
         let volatile = expiry::of_window(ctx, window.as_ref().map(|(window, slice)| (window, *slice)));
         Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)?.or(volatile) })
-    }
-
-    /// Returns the layout of the dense counter's bitmap. If the options gave none, computes it from the capacity and
-    /// the error rate.
-    fn layout(&self) -> Result<Layout, Error> {
-        self.layout.map_or_else(|| sizing::layout(self.params.error_rate, self.params.capacity), Ok)
-    }
-}
-
-thread_local! {
-    static LAST_WORDS: LastWords<Creation> = const { effects::no_words() };
-}
-
-impl effects::Creating<Counter> for Creation {
-    fn last_words() -> &'static LocalKey<LastWords<Self>> {
-        &LAST_WORDS
     }
 
     fn without_expiry(&self) -> Self {

@@ -1,14 +1,12 @@
 //! The parameters of a new filter: parsed from options, completed from the configuration, and written as options for
 //! replicas and the AOF.
 
-use std::thread::LocalKey;
-
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
-use super::super::effects::{self, LastWords};
+use super::super::effects::{Creating, LastWords};
 use super::super::{expiry, windows};
 use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::CommandError;
@@ -44,35 +42,12 @@ pub(in crate::commands) struct Creation {
 }
 
 impl Creation {
-    /// Returns the configured default parameters for a filter that the running command creates; `command` are all its
-    /// arguments. RF.* create filters in the layout `lines`. A replicated BF.* command without a layout creates a
-    /// classic filter, because RedisBloom sent it, or this module sent it for a classic filter.
-    pub(in crate::commands) fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
-        let is_obeyed = must_obey(ctx);
-        let layout = match (Prefix::Rf.is_of(command), is_obeyed) {
-            (true, _) => BitLayout::Lines,
-            (false, true) => BitLayout::Classic,
-            (false, false) => config::bloom_layout(),
-        };
-        let params = config::bloom_defaults();
-        Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
-    }
-
     /// Limits the error rate as Redis 8 does, if a client creates a classic filter on Redis 8.
     fn as_made_here(mut self) -> Self {
         if !self.is_obeyed && self.layout == BitLayout::Classic && is_redis_8() {
             self.params.error_rate = self.params.error_rate.min(LARGEST_RATE_OF_REDIS_8);
         }
         self
-    }
-
-    /// Returns the parameters from `options`. Missing options are taken from the defaults.
-    pub(in crate::commands) fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
-        let creation = Self::of_any_range(ctx, command, options)?;
-        // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
-        let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
-        Params { expansion, ..creation.params }.validate()?;
-        Ok(creation.as_made_here())
     }
 
     /// Returns the parameters like [`Self::of`], for a replicated command. If a parameter is outside this module's
@@ -154,13 +129,30 @@ impl Creation {
     }
 }
 
-thread_local! {
-    static LAST_WORDS: LastWords<Creation> = const { effects::no_words() };
-}
+static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
 
-impl effects::Creating<BloomFilter> for Creation {
-    fn last_words() -> &'static LocalKey<LastWords<Self>> {
-        &LAST_WORDS
+impl Creating<BloomFilter> for Creation {
+    const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
+
+    /// RF.* create filters in the layout `lines`. A replicated BF.* command without a layout creates a classic filter,
+    /// because RedisBloom sent it, or this module sent it for a classic filter.
+    fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
+        let is_obeyed = must_obey(ctx);
+        let layout = match (Prefix::Rf.is_of(command), is_obeyed) {
+            (true, _) => BitLayout::Lines,
+            (false, true) => BitLayout::Classic,
+            (false, false) => config::bloom_layout(),
+        };
+        let params = config::bloom_defaults();
+        Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
+    }
+
+    fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+        let creation = Self::of_any_range(ctx, command, options)?;
+        // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
+        let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
+        Params { expansion, ..creation.params }.validate()?;
+        Ok(creation.as_made_here())
     }
 
     fn without_expiry(&self) -> Self {

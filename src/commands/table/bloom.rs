@@ -22,16 +22,16 @@ pub static BLOOM: &[Command] = rows! { Filter:
     c"bf.add" bloom::add, 3 WRITE_FAST Insert [KEY, ITEM]
         c"O(N) where N is the number of sub-filters"
         c"Adds an item to a Bloom filter; creates the filter if it is missing"
-    c"bf.madd" bloom::madd, -3 WRITE_FAST Insert [KEY, ITEMS]
+    c"bf.madd" changes::madd::<BloomFilter>, -3 WRITE_FAST Insert [KEY, ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds items to a Bloom filter; creates the filter if it is missing"
-    c"bf.insert" bloom::insert_command, -4 WRITE_FAST Insert [
+    c"bf.insert" changes::insert::<BloomFilter>, -4 WRITE_FAST Insert [
         KEY, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW_OF_INSERT, EXPIRY,
         AFTER_ITEMS
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds items to a Bloom filter; if it is missing, creates it with these options"
-    c"bf.admit" bloom::admit, -6 WRITE Insert [
+    c"bf.admit" changes::admit::<BloomFilter>, -6 WRITE Insert [
         KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW_OF_INSERT,
         EXPIRY, AFTER_ITEMS
     ]

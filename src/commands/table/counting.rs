@@ -24,16 +24,16 @@ pub static COUNTING: &[Command] = rows! { Counter:
     ]
         c"O(1)"
         c"Creates an empty counter with its own capacity, error rate and exact limit"
-    c"lc.add" counting::add, -3 WRITE_FAST Insert [KEY, ITEMS]
+    c"lc.add" changes::madd::<Counter>, -3 WRITE_FAST Insert [KEY, ITEMS]
         c"O(N) where N is the number of items"
         c"Counts items, each once; creates the counter if it is missing"
-    c"lc.insert" counting::insert_command, -4 WRITE_FAST Insert [
+    c"lc.insert" changes::insert::<Counter>, -4 WRITE_FAST Insert [
         KEY, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY,
         AFTER_ITEMS
     ]
         c"O(N) where N is the number of items"
         c"Counts items; if the counter is missing, creates it with these options"
-    c"lc.admit" counting::admit, -6 WRITE Insert [
+    c"lc.admit" changes::admit::<Counter>, -6 WRITE Insert [
         KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE,
         COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
     ]
