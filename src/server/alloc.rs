@@ -22,7 +22,7 @@ use super::pages;
 /// of 24 and 40 bytes, and on some systems the server stores the size of a block in the 8 bytes before it.
 const MALLOC_ALIGN: usize = 8;
 
-/// The alignment, in bytes, that most mallocs give to a block whose size is a multiple of it.
+/// The alignment in bytes that most mallocs give to a block whose size is a multiple of it.
 const DOUBLE_ALIGN: usize = 16;
 
 /// Allocations of at least this many bytes use the server's try-functions, which return null instead of ending the
@@ -35,19 +35,13 @@ const CACHE_LINE: usize = 64;
 /// Whether the server's allocator is in use. Set once, before anything is allocated through the server.
 static LOADED: AtomicBool = AtomicBool::new(false);
 
-/// Whether the server's malloc aligns a block to cache lines if its size is a multiple of a cache line, as jemalloc
-/// does. Set once, before [`LOADED`]. This flag, [`ALIGNS_DOUBLES`] and the layout of a block decide whether the block
-/// has padding.
-static ALIGNS_LINES: AtomicBool = AtomicBool::new(false);
+/// The largest alignment in bytes that the server's malloc gives to a block whose size is a multiple of it:
+/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. Set once, before [`LOADED`]. A block with a larger alignment has
+/// padding.
+static ALIGNMENT: AtomicUsize = AtomicUsize::new(MALLOC_ALIGN);
 
-/// Whether the server's malloc aligns a block to [`DOUBLE_ALIGN`] if its size is a multiple of it. Set once, before
-/// [`LOADED`].
-static ALIGNS_DOUBLES: AtomicBool = AtomicBool::new(false);
-
-/// Whether the server's allocator is jemalloc. Set once, when the module is loaded.
-static JEMALLOC: AtomicBool = AtomicBool::new(true);
-/// The difference in bytes between jemalloc's smallest size classes: 16 by default, 8 in the jemalloc of Redis. Set
-/// once, when the module is loaded.
+/// The difference in bytes between jemalloc's smallest size classes: 16 by default, 8 in the jemalloc of Redis; 0 if the
+/// server's allocator is another one. Set once, when the module is loaded.
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
 /// Bytes requested from the server's allocator and not yet freed.
@@ -77,9 +71,7 @@ pub unsafe fn use_server() {
         return;
     }
     // SAFETY: the API's pointers are filled in.
-    let (aligns_lines, aligns_doubles) = unsafe { (malloc_aligns_lines(), malloc_aligns_doubles()) };
-    ALIGNS_LINES.store(aligns_lines, Ordering::Relaxed);
-    ALIGNS_DOUBLES.store(aligns_doubles, Ordering::Relaxed);
+    ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
     LOADED.store(true, Ordering::Relaxed);
 }
 
@@ -87,37 +79,29 @@ pub unsafe fn use_server() {
 /// the end, because malloc would return a freed block again.
 const TRIED: usize = 16;
 
-/// Probes whether malloc aligns blocks to [`DOUBLE_ALIGN`] if their sizes are multiples of it. The probe tries several
-/// sizes, because all blocks of one size may be aligned by chance.
+/// Probes the alignment of malloc's blocks, see [`ALIGNMENT`]. The probe tries several sizes, because all blocks of one
+/// size may be aligned by chance.
+///
+/// jemalloc aligns blocks to cache lines: a block of whole cache lines comes from a size class that is a multiple of 64
+/// bytes, and its pages start at a cache line. The probe does not go by the name of the allocator, because another
+/// allocator may be preloaded. It checks that blocks of several size classes have jemalloc's sizes and the alignment.
 ///
 /// # Safety
 /// The API's pointers are filled in.
-unsafe fn malloc_aligns_doubles() -> bool {
-    [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000].into_iter().all(|size: usize| {
-        let is_aligned = |block: *mut c_void| (block as usize).is_multiple_of(DOUBLE_ALIGN);
-        // SAFETY: as the caller promises.
-        unsafe { all_blocks(size.next_multiple_of(DOUBLE_ALIGN), is_aligned) }
-    })
-}
-
-/// Probes whether malloc aligns a block to cache lines if its size is a multiple of a cache line.
-///
-/// jemalloc does: such a block comes from a size class that is a multiple of 64 bytes, and its pages start at a cache
-/// line. The probe does not go by the name of the allocator, because another allocator may be preloaded. It checks that
-/// blocks of several size classes have jemalloc's sizes and the alignment.
-///
-/// # Safety
-/// The API's pointers are filled in.
-unsafe fn malloc_aligns_lines() -> bool {
+unsafe fn malloc_alignment() -> usize {
+    let is_aligned = |block: *mut c_void, align| !block.is_null() && (block as usize).is_multiple_of(align);
+    let doubles = [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000];
     let classes = [(64, 64), (192, 192), (576, 640), (1344, 1536), (5184, 6144), (20_544, 24_576)];
-    classes.into_iter().all(|(size, class)| {
-        // SAFETY: as the caller promises; the block is allocated.
-        let is_aligned = |block: *mut c_void| unsafe {
-            !block.is_null() && (block as usize).is_multiple_of(CACHE_LINE) && size_of_block(block) == class
-        };
-        // SAFETY: as the caller promises.
-        unsafe { all_blocks(size, is_aligned) }
-    })
+    // SAFETY: as the caller promises; `all_blocks` passes allocated blocks.
+    unsafe {
+        if !doubles.into_iter().all(|size| all_blocks(size, |block| is_aligned(block, DOUBLE_ALIGN))) {
+            return MALLOC_ALIGN;
+        }
+        let is_jemallocs = |block, class| is_aligned(block, CACHE_LINE) && size_of_block(block) == class;
+        let aligns_lines =
+            classes.into_iter().all(|(size, class)| all_blocks(size, |block| is_jemallocs(block, class)));
+        if aligns_lines { CACHE_LINE } else { DOUBLE_ALIGN }
+    }
 }
 
 /// Whether all of [`TRIED`] new blocks of `size` bytes are as `is_right` says.
@@ -147,10 +131,13 @@ unsafe fn size_of_block(block: *mut c_void) -> usize {
 /// Sets the size classes that [`usable_size`] assumes. The function measures blocks of 24 bytes to find jemalloc's
 /// quantum: with a quantum of 16, a block takes 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
-    JEMALLOC.store(jemalloc, Ordering::Relaxed);
     // SAFETY: the API's pointers are filled in while the module loads.
-    let takes_24 = unsafe { all_blocks(24, |block| size_of_block(block) == 24) };
-    QUANTUM.store(if takes_24 { 8 } else { 16 }, Ordering::Relaxed);
+    let quantum = match unsafe { all_blocks(24, |block| size_of_block(block) == 24) } {
+        _ if !jemalloc => 0,
+        true => 8,
+        false => 16,
+    };
+    QUANTUM.store(quantum, Ordering::Relaxed);
 }
 
 /// Returns the number of bytes that this module has allocated and not freed.
@@ -164,34 +151,27 @@ pub fn usable_size(size: usize) -> usize {
     if size == 0 {
         return 0;
     }
-    if !JEMALLOC.load(Ordering::Relaxed) {
+    let quantum = QUANTUM.load(Ordering::Relaxed);
+    if quantum == 0 {
         return size.saturating_add(8).checked_next_multiple_of(16).unwrap_or(size).max(32) - 8;
     }
     if size <= 8 {
         return 8;
     }
     let step = 1usize << (usize::BITS - (size - 1).leading_zeros() - 3);
-    size.checked_next_multiple_of(step.max(QUANTUM.load(Ordering::Relaxed))).unwrap_or(size)
-}
-
-/// Whether the server's malloc aligns a block of this layout without padding from this module.
-fn is_aligned_anyway(layout: Layout) -> bool {
-    if layout.align() == DOUBLE_ALIGN {
-        return ALIGNS_DOUBLES.load(Ordering::Relaxed);
-    }
-    layout.align() <= CACHE_LINE && layout.size().is_multiple_of(CACHE_LINE) && ALIGNS_LINES.load(Ordering::Relaxed)
+    size.checked_next_multiple_of(step.max(quantum)).unwrap_or(size)
 }
 
 /// Returns the number of bytes of padding before an allocation: 0 unless its alignment exceeds malloc's. The padding
 /// leaves room to align the allocation. Its last word holds the address that malloc returned.
 fn padding(layout: Layout) -> usize {
-    if layout.align() > MALLOC_ALIGN && !is_aligned_anyway(layout) { layout.align() } else { 0 }
+    if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
 /// Returns the number of bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
 fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     match padding(layout) {
-        0 if layout.align() == DOUBLE_ALIGN => size.checked_next_multiple_of(DOUBLE_ALIGN),
+        0 => size.checked_next_multiple_of(layout.align()),
         padding => size.checked_add(padding),
     }
 }

@@ -39,17 +39,18 @@ fn size_classes_are_jemallocs() {
 fn over_aligned_blocks_keep_their_base() {
     let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = layout(640, 64);
-    // Only whole cache lines of an allocator that aligns them need no padding. Outside a server no allocator counts as
+    // Only an allocator that aligns whole cache lines needs no padding for them. Outside a server no allocator counts as
     // one.
-    ALIGNS_LINES.store(true, Ordering::Relaxed);
-    ALIGNS_DOUBLES.store(true, Ordering::Relaxed);
-    let padded = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16)]
-        .map(|(size, align)| padding(layout(size, align)));
-    assert_eq!((padded, usable_layout_size(lines)), ([0, 0, 128, 64, 32, 0], 640));
-    ALIGNS_LINES.store(false, Ordering::Relaxed);
-    ALIGNS_DOUBLES.store(false, Ordering::Relaxed);
-    assert_eq!([(640, 16), (100, 16), (640, 8)].map(|(size, align)| padding(layout(size, align))), [16, 16, 0]);
-    assert_eq!((padding(lines), usable_layout_size(lines)), (64, 768));
+    let requests = || {
+        let blocks = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16), (100, 16), (640, 8)];
+        blocks.map(|(size, align)| malloc_size(size, layout(size, align)).unwrap())
+    };
+    ALIGNMENT.store(CACHE_LINE, Ordering::Relaxed);
+    assert_eq!((requests(), usable_layout_size(lines)), ([640, 64, 768, 704, 96, 640, 112, 640], 640));
+    ALIGNMENT.store(DOUBLE_ALIGN, Ordering::Relaxed);
+    assert_eq!(requests(), [704, 96, 768, 705, 128, 640, 112, 640]);
+    ALIGNMENT.store(MALLOC_ALIGN, Ordering::Relaxed);
+    assert_eq!((requests(), usable_layout_size(lines)), ([704, 96, 768, 705, 128, 656, 116, 640], 768));
     let mut block = vec![0u8; 640 + 64 + 64];
     for shift in [0usize, 8, 16, 40, 56] {
         let start = block.as_mut_ptr() as usize;
@@ -135,7 +136,7 @@ unsafe fn use_odd() {
         raw::RedisModule_Calloc = Some(odd::calloc);
         raw::RedisModule_Realloc = Some(odd::realloc);
         raw::RedisModule_Free = Some(odd::free);
-        assert!(!malloc_aligns_doubles() && !malloc_aligns_lines());
+        assert_eq!(malloc_alignment(), MALLOC_ALIGN);
     }
 }
 
