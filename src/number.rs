@@ -3,7 +3,7 @@
 //! Numbers from clients must be plain: without spaces, `inf` and `nan`, and without a sign where only positive numbers
 //! make sense.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::CStr;
 use std::ptr::null_mut;
 
 /// Parses a whole number without sign; `None` for any other text. Leading zeros are allowed.
@@ -53,9 +53,6 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
 
 /// Parses a number with the C library's `strtod`, as the server does. `None` unless the whole text is one number.
 pub fn parse_as_c(text: &CStr) -> Option<f64> {
-    unsafe extern "C" {
-        fn strtod(text: *const c_char, end: *mut *mut c_char) -> f64;
-    }
     let bytes = text.to_bytes();
     // `strtod` would skip blanks before the number.
     if bytes.first().is_none_or(|first| first.is_ascii_whitespace() || *first == b'\x0b') {
@@ -64,7 +61,7 @@ pub fn parse_as_c(text: &CStr) -> Option<f64> {
     let mut end = null_mut();
     // SAFETY: the text ends with NUL and outlives the call; `end` is written, and points into the text.
     let (value, read) = unsafe {
-        let value = strtod(text.as_ptr(), &raw mut end);
+        let value = libc::strtod(text.as_ptr(), &raw mut end);
         (value, end.cast_const().offset_from(text.as_ptr()))
     };
     (read == bytes.len() as isize && !value.is_nan()).then_some(value)

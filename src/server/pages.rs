@@ -54,7 +54,7 @@ pub unsafe fn give_back(block: *mut u8, bytes: usize) {
 
 #[cfg(target_os = "linux")]
 mod linux {
-    use std::ffi::{c_int, c_void};
+    use libc::{MADV_DONTNEED, MADV_POPULATE_WRITE, madvise};
 
     /// The kernel is asked to make at least this many bytes resident. For less memory the call costs as much as it
     /// saves.
@@ -70,13 +70,6 @@ mod linux {
     /// The alignment in bytes of the range that is made resident: a divisor of every page size. On a system with larger
     /// pages, the kernel rejects a range that is not aligned to them.
     const SMALL_PAGE_BYTES: usize = 4096;
-
-    const MADV_DONTNEED: c_int = 4;
-    const MADV_POPULATE_WRITE: c_int = 23;
-
-    unsafe extern "C" {
-        fn madvise(address: *mut c_void, bytes: usize, advice: c_int) -> c_int;
-    }
 
     /// Makes the pages of `memory` resident.
     pub fn populate(memory: &[u8]) {
