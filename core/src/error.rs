@@ -5,7 +5,10 @@
 
 use std::fmt;
 
-/// Declares an enum of which each variant has a name, as users know it. `name` returns it, and `Display` writes it.
+/// Declares an enum of which each variant has a name, as users know it. `name` returns it, and `Display` writes it. The
+/// server module has such an enum too.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! named {
     ($(#[$about:meta])* pub enum $Named:ident { $($(#[$what:meta])* $variant:ident = $name:literal,)+ }) => {
         $(#[$about])*

@@ -152,51 +152,37 @@ impl Options {
     }
 }
 
-macro_rules! options {
-    ($($option:ident $word:literal,)*) => {
-        /// An option of a command.
-        #[derive(Clone, Copy, PartialEq)]
-        pub enum Opt {
-            $($option,)*
-        }
-
-        impl Opt {
-            fn word(self) -> &'static str {
-                match self {
-                    $(Opt::$option => $word,)*
-                }
-            }
-        }
-    };
-}
-
-options! {
-    Capacity "CAPACITY",
-    Error "ERROR",
-    Expansion "EXPANSION",
-    Exact "EXACT",
-    Bytes "BYTES",
-    Precision "PRECISION",
-    Tail "TAIL",
-    Seed "SEED",
-    Layout "LAYOUT",
-    NonScaling "NONSCALING",
-    NoCreate "NOCREATE",
-    Items "ITEMS",
-    Ex "EX",
-    Px "PX",
-    ExAt "EXAT",
-    PxAt "PXAT",
-    Limit "LIMIT",
-    All "ALL",
-    DryRun "DRYRUN",
-    Window "WINDOW",
-    Manual "MANUAL",
-    Volatile "VOLATILE",
-    Slices "SLICES",
-    Refresh "REFRESH",
-    Last "LAST",
-    Slice "SLICE",
+rollcall_core::named! {
+    /// An option of a command.
+    #[derive(Clone, Copy, PartialEq)]
+    pub enum Opt {
+        Capacity = "CAPACITY",
+        Error = "ERROR",
+        Expansion = "EXPANSION",
+        Exact = "EXACT",
+        Bytes = "BYTES",
+        Precision = "PRECISION",
+        Tail = "TAIL",
+        Seed = "SEED",
+        Layout = "LAYOUT",
+        NonScaling = "NONSCALING",
+        NoCreate = "NOCREATE",
+        Items = "ITEMS",
+        Ex = "EX",
+        Px = "PX",
+        ExAt = "EXAT",
+        PxAt = "PXAT",
+        Limit = "LIMIT",
+        All = "ALL",
+        DryRun = "DRYRUN",
+        Window = "WINDOW",
+        Manual = "MANUAL",
+        Volatile = "VOLATILE",
+        Slices = "SLICES",
+        Refresh = "REFRESH",
+        Last = "LAST",
+        Slice = "SLICE",
+    }
 }
 
 /// The options that set the expiry of a key when the command creates it.
@@ -221,12 +207,12 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
     let mut at = start;
     while at < args.len() {
         let given = args.get(at).bytes();
-        let Some(option) = allowed().find(|option| given.eq_ignore_ascii_case(option.word().as_bytes())) else {
+        let Some(option) = allowed().find(|option| given.eq_ignore_ascii_case(option.name().as_bytes())) else {
             return Err(unknown_option(given, allowed(), takes_items));
         };
         let bit = 1 << option as u32;
         if seen & bit != 0 {
-            return Err(CommandError::Argument(format!("option {} is given twice", option.word())));
+            return Err(CommandError::Argument(format!("option {option} is given twice")));
         }
         seen |= bit;
         at += 1;
@@ -243,7 +229,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             _ if at == args.len() && takes_items => return Err(CommandError::Arity),
             _ if at == args.len() => {
                 let no_expansion = if option == Opt::Expansion { "no expansion: " } else { "" };
-                let why = format!("{no_expansion}option {} needs a value", option.word());
+                let why = format!("{no_expansion}option {option} needs a value");
                 return Err(CommandError::Argument(why));
             }
             Opt::Items => {
@@ -271,7 +257,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
 fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items: bool) -> CommandError {
     // RESERVE accepts VOLATILE here only to reject it later, with the reason.
     let is_named = |option: Opt| option != Opt::Items && (takes_items || option != Opt::Volatile);
-    let words: Vec<_> = allowed.filter(|&option| is_named(option)).map(Opt::word).collect();
+    let words: Vec<_> = allowed.filter(|&option| is_named(option)).map(Opt::name).collect();
     let items = if takes_items { ", or ITEMS before the items" } else { "" };
     CommandError::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
@@ -319,10 +305,9 @@ fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, CommandError> {
     };
     let positive = parse_canonical(given.bytes()).filter(|&number| number > 0);
     let Some(ms) = positive.and_then(|number| number.checked_mul(unit_ms)) else {
-        let (word, got) = (option.word(), quoted(given.bytes()));
-        return Err(CommandError::ExpireTime(format!(
-            "option {word} needs a whole number of {unit} above 0, got {got}"
-        )));
+        let got = quoted(given.bytes());
+        let why = format!("option {option} needs a whole number of {unit} above 0, got {got}");
+        return Err(CommandError::ExpireTime(why));
     };
     Ok(if matches!(option, Opt::Ex | Opt::Px) { Expiry::In(ms) } else { Expiry::At(ms) })
 }
