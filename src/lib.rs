@@ -28,7 +28,7 @@ use redis_module::raw;
 
 use config::Commands;
 use server::api::{self, api};
-use server::ffi::{self, Args, Ctx, ERR, LogLevel, OK, RedisModuleCtx, RedisModuleString};
+use server::ffi::{self, Args, Ctx, ERR, NOTICE, OK, RedisModuleCtx, RedisModuleString, WARNING};
 use server::{alloc, facts, reclaim, version};
 use types::callbacks::register;
 use types::family::{Classic, Counters, Lines};
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 ) -> c_int {
     // The API's pointers must not be written while other threads use them, and the server would reject the name.
     if IS_LOADED.load(Ordering::Relaxed) {
-        ffi::log_anywhere(LogLevel::Warning, "the module is loaded already");
+        ffi::log_anywhere(WARNING, "the module is loaded already");
         return ERR;
     }
     // SAFETY: the context is live; this fills in the API's pointers, which no other thread uses: no thread of this
@@ -74,7 +74,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     }
     let load = |ctx: Ctx, args: Args<'_>| {
         if let Err(why) = load(ctx, args) {
-            ctx.log(LogLevel::Warning, &format!("rollcall was not loaded: {why}"));
+            ctx.log(WARNING, &format!("rollcall was not loaded: {why}"));
             return Err(());
         }
         Ok(())
@@ -120,7 +120,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         false => other(&name),
     })?;
     info::register(ctx);
-    ctx.log(LogLevel::Notice, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
+    ctx.log(NOTICE, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
     // The last step of loading: Redis 7.0 would call the listener even after a failed load.
     unserved::register(ctx);
     IS_LOADED.store(true, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use redis_module::raw;
 
 use crate::config::{self, Commands};
-use crate::server::ffi::{Ctx, LogLevel, guard, log_anywhere};
+use crate::server::ffi::{Ctx, WARNING, guard, log_anywhere};
 use crate::types::totals::{ValueKind, keys};
 
 /// Returns the current number of filters that no registered command can read.
@@ -35,7 +35,7 @@ unsafe extern "C" fn loaded(
 ) {
     let report = || match (step == raw::REDISMODULE_SUBEVENT_LOADING_ENDED, count()) {
         (false, _) | (_, 0) => {}
-        (true, unserved) => log_anywhere(LogLevel::Warning, &line(unserved)),
+        (true, unserved) => log_anywhere(WARNING, &line(unserved)),
     };
     guard("an event of loading", report, || ());
 }

@@ -298,7 +298,8 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
         }
     };
     destination.set_expiry(expiry);
-    let key = destination.close_with(source_keys);
+    drop(source_keys);
+    let key = destination.close();
     T::dispose(outcome.expired);
     if let Some(creation) = reserved {
         creation.announce_reserved(ctx, key);

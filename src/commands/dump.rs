@@ -13,7 +13,7 @@ use crate::limits::ServerLimit;
 use crate::reply;
 use crate::server::alloc;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Arg, Args, Ctx, Key, LogLevel, Mode};
+use crate::server::ffi::{Arg, Args, Ctx, Key, Mode, WARNING};
 use crate::server::metrics::CORRUPT_REJECTED;
 use crate::types::before::Before;
 use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, is_complete, peek_entry, set_entry};
@@ -42,7 +42,7 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
 fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
     if let Error::Corrupt { .. } = error {
         CORRUPT_REJECTED.count();
-        ctx.log(LogLevel::Warning, &format!("rejected a chunk of a {}: {error}", T::KIND));
+        ctx.log(WARNING, &format!("rejected a chunk of a {}: {error}", T::KIND));
         return CommandError::BadData;
     }
     error.into()
@@ -66,15 +66,15 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
         State::Ready(_) if !is_obeyed => return Err(CommandError::BadData),
         _ if is_obeyed && data.is_empty() => return Ok(()),
         State::Ready(value) => return overwrite(value, iterator, data),
-        State::Loading(loading) if !is_obeyed => {
-            check_kind::<T>(loading)?;
-            entry.push_chunk(iterator, data)?;
-            return finalize_complete::<T>(key);
+        State::Loading(loading) => {
+            if !is_obeyed {
+                check_kind::<T>(loading)?;
+            }
+            match entry.push_chunk(iterator, data) {
+                Ok(()) => return finalize_complete::<T>(key),
+                Err(error) => error,
+            }
         }
-        State::Loading(_) => match entry.push_chunk(iterator, data) {
-            Ok(()) => return finalize_complete::<T>(key),
-            Err(error) => error,
-        },
     };
     if is_obeyed {
         finalize::<T>(key, |loading| Ok(loading.finish_with_zeros()))?;
@@ -133,7 +133,7 @@ fn log_if_obeyed<T: Family>(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
     {
         let text = error.text(T::KIND);
         let why = text.trim_start_matches("ERR ");
-        ctx.log(LogLevel::Warning, &format!("rejected a chunk for {}: {why}", quoted(key.bytes())));
+        ctx.log(WARNING, &format!("rejected a chunk for {}: {why}", quoted(key.bytes())));
     }
 }
 

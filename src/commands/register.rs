@@ -82,24 +82,14 @@ fn register_one(
     families: &[&CStr],
 ) -> Result<(), String> {
     let (first, last, step) = command.key_range();
+    let (ctx, entry, flags) = (ctx.as_ptr(), Some(entry), command.flags.as_ptr());
     // SAFETY: names and flags end with NUL; the entry point is of the type that the server calls.
-    let created = unsafe {
-        api!(RedisModule_CreateCommand(
-            ctx.as_ptr(),
-            name.as_ptr(),
-            Some(entry),
-            command.flags.as_ptr(),
-            first,
-            last,
-            step
-        ))
-    };
-    if created != OK {
+    if OK != unsafe { api!(RedisModule_CreateCommand(ctx, name.as_ptr(), entry, flags, first, last, step)) } {
         return Err(name.to_string_lossy().into_owned());
     }
     // SAFETY: the command was created just now; its description lives until the calls return, and the server copies it.
     unsafe {
-        let handle = api!(RedisModule_GetCommand(ctx.as_ptr(), name.as_ptr()));
+        let handle = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
         // The calls may fail on a server that knows fewer names than we use. The command then lacks documentation or a
         // category, and works all the same.
         if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {

@@ -3,7 +3,7 @@
 use redis_module::raw;
 
 use crate::command_error::{CommandError, quoted};
-use crate::server::ffi::{Args, Ctx, LogLevel};
+use crate::server::ffi::{Args, Ctx, WARNING};
 
 /// The reason for the rejection.
 const WHY: &str = "BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, and its data is not read here: see \
@@ -18,7 +18,7 @@ const WHY: &str = "BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, 
 pub(super) fn load(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if is_from_aof(ctx) {
         let key = quoted(args.get(1).bytes());
-        ctx.log(LogLevel::Warning, &format!("cannot load {key} from the AOF: {WHY}"));
+        ctx.log(WARNING, &format!("cannot load {key} from the AOF: {WHY}"));
         std::process::exit(1);
     }
     Err(CommandError::Argument(WHY.to_owned()))

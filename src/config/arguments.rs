@@ -6,7 +6,7 @@ use std::ffi::CStr;
 
 use super::options::ALL;
 use crate::command_error::quoted;
-use crate::server::ffi::{Args, Ctx, LogLevel};
+use crate::server::ffi::{Args, Ctx, NOTICE};
 
 /// Arguments of RedisBloom, each with the option of this module that has the same meaning.
 static REDISBLOOM_NAMES: [(&str, &CStr); 2] = [("ERROR_RATE", c"bf-error-rate"), ("INITIAL_SIZE", c"bf-initial-size")];
@@ -81,7 +81,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
             let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(given)))?;
             taken.push((option, bits));
         } else if is_for_cuckoo_filters(name) {
-            ctx.log(LogLevel::Notice, &ignored(name, &value?.escape_ascii().to_string()));
+            ctx.log(NOTICE, &ignored(name, &value?.escape_ascii().to_string()));
         } else {
             return Err(valkey_bloom(given).unwrap_or_else(|| unknown(given)));
         }

@@ -10,7 +10,7 @@ use super::arguments;
 use super::options::{ALL, CUCKOO, Commands, Setting, SettingKind, commands_at_first};
 use crate::server::api::api;
 use crate::server::facts;
-use crate::server::ffi::{Arg, Ctx, ERR, LogLevel, OK, RedisModuleString, guard, log_anywhere};
+use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, RedisModuleString, WARNING, guard, log_anywhere};
 
 /// Returns the names under which an option can be registered, best first, each with the server's flags.
 ///
@@ -48,7 +48,7 @@ pub fn register(ctx: Ctx) -> bool {
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
     if !loaded {
-        ctx.log(LogLevel::Warning, "an option in redis.conf or MODULE LOADEX was rejected; see the lines above");
+        ctx.log(WARNING, "an option in redis.conf or MODULE LOADEX was rejected; see the lines above");
     }
     loaded
 }
@@ -58,24 +58,11 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
     let fixed = if option.is_fixed { raw::REDISMODULE_CONFIG_IMMUTABLE } else { raw::REDISMODULE_CONFIG_DEFAULT };
     let flags: c_uint = fixed | flag;
     let data = (&raw const *option).cast_mut().cast::<c_void>();
+    let (ctx, name, initial) = (ctx.as_ptr(), name.as_ptr(), option.initial());
     let numeric = |flags, min, max| {
-        let initial = option.initial().cast_signed();
+        let (initial, get, set) = (initial.cast_signed(), Some(get_number as _), Some(set_number as _));
         // SAFETY: the name ends with NUL; the option is static; the callbacks take it back as a `Setting`.
-        unsafe {
-            let (get, set) = (Some(get_number as _), Some(set_number as _));
-            api!(RedisModule_RegisterNumericConfig(
-                ctx.as_ptr(),
-                name.as_ptr(),
-                initial,
-                flags,
-                min,
-                max,
-                get,
-                set,
-                None,
-                data
-            ))
-        }
+        unsafe { api!(RedisModule_RegisterNumericConfig(ctx, name, initial, flags, min, max, get, set, None, data)) }
     };
     let registered = match option.kind {
         SettingKind::Whole { min, max } => numeric(flags, min, max),
@@ -84,38 +71,20 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
         SettingKind::Choice { words } => {
             let mut texts: Vec<*const c_char> = words.iter().map(|word| word.as_ptr()).collect();
             let numbers: Vec<c_int> = (0..words.len() as c_int).collect();
+            let (texts, numbers, count) = (texts.as_mut_ptr(), numbers.as_ptr(), numbers.len() as c_int);
+            let (initial, get, set) = (initial as c_int, Some(get_choice as _), Some(set_choice as _));
             // SAFETY: as above; the server copies words and numbers.
             unsafe {
                 api!(RedisModule_RegisterEnumConfig(
-                    ctx.as_ptr(),
-                    name.as_ptr(),
-                    option.initial() as c_int,
-                    flags,
-                    texts.as_mut_ptr(),
-                    numbers.as_ptr(),
-                    numbers.len() as c_int,
-                    Some(get_choice),
-                    Some(set_choice),
-                    None,
-                    data
+                    ctx, name, initial, flags, texts, numbers, count, get, set, None, data
                 ))
             }
         }
         SettingKind::Seed | SettingKind::Rate { .. } | SettingKind::FilterRate | SettingKind::FilterWhole { .. } => {
-            let initial = CString::new(option.print(option.initial())).unwrap_or_default();
+            let text = CString::new(option.print(initial)).unwrap_or_default();
+            let (initial, get, set) = (text.as_ptr(), Some(get_text as _), Some(set_text as _));
             // SAFETY: as above; the server copies the default.
-            unsafe {
-                api!(RedisModule_RegisterStringConfig(
-                    ctx.as_ptr(),
-                    name.as_ptr(),
-                    initial.as_ptr(),
-                    flags,
-                    Some(get_text),
-                    Some(set_text),
-                    None,
-                    data
-                ))
-            }
+            unsafe { api!(RedisModule_RegisterStringConfig(ctx, name, initial, flags, get, set, None, data)) }
         }
     };
     registered == OK
@@ -149,7 +118,7 @@ unsafe fn set(
                 Ok(bits) => {
                     if option.set(bits) != bits && option.is_for_cuckoo_filters() {
                         let line = arguments::ignored(option.name.to_bytes(), &option.print(bits));
-                        log_anywhere(LogLevel::Notice, &line);
+                        log_anywhere(NOTICE, &line);
                     }
                     return OK;
                 }

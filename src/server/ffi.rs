@@ -27,31 +27,20 @@ pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() ->
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
         Err(_) => {
-            log_anywhere(LogLevel::Warning, &format!("internal error in {what}; please report it"));
+            log_anywhere(WARNING, &format!("internal error in {what}; please report it"));
             fallback()
         }
     }
 }
 
-/// The server's log levels.
-#[derive(Clone, Copy)]
-pub enum LogLevel {
-    Notice,
-    Warning,
-}
-
-impl LogLevel {
-    fn as_c_str(self) -> &'static CStr {
-        match self {
-            LogLevel::Notice => c"notice",
-            LogLevel::Warning => c"warning",
-        }
-    }
-}
+/// A log level of the server.
+pub const NOTICE: &CStr = c"notice";
+/// A log level of the server.
+pub const WARNING: &CStr = c"warning";
 
 /// Writes a line to the server's log without a context. The line begins with the module's name, which the server adds
 /// only if it has a context.
-pub fn log_anywhere(level: LogLevel, message: &str) {
+pub fn log_anywhere(level: &CStr, message: &str) {
     // SAFETY: a null context is allowed.
     unsafe { log_to(null_mut(), level, &format!("rollcall: {message}")) };
 }
@@ -60,13 +49,13 @@ pub fn log_anywhere(level: LogLevel, message: &str) {
 ///
 /// # Safety
 /// `ctx` is live, or null.
-pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: LogLevel, message: &str) {
+pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: &CStr, message: &str) {
     let message = c_text(message);
     // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. Without the
     // function nothing can be reported, not even that it is missing.
     unsafe {
         if let Some(log) = raw::RedisModule_Log {
-            log(ctx, level.as_c_str().as_ptr(), c"%s".as_ptr(), message.as_ptr());
+            log(ctx, level.as_ptr(), c"%s".as_ptr(), message.as_ptr());
         }
     }
 }
@@ -91,7 +80,7 @@ impl Ctx<'_> {
         self.ptr
     }
 
-    pub fn log(self, level: LogLevel, message: &str) {
+    pub fn log(self, level: &CStr, message: &str) {
         // SAFETY: the context is live.
         unsafe { log_to(self.ptr, level, message) };
     }
@@ -180,16 +169,9 @@ impl Ctx<'_> {
     /// Propagates `command` with `arguments`, instead of the running command. The server copies the list: it
     /// would copy a list in two parts twice.
     pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>]) {
+        let strings: *const *mut RedisModuleString = arguments.as_ptr().cast();
         // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number. An `Arg` is a pointer.
-        unsafe {
-            api!(RedisModule_Replicate(
-                self.ptr,
-                command.as_ptr(),
-                c"v".as_ptr(),
-                arguments.as_ptr().cast::<*mut RedisModuleString>(),
-                arguments.len()
-            ))
-        };
+        unsafe { api!(RedisModule_Replicate(self.ptr, command.as_ptr(), c"v".as_ptr(), strings, arguments.len())) };
     }
 
     /// Copies `text` to a string of the server, to be used as an argument of a replicated command.
@@ -435,12 +417,6 @@ impl<'a> Key<'a> {
     /// Closes the key and returns its name. Called after the last use of the value.
     pub fn close(self) -> Closed<'a> {
         Closed(self.name)
-    }
-
-    /// Closes this key and `others` like [`Key::close`]. Returns the name of this key.
-    pub fn close_with(self, others: Vec<Key<'_>>) -> Closed<'a> {
-        drop(others);
-        self.close()
     }
 
     pub fn is_missing(&self) -> bool {

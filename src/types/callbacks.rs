@@ -18,7 +18,7 @@ use super::rdb::Rdb;
 use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
-use crate::server::ffi::{Ctx, LogLevel, OK, guard, log_anywhere};
+use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::reclaim;
 
@@ -46,7 +46,7 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
         copy2: None,
         aux_save2: None,
     };
-    let data_type = S::data_type();
+    let data_type = S::DATA_TYPE;
     let name = CString::new(data_type.name).unwrap_or_default();
     // SAFETY: the server copies the name and the methods; each method takes values of the family as `KeyEntry`.
     let handle = unsafe {
@@ -95,7 +95,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
                     // `ServerLimit` counts the rejections by limits itself.
                     _ => {}
                 }
-                rdb.log(LogLevel::Warning, &format!("rejected a stored {}: {error}", S::Family::KIND));
+                rdb.log(WARNING, &format!("rejected a stored {}: {error}", S::Family::KIND));
                 null_mut()
             }
         },
@@ -196,7 +196,7 @@ unsafe extern "C" fn copy<T: Family>(
         || match entry.try_clone() {
             Ok(copy) => Box::into_raw(copy).cast(),
             Err(error) => {
-                log_anywhere(LogLevel::Warning, &format!("could not copy a {}: {error}", T::KIND));
+                log_anywhere(WARNING, &format!("could not copy a {}: {error}", T::KIND));
                 null_mut()
             }
         },

@@ -154,11 +154,10 @@ pub fn finalize<T: Family>(
     finish: impl FnOnce(&mut T::Loading) -> Result<Option<T>, Error>,
 ) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
-    let State::Loading(loading) = &mut entry.state else { return Ok(()) };
-    check_kind::<T>(loading)?;
     // The share is computed first: `finish` takes the contents out of `loading`.
     let share = entry.state.share();
     let State::Loading(loading) = &mut entry.state else { return Ok(()) };
+    check_kind::<T>(loading)?;
     let finished = finish(loading);
     let moved_from = entry.state.share();
     share.becomes(&moved_from);

@@ -96,8 +96,7 @@ pub trait Family: Stored + OnHeap {
 /// How the values of a data type are written to and read from RDB files and `DUMP` payloads.
 pub trait Stores {
     type Family: Family;
-
-    fn data_type() -> &'static DataType;
+    const DATA_TYPE: &'static DataType;
 
     /// Writes a value of this data type. The default writes this module's own format. Only complete classic filters
     /// have another format, RedisBloom's.
@@ -158,10 +157,7 @@ pub fn reset_handles() {
 
 impl Stores for Lines {
     type Family = BloomFilter;
-
-    fn data_type() -> &'static DataType {
-        &LINES
-    }
+    const DATA_TYPE: &'static DataType = &LINES;
 
     fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<BloomFilter>, Error> {
         match load_ours::<BloomFilter>(source, encoding, limit)? {
@@ -175,10 +171,7 @@ impl Stores for Lines {
 
 impl Stores for Classic {
     type Family = BloomFilter;
-
-    fn data_type() -> &'static DataType {
-        &CLASSIC
-    }
+    const DATA_TYPE: &'static DataType = &CLASSIC;
 
     fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
         // No other state has this data type, see `Family::data_type`.
@@ -197,10 +190,7 @@ impl Stores for Classic {
 
 impl Stores for Counters {
     type Family = Counter;
-
-    fn data_type() -> &'static DataType {
-        &COUNTERS
-    }
+    const DATA_TYPE: &'static DataType = &COUNTERS;
 }
 
 impl Family for BloomFilter {

@@ -1,11 +1,13 @@
 //! Reads and writes the fields of a value through the server's RDB interface.
 
+use std::ffi::CStr;
+
 use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::rdb::{Sink, Source};
 
 use crate::server::api::api;
-use crate::server::ffi::{self, LogLevel, RedisModuleCtx};
+use crate::server::ffi::{self, RedisModuleCtx};
 
 /// A value that the server is saving to or loading from an RDB file or a `DUMP` payload.
 pub struct Rdb(*mut raw::RedisModuleIO);
@@ -32,7 +34,7 @@ impl Rdb {
     }
 
     /// Writes a line with the module's name to the server's log.
-    pub fn log(&self, level: LogLevel, message: &str) {
+    pub fn log(&self, level: &CStr, message: &str) {
         // SAFETY: the context is live.
         unsafe { ffi::log_to(self.ctx(), level, message) };
     }
