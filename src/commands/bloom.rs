@@ -39,13 +39,13 @@ impl Changing for BloomFilter {
     const ADVANCES: &'static Metric = &FILTER_ADVANCES;
 
     fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
+        let given = |allowed| changes::options::<Self>(ctx, args, allowed);
         if !must_obey(ctx) {
-            return changes::options::<Self>(ctx, args, Self::INSERT_OPTIONS);
+            return given(Self::INSERT_OPTIONS);
         }
         // The options are read as RedisBloom's only if they are not this module's: an option that both have means the
         // same in both.
-        let ours = changes::options::<Self>(ctx, args, OBEYED_INSERT_OPTIONS);
-        ours.or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
+        given(OBEYED_INSERT_OPTIONS).or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
     }
 
     /// The reply has a boolean for each item handled: true for a new item. If an item was rejected, its error is the

@@ -8,7 +8,8 @@
 use std::cell::Cell;
 
 thread_local! {
-    static MAY_TAKE_TIME: Cell<bool> = const { Cell::new(false) };
+    /// Whether this is the server's main thread, on which clients wait. Set when the module is loaded.
+    pub static IS_MAIN: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Makes all pages of `memory` resident with one system call, without changing a byte. Called before a large value is
@@ -22,29 +23,14 @@ pub fn make_resident(memory: &[u8]) {
     let _ = memory;
 }
 
-/// Drops a value and returns the pages of its large blocks in steps. Called on a background thread, where no client
-/// waits.
-pub fn drop_in_steps<T>(value: T) {
-    /// Resets `MAY_TAKE_TIME` when dropped, even after a panic.
-    struct Leave;
-    impl Drop for Leave {
-        fn drop(&mut self) {
-            MAY_TAKE_TIME.set(false);
-        }
-    }
-    let _leave = Leave;
-    MAY_TAKE_TIME.set(true);
-    drop(value);
-}
-
-/// Returns the pages of a large block that is about to be freed, if the thread may take its time. Other blocks are left
-/// to the allocator.
+/// Returns the pages of a large block that is about to be freed, unless this is the main thread. Other blocks are left to
+/// the allocator.
 ///
 /// # Safety
 /// The block is in private anonymous memory, as malloc allocates it, and no code reads it any more.
 pub unsafe fn give_back(block: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
-    if bytes >= 2 * linux::STEP_BYTES && MAY_TAKE_TIME.get() {
+    if bytes >= 2 * linux::STEP_BYTES && !IS_MAIN.get() {
         // SAFETY: the caller's promise.
         unsafe { linux::give_back(block, bytes) }
     }

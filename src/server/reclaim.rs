@@ -11,11 +11,11 @@
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
-use std::thread::ThreadId;
 
+use super::facts;
 use super::ffi::guard;
 use super::metrics::Metric;
-use super::{facts, pages};
+use super::pages::IS_MAIN;
 
 /// Values of at least this many bytes are freed in the background. Freeing a smaller value costs less than passing it
 /// to another thread.
@@ -37,7 +37,7 @@ impl Garbage {
 
 impl Drop for Garbage {
     fn drop(&mut self) {
-        guard("freeing a value", || pages::drop_in_steps(self.value.take()), || ());
+        guard("freeing a value", || drop(self.value.take()), || ());
         WAITING.sub(1);
         WAITING_BYTES.sub(self.bytes as u64);
     }
@@ -48,14 +48,7 @@ pub static WAITING: Metric = Metric::new();
 /// The number of bytes of the values that wait to be freed in the background.
 pub static WAITING_BYTES: Metric = Metric::new();
 
-static MAIN_THREAD: OnceLock<ThreadId> = OnceLock::new();
 static RECLAIMER: OnceLock<Option<(u32, Sender<Garbage>)>> = OnceLock::new();
-
-/// Records which thread is the server's main thread. Other threads free values themselves, because no client waits for
-/// them.
-pub fn init() {
-    MAIN_THREAD.get_or_init(|| std::thread::current().id());
-}
 
 /// Returns the channel to the background thread, and starts the thread at the first call. `None` in a forked child
 /// process, and if the thread could not be started.
@@ -99,16 +92,12 @@ pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }
 
-/// Drops a value of `bytes` bytes, in the background if it is large and this is the server's main thread.
+/// Drops a value of `bytes` bytes, in the background if it is large and this is the server's main thread. Other threads
+/// free values themselves, because no client waits for them.
 pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
-    if bytes < BACKGROUND_BYTES {
-        return drop(value);
-    }
-    let on_main_thread = MAIN_THREAD.get() == Some(&std::thread::current().id());
-    if !on_main_thread {
-        return pages::drop_in_steps(value);
-    }
-    if !facts::is_memory_full()
+    if bytes >= BACKGROUND_BYTES
+        && IS_MAIN.get()
+        && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {
         hand_over(sender, value, bytes);
