@@ -147,6 +147,8 @@ type Lists = Vec<Vec<raw::RedisModuleCommandArg>>;
 /// Converts `arguments` to an array in the server's form, which ends with a zeroed element. The returned pointer is
 /// valid while `lists` lives.
 fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *mut raw::RedisModuleCommandArg {
+    // SAFETY: all zeros is a value of this C structure: null pointers. One with no name ends the list.
+    let end: raw::RedisModuleCommandArg = unsafe { std::mem::zeroed() };
     let mut listed = Vec::with_capacity(arguments.len() + 1);
     for (position, argument) in arguments.iter().enumerate() {
         let key_spec = match (argument.kind, keys) {
@@ -165,16 +167,12 @@ fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *
             type_: argument.kind as raw::RedisModuleCommandArgType,
             key_spec_index: key_spec,
             token: argument.token.map_or(null(), CStr::as_ptr),
-            summary: null(),
-            since: null(),
             flags: flags as c_int,
-            deprecated_since: null(),
             subargs: nested,
-            display_text: null(),
+            ..end
         });
     }
-    // SAFETY: a zeroed one, with no name, ends the list.
-    listed.push(unsafe { std::mem::zeroed() });
+    listed.push(end);
     let first = listed.as_mut_ptr();
     lists.push(listed);
     first

@@ -25,6 +25,8 @@ use crate::server::reclaim;
 /// Registers a data type with the server. The error is the name of the data type, which the server rejects if another
 /// module has registered it.
 pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
+    // SAFETY: all zeros is a value of this C structure: no callbacks.
+    let none: raw::RedisModuleTypeMethods = unsafe { std::mem::zeroed() };
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
         rdb_load: Some(rdb_load::<S>),
@@ -33,18 +35,10 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
         mem_usage: Some(mem_usage::<S::Family>),
         digest: Some(digest::<S::Family>),
         free: Some(free::<S::Family>),
-        aux_load: None,
-        aux_save: None,
-        aux_save_triggers: 0,
         free_effort: Some(free_effort::<S::Family>),
-        unlink: None,
         copy: Some(copy::<S::Family>),
         defrag: Some(defrag::<S::Family>),
-        mem_usage2: None,
-        free_effort2: None,
-        unlink2: None,
-        copy2: None,
-        aux_save2: None,
+        ..none
     };
     let data_type = S::DATA_TYPE;
     let name = CString::new(data_type.name).unwrap_or_default();
