@@ -25,9 +25,9 @@ fn unsigned(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
 
 /// Parses a whole number without sign that is at most 2^63 - 1, because the server's integers are signed.
 pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
-    let value = unsigned(parameter, arg)?;
-    let fits = i64::try_from(value).is_ok();
-    fits.then_some(value).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), arg.bytes()))
+    unsigned(parameter, arg)?;
+    let given = arg.bytes();
+    below_2_63(given).ok_or_else(|| CommandError::not_a("whole number below 2^63", parameter.name(), given))
 }
 
 /// Parses the number of keys, which is the first argument of the command. `None` unless the number is at least 1 and at
@@ -45,8 +45,7 @@ pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     if is_negative(given) && given.len() <= 20 {
         return Ok(u64::MAX);
     }
-    let value = plain(given).filter(|&value| i64::try_from(value).is_ok());
-    value.ok_or_else(|| {
+    below_2_63(given).ok_or_else(|| {
         let got = quoted(given);
         CommandError::Argument(format!("Second argument must be numeric: expected a whole number, got {got}"))
     })
@@ -60,6 +59,11 @@ fn is_negative(given: &[u8]) -> bool {
 /// Parses a whole number without sign and without leading zeros; `None` for any other text.
 fn plain(given: &[u8]) -> Option<u64> {
     parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]))
+}
+
+/// Parses a whole number like [`plain`] that is at most 2^63 - 1, because the server's integers are signed.
+fn below_2_63(given: &[u8]) -> Option<u64> {
+    plain(given).filter(|&value| i64::try_from(value).is_ok())
 }
 
 /// Parses a finite number. A number that is not 0 but rounds to 0 as an `f64` is rejected.
@@ -293,8 +297,8 @@ fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Comma
 
 /// Parses the value of `LIMIT` in `ADMIT`, a whole number from 0 to 2^63 - 1.
 fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
-    let value = plain(given.bytes()).filter(|&value| i64::try_from(value).is_ok());
-    value.ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given.bytes()))
+    let given = given.bytes();
+    below_2_63(given).ok_or_else(|| CommandError::not_a("whole number from 0 to 2^63 - 1", "limit", given))
 }
 
 /// Parses the value of an expiry option (`EX`, `PX`, `EXAT`, `PXAT`), with the same ranges as in the server's `SET`.

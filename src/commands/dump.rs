@@ -37,15 +37,23 @@ pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     Ok(())
 }
 
-/// Returns the error reply for a dump chunk that the core library rejects. For a damaged chunk, the damaged field is
-/// written to the log only.
-fn rejected<T: Family>(ctx: Ctx, error: Error) -> CommandError {
-    if let Error::Corrupt { .. } = error {
-        CORRUPT_REJECTED.count();
-        ctx.log(WARNING, &format!("rejected a chunk of a {}: {error}", T::KIND));
-        return CommandError::BadData;
+/// Returns the error reply for a dump chunk that was rejected with `error`. For a damaged chunk, the damaged field is
+/// written to the log only. A chunk from a primary or the AOF that is lost is logged as well.
+fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandError {
+    match error {
+        CommandError::Core(error @ Error::Corrupt { .. }) => {
+            CORRUPT_REJECTED.count();
+            ctx.log(WARNING, &format!("rejected a chunk of a {}: {error}", T::KIND));
+            CommandError::BadData
+        }
+        CommandError::NoClassic { .. } if must_obey(ctx) => {
+            let text = error.text(T::KIND);
+            let (key, why) = (quoted(key.bytes()), text.trim_start_matches("ERR "));
+            ctx.log(WARNING, &format!("rejected a chunk for {key}: {why}"));
+            error
+        }
+        other => other,
     }
-    error.into()
 }
 
 /// Replaces the partially loaded value of a key by the complete value, if all its bytes have been loaded.
@@ -104,13 +112,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     } else {
         take_chunk::<T>(&mut key, iterator, data, must_obey(ctx))
     };
-    taken.map_err(|error| match error {
-        CommandError::Core(error) => rejected::<T>(ctx, error),
-        other => {
-            log_if_obeyed::<T>(ctx, args.get(1), &other);
-            other
-        }
-    })?;
+    taken.map_err(|error| rejected::<T>(ctx, args.get(1), error))?;
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
         // Only the last of a client's chunks completes the value.
@@ -124,17 +126,6 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     announce_expiry(ctx, key, expiry);
     reply::ok(ctx);
     Ok(())
-}
-
-/// Logs that a chunk from a primary or the AOF was lost, because it was rejected with [`CommandError::NoClassic`].
-fn log_if_obeyed<T: Family>(ctx: Ctx, key: Arg<'_>, error: &CommandError) {
-    if let CommandError::NoClassic { .. } = error
-        && must_obey(ctx)
-    {
-        let text = error.text(T::KIND);
-        let why = text.trim_start_matches("ERR ");
-        ctx.log(WARNING, &format!("rejected a chunk for {}: {why}", quoted(key.bytes())));
-    }
 }
 
 /// Creates a partially loaded value from the header of a dump.

@@ -97,20 +97,15 @@ impl Setting {
     /// A text with the expected values and the given one.
     pub fn parse(&self, text: &[u8]) -> Result<u64, String> {
         let expected = |what: String| format!("expected {what}, got {}", quoted(text));
+        let whole = |number: Option<u64>, min, max, also: &str| {
+            let in_range = |&number: &u64| i64::try_from(number).is_ok_and(|number| (min..=max).contains(&number));
+            number.filter(in_range).ok_or_else(|| expected(format!("{also}a whole number from {min} to {max}")))
+        };
         match self.kind {
-            SettingKind::Whole { min, max }
-            | SettingKind::Bytes { min, max }
-            | SettingKind::BytesOrZero { min, max } => {
-                let is_whole = matches!(self.kind, SettingKind::Whole { .. });
-                let may_be_zero = matches!(self.kind, SettingKind::BytesOrZero { .. });
-                let parsed = if is_whole { parse_unsigned(text) } else { parse_bytes(text) };
-                let in_range = |&number: &u64| {
-                    number == 0 && may_be_zero
-                        || i64::try_from(number).is_ok_and(|number| (min..=max).contains(&number))
-                };
-                let or_zero = if may_be_zero { "0, or " } else { "" };
-                parsed.filter(in_range).ok_or_else(|| expected(format!("{or_zero}a whole number from {min} to {max}")))
-            }
+            SettingKind::Whole { min, max } => whole(parse_unsigned(text), min, max, ""),
+            SettingKind::Bytes { min, max } => whole(parse_bytes(text), min, max, ""),
+            SettingKind::BytesOrZero { .. } if parse_bytes(text) == Some(0) => Ok(0),
+            SettingKind::BytesOrZero { min, max } => whole(parse_bytes(text), min, max, "0, or "),
             SettingKind::Choice { words } => {
                 let chosen = words.iter().position(|word| text.eq_ignore_ascii_case(word.to_bytes()));
                 let (last, others) = words.split_last().unwrap_or((&c"", &[]));

@@ -93,23 +93,16 @@ pub fn is_memory_full() -> bool {
     used_ratio() >= 1.0
 }
 
-/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set. The server writes a
-/// section of INFO for it, which takes long: ask [`has_maxmemory`] first.
+/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set. It is read from INFO,
+/// because every server has it there. The server writes a section for it, which takes long: ask [`has_maxmemory`] first.
 pub fn maxmemory_left() -> Option<u64> {
-    let maxmemory = maxmemory()?;
-    Some((maxmemory as f64 * (1.0 - used_ratio()).max(0.0)) as u64)
-}
-
-/// Returns the server's `maxmemory` in bytes. The value is read from INFO, because every server has it there. It is
-/// read only when a value is created or grows while `maxmemory` is set.
-fn maxmemory() -> Option<u64> {
-    let value = memory_info(|info| {
+    let maxmemory = memory_info(|info| {
         let mut error = 0;
         // SAFETY: the data is live; the name ends with NUL.
         let value = unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(info, c"maxmemory".as_ptr(), &mut error)) };
         if error == 0 { value } else { 0 }
     });
-    (value > 0).then_some(value)
+    (maxmemory > 0).then(|| (maxmemory as f64 * (1.0 - used_ratio()).max(0.0)) as u64)
 }
 
 /// Whether the server was built with jemalloc.

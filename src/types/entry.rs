@@ -3,7 +3,6 @@
 
 use std::alloc::Layout;
 use std::ffi::c_void;
-use std::ptr::NonNull;
 
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
@@ -105,14 +104,10 @@ pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T
     unsafe { &mut *value.cast::<KeyEntry<T>>() }
 }
 
-fn value_of<T: Family>(key: &Key<'_>) -> Result<Option<NonNull<c_void>>, OtherType> {
-    key.value(T::has_type)
-}
-
 /// Returns the value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key
 /// holds another type.
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
-    let value = value_of::<T>(key)?;
+    let value = key.value(T::has_type)?;
     // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so `set_entry`
     // cannot store a value in it. No command opens two keys under one name to change the value of one. The server frees
     // a value only when a command deletes it, and runs none while the reference lives.
@@ -121,7 +116,7 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Ke
 
 /// Returns the value of an open key for reading, otherwise like [`entry_of`].
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
-    let value = value_of::<T>(key)?;
+    let value = key.value(T::has_type)?;
     // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.
     Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
 }
