@@ -16,8 +16,8 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode, WARNING};
 use crate::server::metrics::CORRUPT_REJECTED;
 use crate::types::before::Before;
-use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, is_complete, peek_entry, set_entry};
-use crate::types::family::{Family, State};
+use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, peek_entry, set_entry};
+use crate::types::family::{Family, State, is_complete};
 use crate::types::names::Verb;
 
 /// Runs `SCANDUMP key iterator`, which replies with the next iterator and a chunk. Iterator 0 gives the header of the
@@ -133,12 +133,11 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 /// If this module does not serve BF.*, a client cannot create a classic filter. A replicated command can: the module's
 /// own AOF contains the loaded part of each partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
-    let mut loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
+    let loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&loading) || !must_obey(ctx) {
         check_kind::<T>(&loading)?;
     }
     // An empty counter is complete from its header on.
-    let state = if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) };
-    set_entry(key, KeyEntry::<T>::new(state));
+    set_entry(key, KeyEntry::<T>::new(State::of(loading)?));
     Ok(())
 }

@@ -16,18 +16,13 @@ const WHY: &str = "BF.LOAD carries a filter of valkey-bloom in a rewritten AOF, 
 /// server went on after an error reply, the filter would be missing, and the next rewrite of the AOF would lose it
 /// permanently.
 pub(super) fn load(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    if is_from_aof(ctx) {
+    // Clients cannot run this command while the server loads: they get a LOADING error. With `ASYNC_LOADING`, a replica
+    // serves clients while it loads.
+    let flags = ctx.flags();
+    if flags & raw::REDISMODULE_CTX_FLAGS_LOADING != 0 && flags & raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING == 0 {
         let key = quoted(args.get(1).bytes());
         ctx.log(WARNING, &format!("cannot load {key} from the AOF: {WHY}"));
         std::process::exit(1);
     }
     Err(CommandError::Argument(WHY.to_owned()))
-}
-
-/// Whether the server is loading an AOF and has read the command from it. Clients cannot run this command while the
-/// server loads: they get a LOADING error. The flag `ASYNC_LOADING` is excluded, because a replica with that flag
-/// serves clients while it loads.
-fn is_from_aof(ctx: Ctx) -> bool {
-    let flags = ctx.flags();
-    flags & raw::REDISMODULE_CTX_FLAGS_LOADING != 0 && flags & raw::REDISMODULE_CTX_FLAGS_ASYNC_LOADING == 0
 }

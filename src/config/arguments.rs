@@ -80,7 +80,7 @@ pub fn take(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
         if let Some(option) = ALL.iter().find(|option| name.eq_ignore_ascii_case(option.name.to_bytes())) {
             let bits = option.parse(value?).map_err(|why| format!("argument {}: {why}", quoted(given)))?;
             taken.push((option, bits));
-        } else if is_for_cuckoo_filters(name) {
+        } else if REDISBLOOM_CUCKOO.iter().any(|start| name.to_ascii_uppercase().starts_with(start.as_bytes())) {
             ctx.log(NOTICE, &ignored(name, &value?.escape_ascii().to_string()));
         } else {
             return Err(valkey_bloom(given).unwrap_or_else(|| unknown(given)));
@@ -104,10 +104,6 @@ fn unknown(name: &[u8]) -> String {
         _ => format!("expected one of {}", names().collect::<Vec<_>>().join(", ")),
     };
     format!("unknown argument {}: {hint}", quoted(name))
-}
-
-fn is_for_cuckoo_filters(name: &[u8]) -> bool {
-    REDISBLOOM_CUCKOO.iter().any(|start| name.to_ascii_uppercase().starts_with(start.as_bytes()))
 }
 
 #[cfg(test)]

@@ -60,6 +60,14 @@ pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: &CStr, message: &str) {
     }
 }
 
+/// Converts a text that ends with NUL to a C string, at compile time.
+pub const fn c_str(text: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(text.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("a NUL at the end, and nowhere else"),
+    }
+}
+
 /// Converts a text to a C string. NUL and line ends become spaces, because they would end a reply or a log line early.
 fn c_text(text: &str) -> CString {
     let clean: String = text.chars().map(|c| if matches!(c, '\0' | '\r' | '\n') { ' ' } else { c }).collect();
@@ -118,13 +126,7 @@ impl Ctx<'_> {
     /// reads the value of an open key when it closes the key. The server's own events, such as `new`, are sent while a
     /// key is open and cannot be deferred.
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
-        static CLASS: std::sync::OnceLock<c_int> = std::sync::OnceLock::new();
-        let class = *CLASS.get_or_init(|| {
-            // SAFETY: takes no arguments; probed for.
-            let known = unsafe { raw::RedisModule_GetKeyspaceNotificationFlagsAll.map_or(0, |all| all()) };
-            let module = raw::REDISMODULE_NOTIFY_MODULE as c_int;
-            if known & module != 0 { module } else { raw::REDISMODULE_NOTIFY_GENERIC as c_int }
-        });
+        let class = raw::REDISMODULE_NOTIFY_MODULE as c_int;
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe {
             api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr));

@@ -2,11 +2,10 @@
 
 use std::ffi::{CStr, c_int};
 
+use super::ffi::c_str;
+
 /// The version as text, as users see it.
-pub const TEXT: &CStr = match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
-    Ok(text) => text,
-    Err(_) => panic!("the version has a NUL in it"),
-};
+pub const TEXT: &CStr = c_str(concat!(env!("CARGO_PKG_VERSION"), "\0"));
 
 /// The version as a number, as the server's API takes it: major * 10000 + minor * 100 + patch.
 pub const NUMBER: c_int =

@@ -121,18 +121,16 @@ pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry
     Ok(value.map(|value| unsafe { entry::<T>(value.as_ptr()) }))
 }
 
-/// Stores a value in a key that is open for writing. Returns false if nothing was stored. The server frees the old
-/// value and drops the key's expiry. No reference to the old value can exist, since the key is borrowed mutably.
-pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) -> bool {
+/// Stores a value in a key that is open for writing. The server frees the old value and drops the key's expiry. No
+/// reference to the old value can exist, since the key is borrowed mutably.
+pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
     let handle = T::data_type(&entry.state).handle();
     let raw = Box::into_raw(entry);
     // SAFETY: the pointer is what the callbacks of its data type expect.
-    let stored = !handle.is_null() && unsafe { key.set_value(handle, raw.cast()) };
-    if !stored {
+    if handle.is_null() || !unsafe { key.set_value(handle, raw.cast()) } {
         // SAFETY: the server did not take it.
         drop(unsafe { Box::from_raw(raw) });
     }
-    stored
 }
 
 /// Replaces the partially loaded value of a key by the complete value that `finish` returns. Nothing happens if
@@ -180,9 +178,4 @@ pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), CommandError> {
 /// Returns the error for a classic (RedisBloom-compatible) filter if this module does not serve BF.* on this server.
 pub fn no_classic() -> CommandError {
     CommandError::NoClassic { commands: config::commands().word() }
-}
-
-/// Whether all bytes of the partially loaded value have arrived.
-pub fn is_complete(loading: &impl Loading) -> bool {
-    loading.received_bytes() == loading.total_bytes()
 }

@@ -2,6 +2,7 @@
 //! in errors, data types, command prefixes and totals). All other code of this kind is generic over the trait.
 
 use std::ptr::null_mut;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 use rollcall_core::bloom::{BitLayout, BloomFilter};
@@ -14,7 +15,6 @@ use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
 use rollcall_core::unstable::wire;
 
-use super::data_type::DataType;
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
 use crate::server::pages::make_resident;
@@ -27,6 +27,11 @@ pub enum State<T: Stored> {
 }
 
 impl<T: Family> State<T> {
+    /// Returns the complete value if all its bytes have arrived, and the partially loaded value otherwise.
+    pub fn of(mut loading: T::Loading) -> Result<Self, Error> {
+        Ok(if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
+    }
+
     /// Returns the value's share of the totals for `INFO`. A partially loaded value counts with the bytes received so
     /// far.
     pub fn share(&self) -> ValueShare {
@@ -48,6 +53,11 @@ impl<T: Family> State<T> {
             State::Loading(_) => T::OWN_PREFIX,
         }
     }
+}
+
+/// Whether all bytes of the partially loaded value have arrived.
+pub fn is_complete(loading: &impl Loading) -> bool {
+    loading.received_bytes() == loading.total_bytes()
 }
 
 /// A family of values (Bloom filters or counters), as this module needs it in addition to storage.
@@ -93,6 +103,32 @@ pub trait Family: Stored + OnHeap {
     fn try_clone(&self) -> Result<Self, Error>;
 }
 
+/// A data type of values, which the module registers with the server.
+pub struct DataType {
+    /// The type's name of nine characters, which RDB files store with every value.
+    pub name: &'static str,
+    /// The version of the encoding in which values are written to RDB files.
+    pub encoding: u32,
+    handle: AtomicPtr<raw::RedisModuleType>,
+}
+
+impl DataType {
+    pub const fn new(name: &'static str, encoding: u32) -> Self {
+        DataType { name, encoding, handle: AtomicPtr::new(null_mut()) }
+    }
+
+    /// Returns the server's handle of the data type; null unless the type is registered.
+    #[inline]
+    pub fn handle(&self) -> *mut raw::RedisModuleType {
+        self.handle.load(Ordering::Relaxed)
+    }
+
+    /// Sets the server's handle. The handle becomes null when the server has freed the data type.
+    pub fn set_handle(&self, handle: *mut raw::RedisModuleType) {
+        self.handle.store(handle, Ordering::Relaxed);
+    }
+}
+
 /// How the values of a data type are written to and read from RDB files and `DUMP` payloads.
 pub trait Stores {
     type Family: Family;
@@ -122,9 +158,7 @@ fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Si
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
-    let mut loading: T::Loading = rdb::load(source, limit, &mut make_resident)?;
-    let is_complete = loading.received_bytes() == loading.total_bytes();
-    Ok(if is_complete { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
+    State::of(rdb::load(source, limit, &mut make_resident)?)
 }
 
 /// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). A partially loaded filter of any

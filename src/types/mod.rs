@@ -2,7 +2,6 @@
 
 pub mod before;
 pub mod callbacks;
-pub mod data_type;
 pub mod entry;
 pub mod family;
 pub mod names;

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 
 use rollcall_core::bloom::BitLayout;
 
-use crate::server::ffi::{Args, Name};
+use crate::server::ffi::{Args, Name, c_str};
 
 /// The prefix of command names: BF.* for classic filters, RF.* for filters in the layout `lines`, and LC.* for
 /// counters.
@@ -32,14 +32,6 @@ pub enum Verb {
     Merge,
     Clear,
     LoadChunk,
-}
-
-/// Converts a text that ends with NUL to a C string, at compile time.
-const fn c_str(text: &'static str) -> &'static CStr {
-    match CStr::from_bytes_with_nul(text.as_bytes()) {
-        Ok(text) => text,
-        Err(_) => panic!("a NUL at the end, and nowhere else"),
-    }
 }
 
 /// The name of a command, and the keyspace event that it sends.
