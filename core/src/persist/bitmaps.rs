@@ -17,19 +17,13 @@ pub trait Loads: fmt::Debug + Sized {
     type SubFilter: SubFilter;
 
     /// The fields of a header, except those of single sub-filters.
-    type Claims: fmt::Debug + Send;
+    type Claims: Clone + fmt::Debug + Send;
 
     /// Reads a header and allocates all sub-filters, zeroed. Also returns the payload if it is inline in the header.
     ///
     /// # Errors
     /// The errors of [`Loading::begin`].
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error>;
-
-    /// A copy of the header's fields.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error>;
 
     /// Builds the filter from the fields of its header (`claims`) and its loaded sub-filters.
     ///
@@ -128,7 +122,7 @@ where
         let sub_filters = try_clone_all(&self.partial.sub_filters)?;
         let header = try_to_vec(&self.partial.header)?;
         let partial = PartialBitmaps { sub_filters, header, ..self.partial };
-        Ok(LoadingBitmaps { claims: F::copy_claims(&self.claims)?, format: self.format, partial })
+        Ok(LoadingBitmaps { claims: self.claims.clone(), format: self.format, partial })
     }
 }
 

@@ -37,12 +37,6 @@ use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with
 /// The least bytes that a sub-filter takes in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
-/// Bytes that a sub-filter or a generation usually takes in the header: an estimate, to reserve room.
-pub(super) const PART_BYTES: usize = 8;
-
-/// Bytes that the fields other than the sub-filters usually take: an estimate, to reserve room.
-const OTHER_BYTES: usize = 32;
-
 /// The payload of a filter: the bits of its sub-filters, end to end.
 fn all_bits(sub_filters: &[LineSubFilter]) -> Payload<'_> {
     Payload::of_bitmaps(sub_filters, LineSubFilter::as_bytes)
@@ -58,16 +52,9 @@ pub(super) fn payload_out_of_line(sub_filters: &[LineSubFilter]) -> Payload<'_> 
     inline::out_of_line(all_bits(sub_filters))
 }
 
-/// Begins a header with the parameters. Room is reserved for `other_bytes` of other fields, and for the sub-filters.
-pub(super) fn begin_header(
-    kind: HeaderKind,
-    params: &Params,
-    other_bytes: usize,
-    sub_filters: &[LineSubFilter],
-) -> HeaderWriter {
-    let num_bytes = num_bits(sub_filters) / 8;
-    let room = inline::header_room(other_bytes, PART_BYTES, sub_filters.len(), num_bytes);
-    let mut writer = HeaderWriter::new(kind, room);
+/// Begins a header with the parameters.
+pub(super) fn begin_header(kind: HeaderKind, params: &Params) -> HeaderWriter {
+    let mut writer = HeaderWriter::new(kind);
     writer.rate(params.error_rate);
     writer.number(params.capacity);
     writer.number(params.expansion.into());
@@ -188,7 +175,7 @@ impl Stored for LineFilter {
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        let mut writer = begin_header(HeaderKind::Filter, self.params(), OTHER_BYTES, self.sub_filters());
+        let mut writer = begin_header(HeaderKind::Filter, self.params());
         write_sub_filters(&mut writer, self.sub_filters());
         finish_header(writer, self.sub_filters())
     }
@@ -230,10 +217,6 @@ impl Loads for LineFilter {
         claimed.read_chain(&mut reader, &params, most)?;
         let (sub_filters, inline) = claimed.allocate(reader)?;
         Ok(Begun { claims: params, format: chunk_format(&params, [], &sub_filters), sub_filters, inline })
-    }
-
-    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
-        Ok(*claims)
     }
 
     fn complete(&params: &Params, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {

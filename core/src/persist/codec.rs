@@ -20,6 +20,9 @@ const OLDEST_VERSION: u8 = 1;
 /// Bytes of the checksum at the end of a header. A checksum of 8 bytes would be as long as the rest of a small value.
 const CHECKSUM_BYTES: usize = 4;
 
+/// Bytes that are reserved for a header, more than most take.
+const ROOM_BYTES: usize = 512;
+
 /// The largest exponent `e` of a rate that is stored in the short form `m / 10^e`.
 const MAX_DIGITS: u8 = 9;
 
@@ -85,16 +88,16 @@ fn power_of_ten(exponent: u8) -> f64 {
 pub(super) struct HeaderWriter(Vec<u8>);
 
 impl HeaderWriter {
-    /// Begins a header with its kind and version, and reserves room for `len` bytes and the checksum.
-    pub(super) fn new(kind: HeaderKind, len: usize) -> Self {
-        let mut writer = Self::plain(1 + len + CHECKSUM_BYTES);
+    /// Begins a header with its kind and version.
+    pub(super) fn new(kind: HeaderKind) -> Self {
+        let mut writer = Self::plain();
         writer.u8(kind.first_byte());
         writer
     }
 
-    /// Begins a header without kind and checksum, and reserves room for `len` bytes.
-    pub(super) fn plain(len: usize) -> Self {
-        HeaderWriter(Vec::with_capacity(len))
+    /// Begins a header without kind and checksum.
+    pub(super) fn plain() -> Self {
+        HeaderWriter(Vec::with_capacity(ROOM_BYTES))
     }
 
     pub(super) fn u8(&mut self, value: u8) {
@@ -299,7 +302,7 @@ mod tests {
 
     #[test]
     fn a_header_reads_back() {
-        let mut writer = HeaderWriter::new(HeaderKind::Filter, 28);
+        let mut writer = HeaderWriter::new(HeaderKind::Filter);
         writer.u8(1);
         writer.u32(3);
         writer.u64(4);
@@ -317,7 +320,7 @@ mod tests {
 
     #[test]
     fn damage_is_named() {
-        let bytes = HeaderWriter::new(HeaderKind::Counter, 0).finish();
+        let bytes = HeaderWriter::new(HeaderKind::Counter).finish();
         let rejected = |bytes: &[u8], kind| match HeaderReader::new(bytes, kind) {
             Err(Error::Corrupt { field, .. }) => field,
             other => panic!("{other:?}"),
@@ -337,13 +340,13 @@ mod tests {
     }
 
     fn number(value: u64) -> Vec<u8> {
-        let mut writer = HeaderWriter::plain(0);
+        let mut writer = HeaderWriter::plain();
         writer.number(value);
         writer.into_bytes()
     }
 
     fn rate(value: f64) -> Vec<u8> {
-        let mut writer = HeaderWriter::plain(0);
+        let mut writer = HeaderWriter::plain();
         writer.rate(value);
         writer.into_bytes()
     }

@@ -65,9 +65,6 @@ const IS_STANDARD: u8 = 4;
 const STANDARD: (Params, u32, u32) =
     (Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 }, 14, 10);
 
-/// Bytes that a header usually takes without an inline payload: an estimate, to reserve room.
-const HEADER_BYTES: usize = 40;
-
 /// The representations, indexed by their stored numbers.
 const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
 
@@ -85,9 +82,9 @@ impl CounterForm {
         [self.representation as u8, self.layout.precision() as u8, self.layout.tail_bits() as u8]
     }
 
-    /// Begins a header with all fields of a counter before its payload. Room is reserved for `inline_bytes` of payload.
-    fn write(&self, inline_bytes: usize) -> HeaderWriter {
-        let mut writer = HeaderWriter::new(self.kind(), HEADER_BYTES + inline_bytes);
+    /// Begins a header with all fields of a counter before its payload.
+    fn write(&self) -> HeaderWriter {
+        let mut writer = HeaderWriter::new(self.kind());
         let [representation, precision, tail_bits] = self.shape();
         if (self.params, self.layout.precision(), self.layout.tail_bits()) == STANDARD {
             writer.u8(representation | IS_STANDARD);
@@ -193,10 +190,9 @@ impl Stored for Counter {
 
     fn header(&self) -> Vec<u8> {
         let (form, payload_bytes) = (CounterForm::of(self), self.payload_bytes());
-        let is_inline = inline::is_inline(payload_bytes);
-        let mut writer = form.write(if is_inline { payload_bytes as usize } else { 0 });
+        let mut writer = form.write();
         inline::write(&mut writer, whole_payload(self), form.content(), self.set_bits());
-        if !is_inline {
+        if !inline::is_inline(payload_bytes) {
             writer.number(payload_bytes);
         }
         writer.finish()
@@ -221,7 +217,7 @@ impl Stored for Counter {
         };
         // A set has no order, so its digest must not depend on one.
         records.sort_unstable();
-        visit(&CounterForm::of(self).write(0).into_bytes());
+        visit(&CounterForm::of(self).write().into_bytes());
         for (member, tag) in records {
             visit(&(member.len() as u64).to_le_bytes());
             visit(member);

@@ -54,12 +54,6 @@ pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
     if is_inline(payload.len()) { payload.up_to(0) } else { payload }
 }
 
-/// An estimate of a header's length in bytes: `other_bytes`, `part_bytes` for each of `parts`, and an inline payload.
-pub(super) fn header_room(other_bytes: usize, part_bytes: usize, parts: usize, payload_bytes: u64) -> usize {
-    let inline_bytes = if is_inline(payload_bytes) { payload_bytes as usize } else { 0 };
-    other_bytes + part_bytes * parts + inline_bytes
-}
-
 /// Writes the last field of a header: the payload, coded or uncoded, or a byte that says that the payload is out of
 /// line. `set_bits` is the number of set bits in the content. Further fields may follow for a payload out of line.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Content, set_bits: u64) {

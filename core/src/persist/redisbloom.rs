@@ -56,7 +56,7 @@ impl Stored for ClassicFilter {
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        let mut writer = HeaderWriter::plain(header_bytes(self.sub_filters().len() as u32) as usize);
+        let mut writer = HeaderWriter::plain();
         writer.u64(self.num_items());
         writer.u32(self.sub_filters().len() as u32);
         writer.u32(self.options());
@@ -138,10 +138,6 @@ impl Loads for ClassicFilter {
         Ok(Begun { claims, format: ChunkFormat::Plain, sub_filters, inline: None })
     }
 
-    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
-        Ok(*claims)
-    }
-
     fn complete(&Rules { options, growth }: &Rules, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
         ClassicFilter::from_sub_filters(options, growth, sub_filters)
     }
@@ -169,17 +165,12 @@ fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
     // A sub-filter may claim up to 2^60 items, so the sum of all claims may exceed 64 bits.
     let mut claimed_items = 0u64;
     for _ in 0..count {
-        let num_bytes = reader.u64("bytes")?;
-        let num_bits = reader.u64("bits")?;
-        let num_items = reader.u64("size")?;
-        let error_rate = reader.f64("error_rate")?;
-        let bits_per_item = reader.f64("bits_per_item")?;
-        let hashes = reader.u32("hashes")?;
+        let (num_bytes, num_bits, num_items) = (reader.u64("bytes")?, reader.u64("bits")?, reader.u64("size")?);
         let shape = Shape {
             num_bytes,
-            error_rate,
-            bits_per_item,
-            hashes,
+            error_rate: reader.f64("error_rate")?,
+            bits_per_item: reader.f64("bits_per_item")?,
+            hashes: reader.u32("hashes")?,
             capacity: reader.u64("capacity")?,
             n2: reader.u8("n2")?,
         };

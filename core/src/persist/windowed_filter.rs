@@ -20,7 +20,7 @@ use std::iter::once;
 
 use super::bitmaps::{Begun, LoadingBitmaps, Loads};
 use super::bloom::{
-    Claimed, PART_BYTES, begin_header, chunk_format, finish_header, payload_out_of_line, read_params, write_sub_filters,
+    Claimed, begin_header, chunk_format, finish_header, payload_out_of_line, read_params, write_sub_filters,
 };
 use super::codec::{HeaderKind, HeaderReader, expect, stored_parameter};
 use super::payload::Payload;
@@ -34,9 +34,6 @@ use crate::error::Error;
 use crate::size_limit::{SizeLimit, array_bytes, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
-/// Bytes that the fields other than the sub-filters usually take: an estimate, to reserve room.
-const OTHER_BYTES: usize = 48;
-
 const BY_HAND: u8 = 1;
 const REFRESH: u8 = 2;
 const VOLATILE: u8 = 4;
@@ -46,20 +43,16 @@ impl Stored for WindowedFilter {
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        let other_bytes = OTHER_BYTES + PART_BYTES * self.generations().len();
-        let mut writer = begin_header(HeaderKind::WindowedFilter, self.params(), other_bytes, self.sub_filters());
+        let mut writer = begin_header(HeaderKind::WindowedFilter, self.params());
         let windowing = self.windowing();
-        let (seconds, mut flags) = (windowing.window().map_or(0, Window::seconds), 0);
-        for (flag, is_set) in [
-            (BY_HAND, windowing.window().is_some_and(|window| window.clock_source() == ClockSource::Manual)),
-            (REFRESH, windowing.refresh),
-            (VOLATILE, windowing.window().is_some_and(Window::is_volatile)),
-        ] {
-            flags |= if is_set { flag } else { 0 };
-        }
-        writer.number(seconds);
+        let window = windowing.window();
+        let is_manual = window.is_some_and(|window| window.clock_source() == ClockSource::Manual);
+        let is_volatile = window.is_some_and(Window::is_volatile);
+        writer.number(window.map_or(0, Window::seconds));
         writer.number(windowing.slices().map_or(0, u64::from));
-        writer.u8(flags);
+        writer.u8(BY_HAND * u8::from(is_manual)
+            | REFRESH * u8::from(windowing.refresh)
+            | VOLATILE * u8::from(is_volatile));
         writer.number(self.newest_slice());
         writer.number(self.generations().len() as u64);
         for (generation, sub_filters) in self.by_generation() {
@@ -93,7 +86,7 @@ fn places(newest_slice: u64, generations: &[Generation]) -> impl Iterator<Item =
 pub(super) type LoadingWindowedFilter = LoadingBitmaps<WindowedFilter>;
 
 /// The fields of a header except the sub-filters.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct WindowClaims {
     params: Params,
     windowing: Windowing,
@@ -133,10 +126,6 @@ impl Loads for WindowedFilter {
         WindowedFilter::check_parts(&of_generation, &generations, &sub_filters)?;
         let claims = WindowClaims { params, windowing, newest_slice, generations };
         Ok(Begun { claims, format, sub_filters, inline })
-    }
-
-    fn copy_claims(claims: &Self::Claims) -> Result<Self::Claims, Error> {
-        Ok(WindowClaims { generations: try_to_vec(&claims.generations)?, ..*claims })
     }
 
     fn complete(claims: &Self::Claims, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {

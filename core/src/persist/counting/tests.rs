@@ -29,7 +29,7 @@ fn begin(counter: &Counter) -> LoadingCounter {
 
 /// A header whose payload is out of line, however small the payload is.
 fn header_out_of_line(counter: &Counter, payload_bytes: u64) -> Vec<u8> {
-    let mut writer = CounterForm::of(counter).write(0);
+    let mut writer = CounterForm::of(counter).write();
     writer.u8(0);
     writer.number(payload_bytes);
     writer.finish()
@@ -47,7 +47,7 @@ fn same(a: &Counter, b: &Counter) -> bool {
 #[test]
 fn fields_are_what_a_header_begins_with() {
     let counter = sparse();
-    let (fields, header) = (CounterForm::of(&counter).write(0).into_bytes(), counter.header());
+    let (fields, header) = (CounterForm::of(&counter).write().into_bytes(), counter.header());
     assert!(fields.len() > 10 && header.starts_with(&fields), "{fields:?} {header:?}");
 }
 

@@ -84,8 +84,7 @@ impl<R: Read> Reader<R> {
                 let num_values = u64::from_le_bytes(self.array("the number of values")?);
                 self.check_sum(start)?;
                 self.expect(start, "values", self.num_values, num_values)?;
-                let mut rest = [0];
-                match self.fill(&mut rest)? {
+                match io::copy(&mut self.input.by_ref().take(1), &mut io::sink())? {
                     0 => Ok(None),
                     _ => Err(self.damaged(self.position, "bytes after the end")),
                 }
@@ -230,23 +229,9 @@ impl<R: Read> Reader<R> {
 
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], FileError> {
         let mut bytes = [0; N];
-        let len = self.fill(&mut bytes)?;
+        let len = io::copy(&mut self.input.by_ref().take(N as u64), &mut &mut bytes[..])? as usize;
         self.took(&bytes[..len]);
         if len < N { Err(self.ends_in(what)) } else { Ok(bytes) }
-    }
-
-    /// Reads until `bytes` is full or the file ends.
-    fn fill(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let mut len = 0;
-        while len < bytes.len() {
-            match self.input.read(&mut bytes[len..]) {
-                Ok(0) => break,
-                Ok(more) => len += more,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(len)
     }
 
     fn took(&mut self, bytes: &[u8]) {

@@ -58,17 +58,13 @@ impl<W: Write> Writer<W> {
         if self.open.is_some() {
             return Err(FileError::OutOfOrder);
         }
-        let key = entry.key.as_ref().map(|key| Ok::<_, FileError>((length(key.len(), MAX_KEY_BYTES, "key")?, key)));
-        let key = key.transpose()?;
+        let key_len = entry.key.as_ref().map(|key| length(key.len(), MAX_KEY_BYTES, "key")).transpose()?;
         self.put(&[tag::VALUE, entry.kind.byte()])?;
         self.put(&entry.expires_at.unwrap_or(0).to_le_bytes())?;
-        match key {
-            None => self.put(&[0])?,
-            Some((len, key)) => {
-                self.put(&[1])?;
-                self.put(&len)?;
-                self.put(key)?;
-            }
+        self.put(&[u8::from(key_len.is_some())])?;
+        if let (Some(len), Some(key)) = (key_len, &entry.key) {
+            self.put(&len)?;
+            self.put(key)?;
         }
         self.open = Some((0, 0));
         self.put_sum()
