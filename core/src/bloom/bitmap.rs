@@ -150,12 +150,10 @@ fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item 
         let union = &mut union[..block.len()];
         union.copy_from_slice(block);
         let union: &mut [u64] = bytemuck::cast_slice_mut(union);
-        let mut ones = None;
         for other in others.clone() {
-            let theirs = &other.lines[start..start + block.len()];
-            ones = Some(bits::or_count(union, bytemuck::cast_slice(theirs)));
+            bits::or_into(union, bytemuck::cast_slice(&other.lines[start..start + block.len()]));
         }
-        set_bits += ones.unwrap_or_else(|| bits::count_ones(union));
+        set_bits += bits::count_ones(union);
         start += block.len();
     }
     set_bits

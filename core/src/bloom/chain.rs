@@ -249,9 +249,6 @@ impl<S: SubFilter> Chain<S> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
-        if let SubFilters::One(one) = &self.sub_filters {
-            return Ok(Chain::of(one.try_clone()?));
-        }
         Chain::of_all(try_clone_all(self.sub_filters())?)
     }
 

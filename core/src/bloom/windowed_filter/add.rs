@@ -198,21 +198,18 @@ impl WindowedFilter {
     /// Begins the next generation of a filter of the last items. If the oldest generation expires by that, the new
     /// generation reuses its memory. So a filter with all its generations grows no further.
     fn turn(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
-        let dies = self.dead(1).0 > 0;
-        if !dies {
+        if self.dead(1).0 > 0 {
+            self.generations.remove(0);
+            self.sub_filters.rotate_left(1);
+            self.sub_filters.last_mut().into_iter().for_each(LineSubFilter::clear);
+        } else {
             let next = self.sub_filter(0, self.sub_filters.len(), self.size_bytes(), limit)?;
             try_reserve(&mut self.generations, 1)?;
             try_reserve(&mut self.sub_filters, 1)?;
             self.sub_filters.push(next);
-            self.generations.push(Generation { age: 0, len: 1, renewed: 0 });
-        } else {
-            self.generations.rotate_left(1);
-            self.sub_filters.rotate_left(1);
-            self.sub_filters.last_mut().into_iter().for_each(LineSubFilter::clear);
         }
-        let older = self.generations.len() - 1;
-        self.generations[..older].iter_mut().for_each(|one| one.age += 1);
-        self.generations[older] = Generation { age: 0, len: 1, renewed: 0 };
+        self.generations.iter_mut().for_each(|one| one.age += 1);
+        self.generations.push(Generation { age: 0, len: 1, renewed: 0 });
         self.newest_slice = self.newest_slice.saturating_add(1);
         Ok(())
     }
