@@ -8,7 +8,7 @@ use crate::error::{Error, Parameter};
 
 pub(super) mod intersection;
 pub(super) mod lists;
-mod merge_windows;
+mod merge;
 pub(super) mod union;
 
 /// Checks that all counters have the same seed.
