@@ -7,7 +7,7 @@ use crate::counting::estimate::Estimated;
 use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
-use crate::counting::held::{Adding, Held};
+use crate::counting::held::{Adding, Held, Source};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Representation, Spec};
 use crate::counting::windowed_set::WindowedSet;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::{Mover, OnHeap};
 use crate::shared::Shared;
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_collect};
 use crate::window::{Mark, Time, Window};
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
@@ -66,6 +66,25 @@ macro_rules! adding {
     }};
 }
 
+/// Evaluates an expression with the set of a counter and the ages of its tags. The expression is compiled for plain and
+/// for windowed counters.
+macro_rules! with_set {
+    ($counter:expr, ($held:ident, $ages:pat) => $call:expr) => {
+        match $counter.contents() {
+            Contents::Plain($held) => {
+                let $ages = ();
+                $call
+            }
+            Contents::Windowed(set) => {
+                let ($held, $ages) = (&set.held, set.ring.ages());
+                $call
+            }
+        }
+    };
+}
+
+pub(super) use with_set;
+
 impl Counter {
     /// Makes an empty counter; allocates only a few bytes.
     ///
@@ -90,10 +109,6 @@ impl Counter {
     /// Makes a counter without a window from the slots in `bitmap`.
     pub(super) fn of_slots(params: Params, bitmap: Bitmap) -> Self {
         Self::with_contents(params, bitmap.layout(), Contents::Plain(Held::Estimating(Box::new(bitmap))))
-    }
-
-    pub(super) fn spec(&self) -> &Spec {
-        &self.spec
     }
 
     pub(super) fn contents(&self) -> &Contents {
@@ -121,26 +136,6 @@ impl Counter {
         match &self.contents {
             Contents::Plain(held) => Some(held),
             Contents::Windowed(_) => None,
-        }
-    }
-
-    /// Passes the layout and the words of a dense bitmap to `others`, which may OR bits into the words. If the counter
-    /// is not dense or has a window, does nothing and returns false.
-    ///
-    /// The lower bound of the changed counter becomes `lower_bound`.
-    pub(super) fn or_dense(&mut self, lower_bound: u32, others: &mut dyn FnMut(Layout, &mut [u64])) -> bool {
-        match &mut self.contents {
-            Contents::Plain(Held::Estimating(bitmap)) => bitmap.or_dense(lower_bound, others),
-            Contents::Plain(Held::Exact(_)) | Contents::Windowed(_) => false,
-        }
-    }
-
-    /// Calls `plain` with the set of a counter without a window, or `windowed` with the set of a windowed counter.
-    #[inline(always)]
-    fn held<R>(&self, plain: impl FnOnce(&Held) -> R, windowed: impl FnOnce(&Held<u8>) -> R) -> R {
-        match &self.contents {
-            Contents::Plain(held) => plain(held),
-            Contents::Windowed(set) => windowed(&set.held),
         }
     }
 
@@ -183,6 +178,41 @@ impl Counter {
         adding!(self, limit, (held, _tag, adding) => add_to(held, items, adding, added))
     }
 
+    /// Moves the counter to the slice `newest`, which no counter is beyond. Then adds the members of `others`, each in
+    /// the slice in which it was seen. Returns whether that changed the counter. The lower bound of an estimate becomes
+    /// at least `lower_bound`.
+    ///
+    /// # Errors
+    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added. A counter that
+    /// [holds all slots](Self::holds_all_slots) can only fail before it changes.
+    pub(super) fn add_members<'o>(
+        &mut self,
+        others: &[&'o Counter],
+        newest: u64,
+        lower_bound: u32,
+        limit: &impl SizeLimit,
+    ) -> Result<bool, Error> {
+        let spec = &*self.spec;
+        match &mut self.contents {
+            Contents::Plain(own) => {
+                let held = others.iter().filter_map(|other| other.plain());
+                let sources = try_collect(others.len(), held.map(|held| Source { held, ages: (), behind: 0 }))?;
+                own.merge(&sources, lower_bound, Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
+            }
+            Contents::Windowed(own) => {
+                let sets = others.iter().filter_map(|other| other.windowed());
+                let source = |WindowedSet { ring, held }: &'o WindowedSet| {
+                    let behind = u8::try_from(newest.saturating_sub(ring.newest())).unwrap_or(u8::MAX);
+                    Source { held, ages: ring.ages(), behind }
+                };
+                let sources = try_collect(others.len(), sets.map(source))?;
+                own.advance(newest, spec);
+                let (ages, held_bytes) = (own.ring.ages(), Self::WINDOWED_BYTES);
+                own.held.merge(&sources, lower_bound, Adding { spec, ages, held_bytes, limit })
+            }
+        }
+    }
+
     /// The number of distinct members: exact, or the estimate, rounded. It never falls when members are added.
     pub fn count(&self) -> u64 {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
@@ -194,7 +224,7 @@ impl Counter {
 
     /// The most likely number of distinct members, not rounded. It is at least one more than the last exact count.
     pub fn estimate(&self) -> f64 {
-        self.held(Held::estimate, Held::estimate)
+        with_set!(self, (held, _) => held.estimate())
     }
 
     /// A lower bound of the number of members. For an exact counter it is the count. For an estimating counter it is
@@ -216,11 +246,13 @@ impl Counter {
 
     /// The estimate, and the standard error of the count.
     pub(super) fn estimated(&self) -> Estimated {
-        let estimate = self.estimate();
-        if self.is_exact() {
-            return Estimated { estimate, standard_error: 0.0 };
-        }
-        Estimated::of(self.layout(), estimate)
+        self.at(Time::Reached).estimated()
+    }
+
+    /// Whether any member was seen at most `most_age` slices before the newest slice; false for `None`. Without a
+    /// window each age is 0.
+    pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
+        with_set!(self, (held, ages) => held.has_any(ages, most_age))
     }
 
     /// Whether the count is exact.
@@ -231,14 +263,14 @@ impl Counter {
     /// The representation in which the set is stored. A small dense counter may still hold its slots as positions in
     /// memory.
     pub fn representation(&self) -> Representation {
-        self.held(Held::representation, Held::representation)
+        with_set!(self, (held, _) => held.representation())
     }
 
     /// Whether the counter has a bit, or a tag, for each slot, so that adding items never changes its size. For the
     /// server module.
     #[doc(hidden)]
     pub fn holds_all_slots(&self) -> bool {
-        self.held(Held::is_dense, Held::is_dense)
+        with_set!(self, (held, _) => held.is_dense())
     }
 
     /// The members, in the order they were added.
@@ -269,9 +301,17 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn new_like(&self) -> Result<Self, Error> {
+        self.empty(*self.params(), self.layout())
+    }
+
+    /// An empty counter with these parameters and this layout, and with the window and the newest slice of this one.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] when a parameter is outside its range.
+    pub(super) fn empty(&self, params: Params, layout: Layout) -> Result<Self, Error> {
         match self.ring() {
-            None => Counter::with_layout(*self.params(), self.layout()),
-            Some(&ring) => Counter::with_ring(*self.params(), self.layout(), ring),
+            None => Counter::with_layout(params, layout),
+            Some(&ring) => Counter::with_ring(params, layout, ring),
         }
     }
 
@@ -311,7 +351,7 @@ impl Counter {
 
     /// The number of set bits; 0 while exact.
     pub fn set_bits(&self) -> u64 {
-        self.held(Held::set_bits, Held::set_bits)
+        with_set!(self, (held, _) => held.set_bits())
     }
 
     /// Bytes of memory that the counter takes, struct and heap together.
@@ -372,6 +412,11 @@ impl Counter {
     /// The newest slice that the counter has reached; 0 without a window.
     pub(crate) fn reached(&self) -> u64 {
         self.ring().map_or(0, TagRing::newest)
+    }
+
+    /// The age of the oldest live slice; 0 without a window.
+    pub(super) fn most_age(&self) -> u8 {
+        self.ring().map_or(0, TagRing::most_age)
     }
 
     /// The present slice of the counter at `time`; 0 without a window.

@@ -11,10 +11,10 @@ pub(super) mod words;
 
 use std::alloc;
 
-use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
+use crate::counting::estimate::{Estimated, Segments};
+use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots, slot_at};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::members::Members;
-use crate::counting::layout::Layout;
 use crate::counting::params::{Representation, Spec};
 use crate::error::Error;
 use crate::heap::Mover;
@@ -28,6 +28,14 @@ pub(super) enum Held<T: SlotTag = ()> {
     Exact(Members<T>),
     /// The slots of the members. Boxed, so that exact counters stay small.
     Estimating(Box<Bitmap<T>>),
+}
+
+/// A set whose members are added to another.
+pub(super) struct Source<'a, T: SlotTag> {
+    pub(super) held: &'a Held<T>,
+    pub(super) ages: T::Ages,
+    /// The number of slices from the newest slice of this set to that of the other, at most 255: then all has expired.
+    pub(super) behind: u8,
 }
 
 /// The context of an addition: everything except the item and its tag.
@@ -120,6 +128,34 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
+    /// The number of members seen at most `most_age` slices before the newest slice, with its standard error; 0 for
+    /// `None`.
+    pub(super) fn estimated(&self, ages: T::Ages, most_age: Option<u8>) -> Estimated {
+        let Some(most_age) = most_age else { return Estimated::exact(0) };
+        // Nothing is older than the window, and its estimate is cached.
+        let is_whole = most_age == T::most_age(ages);
+        match self {
+            Held::Exact(members) if is_whole => Estimated::exact(members.len()),
+            Held::Exact(members) => {
+                Estimated::exact(members.iter().filter(|(tag, _)| tag.age(ages) <= most_age).count())
+            }
+            Held::Estimating(bitmap) if is_whole => Estimated::of(bitmap.layout(), bitmap.estimate()),
+            Held::Estimating(bitmap) => {
+                let segments = Segments::new(bitmap.layout(), &bitmap.counts_within(ages, most_age));
+                segments.reported(segments.estimate())
+            }
+        }
+    }
+
+    /// Whether any member was seen at most `most_age` slices before the newest slice; false for `None`.
+    pub(super) fn has_any(&self, ages: T::Ages, most_age: Option<u8>) -> bool {
+        let Some(most_age) = most_age else { return false };
+        match self {
+            Held::Exact(members) => members.iter().any(|(tag, _)| tag.age(ages) <= most_age),
+            Held::Estimating(bitmap) => bitmap.has_any(ages, most_age),
+        }
+    }
+
     /// Adds an item, whose hash is `hash`, with a tag.
     ///
     /// # Errors
@@ -158,7 +194,7 @@ impl<T: SlotTag> Held<T> {
         adding: Adding<'_, T, impl SizeLimit>,
     ) -> Result<Mark, Error> {
         let Adding { spec, held_bytes, limit, .. } = adding;
-        let Spec { params, layout } = *spec;
+        let params = &spec.params;
         let Held::Exact(members) = self else { return self.add(item, hash, tag, adding) };
         if members.has_room_for(item, params.room()) {
             let held_bytes = held_bytes + members.heap_bytes();
@@ -166,27 +202,22 @@ impl<T: SlotTag> Held<T> {
         } else {
             // With a window the count at the promotion is no lower bound: members expire.
             let lower_bound = if T::BYTES == 0 { members.len() as u32 + 1 } else { 0 };
-            let bitmap = self.as_slots(Some((hash, tag)), layout, adding)?;
+            let bitmap = self.as_slots(Some((hash, tag)), adding)?;
             *self = Held::Estimating(Box::new(bitmap.with_lower_bound(lower_bound)));
         }
         Ok(Mark::New)
     }
 
-    /// A bitmap of `layout` with the slots of all members of an exact set, and with the slot of `more`, a hash and its
-    /// tag. For an estimating set the bitmap is empty.
+    /// A bitmap with the slots of all members of an exact set, and with the slot of `more`, a hash and its tag. For an
+    /// estimating set the bitmap is empty.
     ///
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`].
-    pub(super) fn as_slots(
-        &self,
-        more: Option<(u64, T)>,
-        layout: Layout,
-        adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<Bitmap<T>, Error> {
-        let Adding { spec, ages, held_bytes, limit } = adding;
+    fn as_slots(&self, more: Option<(u64, T)>, adding: Adding<'_, T, impl SizeLimit>) -> Result<Bitmap<T>, Error> {
+        let Adding { spec: &Spec { params, layout }, ages, held_bytes, limit } = adding;
         let Some(members) = self.members() else { return Ok(Bitmap::new(layout)) };
         let mut slots: Vec<(u32, T)> = try_with_capacity(members.len() + 1)?;
-        let hashed = members.hashed(spec.params.seed).map(|(hash, tag, _)| (hash, tag));
+        let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
         slots.extend(hashed.chain(more).map(|(hash, tag)| (layout.slot_of(hash).index as u32, tag)));
         slots.sort_unstable_by_key(|&(position, _)| position);
         // A slot shared by several members gets the youngest of their tags.
@@ -200,6 +231,75 @@ impl<T: SlotTag> Held<T> {
         let bytes = Bitmap::<T>::STRUCT_BYTES + bitmap::heap_bytes::<T>(layout, slots.len() as u64, ages);
         limit.check(held_bytes, bytes)?;
         Bitmap::from_ascending(layout, slots.iter().copied(), ages)
+    }
+
+    /// Adds the members of other sets, each in the slice in which it was seen. Returns whether the set changed. The
+    /// lower bound of an estimate becomes at least `lower_bound`.
+    ///
+    /// # Errors
+    /// The errors of the limit, and [`Error::OutOfMemory`]; on error some members may have been added. A set with a
+    /// cell for each slot has no errors.
+    pub(super) fn merge(
+        &mut self,
+        sources: &[Source<'_, T>],
+        lower_bound: u32,
+        adding: Adding<'_, T, impl SizeLimit>,
+    ) -> Result<bool, Error> {
+        let Adding { spec, ages, held_bytes, limit } = adding;
+        let mut changed = false;
+        // Only slots can take slots.
+        if self.members().is_some() && sources.iter().any(|source| source.held.set_bits() > 0) {
+            *self = Held::Estimating(Box::new(self.as_slots(None, adding)?));
+            changed = true;
+        }
+        let before = self.num_bytes();
+        let (mut is_prepared, mut is_counted) = (false, true);
+        for &Source { held, ages: theirs, behind } in sources {
+            let tag_of = |tag: T| T::of_age(tag.age(theirs).saturating_add(behind), ages);
+            if let Held::Estimating(own) = self {
+                is_prepared |= own.make_dense_for(held.most_slots(), ages)?;
+            }
+            match (held, &mut *self) {
+                (Held::Exact(members), own) => {
+                    for (hash, tag, member) in members.hashed(spec.params.seed) {
+                        if let Some(tag) = tag_of(tag) {
+                            changed |= own.add(member, hash, tag, adding)? != Mark::Same;
+                        }
+                    }
+                }
+                (Held::Estimating(slots), Held::Estimating(own)) => {
+                    if let Some(is_renewed) = own.merge_cells(slots, theirs, behind, ages) {
+                        (changed, is_counted) = (changed | is_renewed, false);
+                        continue;
+                    }
+                    let held_bytes = held_bytes + Bitmap::<T>::STRUCT_BYTES;
+                    let mut result = Ok(());
+                    slots.for_each_folded(spec.layout, &mut |index, tag| {
+                        let (Some(tag), Ok(())) = (tag_of(tag), &result) else { return };
+                        match own.mark(slot_at(spec.layout, index), tag, ages, held_bytes, limit) {
+                            Ok(mark) => changed |= mark != Mark::Same,
+                            Err(error) => result = Err(error),
+                        }
+                    });
+                    result?;
+                }
+                (Held::Estimating(_), Held::Exact(_)) => {}
+            }
+        }
+        if let Held::Estimating(bitmap) = self {
+            changed |= !is_counted && bitmap.count(ages);
+            changed |= bitmap.raise_lower_bound(lower_bound);
+            if is_prepared {
+                bitmap.make_sparse_if_few(ages)?;
+                limit.check(held_bytes + before, self.num_bytes().saturating_sub(before))?;
+            }
+        }
+        Ok(changed)
+    }
+
+    /// The most slots that the members of the set mark.
+    pub(super) fn most_slots(&self) -> u64 {
+        self.members().map_or(self.set_bits(), |members| members.len() as u64)
     }
 
     /// The number of marked slots; 0 while exact.

@@ -4,13 +4,14 @@
 
 use std::borrow::Cow;
 
-use crate::counting::counter::{Contents, Counter, Shaped};
+use crate::counting::counter::{Contents, Counter, Shaped, with_set};
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::bitmap::{Bitmap, Slots};
 use crate::counting::held::members::Members;
 use crate::counting::held::members::arena::Records;
 use crate::counting::held::ring::Ages;
+use crate::counting::held::tag::Tag;
 use crate::counting::held::words::{Words, zeroed_words};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
@@ -38,7 +39,7 @@ use crate::window::{Time, Window};
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     counter: &'a Counter,
-    /// The largest age, in slices, of the members in view; `None` if no member can be in view.
+    /// The largest age, in slices, of the members in view, 0 without a window; `None` if no member can be in view.
     most_age: Option<u8>,
 }
 
@@ -62,7 +63,7 @@ impl Counter {
     }
 
     fn view(&self, since: impl FnOnce(&Window) -> i128) -> View<'_> {
-        let most_age = self.ring().and_then(|ring| ring.most_age_since(since(&ring.window)));
+        let most_age = self.ring().map_or(Some(0), |ring| ring.most_age_since(since(&ring.window)));
         View { counter: self, most_age }
     }
 
@@ -113,16 +114,18 @@ impl<'a> Iterator for MemberIter<'a> {
 impl<'a> View<'a> {
     /// The number of distinct members in view, rounded.
     pub fn count(&self) -> u64 {
-        match self.counter.windowed() {
-            // For the whole window the estimate is cached, and its standard error is not needed here.
-            Some(set) if self.most_age != Some(set.ring.most_age()) => set.estimated(self.most_age).count(),
-            _ => self.counter.count(),
-        }
+        // Of the whole counter the estimate is cached, and its standard error is not needed here.
+        if self.is_whole() { self.counter.count() } else { self.estimated().count() }
+    }
+
+    /// Whether all members of the counter are in view.
+    fn is_whole(&self) -> bool {
+        self.most_age == Some(self.counter.most_age())
     }
 
     /// The estimate for the members in view, with the standard error of the count.
     pub fn estimated(&self) -> Estimated {
-        self.counter.windowed().map_or_else(|| self.counter.estimated(), |set| set.estimated(self.most_age))
+        with_set!(self.counter, (held, ages) => held.estimated(ages, self.most_age))
     }
 
     /// Whether the counter is exact.
@@ -140,7 +143,7 @@ impl<'a> View<'a> {
             Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
             Contents::Windowed(set) => match &set.held {
                 Held::Exact(members) => Ok(MemberIter::Windowed(members.iter(), set.ring.ages(), self.most_age)),
-                Held::Estimating(_) if !set.has_any(self.most_age) => Ok(MemberIter::Plain(Records::new(&[]))),
+                Held::Estimating(_) if !self.counter.has_any(self.most_age) => Ok(MemberIter::Plain(Records::new(&[]))),
                 Held::Estimating(_) => Err(self.counter.not_exact()),
             },
         }
@@ -163,18 +166,14 @@ impl<'a> View<'a> {
     /// The errors of [`Self::members`].
     #[inline]
     pub(super) fn age_of(&self, item: &[u8], hash: u64) -> Result<Option<u8>, Error> {
-        match self.counter.contents() {
-            Contents::Plain(Held::Exact(members)) => Ok(members.contains(item, hash).then_some(0)),
-            Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
-            Contents::Windowed(set) => match &set.held {
-                Held::Exact(members) => {
-                    let age = members.tag_of(item, hash).map(|tag| set.ring.ages().age(tag));
-                    Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
-                }
-                // Finding out whether anything is in view takes a pass over all slots.
-                Held::Estimating(_) => self.members().map(|_| None),
-            },
-        }
+        with_set!(self.counter, (held, ages) => match held {
+            Held::Exact(members) => {
+                let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
+                Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
+            }
+            // Finding out whether anything is in view takes a pass over all slots.
+            Held::Estimating(_) => self.members().map(|_| None),
+        })
     }
 
     /// A counter of the members in view. It is the counter itself if all members are in view, else a new counter
@@ -183,10 +182,7 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn counter(&self) -> Result<Cow<'a, Counter>, Error> {
-        match self.counter.ring() {
-            Some(ring) if self.most_age == Some(ring.most_age()) => Ok(Cow::Borrowed(self.counter)),
-            _ => self.plain(),
-        }
+        if self.is_whole() { Ok(Cow::Borrowed(self.counter)) } else { self.plain() }
     }
 
     /// A counter of the members in view, always without a window.
@@ -196,7 +192,7 @@ impl<'a> View<'a> {
     pub(super) fn plain(&self) -> Result<Cow<'a, Counter>, Error> {
         let Some(set) = self.counter.windowed() else { return Ok(Cow::Borrowed(self.counter)) };
         let (&params, layout, ages) = (self.counter.params(), self.counter.layout(), set.ring.ages());
-        let Some(most_age) = self.most_age.filter(|_| set.has_any(self.most_age)) else {
+        let Some(most_age) = self.most_age.filter(|_| self.counter.has_any(self.most_age)) else {
             return Counter::with_layout(params, layout).map(Cow::Owned);
         };
         let bitmap = match &set.held {

@@ -18,6 +18,10 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 use crate::window::Mark;
 
+/// The bytes of cells that are made and read in the time of inserting one position into a list. Free to change: nothing
+/// stored depends on it.
+const CELL_BYTES_PER_MARK: u64 = 256;
+
 /// The type of the tags of slots: no tag, or the slice in which a slot was last marked. It determines the type of the
 /// dense bitmap.
 pub(crate) trait SlotTag: Tag {
@@ -51,6 +55,18 @@ pub(in crate::counting) fn is_sparse<T: SlotTag>(layout: Layout, len: u64, ages:
 pub(in crate::counting) fn has_few<T: SlotTag>(layout: Layout, len: u64, ages: T::Ages) -> bool {
     let take_half = || 2 * positions::heap_bytes::<T>(layout, len) <= T::Cells::heap_bytes(layout, ages);
     is_sparse::<T>(layout, len, ages) || T::BYTES == 0 && positions::is_one_list(layout) && take_half()
+}
+
+/// Dense cells with these marked positions.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+fn cells_of<T: SlotTag>(layout: Layout, all: impl Iterator<Item = (u32, T)>, ages: T::Ages) -> Result<T::Cells, Error> {
+    let mut cells = T::Cells::new(layout, ages)?;
+    for (position, tag) in all {
+        cells.mark(slot_at(layout, position.into()), tag, ages);
+    }
+    Ok(cells)
 }
 
 /// The marked slots of an estimating counter, sparse or dense, with the cached estimate.
@@ -114,11 +130,7 @@ impl<T: SlotTag> Bitmap<T> {
         if has_few::<T>(layout, all.clone().count() as u64, ages) {
             return Ok(Self::with_slots(layout, Slots::Sparse(Positions::from_ascending(layout, all)?)));
         }
-        let mut cells = T::Cells::new(layout, ages)?;
-        for (position, tag) in all {
-            cells.mark(slot_at(layout, position.into()), tag, ages);
-        }
-        Ok(Self::dense(layout, cells))
+        Ok(Self::dense(layout, cells_of(layout, all, ages)?))
     }
 
     /// The layout of the bitmap.
@@ -135,6 +147,16 @@ impl<T: SlotTag> Bitmap<T> {
     /// Sets the lower bound of the number of members, and drops the cached estimate.
     pub(in crate::counting) fn with_lower_bound(self, lower_bound: u32) -> Self {
         Bitmap { lower_bound, estimate: KeptEstimate::none(), ..self }
+    }
+
+    /// Raises the lower bound of the number of members. Returns whether it was lower.
+    pub(in crate::counting) fn raise_lower_bound(&mut self, lower_bound: u32) -> bool {
+        let is_raised = lower_bound > self.lower_bound;
+        if is_raised {
+            self.lower_bound = lower_bound;
+            self.estimate.clear();
+        }
+        is_raised
     }
 
     /// The marked slots, in their sparse or dense form.
@@ -176,24 +198,28 @@ impl<T: SlotTag> Bitmap<T> {
         cells: T::Cells,
         ages: T::Ages,
     ) -> Result<Self, Error> {
-        if is_sparse::<T>(layout, cells.counts().total(), ages) {
-            return Ok(Self::dense(layout, cells));
+        let is_stored_dense = !is_sparse::<T>(layout, cells.counts().total(), ages);
+        let mut bitmap = Self::dense(layout, cells);
+        if is_stored_dense {
+            bitmap.make_sparse_if_few(ages)?;
         }
-        Self::dense(layout, cells).sparse_if_few(ages)
+        Ok(bitmap)
     }
 
-    /// The bitmap in the form that the number of its marked slots decides: sparse if there are few.
+    /// Makes a dense bitmap sparse if few slots are marked.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(in crate::counting) fn sparse_if_few(self, ages: T::Ages) -> Result<Self, Error> {
-        let (layout, len) = (self.layout, self.set_bits());
-        if !has_few::<T>(layout, len, ages) {
-            return Ok(self);
+    /// [`Error::OutOfMemory`]; on error the bitmap is unchanged.
+    pub(in crate::counting) fn make_sparse_if_few(&mut self, ages: T::Ages) -> Result<(), Error> {
+        let len = self.set_bits();
+        if let Slots::Dense(cells) = &self.slots
+            && has_few::<T>(self.layout, len, ages)
+        {
+            let mut all: Vec<(u32, T)> = try_with_capacity(len as usize)?;
+            cells.for_each(&mut |index, tag| all.push((index as u32, tag)));
+            self.slots = Slots::Sparse(Positions::from_ascending(self.layout, all.iter().copied())?);
         }
-        let mut all: Vec<(u32, T)> = try_with_capacity(len as usize)?;
-        self.for_each(&mut |index, tag| all.push((index as u32, tag)));
-        Self::from_ascending(layout, all.iter().copied(), ages)
+        Ok(())
     }
 
     /// The number of marked slots.
@@ -257,14 +283,74 @@ impl<T: SlotTag> Bitmap<T> {
             positions.insert(layout, at, position, tag)?;
         } else {
             limit.check(held_bytes, T::Cells::heap_bytes(layout, ages))?;
-            let mut cells = T::Cells::new(layout, ages)?;
-            for (position, tag) in positions.iter() {
-                cells.mark(slot_at(layout, position.into()), tag, ages);
-            }
-            cells.mark(slot, tag, ages);
-            self.slots = Slots::Dense(cells);
+            let all = positions.iter().chain([(position, tag)]);
+            self.slots = Slots::Dense(cells_of(layout, all, ages)?);
         }
         Ok(Mark::New)
+    }
+
+    /// Makes a sparse bitmap dense if that is a faster way to mark `more` slots. Returns whether it did.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(in crate::counting) fn make_dense_for(&mut self, more: u64, ages: T::Ages) -> Result<bool, Error> {
+        let Slots::Sparse(positions) = &self.slots else { return Ok(false) };
+        let is_faster = more * CELL_BYTES_PER_MARK > T::Cells::num_bytes(self.layout, ages);
+        if is_faster {
+            self.slots = Slots::Dense(cells_of(self.layout, positions.iter(), ages)?);
+        }
+        Ok(is_faster)
+    }
+
+    /// Marks the slots of `from`, if both bitmaps are dense and their cells can be merged at once. Returns what
+    /// [`Cells::merge`] does. The cells must then be [counted](Self::count).
+    pub(in crate::counting) fn merge_cells(
+        &mut self,
+        from: &Self,
+        theirs: T::Ages,
+        behind: u8,
+        ages: T::Ages,
+    ) -> Option<bool> {
+        let (Slots::Dense(own), Slots::Dense(cells)) = (&mut self.slots, &from.slots) else { return None };
+        own.merge(self.layout, ages, cells, from.layout, theirs, behind)
+    }
+
+    /// Counts the marked slots of a dense bitmap, and drops the estimate. Returns whether the number has changed.
+    pub(in crate::counting) fn count(&mut self, ages: T::Ages) -> bool {
+        let before = self.set_bits();
+        if let Slots::Dense(cells) = &mut self.slots {
+            cells.count(self.layout, ages);
+        }
+        self.estimate.clear();
+        self.set_bits() != before
+    }
+
+    /// The number of slots in each segment that were marked at most `most_age` slices ago.
+    pub(in crate::counting) fn counts_within(&self, ages: T::Ages, most_age: u8) -> SegmentCounts {
+        let mut counts = SegmentCounts::default();
+        match &self.slots {
+            Slots::Sparse(positions) => positions
+                .iter()
+                .filter(|(_, tag)| tag.age(ages) <= most_age)
+                .for_each(|(position, _)| counts.increment(self.layout.segment_of(position.into()))),
+            Slots::Dense(cells) => counts = cells.counts_within(self.layout, ages, most_age),
+        }
+        counts
+    }
+
+    /// Whether any slot was marked at most `most_age` slices ago.
+    pub(in crate::counting) fn has_any(&self, ages: T::Ages, most_age: u8) -> bool {
+        match &self.slots {
+            Slots::Sparse(positions) => positions.iter().any(|(_, tag)| tag.age(ages) <= most_age),
+            Slots::Dense(cells) => cells.has_any(ages, most_age),
+        }
+    }
+
+    /// Calls `visit` with each marked slot, folded to the layout `to`, and its tag, in ascending order. A slot may come
+    /// more than once.
+    pub(in crate::counting) fn for_each_folded(&self, to: Layout, visit: &mut dyn FnMut(u64, T)) {
+        let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
+        self.for_each(&mut |index, tag| visit(fold(index), tag));
     }
 
     /// Calls `visit` with each marked slot and its tag, ascending.
@@ -335,33 +421,10 @@ impl Bitmap {
             // An empty bitmap needs no layout that folds.
             _ if self.set_bits() == 0 => {}
             Slots::Dense(dense) => self.layout.or_folded(dense.as_words(), to, words),
-            Slots::Sparse(_) => self.for_each_folded(to, &mut |index| {
+            Slots::Sparse(_) => self.for_each_folded(to, &mut |index, ()| {
                 bits::set(words, index as usize);
             }),
         }
-    }
-
-    /// Calls `visit` with each marked slot, folded to the layout `to`, in ascending order. A slot may come more than
-    /// once.
-    pub(in crate::counting) fn for_each_folded(&self, to: Layout, visit: &mut dyn FnMut(u64)) {
-        let fold = |index: u64| if to == self.layout { index } else { self.layout.fold(index, to) };
-        self.for_each(&mut |index, ()| visit(fold(index)));
-    }
-
-    /// Passes the layout and the words of a dense bitmap to `others`, which may OR bits into the words. For a sparse
-    /// bitmap, does nothing and returns false.
-    ///
-    /// The lower bound of the changed bitmap becomes `lower_bound`.
-    pub(in crate::counting) fn or_dense(
-        &mut self,
-        lower_bound: u32,
-        others: &mut dyn FnMut(Layout, &mut [u64]),
-    ) -> bool {
-        let Slots::Dense(words) = &mut self.slots else { return false };
-        words.change(self.layout, |words| others(self.layout, words));
-        self.estimate.clear();
-        self.lower_bound = lower_bound;
-        true
     }
 }
 
@@ -456,19 +519,16 @@ mod tests {
         };
         let mut taking = dense(&[1, 7000]);
         assert_eq!(taking.estimate(), dense(&[1, 7000]).estimate());
-        let mut or = |layout: Layout, into: &mut [u64]| {
-            assert_eq!(layout, small());
-            bits::set(into, 5);
-            bits::set(into, 7000);
-        };
-        assert!(taking.or_dense(0, &mut or));
+        let buffer = taking.words().unwrap().as_ptr();
+        let other = dense(&[5, 7000]);
+        assert_eq!(taking.merge_cells(&other, (), 0, ()), Some(false));
+        assert!(taking.count(()) && !taking.count(()));
         let expected = dense(&[1, 5, 7000]);
         assert_eq!((taking.words(), taking.counts()), (expected.words(), expected.counts()));
         assert_eq!((taking.estimate(), taking.lower_bound()), (expected.estimate(), 0));
-        assert!(taking.or_dense(77, &mut or));
+        assert_eq!(taking.merge_cells(&Bitmap::new(small()), (), 0, ()), None);
+        assert_eq!(taking.words().unwrap().as_ptr(), buffer);
+        assert!(taking.raise_lower_bound(77) && !taking.raise_lower_bound(70));
         assert_eq!((taking.estimate(), taking.lower_bound()), (77.0, 77));
-        let mut sparse = Bitmap::new(small());
-        assert!(!sparse.or_dense(77, &mut |_, _| panic!("it has no words")));
-        assert_eq!((sparse.set_bits(), sparse.lower_bound()), (0, 0));
     }
 }

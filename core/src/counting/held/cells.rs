@@ -63,6 +63,29 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
     /// The number of cells in each segment that are not free.
     fn counts(&self) -> &SegmentCounts;
 
+    /// The number of cells in each segment that were marked at most `most_age` slices ago.
+    fn counts_within(&self, layout: Layout, ages: T::Ages, most_age: u8) -> SegmentCounts;
+
+    /// Whether any cell was marked at most `most_age` slices ago.
+    fn has_any(&self, ages: T::Ages, most_age: u8) -> bool;
+
+    /// Marks the cells of `from`, a bitmap of the layout `layout` whose newest slice is `behind` slices older. A cell
+    /// keeps the younger of two tags; tags that are too old are ignored. Returns whether any tag changed. If the cells
+    /// of the two bitmaps cannot be merged at once, changes nothing and returns `None`. After the last merge, the cells
+    /// must be [counted](Self::count).
+    fn merge(
+        &mut self,
+        to: Layout,
+        ages: T::Ages,
+        from: &Self,
+        layout: Layout,
+        theirs: T::Ages,
+        behind: u8,
+    ) -> Option<bool>;
+
+    /// Counts the cells that are not free, after many of them changed.
+    fn count(&mut self, layout: Layout, ages: T::Ages);
+
     /// Calls `visit` with the index and tag of each cell that is not free, in ascending order.
     fn for_each(&self, visit: &mut dyn FnMut(u64, T));
 
@@ -184,6 +207,32 @@ impl Cells<u8> for TagCells {
         &self.counts
     }
 
+    fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
+        let count = if self.has_halves { count::<true> } else { count::<false> };
+        let mut counts = SegmentCounts::default();
+        for (segment, cells) in self.by_segment(layout) {
+            counts.add(segment, count(cells, ages, most_age));
+        }
+        counts
+    }
+
+    fn has_any(&self, ages: Ages, most_age: u8) -> bool {
+        let count = if self.has_halves { count::<true> } else { count::<false> };
+        self.bytes.chunks(BLOCK_BYTES).any(|block| count(block, ages, most_age) > 0)
+    }
+
+    fn merge(&mut self, to: Layout, ages: Ages, from: &Self, layout: Layout, theirs: Ages, behind: u8) -> Option<bool> {
+        if layout != to || from.has_halves != self.has_halves {
+            return None;
+        }
+        let merge = if self.has_halves { merge::<true> } else { merge::<false> };
+        Some(merge(&mut self.bytes, ages, &from.bytes, theirs, behind))
+    }
+
+    fn count(&mut self, layout: Layout, ages: Ages) {
+        *self.counts = self.counts_within(layout, ages, u8::MAX);
+    }
+
     fn for_each(&self, visit: &mut dyn FnMut(u64, u8)) {
         for (chunk, bytes) in self.bytes.chunks(8).enumerate() {
             if bytes.iter().all(|&byte| byte == 0) {
@@ -227,35 +276,6 @@ impl TagCells {
         self.count(layout, ages);
     }
 
-    /// Counts the cells that are not free, after many of them changed.
-    fn count(&mut self, layout: Layout, ages: Ages) {
-        *self.counts = self.counts_within(layout, ages, u8::MAX);
-    }
-
-    /// Gives each cell the younger of its own tag and the tag of the same cell in `other`, whose newest slice is
-    /// `behind` slices older. Tags of `other` that are too old are ignored. Both bitmaps must have the same layout.
-    ///
-    /// Returns whether any cell changed. If the cells of the two bitmaps have different sizes, changes nothing and
-    /// returns `None`.
-    pub(in crate::counting) fn merge(
-        &mut self,
-        layout: Layout,
-        ages: Ages,
-        other: &TagCells,
-        theirs: Ages,
-        behind: u8,
-    ) -> Option<bool> {
-        if self.has_halves != other.has_halves {
-            return None;
-        }
-        let merge = if self.has_halves { merge::<true> } else { merge::<false> };
-        let changed = merge(&mut self.bytes, ages, &other.bytes, theirs, behind);
-        if changed {
-            self.count(layout, ages);
-        }
-        Some(changed)
-    }
-
     /// The bytes of the cells of each segment.
     fn by_segment(&self, layout: Layout) -> impl Iterator<Item = (usize, &[u8])> {
         let mut rest = &*self.bytes;
@@ -264,16 +284,6 @@ impl TagCells {
             rest = beyond;
             (segment, cells)
         })
-    }
-
-    /// The number of slots in each segment that were marked at most `most_age` slices ago.
-    pub(in crate::counting) fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
-        let count = if self.has_halves { count::<true> } else { count::<false> };
-        let mut counts = SegmentCounts::default();
-        for (segment, cells) in self.by_segment(layout) {
-            counts.add(segment, count(cells, ages, most_age));
-        }
-        counts
     }
 
     /// Calls `visit` with a segment, a tag, and the number of the segment's cells with this tag. The same segment and
@@ -292,12 +302,6 @@ impl TagCells {
                 }
             }
         }
-    }
-
-    /// Whether any slot was marked at most `most_age` slices ago.
-    pub(in crate::counting) fn has_any(&self, ages: Ages, most_age: u8) -> bool {
-        let count = if self.has_halves { count::<true> } else { count::<false> };
-        self.bytes.chunks(BLOCK_BYTES).any(|block| count(block, ages, most_age) > 0)
     }
 
     /// Sets, in the zeroed words `bitmap`, the bits of the slots that were marked at most `most_age` slices ago.

@@ -92,6 +92,12 @@ impl<T: Tag> Members<T> {
         }
     }
 
+    /// The tag of the member `item`, whose hash is `hash`; `None` if it is no member.
+    #[inline]
+    pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<T> {
+        self.find(item, hash, |offset| T::at(self.as_bytes(), offset))?
+    }
+
     /// Gives the member `item`, whose hash is `hash`, the tag `tag` if that is younger. Returns `None` if `item` is no
     /// member.
     #[inline(always)]
@@ -257,13 +263,6 @@ impl<T: Tag> Members<T> {
             Members::Packed(packed) => Members::Packed(packed.try_clone()?),
             Members::Table(table) => Members::Table(Box::new(Table::of(table.arena(), table.len(), b"", seed)?)),
         })
-    }
-}
-
-impl Members<u8> {
-    /// The tag of the member `item`, whose hash is `hash`; `None` if it is no member.
-    pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<u8> {
-        self.as_bytes().get(self.find(item, hash, |offset| offset)?).copied()
     }
 }
 

@@ -20,8 +20,20 @@ pub(crate) trait Tag: Copy + Eq + Debug + 'static {
     /// The tag of the newest slice.
     fn newest(ages: Self::Ages) -> Self;
 
+    /// The age of the oldest live slice; 0 without a window.
+    fn most_age(ages: Self::Ages) -> u8;
+
+    /// The number of slices from the tag's slice to the newest one; 0 without a window.
+    fn age(self, ages: Self::Ages) -> u8;
+
+    /// The tag of the slice with this age; `None` if it has expired.
+    fn of_age(age: u8, ages: Self::Ages) -> Option<Self>;
+
     /// The bytes of the tag, as they are stored.
     fn as_bytes(&self) -> &[u8];
+
+    /// The tag of the record at `offset` in `records`.
+    fn at(records: &[u8], offset: usize) -> Option<Self>;
 
     /// Splits a record into its tag and the rest; `None` if the record is too short.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
@@ -47,8 +59,28 @@ impl Tag for () {
     fn newest((): ()) {}
 
     #[inline(always)]
+    fn most_age((): ()) -> u8 {
+        0
+    }
+
+    #[inline(always)]
+    fn age(self, (): ()) -> u8 {
+        0
+    }
+
+    #[inline(always)]
+    fn of_age(_: u8, (): ()) -> Option<()> {
+        Some(())
+    }
+
+    #[inline(always)]
     fn as_bytes(&self) -> &[u8] {
         &[]
+    }
+
+    #[inline(always)]
+    fn at(_: &[u8], _: usize) -> Option<Self> {
+        Some(())
     }
 
     #[inline(always)]
@@ -82,8 +114,28 @@ impl Tag for u8 {
     }
 
     #[inline(always)]
+    fn most_age(ages: Ages) -> u8 {
+        ages.most_age
+    }
+
+    #[inline(always)]
+    fn age(self, ages: Ages) -> u8 {
+        ages.age(self)
+    }
+
+    #[inline(always)]
+    fn of_age(age: u8, ages: Ages) -> Option<u8> {
+        (age <= ages.most_age).then(|| ages.tag(age))
+    }
+
+    #[inline(always)]
     fn as_bytes(&self) -> &[u8] {
         slice::from_ref(self)
+    }
+
+    #[inline(always)]
+    fn at(records: &[u8], offset: usize) -> Option<Self> {
+        records.get(offset).copied()
     }
 
     #[inline(always)]

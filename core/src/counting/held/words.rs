@@ -37,18 +37,13 @@ impl Words {
     /// A dense bitmap of these words, whose set bits are counted.
     pub(in crate::counting) fn counted(layout: Layout, words: Box<[u64]>) -> Self {
         debug_assert_eq!(words.len(), layout.num_words());
-        let counts = Box::new(SegmentCounts::of_words(&words, layout));
-        Words { words, counts }
+        let mut counted = Words { words, counts: Box::default() };
+        counted.count(layout, ());
+        counted
     }
 
     pub(in crate::counting) fn as_words(&self) -> &[u64] {
         &self.words
-    }
-
-    /// Changes the words by `change`, and counts the set bits again.
-    pub(in crate::counting) fn change(&mut self, layout: Layout, change: impl FnOnce(&mut [u64])) {
-        change(&mut self.words);
-        *self.counts = SegmentCounts::of_words(&self.words, layout);
     }
 }
 
@@ -106,6 +101,23 @@ impl Cells<()> for Words {
 
     fn counts(&self) -> &SegmentCounts {
         &self.counts
+    }
+
+    fn counts_within(&self, _: Layout, (): (), _: u8) -> SegmentCounts {
+        *self.counts
+    }
+
+    fn has_any(&self, (): (), _: u8) -> bool {
+        self.counts.total() > 0
+    }
+
+    fn merge(&mut self, to: Layout, (): (), from: &Self, layout: Layout, (): (), _: u8) -> Option<bool> {
+        layout.or_folded(&from.words, to, &mut self.words);
+        Some(false)
+    }
+
+    fn count(&mut self, layout: Layout, (): ()) {
+        *self.counts = SegmentCounts::of_words(&self.words, layout);
     }
 
     fn for_each(&self, visit: &mut dyn FnMut(u64, ())) {

@@ -1,59 +1,110 @@
-//! Merges of windowed counters: a member keeps the younger of the slices in which the counters saw it.
+//! Merges of counters. With windows, a member keeps the younger of the slices in which the counters saw it.
 
-use crate::counting::counter::{Contents, Counter, Shaped};
+use std::iter::once;
+
+use crate::counting::counter::{Counter, Shaped};
+use crate::counting::layout::Layout;
+use crate::counting::params::Params;
 use crate::counting::sets::check_seeds;
-use crate::counting::sets::union::{layout_of_bits, promised, with_first};
+use crate::counting::sets::union::layout_of_bits;
+use crate::counting::sizing::largest_error;
 use crate::error::{Error, Parameter};
-use crate::live::Windowed;
-use crate::size_limit::SizeLimit;
+use crate::heap::OnHeap;
+use crate::size_limit::{SizeLimit, try_collect};
 use crate::window::{ClockSource, Window};
 
 impl Counter {
-    /// Merges counters with windows, like [`Self::merge`]. The largest newest slice of all counters becomes the newest,
-    /// and everything that has expired by then is dropped.
-    pub(in crate::counting) fn merge_windows(
-        &mut self,
-        others: &[&Counter],
-        limit: &impl SizeLimit,
-    ) -> Result<bool, Error> {
+    /// Makes the counter the union of itself and `others`; returns whether that changed anything.
+    ///
+    /// The result takes the finest layout to which its own and the layouts of all counters with bits fold. It keeps its
+    /// parameters unless the layout changes. If the layout changes, it takes capacity and error rate from the first
+    /// counter with bits in the new layout. If no counter has that layout, it takes the smallest capacity, and the
+    /// largest standard error up to that capacity. It stays exact if it is exact, no other counter has bits, and the
+    /// union is within its limits.
+    ///
+    /// With windows, the largest newest slice of all counters becomes the newest, and everything that has expired by
+    /// then is dropped.
+    ///
+    /// # Errors
+    /// [`Error::Incompatible`] when seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`]; on error
+    /// the counter is unchanged.
+    pub(in crate::counting) fn merge(&mut self, others: &[&Counter], limit: &impl SizeLimit) -> Result<bool, Error> {
         let mut all = with_first(self, others)?;
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
         check_clock_sources(&all)?;
         let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
-        let mut changed = newest > self.reached();
+        let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
         // Counters without live members are ignored, and so are their layouts.
-        let most_age = self.ring().map_or(0, |ring| ring.most_age());
-        let behind = |counter: &Counter| newest - counter.reached();
-        let left =
-            |counter: &Counter| u8::try_from(behind(counter)).ok().and_then(|behind| most_age.checked_sub(behind));
-        let is_live = |counter: &Counter| counter.windowed().is_some_and(|set| set.has_any(left(counter)));
+        let most_age = self.most_age();
+        let is_live = |counter: &Counter| {
+            let behind = u8::try_from(newest - counter.reached()).ok();
+            counter.has_any(behind.and_then(|behind| most_age.checked_sub(behind)))
+        };
         all.retain(|counter| is_live(counter));
-        let of_bits = layout_of_bits(&all);
-        let layout = of_bits.map_or(self.layout(), |layout| layout.common(self.layout()));
-        let params = if layout == self.layout() { *self.params() } else { promised(layout, &all, self.params()) };
-        // Cells of the same layout are changed where they are, since that cannot fail. Anything else may fail, and is
+        let live = try_collect(others.len(), others.iter().copied().filter(|other| is_live(other)))?;
+        let layout = layout_of_bits(&all).map_or(self.layout(), |layout| layout.common(self.layout()));
+        let (is_later, is_folded) = (newest > self.reached(), layout != self.layout());
+        // Slots of the same layout are changed where they are, since that cannot fail. Anything else may fail, and is
         // changed in a copy.
-        let is_in_place = layout == self.layout() && self.holds_all_slots() && is_live(self);
         let mut copy = None;
-        let merged = if is_in_place { &mut *self } else { copy.insert(self.try_clone()?) };
-        merged.advance(newest);
-        if of_bits.is_some() && (merged.is_exact() || layout != merged.layout()) {
-            let Some(set) = merged.windowed() else { return Ok(false) };
-            let slots = set.as_slots(merged.spec(), layout, Self::WINDOWED_BYTES, limit)?;
-            *merged = Counter::with_contents(params, layout, Contents::Windowed(Box::new(slots)));
-            changed = true;
-        }
-        for other in others.iter().filter(|other| is_live(other)) {
-            if let (Some(theirs), Some((set, spec))) = (other.windowed(), merged.windowed_mut()) {
-                changed |= set.merge(theirs, behind(other), spec, Self::WINDOWED_BYTES, limit)?;
-            }
-        }
+        let merged = if is_folded {
+            let folded = copy.insert(self.empty(promised(layout, &all, self.params()), layout)?);
+            folded.add_members(&[self], self.reached(), 0, limit)?;
+            folded
+        } else if self.holds_all_slots() && is_live(self) {
+            &mut *self
+        } else {
+            copy.insert(self.try_clone()?)
+        };
+        let changed = merged.add_members(&live, newest, lower_bound, limit)? || is_later || is_folded;
         if let (Some(copy), true) = (copy, changed) {
             *self = copy;
         }
         Ok(changed)
     }
+
+    /// The union of `first` and `others`, with the parameters of `first`. The layout is the finest to which the bitmaps
+    /// of all counters with bits can be folded. If no counter has bits, it is the layout of `first`.
+    ///
+    /// # Errors
+    /// The errors of a merge.
+    pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
+        let all = with_first(first, others)?;
+        let layout = layout_of_bits(&all).unwrap_or(first.layout());
+        if layout != first.layout() {
+            let mut union = first.empty(promised(layout, &all, first.params()), layout)?;
+            union.merge(&all, limit)?;
+            return Ok(union);
+        }
+        // Copying takes a fraction of the time of marking the slots one by one.
+        limit.check(0, first.num_bytes())?;
+        let mut union = first.try_clone()?;
+        union.merge(others, limit)?;
+        Ok(union)
+    }
+}
+
+/// A list of `first` and all of `rest`.
+fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Counter>, Error> {
+    try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
+}
+
+/// `params` with the capacity and error rate that a union of this layout keeps. They come from the first counter with
+/// bits in this layout. If there is none, they are the smallest capacity, and the largest standard error up to that
+/// capacity.
+fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
+    let mut with_bits = counters.iter().filter(|counter| counter.has_bits());
+    let (capacity, error_rate) = match with_bits.clone().find(|counter| counter.layout() == layout) {
+        Some(same) => (same.params().capacity, same.params().error_rate),
+        None => {
+            let capacity = with_bits.by_ref().map(|counter| counter.params().capacity).fold(params.capacity, u64::min);
+            // A layout that was given explicitly may be finer than any allowed error rate leads to.
+            let error_rate = largest_error(layout, capacity).clamp(Params::MIN_ERROR_RATE, Params::MAX_ERROR_RATE);
+            (capacity, error_rate)
+        }
+    };
+    Params { capacity, error_rate, ..*params }
 }
 
 /// Checks that all windows have the same clock source, since slice numbers mean different times otherwise.

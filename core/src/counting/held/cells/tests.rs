@@ -167,14 +167,17 @@ fn a_merge_at_once_is_as_one_by_one() {
                     changed |= expected.mark(slot, own.tag(age), own) != Mark::Same;
                 }
             });
-            assert_eq!(merged.merge(layout, own, &from, theirs, behind), Some(changed), "{behind}");
+            assert_eq!(merged.merge(layout, own, &from, layout, theirs, behind), Some(changed), "{behind}");
             assert_eq!(changed, behind <= own.most_age);
+            merged.count(layout, own);
             assert_eq!((merged.as_bytes(), merged.counts()), (expected.as_bytes(), expected.counts()));
             // A second merge changes nothing.
-            assert_eq!(merged.merge(layout, own, &from, theirs, behind), Some(false));
+            assert_eq!(merged.merge(layout, own, &from, layout, theirs, behind), Some(false));
         }
         let mismatched = if own.has_halves() { WHOLES } else { HALVES };
         let (mut merged, _) = cells(layout, own, |_| 0);
-        assert_eq!(merged.merge(layout, own, &cells(layout, mismatched, |_| 0).0, mismatched, 0), None);
+        assert_eq!(merged.merge(layout, own, &cells(layout, mismatched, |_| 0).0, layout, mismatched, 0), None);
+        let coarse = Layout::new(14, 8).unwrap();
+        assert_eq!(merged.merge(layout, own, &cells(coarse, own, |_| 0).0, coarse, own, 0), None);
     }
 }

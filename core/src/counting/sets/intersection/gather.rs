@@ -1,8 +1,7 @@
 //! Counts the set slots in every union of some of the sets.
 //!
 //! Each set is folded to the common layout once. Then words are joined a block at a time: larger unions are built from
-//! smaller ones while the smaller ones are in the nearest cache. Sets with few positions are merged as sorted positions
-//! instead.
+//! smaller ones while the smaller ones are in the nearest cache. Few slots are counted one by one instead.
 
 use std::borrow::Cow;
 
@@ -10,8 +9,9 @@ use crate::bits;
 use crate::counting::counter::Counter;
 use crate::counting::held::words::zeroed_words;
 use crate::counting::layout::{Layout, SegmentCounts};
+use crate::counting::sets::union::{for_each_slot, has_few_slots};
 use crate::error::Error;
-use crate::size_limit::{try_collect, try_collect_ok, try_filled, try_with_capacity};
+use crate::size_limit::{try_filled, try_with_capacity};
 
 /// The number of words joined at a time: 2 KiB of each set, and 2 KiB for each intermediate union.
 const BLOCK_WORDS: usize = 256;
@@ -22,8 +22,7 @@ const BLOCK_WORDS: usize = 256;
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(super) fn counts_of_unions(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
-    // A position is assumed to cost as much as eight words with all of their unions.
-    if 8 * sets.iter().map(|set| set.most_slots()).sum::<u64>() <= layout.num_words() as u64 {
+    if has_few_slots(layout, sets.iter().copied()) {
         return by_position(layout, sets);
     }
     let mut folded = try_with_capacity(sets.len())?;
@@ -66,20 +65,13 @@ pub(super) fn by_block(layout: Layout, sets: &[Cow<'_, [u64]>]) -> Result<Vec<Se
     Ok(counts)
 }
 
-/// Counts the set slots of all unions of `sets`, by merging sorted positions.
+/// Counts the set slots of all unions of `sets`, slot by slot.
 pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<SegmentCounts>, Error> {
-    let positions = try_collect_ok(sets.len(), sets.iter().map(|set| set.positions(layout)))?;
-    let mut rest = try_collect(sets.len(), positions.iter().map(|positions| positions.iter().copied().peekable()))?;
     // Counts the slots that exactly the marked sets have, and afterwards the slots that no set outside the marked ones
     // has.
     let mut within = try_filled(1 << sets.len(), SegmentCounts::default())?;
-    while let Some(next) = rest.iter_mut().filter_map(|positions| positions.peek().copied()).min() {
-        let mut marks = 0;
-        for (set, positions) in rest.iter_mut().enumerate() {
-            marks |= usize::from(positions.next_if_eq(&next).is_some()) << set;
-        }
-        within[marks].increment(layout.segment_of(u64::from(next)));
-    }
+    let marked = sets.iter().enumerate().map(|(set, &counter)| (counter, 1 << set));
+    for_each_slot(layout, marked, |segment, marks| within[marks as usize].increment(segment))?;
     let all = within.len() - 1;
     for set in 0..sets.len() {
         for marks in (0..=all).filter(|marks| marks >> set & 1 == 1) {
