@@ -50,9 +50,8 @@ impl Stored for WindowedFilter {
         let is_volatile = window.is_some_and(Window::is_volatile);
         writer.number(window.map_or(0, Window::seconds));
         writer.number(windowing.slices().map_or(0, u64::from));
-        writer.u8(BY_HAND * u8::from(is_manual)
-            | REFRESH * u8::from(windowing.refresh)
-            | VOLATILE * u8::from(is_volatile));
+        let flag = |flag: u8, is_set| if is_set { flag } else { 0 };
+        writer.u8(flag(BY_HAND, is_manual) | flag(REFRESH, windowing.refresh) | flag(VOLATILE, is_volatile));
         writer.number(self.newest_slice());
         writer.number(self.generations().len() as u64);
         for (generation, sub_filters) in self.by_generation() {
