@@ -1,5 +1,8 @@
-//! Hash functions of items and of stored bytes. XXH3 is frozen by its specification and MurmurHash64A by its author, so
-//! bits stored today can be read for ever. Any change here breaks every stored value.
+//! Hash functions of items and of stored bytes, and hashes in chunks. XXH3 is frozen by its specification and
+//! MurmurHash64A by its author, so bits stored today can be read for ever. Any change of a hash breaks every stored
+//! value.
+
+use std::iter::from_fn;
 
 use xxhash_rust::xxh3;
 
@@ -20,6 +23,51 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
     // the default.
     let h = if seed == 0 { xxh3::xxh3_128(item) } else { xxh3::xxh3_128_with_seed(item, seed) };
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
+}
+
+/// The number of hashes of a chunk: one for each bit of a `u32` mask, and about the number of cache misses that a core
+/// has in flight. Hashes are looked up in chunks so that their cache misses overlap.
+pub(crate) const CHUNK: usize = 32;
+
+/// The hashes in chunks, each with its length.
+pub(crate) fn chunks(hashes: impl Iterator<Item = Hash128>) -> impl Iterator<Item = ([Hash128; CHUNK], usize)> {
+    let mut hashes = hashes.fuse();
+    from_fn(move || {
+        let (mut chunk, mut len) = ([Hash128 { lo: 0, hi: 0 }; CHUNK], 0);
+        for (slot, hash) in chunk.iter_mut().zip(&mut hashes) {
+            *slot = hash;
+            len += 1;
+        }
+        (len > 0).then_some((chunk, len))
+    })
+}
+
+/// The mask of the first `len` hashes of a chunk.
+pub(crate) fn first_marks(len: usize) -> u32 {
+    ((1u64 << len) - 1) as u32
+}
+
+/// The positions of the bits set in `marks`, a mask with one bit for each hash of a chunk, ascending.
+#[inline(always)]
+pub(crate) fn marked(mut marks: u32) -> impl Iterator<Item = usize> {
+    from_fn(move || {
+        if marks == 0 {
+            return None;
+        }
+        let next = marks.trailing_zeros() as usize;
+        marks &= marks - 1;
+        Some(next)
+    })
+}
+
+/// The mask of the lowest `count` set bits of `marks`.
+#[inline(always)]
+pub(crate) fn first_marked(marks: u32, count: u64) -> u32 {
+    if count >= u64::from(u32::BITS) {
+        return marks;
+    }
+    let rest = (0..count).fold(marks, |rest, _| rest & rest.wrapping_sub(1));
+    marks ^ rest
 }
 
 /// XXH3-64 of `item` under `seed`. It decides the position of a member in a counter.

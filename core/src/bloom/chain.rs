@@ -5,18 +5,16 @@ use std::alloc::Layout;
 use std::fmt;
 use std::iter::once;
 
-use self::chunks::{CHUNK, chunks, first_marked, first_marks};
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::hash::Hash128;
+use crate::hash::{CHUNK, Hash128, chunks, first_marked, first_marks};
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect_ok};
 
 mod admit;
 pub(super) mod build;
-pub(super) mod chunks;
 pub(super) mod merge;
 mod store;
 mod sub_filters;

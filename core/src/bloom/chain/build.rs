@@ -6,10 +6,9 @@
 
 use std::thread;
 
-use super::chunks::{CHUNK, chunks};
 use super::{Chain, SubFilter, look_up_chunks};
 use crate::error::Error;
-use crate::hash::Hash128;
+use crate::hash::{CHUNK, Hash128, chunks};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The least room of the newest sub-filter, in items, for adding in parallel. With less room, one thread adds the

@@ -7,14 +7,13 @@
 
 use std::ops::Range;
 
-use super::super::chain::chunks::{first_marked, first_marks, marked};
 use super::super::chain::{Store, SubFilter};
 use super::super::params::Params;
 use super::sizing::{NO_SCALING, Shape};
 use super::spec::{ClassicSpec, Rules};
 use crate::bits;
 use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, classic_hash};
+use crate::hash::{Hash128, classic_hash, first_marked, first_marks, marked};
 use crate::live::sealed::Sealed;
 use crate::size_limit::SizeLimit;
 
@@ -343,10 +342,9 @@ impl SubFilter for ClassicSubFilter {
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::chain::chunks::CHUNK;
     use super::super::sizing::{FORCE64, NOROUND};
     use super::*;
-    use crate::hash::classic_hash;
+    use crate::hash::{CHUNK, classic_hash};
     use crate::size_limit::Unlimited;
 
     fn filter(error_rate: f64, capacity: u64) -> ClassicSubFilter {

@@ -3,9 +3,8 @@
 
 use super::super::bitmap::Line;
 use super::super::chain::Expected;
-use super::super::chain::chunks::marked;
 use super::line::{self, line_index, pick, places};
-use crate::hash::Hash128;
+use crate::hash::{Hash128, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;

@@ -7,14 +7,13 @@
 //! pass are looked up in full.
 
 use super::super::bitmap::Line;
-use super::super::chain::chunks::{CHUNK, first_marks, marked};
 use super::super::chain::{Expected, SubFilter};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
 use super::probe;
 use super::sub_filter::LineSubFilter;
-use crate::hash::Hash128;
+use crate::hash::{CHUNK, Hash128, first_marks, marked};
 #[cfg(target_arch = "x86_64")]
 use bytemuck::cast;
 use multiversion::multiversion;

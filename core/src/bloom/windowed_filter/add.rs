@@ -2,12 +2,11 @@
 
 use std::iter::once;
 
-use super::super::chain::chunks::{chunks, first_marked, first_marks, marked};
 use super::super::chain::{Expected, SubFilter, num_items};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Expired, Generation, WindowedFilter, look_up_chunk};
 use crate::error::Error;
-use crate::hash::Hash128;
+use crate::hash::{Hash128, chunks, first_marked, first_marks, marked};
 use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
 use crate::window::{Mark, Move, Time};

@@ -1,11 +1,10 @@
 //! Tests of the bits of items, of lists compared with single calls, and of sizes.
 
-use super::super::super::chain::chunks::{CHUNK, first_marks};
 use super::super::super::chain::{Expected, SubFilter};
 use super::super::{screen, sizing};
 use super::*;
 use crate::error::Parameter;
-use crate::hash::hash128;
+use crate::hash::{CHUNK, first_marks, hash128};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
