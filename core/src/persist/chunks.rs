@@ -152,13 +152,9 @@ pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Resul
         },
     };
     let expected_next = position.checked_add(piece.len() as u64).and_then(|end| end.checked_add(1));
-    if piece.is_empty() || expected_next != Some(own_next) {
-        return Err(Error::corrupt(
-            "iterator",
-            format_args!("{} for a chunk of {} bytes", expected_next.unwrap_or(0), chunk.len()),
-            next,
-        ));
-    }
+    let is_next = !piece.is_empty() && expected_next == Some(own_next);
+    let expected = format_args!("{} for a chunk of {} bytes", expected_next.unwrap_or(0), chunk.len());
+    Error::check_field(is_next, "iterator", expected, next)?;
     if let Some((fingerprint, sum)) = sum {
         check_piece(piece, position, fingerprint, sum)?;
     }
@@ -170,15 +166,9 @@ pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Resul
 /// # Errors
 /// [`Error::Corrupt`] when the checksum differs.
 pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u64) -> Result<(), Error> {
-    let expected = piece_checksum(piece, position, fingerprint);
-    if expected != sum {
-        return Err(Error::corrupt(
-            "payload checksum",
-            format_args!("{expected:#018x} at byte {position}"),
-            format_args!("{sum:#018x}"),
-        ));
-    }
-    Ok(())
+    let own = piece_checksum(piece, position, fingerprint);
+    let expected = format_args!("{own:#018x} at byte {position}");
+    Error::check_field(own == sum, "payload checksum", expected, format_args!("{sum:#018x}"))
 }
 
 /// Loads a value from the chunks of its dump, each with the iterator that `SCANDUMP` returned with it. In this way an

@@ -180,15 +180,11 @@ impl<'a> HeaderReader<'a> {
         else {
             return Err(Error::corrupt("header length", "at least 5 bytes", bytes.len()));
         };
-        if !kind.begins_with(first) {
-            let expected = format_args!("{:#04x}", kind.first_byte()).to_string();
-            return Err(Error::corrupt("kind", expected, format_args!("{first:#04x}")));
-        }
-        let (sum, expected) = (u32::from_le_bytes(*sum), header_checksum(body));
-        if sum != expected {
-            let (expected, sum) = (format!("{expected:#010x}"), format!("{sum:#010x}"));
-            return Err(Error::corrupt("header checksum", expected, sum));
-        }
+        let expected = format_args!("{:#04x}", kind.first_byte());
+        Error::check_field(kind.begins_with(first), "kind", expected, format_args!("{first:#04x}"))?;
+        let (sum, own) = (u32::from_le_bytes(*sum), header_checksum(body));
+        let expected = format_args!("{own:#010x}");
+        Error::check_field(sum == own, "header checksum", expected, format_args!("{sum:#010x}"))?;
         let version = first & 0xf;
         let is_within = (OLDEST_VERSION..=newest).contains(&version);
         Error::check_field(is_within, "version", format_args!("{OLDEST_VERSION} to {newest}"), version)?;

@@ -85,7 +85,7 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
 /// Reads bits from bytes, lowest first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits, at most 63, with zeros above them.
+    /// The next `len` bits, at most 39, with zeros above them.
     pending: u64,
     len: u32,
 }
@@ -94,24 +94,11 @@ impl Bits<'_> {
     /// Loads bits into `pending` until it has at least 32, or all remaining bits if fewer are left.
     #[inline(always)]
     fn fill(&mut self) {
-        if self.len >= WORD_BITS {
-            return;
-        }
-        if let Some((word, rest)) = self.rest.split_first_chunk() {
-            self.pending |= u64::from(u32::from_le_bytes(*word)) << self.len;
-            self.len += WORD_BITS;
-            self.rest = rest;
-        } else {
-            self.fill_from_last();
-        }
-    }
-
-    /// Fills `pending` like [`Self::fill`], from the bytes after the last whole word.
-    #[cold]
-    fn fill_from_last(&mut self) {
-        for &byte in std::mem::take(&mut self.rest) {
+        while self.len < WORD_BITS
+            && let Some((&byte, rest)) = self.rest.split_first()
+        {
             self.pending |= u64::from(byte) << self.len;
-            self.len += 8;
+            (self.len, self.rest) = (self.len + 8, rest);
         }
     }
 

@@ -67,13 +67,12 @@ pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
     if payload.is_empty() {
         return sink.string(&header);
     }
-    save_parts(&header, payload, fingerprint_of(value.chunk_format(), &header), sink);
+    save_parts(&header, payload, value.chunk_format(), sink);
 }
 
 /// Writes a partially loaded value to `sink`.
 pub fn save_loading<L: Loading>(loading: &L, sink: &mut impl Sink) {
-    let header = loading.header();
-    save_parts(header, loading.received(), fingerprint_of(loading.chunk_format(), header), sink);
+    save_parts(loading.header(), loading.received(), loading.chunk_format(), sink);
 }
 
 /// The number that seeds the checksums of pieces. A header of RedisBloom has no checksum of its own, so its hash serves
@@ -91,8 +90,8 @@ fn length_checksum(payload_bytes: u64, fingerprint: u64) -> u64 {
 }
 
 /// Writes a header whose payload is out of line, and the part of the payload that has been loaded.
-fn save_parts(header: &[u8], payload: Payload<'_>, fingerprint: u64, sink: &mut impl Sink) {
-    let payload_bytes = payload.len();
+fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &mut impl Sink) {
+    let (payload_bytes, fingerprint) = (payload.len(), fingerprint_of(format, header));
     sink.string(header);
     sink.unsigned(payload_bytes);
     sink.unsigned(length_checksum(payload_bytes, fingerprint));
