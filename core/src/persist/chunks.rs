@@ -23,12 +23,8 @@ use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The largest chunk of a dump and of a rewritten AOF, in bytes: the server's main thread copies 1 MiB in about 2 ms.
-/// Loading takes chunks of any size.
+/// Loading takes chunks of any size, as RedisBloom does, whose own chunks have up to 16 MiB.
 pub const CHUNK_MAX_BYTES: usize = 1 << 20;
-
-/// The largest chunk of RedisBloom's `SCANDUMP`, in bytes. `SCANDUMP` cuts classic filters at the same size, so that
-/// the dumps are identical.
-const REDISBLOOM_CHUNK_BYTES: usize = 16 << 20;
 
 /// Bytes of the checksum at the end of a chunk.
 const CHECKSUM_BYTES: usize = 8;
@@ -61,11 +57,11 @@ pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
     checksum(piece, position.wrapping_add(fingerprint))
 }
 
-/// The largest number of payload bytes in a chunk of at most `max_bytes` bytes.
-fn max_piece(format: ChunkFormat, max_bytes: usize) -> usize {
+/// The largest number of payload bytes in a chunk.
+fn max_piece(format: ChunkFormat) -> usize {
     match format {
-        ChunkFormat::Checked { .. } => max_bytes - CHECKSUM_BYTES,
-        ChunkFormat::Plain => max_bytes,
+        ChunkFormat::Checked { .. } => CHUNK_MAX_BYTES - CHECKSUM_BYTES,
+        ChunkFormat::Plain => CHUNK_MAX_BYTES,
     }
 }
 
@@ -103,8 +99,7 @@ pub fn scandump<T: Stored>(value: &T, iterator: u64) -> Result<(u64, Cow<'_, [u8
         _ => return Err(Error::Stale { iterator }),
     };
     let format = value.chunk_format();
-    let max_bytes = if format == ChunkFormat::Plain { REDISBLOOM_CHUNK_BYTES } else { CHUNK_MAX_BYTES };
-    let Some(stretch) = value.payload().stretch(position, max_piece(format, max_bytes)) else {
+    let Some(stretch) = value.payload().stretch(position, max_piece(format)) else {
         return Ok((0, Cow::default()));
     };
     let (next, chunk) = chunk_of(&stretch, position, format, try_with_capacity)?;
@@ -120,7 +115,7 @@ fn chunks<'a>(
     payload: Payload<'a>,
     format: ChunkFormat,
 ) -> impl Iterator<Item = (u64, Cow<'a, [u8]>)> {
-    let stretches = payload.stretches(max_piece(format, CHUNK_MAX_BYTES));
+    let stretches = payload.stretches(max_piece(format));
     let room = |len| Ok(Vec::with_capacity(len));
     let chunks = stretches.filter_map(move |(position, stretch)| chunk_of(&stretch, position, format, room).ok());
     std::iter::once((1, header)).chain(chunks)

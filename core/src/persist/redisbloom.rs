@@ -1,7 +1,7 @@
 //! RedisBloom's own formats, to import and export its data.
 //!
 //! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow end to end, in pieces
-//! of at most 16 MiB that never span two sub-filters. Each piece has the iterator 1 + the position after it. After the
+//! that never span two sub-filters: of at most 16 MiB from RedisBloom, which loads smaller ones too. Each piece has the iterator 1 + the position after it. After the
 //! last piece the reply is 0 and an empty piece. The header has no magic, version or checksum:
 //!
 //! | offset | bytes | field |

@@ -82,6 +82,11 @@ pub fn chunks(client: &mut Client, key: &str) -> Vec<(String, Vec<u8>)> {
     }
 }
 
+/// The header and the payload of a dump. RedisBloom cuts a payload after 16 MiB, this module after 1 MiB.
+pub fn bytes(chunks: &[(String, Vec<u8>)]) -> (&[u8], Vec<u8>) {
+    (&chunks[0].1, chunks[1..].iter().flat_map(|(_, piece)| piece).copied().collect())
+}
+
 pub fn load(client: &mut Client, key: &str, chunks: &[(String, Vec<u8>)]) {
     for (iterator, chunk) in chunks {
         let words: [&[u8]; 4] = [b"BF.LOADCHUNK", key.as_bytes(), iterator.as_bytes(), chunk];
@@ -113,7 +118,7 @@ fn the_same_commands_make_the_same_filters() {
     assert_alike(&mut one, &mut other);
     for (key, _) in SHAPES {
         let (a, b) = (chunks(&mut one, key), chunks(&mut other, key));
-        assert!(a == b, "the dumps of {key} differ");
+        assert!(bytes(&a) == bytes(&b), "the dumps of {key} differ");
     }
 }
 
