@@ -197,7 +197,8 @@ pub(super) fn add<'a, T: Changing>(
         announce_moved::<T>(ctx, key, outcome.before);
     }
     if outcome.changed {
-        let whole = (created.is_none() && is_plain && handled.items == items.len()).then_some((verb, command));
+        let is_implied = created.as_ref().is_none_or(Creating::is_implied);
+        let whole = (is_implied && is_plain && handled.items == items.len()).then_some((verb, command));
         let items = items.first(handled.items);
         announce_added::<T, _>(ctx, Added { prefix, key, created, whole, some: handled.some, items });
     } else if let Some(creation) = created {

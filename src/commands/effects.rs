@@ -55,6 +55,11 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// spaces between them.
     fn options(&self) -> String;
 
+    /// Whether a replica or the AOF creates a value with these parameters from the running command as it is: there, only
+    /// the library's own defaults count. So these defaults, and the sizes that follow from them, are part of what is
+    /// replicated: another version must not change them.
+    fn is_implied(&self) -> bool;
+
     /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY`, then `ERROR` if [`Self::size`]
     /// has an error rate. The last word is `ITEMS`.
     fn with_words(&self, ctx: Ctx, with: impl FnOnce(&[OwnedString])) {
@@ -112,22 +117,24 @@ pub(super) struct Added<'a, C> {
 }
 
 /// Replicates an addition of items, and sends its keyspace events. If the command created the key, all parameters are
-/// replicated too.
+/// replicated too, unless the command implies them: the server then copies nothing where it has no replica and no AOF.
 pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'_, C>) {
     let Added { prefix, key, created, whole, some, items } = added;
     let events = T::prefix_of_events();
-    if let Some(creation) = &created {
+    if let Some((verb, command)) = whole {
+        ctx.replicate_under(prefix.name(verb), command);
+    } else if let Some(creation) = &created {
         creation.with_words(ctx, |words| {
             let words = words.iter().map(OwnedString::as_arg);
             let arguments: Vec<Arg> = once(key.name()).chain(words).chain(some).chain(items.iter()).collect();
             ctx.replicate(prefix.name(Verb::Insert).text(), &arguments);
         });
-        ctx.changed(key, events.event(Verb::Reserve));
-    } else if let Some((verb, command)) = whole {
-        ctx.replicate_under(prefix.name(verb), command);
     } else {
         let arguments: Vec<Arg> = once(key.name()).chain(some).chain(items.iter()).collect();
         ctx.replicate(prefix.name(Verb::AddAll).text(), &arguments);
+    }
+    if created.is_some() {
+        ctx.changed(key, events.event(Verb::Reserve));
     }
     ctx.changed(key, events.event(Verb::Add));
     announce_expiry(ctx, key, created.and_then(|creation| creation.expiry()));

@@ -13,6 +13,7 @@ use crate::args::{Options, narrow};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
+use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx};
 use crate::types::names::Prefix;
 
@@ -42,12 +43,14 @@ static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
 impl Creating<Counter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
-    fn defaults(_ctx: Ctx, _command: Args<'_>) -> Self {
-        Creation { params: config::counting_defaults(), layout: None, window: None, expiry: None }
+    fn defaults(ctx: Ctx, _command: Args<'_>) -> Self {
+        // A replicated command has the library's defaults: a primary with others sends all parameters.
+        let params = if must_obey(ctx) { Params::default() } else { config::counting_defaults() };
+        Creation { params, layout: None, window: None, expiry: None }
     }
 
-    fn of(ctx: Ctx, _command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
-        let defaults = config::counting_defaults();
+    fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+        let defaults = Self::defaults(ctx, command).params;
         let params = Params {
             capacity: options.capacity.unwrap_or(defaults.capacity),
             error_rate: options.error_rate.unwrap_or(defaults.error_rate),
@@ -69,6 +72,10 @@ impl Creating<Counter> for Creation {
         let window = windows::of_counter(options)?.map(|window| (window, first(window)));
         let volatile = expiry::of_window(ctx, window.as_ref().map(|(window, slice)| (window, *slice)));
         Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)?.or(volatile) })
+    }
+
+    fn is_implied(&self) -> bool {
+        config::counting_defaults() == Params::default()
     }
 
     fn without_expiry(&self) -> Self {

@@ -134,16 +134,17 @@ static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
 impl Creating<BloomFilter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
-    /// RF.* create filters in the layout `lines`. A replicated BF.* command without a layout creates a classic filter,
-    /// because RedisBloom sent it, or this module sent it for a classic filter.
+    /// RF.* create filters in the layout `lines`. A replicated BF.* command without a layout creates a classic filter
+    /// with the configured defaults, because RedisBloom sent it, or this module sent it for a classic filter. A
+    /// replicated RF.* command has the library's defaults: a primary with others sends all parameters.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
-        let layout = match (Prefix::Rf.is_of(command), is_obeyed) {
-            (true, _) => BitLayout::Lines,
-            (false, true) => BitLayout::Classic,
-            (false, false) => config::bloom_layout(),
+        let (layout, params) = match (Prefix::Rf.is_of(command), is_obeyed) {
+            (true, true) => (BitLayout::Lines, Params::default()),
+            (true, false) => (BitLayout::Lines, config::bloom_defaults()),
+            (false, true) => (BitLayout::Classic, config::bloom_defaults()),
+            (false, false) => (config::bloom_layout(), config::bloom_defaults()),
         };
-        let params = config::bloom_defaults();
         Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
     }
 
@@ -153,6 +154,10 @@ impl Creating<BloomFilter> for Creation {
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate()?;
         Ok(creation.as_made_here())
+    }
+
+    fn is_implied(&self) -> bool {
+        self.layout == BitLayout::Lines && config::bloom_defaults() == Params::default()
     }
 
     fn without_expiry(&self) -> Self {

@@ -3,7 +3,7 @@
 
 use redis::Value;
 
-use rollcall_testkit::client::{Client, add_many, error_text, show, with_items, words};
+use rollcall_testkit::client::{Client, add_many, error_text, show, text, with_items, words};
 use rollcall_testkit::fixture::{CHANGES_NOTHING, assert_same, populate, populate_for_no_change, snapshot};
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Setup;
@@ -123,6 +123,40 @@ fn every_write_leaves_the_replica_equal() {
     client.expect("FLUSHALL", "+OK");
     pair.assert_equal("FLUSHALL");
     pair.assert_no_errors();
+}
+
+/// Where the primary has other defaults than the library, or an option whose effect depends on the server, a new key is
+/// sent with all its parameters.
+#[test]
+fn a_new_key_is_sent_as_it_came_where_that_implies_its_parameters() {
+    for (args, implies) in [("", true), ("lc-capacity 9 bf-initial-size 7", false), ("hash-seed 5", false)] {
+        let mut pair = Pair::with_args(args);
+        let mut client = pair.primary.client();
+        let mut monitor = pair.replica.client();
+        monitor.expect("MONITOR", "+OK");
+        for (line, implies) in [
+            ("LC.ADD k1 x y", implies),
+            ("LC.INSERT k2 ERROR 0.02 ITEMS x", implies),
+            ("LC.INSERT k3 ERROR 0.02 WINDOW 40 MANUAL ITEMS x", false),
+            ("BF.ADD k4 x", implies),
+            ("BF.MADD k5 x y", implies),
+            ("BF.INSERT k6 CAPACITY 7 NONSCALING ITEMS x", implies),
+            ("BF.INSERT k7 CAPACITY 7 LAYOUT lines ITEMS x", false),
+            ("BF.ADMIT k8 LIMIT 1 ITEMS x y", false),
+        ] {
+            client.cmd(line);
+            let key = format!("\"{}\"", line.split(' ').nth(1).expect("a key"));
+            let shown = loop {
+                let shown = text(&monitor.receive());
+                if shown.contains(&key) {
+                    break shown;
+                }
+            };
+            assert_eq!(!shown.contains("\"SEED\""), implies, "{line} with {args}: {shown}");
+        }
+        pair.assert_equal(args);
+        pair.assert_no_errors();
+    }
 }
 
 /// All layouts of the sizing table, with and without a window, can be replicated: none exceeds the ranges of PRECISION
