@@ -10,10 +10,10 @@ use crate::servers::Server;
 const SIZES: [usize; 4] = [8, 32, 256, 4096];
 
 /// Number of items per call, number of measured calls, and number of calls that are sent at once.
-const LISTS: [(usize, usize, usize); 3] = [(1, 1000, 100), (10, 100, 20), (350, 8, 4)];
+const LISTS: [(usize, usize, usize); 3] = [(1, 1000, 100), (10, 400, 20), (350, 40, 4)];
 
 /// The most bytes of items in the measured calls. If items are long, fewer calls are measured.
-const MOST_BYTES: usize = 4 << 20;
+const MOST_BYTES: usize = 12 << 20;
 
 /// Capacities, each with the numbers of sub-filters to measure. More sub-filters would mean a million items and more,
 /// which take minutes to add. RedisBloom cannot load 1,000 sub-filters from its own dump, because of an assertion.

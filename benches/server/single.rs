@@ -4,6 +4,7 @@ use crate::batch::{LOOKS, fill, looks};
 use crate::items::{ABSENT, Source, calls};
 use crate::measure::{Bench, Goal, NEAR, NEVER_BEHIND, Row, Samples, server_time, throughput};
 use crate::resp::Batch;
+use crate::servers::Server;
 
 const PIPELINED: usize = 100;
 const FILTER: &str = "single:bf";
@@ -78,35 +79,44 @@ impl Work {
     }
 }
 
+/// Number of pairs of servers in a full run. Where its memory lies makes one process up to a tenth slower than another, so
+/// a single pair would not do.
+const PAIRS: usize = 5;
+
 /// Measures the server's time per call.
 pub fn run(bench: &mut Bench) {
     // Ours, RedisBloom's, and the floors: the plain one, the one with a change, the one that looks at the item's line.
     let mut samples = WORK.map(|_| [(); 5].map(|()| Samples::default()));
     let count = bench.pick(10_000, 20_000);
     let rounds = bench.rounds();
+    let mut pair = None;
     for round in 0..rounds {
         bench.step(round, rounds);
+        if round % rounds.div_ceil(PAIRS) == 0 {
+            pair = None;
+        }
+        let (ours, peer) = pair.get_or_insert_with(|| (bench.ours.another(), bench.peer.another()));
         for (work, samples) in WORK.iter().zip(&mut samples) {
-            prepare(bench);
+            prepare(ours, peer);
             let real = work.batches(work.command, round, count);
             // A filter is warmed by reading, which does not change it. A counter is a few lines of memory, which any
             // call warms.
             let warm_by = if work.key == FILTER { "BF.EXISTS" } else { "BENCH.READ" };
             let warm = |command| calls(&[command, work.key], &mut Source::below(FILLED, !0), 3000, 1, PIPELINED);
             let (warm, warm_floor) = (warm(warm_by), warm("BENCH.READ"));
-            samples[0].push(server_time(&mut bench.ours, work.command, &warm, &real));
+            samples[0].push(server_time(ours, work.command, &warm, &real));
             if work.peer {
-                samples[1].push(server_time(&mut bench.peer, work.command, &warm, &real));
+                samples[1].push(server_time(peer, work.command, &warm, &real));
             }
             if work.has_items() {
                 let size = if work.key == FILTER { "131128" } else { "4608" };
-                bench.ours.call(&format!("BENCH.BITMAPS 1 {size}"));
+                ours.call(&format!("BENCH.BITMAPS 1 {size}"));
             }
             let looking = work.has_items().then(|| looks(work.command, matches!(work.items, Items::Present)));
             for (at, floor) in [(2, Some(work.floor)), (3, work.change), (4, looking)] {
                 if let Some(floor) = floor.filter(|floor| !floor.is_empty()) {
                     let batches = work.batches(floor, round, count);
-                    samples[at].push(server_time(&mut bench.ours, floor, &warm_floor, &batches));
+                    samples[at].push(server_time(ours, floor, &warm_floor, &batches));
                 }
             }
         }
@@ -134,14 +144,14 @@ pub fn run(bench: &mut Bench) {
 }
 
 /// Creates the keys again: filters are half full, counters are dense.
-fn prepare(bench: &mut Bench) {
-    for server in [&mut bench.ours, &mut bench.peer] {
+fn prepare(ours: &mut Server, peer: &mut Server) {
+    for server in [&mut *ours, peer] {
         server.call(&format!("DEL {FILTER} {COUNTER} {LOG}"));
         server.call(&format!("BF.RESERVE {FILTER} 0.01 {CAPACITY}"));
         fill(server, FILTER, &mut Source::From(0), FILLED);
     }
     for key in [["LC.ADD", COUNTER], ["PFADD", LOG]] {
-        bench.ours.client.run(&calls(&key, &mut Source::From(0), FILLED as usize / 500, 500, 4));
+        ours.client.run(&calls(&key, &mut Source::From(0), FILLED as usize / 500, 500, 4));
     }
 }
 

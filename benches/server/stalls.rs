@@ -85,8 +85,8 @@ const COUNTER: &[Work] = &[
     part("COPY giant copy"),
     part("LC.MERGE new giant"),
     part("LC.MERGE giant like"),
-    part("DUMP giant"),
-    part("RESTORE"),
+    whole("DUMP giant"),
+    whole("RESTORE"),
     part("LC.CLEAR like"),
 ];
 
