@@ -21,7 +21,7 @@ pub(crate) const LINE_BYTES: u64 = LINE_BITS as u64 / 8;
 #[repr(C, align(64))]
 pub struct Line(pub(super) [u64; 8]);
 
-/// The number of lines that [`count_union`] unites at a time: 4 KiB on the stack.
+/// The number of lines that [`LineBitmap::count_union`] unites at a time: 4 KiB on the stack.
 const BLOCK: usize = 64;
 
 /// A bitmap of whole lines, and the number of its set bits. Invariant: `set_bits` bits are set.
@@ -117,7 +117,18 @@ impl LineBitmap {
         const PIECE: usize = PIECE_BYTES / size_of::<Line>();
         let pieces = self.lines.chunks(PIECE).enumerate();
         parallel::sum(pieces, size_of_val(&*self.lines), |(index, piece)| {
-            count_union(piece, index * PIECE, others.clone())
+            let mut set_bits = 0;
+            for (start, block) in (index * PIECE..).step_by(BLOCK).zip(piece.chunks(BLOCK)) {
+                let mut union = [Line::default(); BLOCK];
+                let union = &mut union[..block.len()];
+                union.copy_from_slice(block);
+                let union: &mut [u64] = bytemuck::cast_slice_mut(union);
+                for other in others.clone() {
+                    bits::or_into(union, bytemuck::cast_slice(&other.lines[start..start + block.len()]));
+                }
+                set_bits += bits::count_ones(union);
+            }
+            set_bits
         })
     }
 
@@ -139,24 +150,6 @@ impl LineBitmap {
     pub(super) fn heap_layout(&self) -> Layout {
         Layout::for_value::<[Line]>(&self.lines)
     }
-}
-
-/// The number of set bits in the union of `lines` with the same number of lines of each of `others`, from line `start`
-/// on.
-fn count_union<'a>(lines: &[Line], mut start: usize, others: impl Iterator<Item = &'a LineBitmap> + Clone) -> u64 {
-    let mut set_bits = 0;
-    for block in lines.chunks(BLOCK) {
-        let mut union = [Line::default(); BLOCK];
-        let union = &mut union[..block.len()];
-        union.copy_from_slice(block);
-        let union: &mut [u64] = bytemuck::cast_slice_mut(union);
-        for other in others.clone() {
-            bits::or_into(union, bytemuck::cast_slice(&other.lines[start..start + block.len()]));
-        }
-        set_bits += bits::count_ones(union);
-        start += block.len();
-    }
-    set_bits
 }
 
 /// Returns the `num_bytes` bytes of the lines from byte `offset` on. If they reach past the first `len` bytes, the

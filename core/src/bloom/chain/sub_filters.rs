@@ -72,10 +72,8 @@ impl<S> SubFilters<S> {
         let SubFilters::Many(all) = self else { return };
         all.truncate(len.max(1));
         all.shrink_to_fit();
-        if let [_] = all[..]
-            && let Some(first) = all.pop()
-        {
-            *self = SubFilters::One(first);
+        if let Some(left) = Self::from_vec(std::mem::take(all)) {
+            *self = left;
         }
     }
 

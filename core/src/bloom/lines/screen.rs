@@ -115,12 +115,8 @@ fn look_up_groups(
             }
         }
         for i in marked(pending) {
-            while let Some(newest) = newest(candidates[i]) {
-                if has(&group[newest], hashes[i]) {
-                    found |= 1 << i;
-                    break;
-                }
-                candidates[i] ^= 1 << newest;
+            if has_any(group, candidates[i], |sub_filter| has(sub_filter, hashes[i])) {
+                found |= 1 << i;
             }
         }
     }
@@ -137,16 +133,19 @@ pub(super) fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
 }
 
 fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
-    sub_filters.rchunks(GROUP).any(|group| {
-        let mut candidates = screen_one(group, hash);
-        while let Some(newest) = newest(candidates) {
-            if group[newest].may_contain(hash) {
-                return true;
-            }
-            candidates ^= 1 << newest;
+    sub_filters.rchunks(GROUP).any(|group| has_any(group, screen_one(group, hash), |one| one.may_contain(hash)))
+}
+
+/// Whether `has` is true for one of the sub-filters in the mask `candidates`, newest first.
+#[inline(always)]
+fn has_any(group: &[LineSubFilter], mut candidates: u32, has: impl Fn(&LineSubFilter) -> bool) -> bool {
+    while let Some(newest) = newest(candidates) {
+        if has(&group[newest]) {
+            return true;
         }
-        false
-    })
+        candidates ^= 1 << newest;
+    }
+    false
 }
 
 /// The index of the newest sub-filter in the mask; `None` if the mask is empty.
