@@ -55,7 +55,7 @@ impl<K: PartialEq> LookUp<K> {
     pub(crate) fn of(len: usize) -> Result<Self, Error> {
         let mut places = HashTable::new();
         let needed_bytes = array_bytes::<(u64, usize)>(len as u64);
-        places.try_reserve(len, hash_of).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+        places.try_reserve(len, |&(hash, _)| hash).map_err(|_| Error::OutOfMemory { needed_bytes })?;
         let (items, new, answers) = (try_with_capacity(len)?, try_with_capacity(len)?, try_with_capacity(len)?);
         Ok(LookUp { items, new, places, answers })
     }
@@ -66,7 +66,7 @@ impl<K: PartialEq> LookUp<K> {
             return self.items.push(None);
         }
         let is_it = |&(other, place): &(u64, usize)| other == hash && self.new[place] == key;
-        let (_, place) = *self.places.entry(hash, is_it, hash_of).or_insert((hash, self.new.len())).get();
+        let (_, place) = *self.places.entry(hash, is_it, |&(hash, _)| hash).or_insert((hash, self.new.len())).get();
         if place == self.new.len() {
             self.new.push(key);
         }
@@ -95,10 +95,6 @@ impl<K: PartialEq> LookUp<K> {
         }));
         answers
     }
-}
-
-fn hash_of(&(hash, _): &(u64, usize)) -> u64 {
-    hash
 }
 
 /// The outcomes of `len` new items: [`Admission::Admitted`] for the first `admitted`, [`Admission::Rejected`] for the

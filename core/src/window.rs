@@ -165,10 +165,7 @@ impl Window {
 
     /// The newest slice of a value that is made at the time `now`.
     pub fn first_slice(&self, now: u64) -> u64 {
-        match self.clock_source {
-            ClockSource::System => self.slice_of(now),
-            ClockSource::Manual => 0,
-        }
+        self.clock(Time::At(now)).unwrap_or(0)
     }
 
     /// The slice that the system clock is in; `None` with a manual clock source or without a time.
