@@ -13,9 +13,17 @@ pub(super) mod union;
 
 /// Checks that all counters have the same seed.
 fn check_seeds<'a>(counters: impl Iterator<Item = &'a Counter> + Clone) -> Result<(), Error> {
-    let seeds = counters.map(|counter| counter.params().seed);
-    match seeds.clone().zip(seeds.skip(1)).find(|(ours, theirs)| ours != theirs) {
-        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Seed, ours, theirs)),
+    check_same(Parameter::Seed, counters.map(|counter| counter.params().seed), |seed| seed.to_string())
+}
+
+/// Checks that all values of a parameter are the same. `in_words` makes the text of the error.
+fn check_same<T: PartialEq>(
+    parameter: Parameter,
+    values: impl Iterator<Item = T> + Clone,
+    in_words: impl Fn(T) -> String,
+) -> Result<(), Error> {
+    match values.clone().zip(values.skip(1)).find(|(ours, theirs)| ours != theirs) {
+        Some((ours, theirs)) => Err(Error::incompatible(parameter, in_words(ours), in_words(theirs))),
         None => Ok(()),
     }
 }

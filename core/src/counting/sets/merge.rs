@@ -5,8 +5,8 @@ use std::iter::once;
 use crate::counting::counter::{Counter, Shaped};
 use crate::counting::layout::Layout;
 use crate::counting::params::Params;
-use crate::counting::sets::check_seeds;
 use crate::counting::sets::union::layout_of_bits;
+use crate::counting::sets::{check_same, check_seeds};
 use crate::counting::sizing::largest_error;
 use crate::error::{Error, Parameter};
 use crate::heap::OnHeap;
@@ -32,7 +32,6 @@ impl Counter {
         let mut all = with_first(self, others)?;
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
-        check_clock_sources(&all)?;
         let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
         let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
         // Counters without live members are ignored, and so are their layouts.
@@ -107,23 +106,14 @@ fn promised(layout: Layout, counters: &[&Counter], params: &Params) -> Params {
     Params { capacity, error_rate, ..*params }
 }
 
-/// Checks that all windows have the same clock source, since slice numbers mean different times otherwise.
-fn check_clock_sources(counters: &[&Counter]) -> Result<(), Error> {
-    let clock_sources = counters.iter().filter_map(|counter| counter.window().map(|window| window.clock_source()));
-    let in_words = |clock_source| if clock_source == ClockSource::System { "system clock" } else { "manual clock" };
-    match clock_sources.clone().zip(clock_sources.skip(1)).find(|(ours, theirs)| ours != theirs) {
-        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Window, in_words(ours), in_words(theirs))),
-        None => Ok(()),
-    }
-}
-
-/// Checks that either all counters have windows with slices of one length, or none has a window.
+/// Checks that either all counters have windows with slices of one length and with one clock source, since slice numbers
+/// mean different times otherwise, or none has a window.
 fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
-    let lengths = counters.iter().map(|counter| counter.window().map(Window::slice_seconds));
-    let in_words =
-        |length: Option<u64>| length.map_or("no window".to_owned(), |length| format!("slices of {length} s"));
-    match lengths.clone().zip(lengths.skip(1)).find(|(ours, theirs)| ours != theirs) {
-        Some((ours, theirs)) => Err(Error::incompatible(Parameter::Window, in_words(ours), in_words(theirs))),
-        None => Ok(()),
-    }
+    let windows = counters.iter().map(|counter| counter.window());
+    check_same(Parameter::Window, windows.clone().map(|window| window.map(Window::slice_seconds)), |length| {
+        length.map_or("no window".to_owned(), |length| format!("slices of {length} s"))
+    })?;
+    check_same(Parameter::Window, windows.flatten().map(Window::clock_source), |clock_source| {
+        if clock_source == ClockSource::System { "system clock".to_owned() } else { "manual clock".to_owned() }
+    })
 }
