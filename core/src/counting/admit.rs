@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::counting::counter::Counter;
+use crate::counting::held::Held;
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::hash64;
@@ -104,7 +105,7 @@ impl Counter {
 
     /// The number of members in the view, and the sum of their lengths in bytes.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
-        if let Some(own) = self.exact_members() {
+        if let Some(own) = self.plain().and_then(Held::members) {
             return Ok((own.len() as u64, own.member_bytes().into()));
         }
         let add = |(members, bytes), member: &[u8]| (members + 1, bytes + member.len() as u64);

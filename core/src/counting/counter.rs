@@ -369,7 +369,9 @@ impl Counter {
         let seed = self.params().seed;
         let contents = match &self.contents {
             Contents::Plain(held) => Contents::Plain(held.try_clone(seed)?),
-            Contents::Windowed(set) => Contents::Windowed(Box::new(set.try_clone(seed)?)),
+            Contents::Windowed(set) => {
+                Contents::Windowed(Box::new(WindowedSet { ring: set.ring, held: set.held.try_clone(seed)? }))
+            }
         };
         Ok(Counter { spec: self.spec.clone(), contents })
     }
@@ -396,7 +398,7 @@ impl Counter {
     /// tags.
     pub(super) fn with_ring(params: Params, layout: Layout, ring: TagRing) -> Result<Self, Error> {
         params.validate()?;
-        let set = WindowedSet::new(ring, Held::none(&Spec { params, layout }));
+        let set = WindowedSet { ring, held: Held::none(&Spec { params, layout }) };
         Ok(Self::with_contents(params, layout, Contents::Windowed(Box::new(set))))
     }
 
@@ -428,10 +430,8 @@ impl Counter {
 impl OnHeap for Counter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         crate::shared::own_layout(&self.spec).into_iter().for_each(&mut *visit);
-        match &self.contents {
-            Contents::Plain(held) => held.heap_layouts(visit),
-            Contents::Windowed(set) => set.heap_layouts(visit),
-        }
+        self.windowed().into_iter().for_each(|_| visit(alloc::Layout::new::<WindowedSet>()));
+        with_set!(self, (held, _) => held.heap_layouts(visit));
     }
 
     fn num_bytes(&self) -> u64 {
@@ -445,7 +445,7 @@ impl OnHeap for Counter {
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         match (index, &mut self.contents) {
             (0, Contents::Plain(held)) => held.relocate(mover),
-            (0, Contents::Windowed(set)) => set.relocate(mover),
+            (0, Contents::Windowed(set)) => set.held.relocate(mover),
             _ => return false,
         }
         true

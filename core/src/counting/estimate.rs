@@ -208,6 +208,11 @@ impl Segments {
         Estimated::rounded(estimate, error * error)
     }
 
+    /// The maximum-likelihood number of members, with its standard error.
+    pub(super) fn estimated(&self) -> Estimated {
+        self.reported(self.estimate())
+    }
+
     /// The Fisher information of `n` members, taken as Poisson: `sum slots share^2 / (exp(share n) - 1)`.
     pub(super) fn information(&self, n: f64) -> f64 {
         self.as_slice().iter().map(|s| s.slots * s.share * s.share / libm::expm1(s.share * n)).sum()

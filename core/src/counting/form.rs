@@ -114,13 +114,16 @@ impl CounterForm {
         let CounterForm { params, layout, lower_bound, representation, .. } = *self;
         let spec = Spec { params, layout };
         let contents = match self.ring() {
-            None => Contents::Plain(match Held::from_payload(representation, payload, &spec, ())? {
-                Held::Estimating(bitmap) => Held::Estimating(Box::new(bitmap.with_lower_bound(lower_bound))),
-                exact => exact,
-            }),
+            None => {
+                let mut held = Held::from_payload(representation, payload, &spec, ())?;
+                if let Held::Estimating(bitmap) = &mut held {
+                    bitmap.raise_lower_bound(lower_bound);
+                }
+                Contents::Plain(held)
+            }
             Some(ring) => {
                 let held = Held::from_payload(representation, payload, &spec, ring.ages())?;
-                Contents::Windowed(Box::new(WindowedSet::new(ring, held)))
+                Contents::Windowed(Box::new(WindowedSet { ring, held }))
             }
         };
         Ok(Counter::with_contents(params, layout, contents))

@@ -141,8 +141,7 @@ impl<T: SlotTag> Held<T> {
             }
             Held::Estimating(bitmap) if is_whole => Estimated::of(bitmap.layout(), bitmap.estimate()),
             Held::Estimating(bitmap) => {
-                let segments = Segments::new(bitmap.layout(), &bitmap.counts_within(ages, most_age));
-                segments.reported(segments.estimate())
+                Segments::new(bitmap.layout(), &bitmap.counts_within(ages, most_age)).estimated()
             }
         }
     }
@@ -200,22 +199,20 @@ impl<T: SlotTag> Held<T> {
             let held_bytes = held_bytes + members.heap_bytes();
             members.insert_if(item, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
         } else {
-            // With a window the count at the promotion is no lower bound: members expire.
-            let lower_bound = if T::BYTES == 0 { members.len() as u32 + 1 } else { 0 };
-            let bitmap = self.as_slots(Some((hash, tag)), adding)?;
-            *self = Held::Estimating(Box::new(bitmap.with_lower_bound(lower_bound)));
+            self.promote(Some((hash, tag)), adding)?;
         }
         Ok(Mark::New)
     }
 
-    /// A bitmap with the slots of all members of an exact set, and with the slot of `more`, a hash and its tag. For an
-    /// estimating set the bitmap is empty.
+    /// Promotes an exact set to an estimate of its members and of `more`, a hash and its tag.
     ///
     /// # Errors
-    /// The errors of the limit, and [`Error::OutOfMemory`].
-    fn as_slots(&self, more: Option<(u64, T)>, adding: Adding<'_, T, impl SizeLimit>) -> Result<Bitmap<T>, Error> {
+    /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
+    fn promote(&mut self, more: Option<(u64, T)>, adding: Adding<'_, T, impl SizeLimit>) -> Result<(), Error> {
         let Adding { spec: &Spec { params, layout }, ages, held_bytes, limit } = adding;
-        let Some(members) = self.members() else { return Ok(Bitmap::new(layout)) };
+        let Held::Exact(members) = self else { return Ok(()) };
+        // With a window the number of members is no lower bound: they expire.
+        let lower_bound = if T::BYTES == 0 { (members.len() + more.iter().len()) as u32 } else { 0 };
         let mut slots: Vec<(u32, T)> = try_with_capacity(members.len() + 1)?;
         let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
         slots.extend(hashed.chain(more).map(|(hash, tag)| (layout.slot_of(hash).index as u32, tag)));
@@ -230,7 +227,10 @@ impl<T: SlotTag> Held<T> {
         });
         let bytes = Bitmap::<T>::STRUCT_BYTES + bitmap::heap_bytes::<T>(layout, slots.len() as u64, ages);
         limit.check(held_bytes, bytes)?;
-        Bitmap::from_ascending(layout, slots.iter().copied(), ages)
+        let mut bitmap = Bitmap::from_ascending(layout, slots.iter().copied(), ages)?;
+        bitmap.raise_lower_bound(lower_bound);
+        *self = Held::Estimating(Box::new(bitmap));
+        Ok(())
     }
 
     /// Adds the members of other sets, each in the slice in which it was seen. Returns whether the set changed. The
@@ -249,7 +249,7 @@ impl<T: SlotTag> Held<T> {
         let mut changed = false;
         // Only slots can take slots.
         if self.members().is_some() && sources.iter().any(|source| source.held.set_bits() > 0) {
-            *self = Held::Estimating(Box::new(self.as_slots(None, adding)?));
+            self.promote(None, adding)?;
             changed = true;
         }
         let before = self.num_bytes();

@@ -7,8 +7,6 @@
 //! The set holds nothing older than the window. When a new slice is reached, everything that expires is dropped at
 //! once.
 
-use std::alloc;
-
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::Held;
 use crate::counting::held::bitmap::Slots;
@@ -16,7 +14,6 @@ use crate::counting::held::ring::TagRing;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Spec;
 use crate::error::Error;
-use crate::heap::Mover;
 use crate::size_limit::{try_filled, try_with_capacity};
 
 /// The set of a windowed counter, with its window.
@@ -29,11 +26,6 @@ pub(super) struct WindowedSet {
 impl WindowedSet {
     /// Bytes of the struct itself.
     pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
-
-    /// Makes a windowed set.
-    pub(super) fn new(ring: TagRing, held: Held<u8>) -> Self {
-        WindowedSet { ring, held }
-    }
 
     /// Makes a later slice the newest and drops what expires. A slice that is not later has no effect.
     pub(super) fn advance(&mut self, slice: u64, spec: &Spec) {
@@ -88,31 +80,9 @@ impl WindowedSet {
             since.add_all(counts);
             history.push(match &self.held {
                 Held::Exact(_) => Estimated::exact(since.total() as usize),
-                Held::Estimating(bitmap) => {
-                    let segments = Segments::new(bitmap.layout(), &since);
-                    segments.reported(segments.estimate())
-                }
+                Held::Estimating(bitmap) => Segments::new(bitmap.layout(), &since).estimated(),
             });
         }
         Ok(history)
-    }
-
-    /// Calls `visit` with the layout of each heap allocation, including the box of this struct.
-    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
-        visit(alloc::Layout::new::<WindowedSet>());
-        self.held.heap_layouts(visit);
-    }
-
-    /// Passes the buffer of members or cells to `mover` and keeps the buffer that it returns.
-    pub(super) fn relocate(&mut self, mover: &impl Mover) {
-        self.held.relocate(mover);
-    }
-
-    /// A copy of the set.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
-        Ok(Self::new(self.ring, self.held.try_clone(seed)?))
     }
 }

@@ -38,7 +38,9 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
 /// A copy of a counter with the same bits in a dense bitmap.
 pub(crate) fn dense(counter: &Counter) -> Counter {
     let words = Words::counted(counter.layout(), words(counter));
-    Counter::of_slots(*counter.params(), Bitmap::dense(counter.layout(), words).with_lower_bound(counter.lower_bound()))
+    let mut bitmap = Bitmap::dense(counter.layout(), words);
+    bitmap.raise_lower_bound(counter.lower_bound());
+    Counter::of_slots(*counter.params(), bitmap)
 }
 
 /// The words of the bitmap of a counter in any representation.

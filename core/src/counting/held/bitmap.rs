@@ -6,7 +6,6 @@
 use std::alloc;
 use std::borrow::Cow;
 
-use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
 use crate::counting::held::cells::{Cells, TagCells};
 use crate::counting::held::positions::{self, POSITION_BYTES, Positions};
@@ -144,17 +143,12 @@ impl<T: SlotTag> Bitmap<T> {
         self.lower_bound
     }
 
-    /// Sets the lower bound of the number of members, and drops the cached estimate.
-    pub(in crate::counting) fn with_lower_bound(self, lower_bound: u32) -> Self {
-        Bitmap { lower_bound, estimate: KeptEstimate::none(), ..self }
-    }
-
     /// Raises the lower bound of the number of members. Returns whether it was lower.
     pub(in crate::counting) fn raise_lower_bound(&mut self, lower_bound: u32) -> bool {
         let is_raised = lower_bound > self.lower_bound;
         if is_raised {
             self.lower_bound = lower_bound;
-            self.estimate.clear();
+            self.drop_estimate();
         }
         is_raised
     }
@@ -257,7 +251,7 @@ impl<T: SlotTag> Bitmap<T> {
             Slots::Sparse(_) => self.mark_sparse(slot, tag, ages, held_bytes, limit)?,
         };
         if mark == Mark::New {
-            self.estimate.clear();
+            self.drop_estimate();
         }
         Ok(mark)
     }
@@ -321,7 +315,7 @@ impl<T: SlotTag> Bitmap<T> {
         if let Slots::Dense(cells) = &mut self.slots {
             cells.count(self.layout, ages);
         }
-        self.estimate.clear();
+        self.drop_estimate();
         self.set_bits() != before
     }
 
@@ -414,18 +408,6 @@ impl Bitmap {
             Slots::Dense(words) => Some(words.as_words()),
         }
     }
-
-    /// Folds the bitmap to the layout `to`, and ORs it into `words`, a bitmap of this layout.
-    pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
-        match &self.slots {
-            // An empty bitmap needs no layout that folds.
-            _ if self.set_bits() == 0 => {}
-            Slots::Dense(dense) => self.layout.or_folded(dense.as_words(), to, words),
-            Slots::Sparse(_) => self.for_each_folded(to, &mut |index, ()| {
-                bits::set(words, index as usize);
-            }),
-        }
-    }
 }
 
 /// The slot at `index`, with its segment.
@@ -436,6 +418,7 @@ pub(in crate::counting) fn slot_at(layout: Layout, index: u64) -> Slot {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bits;
     use crate::counting::held::ring::Ages;
     use crate::counting::held::words::zeroed_words;
     use std::cell::RefCell;

@@ -137,21 +137,13 @@ pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
     }
 }
 
-/// A buffer of `num_bytes` zeros.
-///
-/// # Errors
-/// [`Error::OutOfMemory`].
-fn zeroed(num_bytes: u64) -> Result<Box<[u8]>, Error> {
-    try_zeroed(num_bytes as usize)
-}
-
 impl Cells<u8> for TagCells {
     fn num_bytes(layout: Layout, ages: Ages) -> u64 {
         layout.num_bits() >> u32::from(ages.has_halves())
     }
 
     fn new(layout: Layout, ages: Ages) -> Result<Self, Error> {
-        let bytes = zeroed(Self::num_bytes(layout, ages))?;
+        let bytes = try_zeroed(Self::num_bytes(layout, ages) as usize)?;
         Ok(TagCells { bytes, has_halves: ages.has_halves(), counts: Box::default() })
     }
 
@@ -257,7 +249,7 @@ impl Cells<u8> for TagCells {
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        let mut bytes = zeroed(self.bytes.len() as u64)?;
+        let mut bytes = try_zeroed(self.bytes.len())?;
         bits::copy_to_zeroed(&mut bytes, &self.bytes);
         Ok(TagCells { bytes, has_halves: self.has_halves, counts: self.counts.clone() })
     }

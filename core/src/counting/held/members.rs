@@ -28,6 +28,16 @@ pub(in crate::counting) enum Members<T = ()> {
     Table(Box<Table<T>>),
 }
 
+/// Evaluates an expression with the members, whatever their form.
+macro_rules! either {
+    ($members:expr, $form:ident => $call:expr) => {
+        match $members {
+            Members::Packed($form) => $call,
+            Members::Table($form) => $call,
+        }
+    };
+}
+
 impl<T: Tag> Members<T> {
     /// A set without members; allocates nothing.
     pub(in crate::counting) fn new() -> Self {
@@ -37,27 +47,18 @@ impl<T: Tag> Members<T> {
     /// The number of members.
     #[inline]
     pub(in crate::counting) fn len(&self) -> usize {
-        match self {
-            Members::Packed(packed) => packed.len(),
-            Members::Table(table) => table.len(),
-        }
+        either!(self, form => form.len())
     }
 
     /// Bytes of all members together, without their lengths and tags.
     #[inline]
     pub(in crate::counting) fn member_bytes(&self) -> u32 {
-        match self {
-            Members::Packed(packed) => packed.member_bytes(),
-            Members::Table(table) => table.member_bytes(),
-        }
+        either!(self, form => form.member_bytes())
     }
 
     /// The arena, a buffer of all members: each as its tag, its length and its bytes.
     pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
-        match self {
-            Members::Packed(packed) => packed.arena(),
-            Members::Table(table) => table.arena(),
-        }
+        either!(self, form => form.arena())
     }
 
     /// The tags and members, in the order they were added.
@@ -95,7 +96,8 @@ impl<T: Tag> Members<T> {
     /// The tag of the member `item`, whose hash is `hash`; `None` if it is no member.
     #[inline]
     pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<T> {
-        self.find(item, hash, |offset| T::at(self.as_bytes(), offset))?
+        let offset = self.find(item, hash, |offset| offset)?;
+        T::split(self.as_bytes().get(offset..)?).map(|(tag, _)| tag)
     }
 
     /// Gives the member `item`, whose hash is `hash`, the tag `tag` if that is younger. Returns `None` if `item` is no
@@ -106,10 +108,7 @@ impl<T: Tag> Members<T> {
             return self.contains(item, hash).then_some(Mark::Same);
         }
         let offset = self.find(item, hash, |offset| offset)?;
-        let arena = match self {
-            Members::Packed(packed) => packed.arena_mut(),
-            Members::Table(table) => table.arena_mut(),
-        };
+        let arena = either!(self, form => form.arena_mut());
         Some(tag.renew_in(arena.get_mut(offset..)?, ages))
     }
 
@@ -220,38 +219,23 @@ impl<T: Tag> Members<T> {
         if self.iter().all(|(tag, _)| is_kept(tag)) {
             return;
         }
-        match self {
-            Members::Packed(packed) => packed.retain(seed, is_kept),
-            Members::Table(table) => table.retain(seed, is_kept),
-        }
+        either!(self, form => form.retain(seed, is_kept))
     }
 
     /// Calls `visit` with the layout of each heap allocation.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        match self {
-            Members::Packed(packed) => packed.heap_layouts(visit),
-            Members::Table(table) => {
-                visit(Layout::new::<Table<T>>());
-                table.heap_layouts(visit);
-            }
-        }
+        either!(self, form => form.heap_layouts(visit));
     }
 
     /// Bytes of all heap allocations.
     #[inline]
     pub(in crate::counting) fn heap_bytes(&self) -> u64 {
-        match self {
-            Members::Packed(packed) => packed.heap_bytes(),
-            Members::Table(table) => size_of::<Table<T>>() as u64 + table.heap_bytes(),
-        }
+        either!(self, form => form.heap_bytes())
     }
 
     /// Passes the buffer of all members to `mover` and keeps the buffer that it returns.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
-        match self {
-            Members::Packed(packed) => packed.relocate(mover),
-            Members::Table(table) => table.relocate(mover),
-        }
+        either!(self, form => form.relocate(mover))
     }
 
     /// Returns a copy.

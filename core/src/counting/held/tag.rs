@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::window::Mark;
 
 /// The tag of a member or slot: `()` without a window, else one byte that names a slice.
-pub(crate) trait Tag: Copy + Eq + Debug + 'static {
+pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// Bytes that the tag takes in a record.
     const BYTES: usize;
     /// The context that gives tags their age: the newest slice of the window.
@@ -32,14 +32,18 @@ pub(crate) trait Tag: Copy + Eq + Debug + 'static {
     /// The bytes of the tag, as they are stored.
     fn as_bytes(&self) -> &[u8];
 
-    /// The tag of the record at `offset` in `records`.
-    fn at(records: &[u8], offset: usize) -> Option<Self>;
-
     /// Splits a record into its tag and the rest; `None` if the record is too short.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
     /// Replaces the tag `before` of a member or slot, if this tag is younger.
-    fn renew(self, before: &mut Self, ages: Self::Ages) -> Mark;
+    #[inline(always)]
+    fn renew(self, before: &mut Self, ages: Self::Ages) -> Mark {
+        if *before == self || before.age(ages) <= self.age(ages) {
+            return Mark::Same;
+        }
+        *before = self;
+        Mark::Renewed
+    }
 
     /// The same as [`Self::renew`], for the tag at the front of `record`.
     fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Mark;
@@ -79,18 +83,8 @@ impl Tag for () {
     }
 
     #[inline(always)]
-    fn at(_: &[u8], _: usize) -> Option<Self> {
-        Some(())
-    }
-
-    #[inline(always)]
     fn split(record: &[u8]) -> Option<(Self, &[u8])> {
         Some(((), record))
-    }
-
-    #[inline(always)]
-    fn renew(self, (): &mut (), (): ()) -> Mark {
-        Mark::Same
     }
 
     #[inline(always)]
@@ -134,22 +128,8 @@ impl Tag for u8 {
     }
 
     #[inline(always)]
-    fn at(records: &[u8], offset: usize) -> Option<Self> {
-        records.get(offset).copied()
-    }
-
-    #[inline(always)]
     fn split(record: &[u8]) -> Option<(Self, &[u8])> {
         record.split_first().map(|(&tag, rest)| (tag, rest))
-    }
-
-    #[inline(always)]
-    fn renew(self, before: &mut u8, ages: Ages) -> Mark {
-        if *before == self || ages.age(*before) <= ages.age(self) {
-            return Mark::Same;
-        }
-        *before = self;
-        Mark::Renewed
     }
 
     #[inline(always)]

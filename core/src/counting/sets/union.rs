@@ -8,7 +8,6 @@ use crate::bits;
 use crate::counting::counter::{Counter, Shaped};
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
 use crate::counting::held::Held;
-use crate::counting::held::members::Members;
 use crate::counting::held::words::zeroed_words;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::sets::check_seeds;
@@ -47,7 +46,8 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         let Some(layout) = layout_of_bits(counters) else {
             return Ok(Estimated::exact(union(&exact_views(counters)?)?.len()));
         };
-        let segments = union_segments(layout, counters)?;
+        let (counts, _) = layered_counts(layout, counters, None)?;
+        let segments = Segments::new(layout, &counts);
         let lower_bound = counters.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
         Ok(segments.reported(segments.estimate().max(f64::from(lower_bound))))
     })
@@ -93,31 +93,19 @@ pub(in crate::counting) fn exact_views<'a>(counters: &[&'a Counter]) -> Result<V
     try_collect(counters.len(), exact.map(|counter| counter.at(Time::Reached)))
 }
 
-/// The segments of the union of these counters. All bits are folded to `layout`.
-pub(in crate::counting) fn union_segments(layout: Layout, counters: &[&Counter]) -> Result<Segments, Error> {
-    let (counts, _) = layered_counts(layout, counters, None)?;
-    Ok(Segments::new(layout, &counts))
-}
-
 impl Counter {
     /// Whether the counter has bits, so that its layout matters.
     pub(super) fn has_bits(&self) -> bool {
         !self.is_exact() && self.set_bits() > 0
     }
 
-    /// The members of an exact counter without a window; `None` for any other counter.
-    pub(in crate::counting) fn exact_members(&self) -> Option<&Members> {
-        self.plain()?.members()
-    }
-
     /// Folds the set slots to the layout `to`, and ORs them into `words`, a bitmap of this layout. Exact members are
     /// hashed into the bitmap. The counter has no window.
     pub(in crate::counting) fn or_into(&self, to: Layout, words: &mut [u64]) {
-        match self.plain() {
-            Some(Held::Estimating(bitmap)) => bitmap.or_into(to, words),
-            _ => self.for_each_position(to, &mut |index| {
-                bits::set(words, index as usize);
-            }),
+        match self.words() {
+            // An empty bitmap needs no layout that folds.
+            Some(own) if self.has_bits() => self.layout().or_folded(own, to, words),
+            _ => self.for_each_position(to, &mut |index| _ = bits::set(words, index as usize)),
         }
     }
 
@@ -137,9 +125,14 @@ impl Counter {
         self.plain().map_or(0, Held::most_slots)
     }
 
+    /// The words of the bitmap; `None` unless it is dense.
+    fn words(&self) -> Option<&[u64]> {
+        self.plain()?.bitmap()?.words()
+    }
+
     /// The words of the bitmap; `None` unless it is dense and has this layout.
     pub(in crate::counting) fn words_at(&self, layout: Layout) -> Option<&[u64]> {
-        self.plain()?.bitmap().filter(|bitmap| bitmap.layout() == layout)?.words()
+        self.words().filter(|_| self.layout() == layout)
     }
 }
 

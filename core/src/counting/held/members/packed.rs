@@ -43,7 +43,7 @@ const MOST_AHEAD: usize = 64;
 const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
 
 /// An arena and its index, in one buffer.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(in crate::counting) struct Packed<T> {
     buffer: Box<[u8]>,
     /// Bytes of the arena.
@@ -56,20 +56,6 @@ pub(in crate::counting) struct Packed<T> {
     len: u8,
     groups: u8,
     tags: PhantomData<T>,
-}
-
-impl<T> Default for Packed<T> {
-    fn default() -> Self {
-        Packed {
-            buffer: Box::default(),
-            arena_len: 0,
-            member_bytes: 0,
-            record: 0,
-            len: 0,
-            groups: 0,
-            tags: PhantomData,
-        }
-    }
 }
 
 /// The sizes of a [`Packed`] after an insertion.

@@ -194,8 +194,9 @@ impl<T: Tag> Table<T> {
         Ok(())
     }
 
-    /// Calls `visit` with the layout of each heap allocation.
+    /// Calls `visit` with the layout of each heap allocation, including the box of this struct.
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+        visit(Layout::new::<Self>());
         for (bytes, align) in [(self.arena.capacity(), 1), (self.offsets.allocation_size(), TABLE_ALIGN)] {
             if bytes > 0 {
                 visit(Layout::from_size_align(bytes, align).unwrap_or(Layout::new::<u16>()));
@@ -203,9 +204,9 @@ impl<T: Tag> Table<T> {
         }
     }
 
-    /// Bytes of all heap allocations.
+    /// Bytes of all heap allocations, including the box of this struct.
     pub(super) fn heap_bytes(&self) -> u64 {
-        (self.arena.capacity() + self.offsets.allocation_size()) as u64
+        (size_of::<Self>() + self.arena.capacity() + self.offsets.allocation_size()) as u64
     }
 
     /// Passes the arena to `mover` and keeps the buffer that it returns. The hash table is not moved: its memory is
@@ -294,8 +295,10 @@ mod tests {
             );
             let mut sizes = Vec::new();
             table.heap_layouts(&mut |layout| sizes.push((layout.size(), layout.align())));
-            assert_eq!(sizes, [(table.arena.capacity(), 1), (table.offsets.allocation_size(), TABLE_ALIGN)]);
-            assert_eq!(table.heap_bytes(), (sizes[0].0 + sizes[1].0) as u64);
+            let own = Layout::new::<Table<()>>();
+            let arena = (table.arena.capacity(), 1);
+            assert_eq!(sizes, [(own.size(), own.align()), arena, (table.offsets.allocation_size(), TABLE_ALIGN)]);
+            assert_eq!(table.heap_bytes(), sizes.iter().map(|&(bytes, _)| bytes as u64).sum());
         }
     }
 }

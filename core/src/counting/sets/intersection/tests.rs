@@ -2,7 +2,6 @@ use super::*;
 use crate::counting::estimate::standard_error;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::sets::standing::{estimate_intersection, estimate_union};
-use crate::counting::sets::union::union_segments;
 use crate::hash::hash64;
 use crate::rounding::error_of_whole;
 use proptest::collection::btree_set;
@@ -48,7 +47,7 @@ fn a_counter_and_itself_have_all_in_common() {
         let twice = estimate_intersection(&[&one, &one]).unwrap();
         assert!((twice.estimate / alone.estimate - 1.0).abs() < 1e-9, "{twice:?} and {alone:?}");
         // Equal bitmaps do not prove equal members.
-        let segments = union_segments(one.layout(), &[&one]).unwrap();
+        let segments = unions_of(one.layout(), &[&one]).unwrap()[1];
         let more = 2.0 * unseen_variance(segments.free_share()) + UNEVEN;
         let both = error_of_whole((segments.standard_error(alone.estimate).powi(2) + more).sqrt());
         assert!((twice.standard_error / both - 1.0).abs() < 1e-6, "{twice:?} and {alone:?}");
@@ -182,7 +181,7 @@ fn two_sets_are_reported_better_by_likelihood() {
         assert!(reported <= summed * 1.001, "{reported} and {summed}");
         // The reported error also includes the variance of unseen members.
         let unseen: f64 = [&first, &second]
-            .map(|set| union_segments(layout, &[set]).unwrap().free_share())
+            .map(|set| unions_of(layout, &[set]).unwrap()[1].free_share())
             .map(unseen_variance)
             .iter()
             .sum();
