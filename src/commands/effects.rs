@@ -56,8 +56,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     fn options(&self) -> String;
 
     /// Whether a replica or the AOF creates a value with these parameters from the running command as it is: there, only
-    /// the library's own defaults count. So these defaults, and the sizes that follow from them, are part of what is
-    /// replicated: another version must not change them.
+    /// the library's own defaults count. So these defaults, and the layout of a counter that follows from them, are part
+    /// of what is replicated: another version must not change them.
     fn is_implied(&self) -> bool;
 
     /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY`, then `ERROR` if [`Self::size`]

@@ -158,7 +158,8 @@ impl Ctx<'_> {
     /// The function swaps the name in the array of arguments that the server passed, because the server propagates that
     /// array. The server copies the array only if it has a replica or an AOF. Otherwise this call costs two stores,
     /// while `RM_Replicate` looks up the command and copies all arguments first. A server that propagated another array
-    /// would send the command under the client's name, which means the same on servers with both names.
+    /// would send the command under the client's name, and a new filter would get another layout on its replica. The
+    /// tests compare replicas on every supported server.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
         // SAFETY: the context is live; the array holds live strings, and the server counts its references to them.

@@ -7,7 +7,8 @@
 //!
 //! The error does not simply grow with the number of members: it ripples where it levels out. So it is computed on a
 //! grid of steps of 5 %, and at the capacity itself. The chosen precision and tail bits are stored with each counter
-//! and sent when one is created, so nothing stored depends on the formulas here.
+//! and sent when one is created, so nothing stored depends on the formulas here. The exception is the layout for the
+//! default parameters, which must not change: a server need not send them.
 
 use std::cell::Cell;
 

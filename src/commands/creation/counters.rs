@@ -75,7 +75,8 @@ impl Creating<Counter> for Creation {
     }
 
     fn is_implied(&self) -> bool {
-        config::counting_defaults() == Params::default()
+        // Of any other size the layout is sent, so that the formulas of sizing may change.
+        self.params == Params::default() && self.layout.is_none()
     }
 
     fn without_expiry(&self) -> Self {

@@ -136,7 +136,8 @@ fn a_new_key_is_sent_as_it_came_where_that_implies_its_parameters() {
         monitor.expect("MONITOR", "+OK");
         for (line, implies) in [
             ("LC.ADD k1 x y", implies),
-            ("LC.INSERT k2 ERROR 0.02 ITEMS x", implies),
+            ("LC.INSERT k2 EXACT 250 ITEMS x", implies),
+            ("LC.INSERT k9 ERROR 0.02 ITEMS x", false),
             ("LC.INSERT k3 ERROR 0.02 WINDOW 40 MANUAL ITEMS x", false),
             ("BF.ADD k4 x", implies),
             ("BF.MADD k5 x y", implies),
