@@ -214,7 +214,7 @@ test-package: package ## Make the packages and test them: symbols, sums, content
 		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading)
 	@echo "== make test-package: the packages are right"
 
-test-arm64: setup-test build ## Test the core, and commands, persistence and replication of the module, for AArch64 on x86-64, under qemu; about an hour
+test-arm64: setup-test build ## Test the core, and commands, persistence and replication of the module, for AArch64 on x86-64, under qemu; about a quarter of an hour
 	@scripts/setup.sh package
 	@scripts/tools.sh zig
 	@scripts/arm64.sh fetch

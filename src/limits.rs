@@ -82,13 +82,9 @@ impl<'a> ServerLimit<'a> {
             reclaim::wait();
             left.set(maxmemory_left().unwrap_or(u64::MAX));
         }
-        match left.get().checked_sub(rounded_bytes) {
-            Some(rest) => {
-                left.set(rest);
-                Ok(())
-            }
-            None => Err(Error::TooLarge { needed_bytes: rounded_bytes, limit_bytes: left.get(), limit: Limit::Memory }),
-        }
+        let too_large = Error::TooLarge { needed_bytes: rounded_bytes, limit_bytes: left.get(), limit: Limit::Memory };
+        left.set(left.get().checked_sub(rounded_bytes).ok_or(too_large)?);
+        Ok(())
     }
 }
 

@@ -77,22 +77,12 @@ pub fn four_digits(rate: f64) -> String {
     }
 }
 
-/// Formats a number below 100,000 as `%g` of C does, the format in which RedisBloom writes rates. The text has at most
-/// six significant digits and no trailing zeros. A number below 0.0001 has an exponent of two digits.
+/// Formats a number with `%g` of the C library, as RedisBloom writes rates.
 pub fn as_c_prints(number: f64) -> String {
-    let trimmed = |digits: &str| digits.trim_end_matches('0').trim_end_matches('.').to_owned();
-    if (1e-4..1e5).contains(&number) {
-        let leading = libm::floor(libm::log10(number)) as i32;
-        return trimmed(&format!("{number:.0$}", (5 - leading).max(0) as usize));
-    }
-    let text = format!("{number:.5e}");
-    match text.split_once('e').and_then(|(digits, exponent)| Some((digits, exponent.parse::<i32>().ok()?))) {
-        Some((digits, exponent)) => {
-            let sign = if exponent < 0 { '-' } else { '+' };
-            format!("{}e{sign}{:02}", trimmed(digits), exponent.abs())
-        }
-        None => text,
-    }
+    let mut text = [0u8; 32];
+    // SAFETY: the format takes one double, and at most as many bytes as the buffer has are written.
+    let len = unsafe { libc::snprintf(text.as_mut_ptr().cast(), text.len(), c"%g".as_ptr(), number) };
+    String::from_utf8_lossy(text.get(..len as usize).unwrap_or_default()).into_owned()
 }
 
 #[cfg(test)]

@@ -34,9 +34,7 @@ impl Metric {
 
     /// Changes the number by the difference between `after` and `before`. Used when a part of the sum changes.
     pub fn replace(&self, before: u64, after: u64) {
-        if before != after {
-            self.add(after.wrapping_sub(before));
-        }
+        self.add(after.wrapping_sub(before));
     }
 
     /// Returns the current number.
