@@ -29,11 +29,6 @@ pub fn count(error: &CommandError) {
     }
 }
 
-/// Replies with `OK`.
-pub fn ok(ctx: Ctx) {
-    ctx.reply_simple(c"OK");
-}
-
 /// Replies with an array of booleans, one for each item that the filter handled. If an item was rejected, its error is
 /// the last element.
 pub fn bools(ctx: Ctx, values: &[bool], stopped: Option<CommandError>) {

@@ -13,7 +13,6 @@ use super::keyspace::value_mut;
 use super::windows::no_window;
 use crate::args;
 use crate::command_error::{CommandError, quoted};
-use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::types::before::Before;
@@ -65,7 +64,7 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
         ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
     }
     announce_expiry(ctx, key, expiry);
-    reply::ok(ctx);
+    ctx.reply_simple(c"OK");
     Ok(())
 }
 

@@ -112,7 +112,7 @@ pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creat
     }
     create(&mut key, creation.build(&ServerLimit::new(ctx))?, creation.expiry());
     creation.announce_reserved(ctx, key.close());
-    reply::ok(ctx);
+    ctx.reply_simple(c"OK");
     Ok(())
 }
 
@@ -316,7 +316,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     }
     notify::<T>(ctx, key, outcome.after);
     announce_expiry(ctx, key, expiry);
-    reply::ok(ctx);
+    ctx.reply_simple(c"OK");
     Ok(())
 }
 
@@ -330,6 +330,6 @@ pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);
         ctx.changed(key.close(), T::prefix_of_events().event(Verb::Clear));
     }
-    reply::ok(ctx);
+    ctx.reply_simple(c"OK");
     Ok(())
 }

@@ -10,7 +10,6 @@ use super::keyspace::{open, value};
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::limits::ServerLimit;
-use crate::reply;
 use crate::server::alloc;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode, WARNING};
@@ -124,7 +123,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     ctx.replicate_under(prefix.name(Verb::LoadChunk), args);
     ctx.changed(key, T::prefix_of_events().event(Verb::LoadChunk));
     announce_expiry(ctx, key, expiry);
-    reply::ok(ctx);
+    ctx.reply_simple(c"OK");
     Ok(())
 }
 

@@ -308,7 +308,7 @@ mod tests {
         let mut counts = SegmentCounts::default();
         for segment in 0..layout.num_segments() {
             let taken = layout.slots(segment) as f64 * -libm::expm1(-layout.share(segment) * n);
-            (0..taken.round() as u64).for_each(|_| counts.increment(segment));
+            (0..taken.round() as u64).for_each(|_| counts.add(segment, 1));
         }
         counts
     }
@@ -369,7 +369,7 @@ mod tests {
         for (p, set, estimate) in cases {
             let mut counts = SegmentCounts::default();
             for (segment, &set) in set.iter().enumerate() {
-                (0..set).for_each(|_| counts.increment(segment));
+                (0..set).for_each(|_| counts.add(segment, 1));
             }
             let found = Segments::new(layout(p), &counts).estimate();
             assert!((found - estimate).abs() < 1e-5, "precision {p}: {found}, not {estimate}");

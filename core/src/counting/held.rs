@@ -253,45 +253,51 @@ impl<T: SlotTag> Held<T> {
             changed = true;
         }
         let before = self.num_bytes();
+        let mut left: u64 = sources.iter().map(|source| source.held.most_slots()).sum();
         let (mut is_prepared, mut is_counted) = (false, true);
         for &Source { held, ages: theirs, behind } in sources {
             let tag_of = |tag: T| T::of_age(tag.age(theirs).saturating_add(behind), ages);
+            // Asked where a source begins, and where exact members have just become slots.
             if let Held::Estimating(own) = self {
-                is_prepared |= own.make_dense_for(held.most_slots(), ages)?;
+                is_prepared |= own.make_dense_for(left, ages)?;
             }
             match (held, &mut *self) {
                 (Held::Exact(members), own) => {
                     for (hash, tag, member) in members.hashed(spec.params.seed) {
-                        if let Some(tag) = tag_of(tag) {
-                            changed |= own.add(member, hash, tag, adding)? != Mark::Same;
+                        let Some(tag) = tag_of(tag) else { continue };
+                        let was_exact = own.members().is_some();
+                        changed |= own.add(member, hash, tag, adding)? != Mark::Same;
+                        if let (true, Held::Estimating(slots)) = (was_exact, &mut *own) {
+                            is_prepared |= slots.make_dense_for(left, ages)?;
                         }
                     }
                 }
                 (Held::Estimating(slots), Held::Estimating(own)) => {
-                    if let Some(is_renewed) = own.merge_cells(slots, theirs, behind, ages) {
-                        (changed, is_counted) = (changed | is_renewed, false);
-                        continue;
-                    }
                     let held_bytes = held_bytes + Bitmap::<T>::STRUCT_BYTES;
                     let mut result = Ok(());
-                    slots.for_each_folded(spec.layout, &mut |index, tag| {
-                        let (Some(tag), Ok(())) = (tag_of(tag), &result) else { return };
-                        match own.mark(slot_at(spec.layout, index), tag, ages, held_bytes, limit) {
-                            Ok(mark) => changed |= mark != Mark::Same,
-                            Err(error) => result = Err(error),
-                        }
-                    });
+                    match own.merge_cells(slots, theirs, behind, ages) {
+                        Some(is_renewed) => (changed, is_counted) = (changed | is_renewed, false),
+                        None => slots.for_each_folded(spec.layout, &mut |index, tag| {
+                            let (Some(tag), Ok(())) = (tag_of(tag), &result) else { return };
+                            let mark = own.mark(slot_at(spec.layout, index), tag, ages, held_bytes, limit);
+                            result = mark.map(|mark| changed |= mark != Mark::Same);
+                        }),
+                    }
                     result?;
                 }
                 (Held::Estimating(_), Held::Exact(_)) => {}
             }
+            left -= held.most_slots();
         }
         if let Held::Estimating(bitmap) = self {
             changed |= !is_counted && bitmap.count(ages);
             changed |= bitmap.raise_lower_bound(lower_bound);
             if is_prepared {
                 bitmap.make_sparse_if_few(ages)?;
-                limit.check(held_bytes + before, self.num_bytes().saturating_sub(before))?;
+                match self.num_bytes().saturating_sub(before) {
+                    0 => {}
+                    more => limit.check(held_bytes + before, more)?,
+                }
             }
         }
         Ok(changed)

@@ -299,12 +299,6 @@ impl SegmentCounts {
         }
     }
 
-    /// Records that a slot of `segment` was newly set.
-    #[inline]
-    pub fn increment(&mut self, segment: usize) {
-        self.set[segment] += 1;
-    }
-
     /// Records that `slots` slots of `segment` were newly set.
     #[inline]
     pub fn add(&mut self, segment: usize, slots: u64) {
@@ -528,7 +522,7 @@ mod tests {
             from.or_folded(&large, to, &mut folded);
             prop_assert_eq!(&folded, &small);
             let mut one_by_one = SegmentCounts::default();
-            bits::ones(&small).for_each(|index| one_by_one.increment(to.segment_of(index as u64)));
+            bits::ones(&small).for_each(|index| one_by_one.add(to.segment_of(index as u64), 1));
             prop_assert_eq!(SegmentCounts::of_words(&folded, to), one_by_one);
             prop_assert_eq!(one_by_one.total(), bits::count_ones(&small));
             // Counting by blocks that end anywhere gives the same.

@@ -326,7 +326,7 @@ impl<T: SlotTag> Bitmap<T> {
             Slots::Sparse(positions) => positions
                 .iter()
                 .filter(|(_, tag)| tag.age(ages) <= most_age)
-                .for_each(|(position, _)| counts.increment(self.layout.segment_of(position.into()))),
+                .for_each(|(position, _)| counts.add(self.layout.segment_of(position.into()), 1)),
             Slots::Dense(cells) => counts = cells.counts_within(self.layout, ages, most_age),
         }
         counts

@@ -181,7 +181,7 @@ impl Cells<u8> for TagCells {
             self.bytes[index] = tag;
         }
         if before == 0 {
-            self.counts.increment(slot.segment);
+            self.counts.add(slot.segment, 1);
             return Mark::New;
         }
         Mark::Renewed

@@ -471,7 +471,7 @@ mod tests {
             all.sort_unstable();
             all.dedup();
             let mut counts = SegmentCounts::default();
-            all.iter().for_each(|&index| counts.increment(layout.segment_of(index)));
+            all.iter().for_each(|&index| counts.add(layout.segment_of(index), 1));
             let positions = Positions::from_ascending(layout, all.iter().map(|&index| (index as u32, ()))).unwrap();
             assert_eq!((positions.counts(layout), positions.len()), (counts, all.len() as u64), "{layout:?}");
             assert_eq!(Positions::<()>::none().counts(layout), SegmentCounts::default());

@@ -71,7 +71,7 @@ impl Cells<()> for Words {
         if !bits::set(&mut self.words, slot.index as usize) {
             return Mark::Same;
         }
-        self.counts.increment(slot.segment);
+        self.counts.add(slot.segment, 1);
         Mark::New
     }
 

@@ -44,6 +44,8 @@ impl Counter {
         let live = try_collect(others.len(), others.iter().copied().filter(|other| is_live(other)))?;
         let layout = layout_of_bits(&all).map_or(self.layout(), |layout| layout.common(self.layout()));
         let (is_later, is_folded) = (newest > self.reached(), layout != self.layout());
+        // A limit looks at the memory that is left when it is first asked: before a copy takes some of it.
+        limit.check(0, 0)?;
         // Slots of the same layout are changed where they are, since that cannot fail. Anything else may fail, and is
         // changed in a copy.
         let mut copy = None;

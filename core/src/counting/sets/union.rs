@@ -159,7 +159,7 @@ fn layered_counts(
         let sets = base.iter().map(|&counter| (counter, 1)).chain(top.map(|counter| (counter, 2)));
         for_each_slot(layout, sets, |segment, marks| {
             base_counts.add(segment, marks & 1);
-            counts.increment(segment);
+            counts.add(segment, 1);
         })?;
         return Ok((base_counts, counts));
     }

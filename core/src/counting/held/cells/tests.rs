@@ -22,7 +22,7 @@ fn cells(layout: Layout, ages: Ages, tag_of: impl Fn(u64) -> u8) -> (TagCells, V
 fn counted(layout: Layout, tags: &[u8], is_meant: impl Fn(u8) -> bool) -> SegmentCounts {
     let mut counts = SegmentCounts::default();
     for (index, _) in (0..).zip(tags).filter(|&(_, &tag)| is_meant(tag)) {
-        counts.increment(layout.segment_of(index));
+        counts.add(layout.segment_of(index), 1);
     }
     counts
 }

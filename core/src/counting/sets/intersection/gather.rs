@@ -62,7 +62,7 @@ pub(super) fn by_position(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segme
     let marked = sets.iter().enumerate().map(|(set, &counter)| (counter, 1 << set));
     for_each_slot(layout, marked, |segment, marks| {
         let unions = (0..).zip(&mut counts).filter(|(union, _)| union & marks != 0);
-        unions.for_each(|(_, counts)| counts.increment(segment));
+        unions.for_each(|(_, counts)| counts.add(segment, 1));
     })?;
     Ok(counts)
 }

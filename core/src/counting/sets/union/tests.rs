@@ -239,6 +239,21 @@ fn members_that_are_known_ask_for_no_memory() {
     assert_eq!((one.is_exact(), one.count()), (true, 150));
 }
 
+/// So many slots are marked in cells, and end as positions again.
+#[test]
+fn slots_that_are_known_ask_for_no_memory() {
+    let of = |numbers: std::ops::Range<u64>| counter(params((10_000_000_000, 0.001), 0), numbers);
+    let (mut ours, few, many) = (of(0..9000), of(0..4000), of(0..9000));
+    assert_eq!(ours.representation().to_string(), "sparse");
+    for others in [&[&many][..], &[&few, &few]] {
+        assert_eq!(ours.merge(others, &MaxBytes(0)), Ok(false));
+    }
+    let more = of(9000..18_000);
+    assert!(matches!(ours.merge(&[&more], &MaxBytes(ours.size_bytes())), Err(Error::TooLarge { .. })));
+    assert_eq!(ours.merge(&[&more], &Unlimited), Ok(true));
+    assert_eq!(words(&ours), words(&of(0..18_000)));
+}
+
 #[test]
 fn few_positions_and_members_are_united_sparsely() {
     let [a, b] = [0..100, 50..200].map(|numbers| counter(params(SIZES[2], 0), numbers));
