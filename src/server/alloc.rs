@@ -168,9 +168,14 @@ fn padding(layout: Layout) -> usize {
     if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
+/// The size of what Rust allocates for a panic. LLVM's unwinder, with which packages are linked, needs it aligned to 16
+/// bytes, but Rust asks for 8. A block of 64 bytes is aligned so by every malloc.
+const PANIC_BYTES: usize = 56;
+
 /// Returns the number of bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
 fn malloc_size(size: usize, layout: Layout) -> Option<usize> {
     match padding(layout) {
+        0 if (size, layout.align()) == (PANIC_BYTES, 8) => Some(64),
         0 => size.checked_next_multiple_of(layout.align()),
         padding => size.checked_add(padding),
     }
