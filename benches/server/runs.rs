@@ -166,7 +166,7 @@ const FIGURES: [(&str, &str, &str); 11] = [
     ),
     ("bytes of a counter with 50,000 members at 1 %", "bytes of a counter with 50,000 members", "HyperLogLog"),
     ("bytes of a filter of 100,000 at p = 0.01", "bytes of a filter of 100k at p = 0.01: Size", "RedisBloom"),
-    ("creating a filter of 100, with 10 items", "200000 filters of 100: creating one", "RedisBloom"),
+    ("creating a filter of 100, with 10 items", "100000 filters of 100: creating one", "RedisBloom"),
 ];
 
 /// The table of [`FIGURES`]. "times ours" says how many times slower or larger the other contender is. The table is
