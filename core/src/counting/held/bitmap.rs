@@ -285,6 +285,8 @@ impl<T: SlotTag> Bitmap<T> {
 
     /// Makes a sparse bitmap dense if that is a faster way to mark `more` slots. Returns whether it did.
     ///
+    /// No limit is asked: the cells take at most 8 MiB. The caller asks for what is left of them once all are marked.
+    ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn make_dense_for(&mut self, more: u64, ages: T::Ages) -> Result<bool, Error> {
