@@ -7,7 +7,7 @@ use crate::counting::estimate::Estimated;
 use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
 use crate::counting::held::cells::Cells;
 use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
-use crate::counting::held::{Adding, Held, Source};
+use crate::counting::held::{Adding, Held, Merged};
 use crate::counting::layout::Layout;
 use crate::counting::params::{Params, Representation, Spec};
 use crate::counting::windowed_set::WindowedSet;
@@ -196,14 +196,14 @@ impl Counter {
         match &mut self.contents {
             Contents::Plain(own) => {
                 let held = others.iter().filter_map(|other| other.plain());
-                let sources = try_collect(others.len(), held.map(|held| Source { held, ages: (), behind: 0 }))?;
+                let sources = try_collect(others.len(), held.map(|held| Merged { held, ages: (), behind: 0 }))?;
                 own.merge(&sources, lower_bound, Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
             }
             Contents::Windowed(own) => {
                 let sets = others.iter().filter_map(|other| other.windowed());
                 let source = |WindowedSet { ring, held }: &'o WindowedSet| {
                     let behind = u8::try_from(newest.saturating_sub(ring.newest())).unwrap_or(u8::MAX);
-                    Source { held, ages: ring.ages(), behind }
+                    Merged { held, ages: ring.ages(), behind }
                 };
                 let sources = try_collect(others.len(), sets.map(source))?;
                 own.advance(newest, spec);

@@ -31,7 +31,7 @@ pub(super) enum Held<T: SlotTag = ()> {
 }
 
 /// A set whose members are added to another.
-pub(super) struct Source<'a, T: SlotTag> {
+pub(super) struct Merged<'a, T: SlotTag> {
     pub(super) held: &'a Held<T>,
     pub(super) ages: T::Ages,
     /// The number of slices from the newest slice of this set to that of the other, at most 255: then all has expired.
@@ -241,7 +241,7 @@ impl<T: SlotTag> Held<T> {
     /// cell for each slot has no errors.
     pub(super) fn merge(
         &mut self,
-        sources: &[Source<'_, T>],
+        sources: &[Merged<'_, T>],
         lower_bound: u32,
         adding: Adding<'_, T, impl SizeLimit>,
     ) -> Result<bool, Error> {
@@ -255,7 +255,7 @@ impl<T: SlotTag> Held<T> {
         let before = self.num_bytes();
         let mut left: u64 = sources.iter().map(|source| source.held.most_slots()).sum();
         let (mut is_prepared, mut is_counted) = (false, true);
-        for &Source { held, ages: theirs, behind } in sources {
+        for &Merged { held, ages: theirs, behind } in sources {
             let tag_of = |tag: T| T::of_age(tag.age(theirs).saturating_add(behind), ages);
             // Asked where a source begins, and where exact members have just become slots.
             if let Held::Estimating(own) = self {
