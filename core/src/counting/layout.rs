@@ -27,6 +27,8 @@
 
 use std::ops::Range;
 
+use multiversion::multiversion;
+
 use crate::bits;
 use crate::error::{Error, Parameter};
 
@@ -58,12 +60,25 @@ pub struct Layout {
 }
 
 /// A slot of a bitmap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Slot {
     /// The index of the slot's bit in the whole bitmap.
     pub index: u64,
     /// The segment of the slot.
     pub segment: usize,
+}
+
+/// The number of hashes of a batch: the number of memory reads that a core keeps in flight.
+pub const BATCH: usize = 32;
+
+/// Writes the slots of a batch of hashes to `slots`. The loop is compiled for wide registers, without a branch: which
+/// hashes fall in the main segment cannot be predicted.
+#[multiversion(targets(
+    "x86_64+avx512f+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt+popcnt",
+    "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
+))]
+pub fn slots_of(layout: Layout, hashes: &[u64; BATCH], slots: &mut [Slot; BATCH]) {
+    slots.iter_mut().zip(hashes).for_each(|(slot, &hash)| *slot = layout.slot_of(hash));
 }
 
 impl Layout {

@@ -12,15 +12,11 @@ use multiversion::multiversion;
 use crate::bits;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
-use crate::counting::layout::{Layout, SegmentCounts, Slot};
+use crate::counting::layout::{BATCH, Layout, SegmentCounts, Slot, slots_of};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::try_zeroed;
 use crate::window::Mark;
-
-/// The number of items that are hashed before the first cell is marked: the number of memory reads that a core keeps in
-/// flight.
-const BATCH: usize = 32;
 
 /// The bytes of a block of cells. A search for live cells ends only after a whole block, whose loop has no branch.
 const BLOCK_BYTES: usize = 8192;
@@ -57,8 +53,37 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
     /// Marks the cell of `slot` with `tag`, if the cell is free or its own tag is older.
     fn mark(&mut self, slot: Slot, tag: T, ages: T::Ages) -> Mark;
 
-    /// Marks the cells of `hashes`, in order, with the tag of the newest slice.
-    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: T::Ages, marked: impl FnMut(Mark));
+    /// Marks the cell of `slot` with `tag`, whatever its own tag is. No branch depends on that: it could not be predicted.
+    fn set(&mut self, slot: Slot, tag: T) -> Mark;
+
+    /// Prefetches the cell of `slot`.
+    fn prefetch(&self, slot: Slot);
+
+    /// Marks the cells of `hashes`, in order, with the tag of the newest slice. It works in batches, so that the reads
+    /// of memory overlap.
+    #[inline(always)]
+    fn mark_all(
+        &mut self,
+        layout: Layout,
+        mut hashes: impl Iterator<Item = u64>,
+        ages: T::Ages,
+        mut marked: impl FnMut(Mark),
+    ) {
+        let (mut batch, mut slots) = ([0; BATCH], [Slot::default(); BATCH]);
+        loop {
+            let mut len = 0;
+            for (place, hash) in batch.iter_mut().zip(hashes.by_ref()) {
+                *place = hash;
+                len += 1;
+            }
+            slots_of(layout, &batch, &mut slots);
+            slots[..len].iter().for_each(|&slot| self.prefetch(slot));
+            slots[..len].iter().for_each(|&slot| marked(self.set(slot, T::newest(ages))));
+            if len < BATCH {
+                return;
+            }
+        }
+    }
 
     /// The number of cells in each segment that are not free.
     fn counts(&self) -> &SegmentCounts;
@@ -112,31 +137,6 @@ pub(crate) struct TagCells {
     counts: Box<SegmentCounts>,
 }
 
-/// Implements [`Cells::mark_all`]. It works in batches of hashes, so that the reads of memory overlap.
-#[inline(always)]
-pub(super) fn mark_blocks<T: Tag, C: Cells<T>>(
-    cells: &mut C,
-    layout: Layout,
-    mut hashes: impl Iterator<Item = u64>,
-    ages: T::Ages,
-    prefetch: impl Fn(&C, Slot),
-    mut marked: impl FnMut(Mark),
-) {
-    let mut block = [Slot { index: 0, segment: 0 }; BATCH];
-    loop {
-        let mut len = 0;
-        for (slot, hash) in block.iter_mut().zip(hashes.by_ref()) {
-            *slot = layout.slot_of(hash);
-            prefetch(cells, *slot);
-            len += 1;
-        }
-        block[..len].iter().for_each(|&slot| marked(cells.mark(slot, T::newest(ages), ages)));
-        if len < BATCH {
-            return;
-        }
-    }
-}
-
 impl Cells<u8> for TagCells {
     fn num_bytes(layout: Layout, ages: Ages) -> u64 {
         layout.num_bits() >> u32::from(ages.has_halves())
@@ -165,34 +165,34 @@ impl Cells<u8> for TagCells {
 
     #[inline(always)]
     fn mark(&mut self, slot: Slot, tag: u8, ages: Ages) -> Mark {
+        let before = self.get(slot.index as usize);
+        if before != 0 && (before == tag || ages.age(before) <= ages.age(tag)) {
+            return Mark::Same;
+        }
+        self.set(slot, tag)
+    }
+
+    #[inline(always)]
+    fn set(&mut self, slot: Slot, tag: u8) -> Mark {
         let index = slot.index as usize;
         let before = self.get(index);
-        if before == tag {
-            return Mark::Same;
-        }
-        // No tag is younger than the newest, and the compiler knows that `tag` is the newest where this is inlined.
-        if before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
-            return Mark::Same;
-        }
         if self.has_halves {
             // XOR with the difference replaces the half of the byte.
             self.bytes[index / 2] ^= (before ^ tag) << (index % 2 * 4);
         } else {
             self.bytes[index] = tag;
         }
-        if before == 0 {
-            self.counts.add(slot.segment, 1);
-            return Mark::New;
+        self.counts.add(slot.segment, u64::from(before == 0));
+        match before {
+            0 => Mark::New,
+            _ if before == tag => Mark::Same,
+            _ => Mark::Renewed,
         }
-        Mark::Renewed
     }
 
     #[inline(always)]
-    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, ages: Ages, marked: impl FnMut(Mark)) {
-        let prefetch = |cells: &Self, slot: Slot| {
-            prefetch_index::prefetch_index(&cells.bytes, slot.index as usize >> u32::from(cells.has_halves));
-        };
-        mark_blocks(self, layout, hashes, ages, prefetch, marked);
+    fn prefetch(&self, slot: Slot) {
+        prefetch_index::prefetch_index(&self.bytes, slot.index as usize >> u32::from(self.has_halves));
     }
 
     fn counts(&self) -> &SegmentCounts {

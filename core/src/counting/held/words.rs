@@ -3,18 +3,12 @@
 use std::alloc::Layout as Memory;
 
 use crate::bits;
-use crate::counting::held::cells::{Cells, mark_blocks};
+use crate::counting::held::cells::Cells;
 use crate::counting::layout::{Layout, SegmentCounts, Slot};
 use crate::error::Error;
 use crate::heap::Mover;
 use crate::size_limit::try_zeroed;
 use crate::window::Mark;
-
-/// The number of words that fit the nearest cache (32 KiB).
-const NEAR_WORDS: usize = (32 << 10) / size_of::<u64>();
-
-/// The number of words in a cache line.
-const LINE_WORDS: usize = 8;
 
 /// The dense form of a plain bitmap: a bit for each slot.
 #[derive(Debug)]
@@ -76,27 +70,15 @@ impl Cells<()> for Words {
     }
 
     #[inline(always)]
-    fn mark_all(&mut self, layout: Layout, hashes: impl Iterator<Item = u64>, (): (), mut marked: impl FnMut(Mark)) {
-        // When the items may touch most cache lines of a small bitmap, all its lines are prefetched at once.
-        let lines = (0..self.words.len()).step_by(LINE_WORDS);
-        if self.words.len() > NEAR_WORDS || hashes.size_hint().0 < lines.len() {
-            let prefetch = |cells: &Self, slot: Slot| bits::prefetch(&cells.words, slot.index as usize);
-            return mark_blocks(self, layout, hashes, (), prefetch, marked);
-        }
-        lines.for_each(|word| bits::prefetch(&self.words, word * bits::WORD_BITS));
-        let mut new_in_main = 0;
-        for hash in hashes {
-            let Slot { index, segment } = layout.slot_of(hash);
-            let is_new = bits::set(&mut self.words, index as usize);
-            // In most layouts most hashes fall in the main segment, so its sum is kept in a register.
-            if segment == 0 {
-                new_in_main += u64::from(is_new);
-            } else {
-                self.counts.add(segment, u64::from(is_new));
-            }
-            marked(if is_new { Mark::New } else { Mark::Same });
-        }
-        self.counts.add(0, new_in_main);
+    fn set(&mut self, slot: Slot, (): ()) -> Mark {
+        let is_new = bits::set(&mut self.words, slot.index as usize);
+        self.counts.add(slot.segment, u64::from(is_new));
+        if is_new { Mark::New } else { Mark::Same }
+    }
+
+    #[inline(always)]
+    fn prefetch(&self, slot: Slot) {
+        bits::prefetch(&self.words, slot.index as usize);
     }
 
     fn counts(&self) -> &SegmentCounts {
