@@ -75,17 +75,21 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// Sets the line's bits at the first `probes` of the packed `places`, and returns how many were free.
+/// A number of bits as the sum of eight numbers, which AVX-512 adds to at once.
+pub(in crate::bloom) type Count = [u64; 8];
+
+/// Sets the line's bits at the first `probes` of the packed `places`. Adds to `free` how many were free, and returns
+/// whether any was.
 #[inline(always)]
-pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
-    let mut free = 0;
+pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
+    let before = free[0];
     for j in 0..probes {
         let (word, bit) = place(places, j);
         let mask = 1 << bit;
-        free += u64::from(line.0[word] & mask == 0);
+        free[0] += u64::from(line.0[word] & mask == 0);
         line.0[word] |= mask;
     }
-    free
+    free[0] != before
 }
 
 impl Line {
@@ -101,7 +105,7 @@ impl Line {
 /// generate these instructions from the portable functions.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::bloom) mod avx512 {
-    use super::Line;
+    use super::{Count, Line};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
@@ -127,11 +131,12 @@ pub(in crate::bloom) mod avx512 {
     /// The same as [`super::fill`], with AVX-512 instructions.
     #[inline]
     #[target_feature(enable = "avx512f,avx512vpopcntdq")]
-    pub(crate) fn fill(line: &mut Line, places: u64, probes: u32) -> u64 {
+    pub(crate) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
         let (before, bits) = (cast(line.0), lay_out(places, probes));
         line.0 = cast(_mm512_or_si512(before, bits));
-        let free = _mm512_popcnt_epi64(_mm512_andnot_si512(before, bits));
-        _mm512_reduce_add_epi64(free) as u64
+        let new = _mm512_andnot_si512(before, bits);
+        *free = cast(_mm512_add_epi64(cast(*free), _mm512_popcnt_epi64(new)));
+        _mm512_test_epi64_mask(new, new) != 0
     }
 
     /// Returns the mask that [`super::lay_out`] makes, with AVX-512.
@@ -183,10 +188,10 @@ mod tests {
     }
 
     #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-    fn fill_here(line: &mut Line, places: u64, probes: u32) -> u64 {
+    fn fill_here(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
         match_target! {
-            "x86_64+avx512f" => avx512::fill(line, places, probes),
-            _ => fill(line, places, probes),
+            "x86_64+avx512f" => avx512::fill(line, places, probes, free),
+            _ => fill(line, places, probes, free),
         }
     }
 
@@ -224,7 +229,11 @@ mod tests {
                 assert_eq!(at_once, [expected; 2]);
                 if item % 37 == 0 {
                     let free = bits.difference(&set).count() as u64;
-                    assert_eq!([fill(&mut line, places, probes), fill_here(&mut here, places, probes)], [free; 2]);
+                    let mut counts = [[1, 2, 0, 0, 0, 0, 0, 0]; 2];
+                    let [one, other] = &mut counts;
+                    let is_new = [fill(&mut line, places, probes, one), fill_here(&mut here, places, probes, other)];
+                    assert_eq!(is_new, [free > 0; 2]);
+                    assert_eq!(counts.map(|count| count.iter().sum::<u64>()), [3 + free; 2]);
                     set.extend(bits);
                     assert_eq!(line.0, here.0);
                     assert!(

@@ -3,8 +3,8 @@
 
 use super::super::bitmap::Line;
 use super::super::chain::Expected;
-use super::line::{self, line_index, pick, places};
-use crate::hash::{Hash128, marked};
+use super::line::{self, Count, line_index, pick, places};
+use crate::hash::{CHUNK, Hash128, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
@@ -82,27 +82,17 @@ pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, One(Seek { lines, has, first: 0 }, hash))
+    run(shape, One(Seek { lines, has }, hash))
 }
 
-/// Whether all bits of this hash are set in its lines except the first.
-#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn contains_rest(shape: ItemShape, lines: &[Line], hash: Hash128) -> bool {
-    let has = match_target! {
-        "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
-        _ => line::has,
-    };
-    run(shape, One(Seek { lines, has, first: 1 }, hash))
-}
-
-/// Sets the bits of this hash and returns how many of them were free.
+/// Sets the bits of this hash, and returns how many of them were free.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash128) -> u64 {
     let fill = match_target! {
-        "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
+        "x86_64+avx512f" => |line: &mut Line, places, probes, free: &mut Count| line::avx512::fill(line, places, probes, free),
         _ => line::fill,
     };
-    run(shape, One(Fill { lines, fill }, hash))
+    run(shape, One(Fill { lines, fill, free: [0; 8] }, hash))
 }
 
 /// Looks up the hashes whose bits are set in the mask `pending`, and returns the mask of those for which [`contains`] is
@@ -119,7 +109,25 @@ pub(in crate::bloom) fn contains_chunk(
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, SeekChunk { seek: Seek { lines, has, first: 0 }, hashes, pending, expected })
+    run(shape, SeekChunk { seek: Seek { lines, has }, hashes, pending, expected })
+}
+
+/// Looks up the hashes whose bits are set in the mask `pending` in several bitmaps of one shape and size. `candidates`
+/// has for each hash the mask of the bitmaps in which its first line is known to have all bits. Returns the mask of the
+/// hashes that are in any of their candidates.
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
+pub(super) fn contains_rest_chunk(
+    shape: ItemShape,
+    bitmaps: &[&[Line]],
+    hashes: &[Hash128],
+    pending: u32,
+    candidates: &[u32; CHUNK],
+) -> u32 {
+    let has = match_target! {
+        "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
+        _ => line::has,
+    };
+    run(shape, SeekRest { bitmaps, has, hashes, pending, candidates })
 }
 
 /// Inserts the hashes whose bits are set in the mask `pending`, in order. Returns the mask of those that set a bit, and
@@ -132,10 +140,10 @@ pub(in crate::bloom) fn insert_chunk(
     pending: u32,
 ) -> (u32, u64) {
     let fill = match_target! {
-        "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
+        "x86_64+avx512f" => |line: &mut Line, places, probes, free: &mut Count| line::avx512::fill(line, places, probes, free),
         _ => line::fill,
     };
-    run(shape, FillChunk { fill: Fill { lines, fill }, hashes, pending })
+    run(shape, FillChunk { fill: Fill { lines, fill, free: [0; 8] }, hashes, pending })
 }
 
 /// Sets the bits of the hashes that fall into the lines of a part, and returns how many of them were free. `new` has a
@@ -149,7 +157,7 @@ pub(super) fn insert_part(
     new: &mut [u64],
 ) -> u64 {
     let fill = match_target! {
-        "x86_64+avx512f" => |line: &mut Line, places, probes| line::avx512::fill(line, places, probes),
+        "x86_64+avx512f" => |line: &mut Line, places, probes, free: &mut Count| line::avx512::fill(line, places, probes, free),
         _ => line::fill,
     };
     run(shape, FillPart { part, fill, hashes, start, new })
@@ -161,11 +169,10 @@ trait Probe {
     fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> Self::Answer;
 }
 
-/// Tests whether all bits of an item are set, from its line number `first` on. `has` tests the bits in one line.
+/// Tests whether all bits of an item are set. `has` tests the bits in one line.
 struct Seek<'a, W> {
     lines: &'a [Line],
     has: W,
-    first: u32,
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
@@ -173,7 +180,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
 
     #[inline(always)]
     fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> bool {
-        self.has(hash, self.first..shape.lines_per_item(), shape)
+        self.has(hash, 0..shape.lines_per_item(), shape)
     }
 }
 
@@ -192,24 +199,34 @@ impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
     }
 }
 
-/// Sets all bits of an item and counts those that were free. `fill` sets and counts the bits in one line.
+/// Sets all bits of items and counts those that were free. `fill` sets and counts the bits in one line.
 struct Fill<'a, W> {
     lines: &'a mut [Line],
     fill: W,
+    free: Count,
 }
 
-impl<W: Fn(&mut Line, u64, u32) -> u64> Probe for Fill<'_, W> {
+impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Fill<'_, W> {
+    /// Sets all bits of an item, and returns whether any was free.
+    #[inline(always)]
+    fn set(&mut self, hash: Hash128, shape: impl LineShape) -> bool {
+        let mut is_new = false;
+        for i in 0..shape.lines_per_item() {
+            let x = pick(hash, i);
+            let index = line_index(x, self.lines.len());
+            is_new |= (self.fill)(&mut self.lines[index], places(x), shape.probes_per_line(), &mut self.free);
+        }
+        is_new
+    }
+}
+
+impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Probe for Fill<'_, W> {
     type Answer = u64;
 
     #[inline(always)]
     fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> u64 {
-        let mut free = 0;
-        for i in 0..shape.lines_per_item() {
-            let x = pick(hash, i);
-            let index = line_index(x, self.lines.len());
-            free += (self.fill)(&mut self.lines[index], places(x), shape.probes_per_line());
-        }
-        free
+        self.set(hash, shape);
+        self.free.iter().sum()
     }
 }
 
@@ -279,6 +296,35 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
     }
 }
 
+/// A probe for the items of a chunk in several bitmaps of one size, in all lines of an item except the first.
+struct SeekRest<'a, W> {
+    bitmaps: &'a [&'a [Line]],
+    has: W,
+    hashes: &'a [Hash128],
+    pending: u32,
+    candidates: &'a [u32; CHUNK],
+}
+
+impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekRest<'_, W> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run(self, shape: impl LineShape) -> u32 {
+        let SeekRest { bitmaps, has, hashes, pending, candidates } = self;
+        let mut found = 0;
+        for i in marked(pending) {
+            for bitmap in marked(candidates[i]) {
+                let seek = Seek { lines: bitmaps[bitmap], has: &has };
+                if seek.has(hashes[i], 1..shape.lines_per_item(), shape) {
+                    found |= 1 << i;
+                    break;
+                }
+            }
+        }
+        found
+    }
+}
+
 /// An insertion of each item of a chunk.
 struct FillChunk<'a, W> {
     fill: Fill<'a, W>,
@@ -286,7 +332,7 @@ struct FillChunk<'a, W> {
     pending: u32,
 }
 
-impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillChunk<'_, W> {
+impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Job for FillChunk<'_, W> {
     type Output = (u32, u64);
 
     #[inline(always)]
@@ -297,13 +343,11 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillChunk<'_, W> {
                 prefetch(fill.lines, hashes[i], 0..shape.lines_per_item());
             }
         }
-        let (mut new, mut all_free) = (0, 0);
+        let mut new = 0;
         for i in marked(pending) {
-            let free = fill.probe(hashes[i], shape);
-            new |= u32::from(free != 0) << i;
-            all_free += free;
+            new |= u32::from(fill.set(hashes[i], shape)) << i;
         }
-        (new, all_free)
+        (new, fill.free.iter().sum())
     }
 }
 
@@ -340,7 +384,7 @@ struct Visit {
 /// are set. Free to change: nothing stored depends on it.
 const VISITS: usize = 64;
 
-impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
+impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Job for FillPart<'_, '_, W> {
     type Output = u64;
 
     #[inline(always)]
@@ -348,19 +392,16 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
         let FillPart { part, fill, hashes, start, new } = self;
         let (first, num_lines) = (part.first, part.num_lines);
         let lines = &mut *part.lines;
+        let mut free = [0; 8];
         let mut set = |visits: &[Visit], lines: &mut [Line]| {
-            let mut free = 0;
             for visit in visits {
-                let found = fill(&mut lines[visit.line], places(visit.x), shape.probes_per_line());
-                new[visit.item / 64] |= u64::from(found != 0) << (visit.item % 64);
-                free += found;
+                let is_new = fill(&mut lines[visit.line], places(visit.x), shape.probes_per_line(), &mut free);
+                new[visit.item / 64] |= u64::from(is_new) << (visit.item % 64);
             }
-            free
         };
         // Two batches by turns, by index: swapping them makes the compiler copy them for each hash.
         let mut batches = [[Visit::default(); VISITS]; 2];
         let (mut turn, mut num_asked, mut num_coming) = (0, 0, 0);
-        let mut free = 0;
         for (item, &hash) in (start..).zip(hashes) {
             for i in 0..shape.lines_per_item() {
                 let x = pick(hash, i);
@@ -373,12 +414,14 @@ impl<W: Fn(&mut Line, u64, u32) -> u64> Job for FillPart<'_, '_, W> {
                     batches[turn].iter().for_each(|visit| prefetch_index(&*lines, visit.line));
                     // These lines arrive while the bits of the lines asked for before are set.
                     turn ^= 1;
-                    free += set(&batches[turn][..num_asked], lines);
+                    set(&batches[turn][..num_asked], lines);
                     (num_asked, num_coming) = (VISITS, 0);
                 }
             }
         }
-        free + set(&batches[turn ^ 1][..num_asked], lines) + set(&batches[turn][..num_coming], lines)
+        set(&batches[turn ^ 1][..num_asked], lines);
+        set(&batches[turn][..num_coming], lines);
+        free.iter().sum()
     }
 }
 

@@ -38,13 +38,13 @@ pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], e
     match sub_filters {
         [only] => probe::contains_chunk(only.shape(), only.lines(), hashes, first_marks(hashes.len()), expected),
         // Mostly one group, so no masks are kept for another.
-        few if few.len() <= GROUP => look_up_groups(few, hashes, expected, screen, LineSubFilter::may_contain),
+        few if few.len() <= GROUP => look_up_groups(few, hashes, expected, screen, contained),
         _ => {
             let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
             let screen = |group: &[LineSubFilter], hashes: &[Hash128], pending, candidates: &mut _| {
                 screen_with(&mut masks, group, hashes, pending, candidates);
             };
-            look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::may_contain)
+            look_up_groups(sub_filters, hashes, expected, screen, contained)
         }
     }
 }
@@ -65,18 +65,18 @@ pub(in crate::bloom) fn look_up_chunk_in_even(
     // In bitmaps from 2 MiB on each line counts, and present items are found before the oldest sub-filters are asked. In
     // smaller ones it is faster to ask all sub-filters at once.
     let expected = if first.lines().len() >= FAR_FROM_LINES { expected } else { Expected::Absent };
-    look_up_groups(sub_filters, hashes, expected, screen, LineSubFilter::has_rest)
+    look_up_groups(sub_filters, hashes, expected, screen, contained_in_even)
 }
 
 /// Queries one group of sub-filters after another. `screen` finds the candidates: the sub-filters that have the bits of
-/// an item in its first line. `has` tests the other lines of the candidates.
+/// an item in its first line. `contained` returns the mask of the hashes that are in any of their candidates.
 #[inline(always)]
 fn look_up_groups(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
     mut screen: impl FnMut(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
-    has: impl Fn(&LineSubFilter, Hash128) -> bool,
+    contained: impl Fn(&[LineSubFilter], &[Hash128], u32, &[u32; CHUNK]) -> u32,
 ) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     let apart = if expected == Expected::Present { NEWEST } else { 0 };
@@ -114,13 +114,22 @@ fn look_up_groups(
                 }
             }
         }
-        for i in marked(pending) {
-            if has_any(group, candidates[i], |sub_filter| has(sub_filter, hashes[i])) {
-                found |= 1 << i;
-            }
-        }
+        found |= contained(group, hashes, pending, &candidates);
     }
     found
+}
+
+/// Returns the mask of those hashes of `pending` that are in any of their candidates.
+fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
+    let is_contained = |&i: &usize| has_any(group, candidates[i], hashes[i]);
+    marked(pending).filter(is_contained).fold(0, |found, i| found | 1 << i)
+}
+
+/// Returns the same mask as [`contained`], if all sub-filters of the group have one size.
+fn contained_in_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
+    let mut bitmaps = [&[][..]; GROUP];
+    bitmaps.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
+    probe::contains_rest_chunk(group[0].shape(), &bitmaps, hashes, pending, candidates)
 }
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
@@ -133,14 +142,14 @@ pub(super) fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
 }
 
 fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
-    sub_filters.rchunks(GROUP).any(|group| has_any(group, screen_one(group, hash), |one| one.may_contain(hash)))
+    sub_filters.rchunks(GROUP).any(|group| has_any(group, screen_one(group, hash), hash))
 }
 
-/// Whether `has` is true for one of the sub-filters in the mask `candidates`, newest first.
+/// Whether one of the sub-filters in the mask `candidates` may contain the item of this hash, newest first.
 #[inline(always)]
-fn has_any(group: &[LineSubFilter], mut candidates: u32, has: impl Fn(&LineSubFilter) -> bool) -> bool {
+fn has_any(group: &[LineSubFilter], mut candidates: u32, hash: Hash128) -> bool {
     while let Some(newest) = newest(candidates) {
-        if has(&group[newest]) {
+        if group[newest].may_contain(hash) {
             return true;
         }
         candidates ^= 1 << newest;

@@ -3,11 +3,10 @@
 use super::super::bitmap::Line;
 use super::super::chain::Store;
 use super::super::params::Params;
-use super::probe::{self, ItemShape};
+use super::probe::ItemShape;
 use super::sizing::Geometry;
 use super::spec::LineSpec;
 use crate::error::Error;
-use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
 
 /// The size from which lines of several sub-filters are prefetched, in lines: 32 KiB. Smaller bitmaps are assumed to be
@@ -80,12 +79,6 @@ impl LineSubFilter {
     #[inline]
     pub(super) fn lines(&self) -> &[Line] {
         self.0.bitmap.lines()
-    }
-
-    /// Whether all bits of this hash are set in its lines except the first.
-    #[inline]
-    pub(super) fn has_rest(&self, hash: Hash128) -> bool {
-        self.0.spec.geometry.lines_per_item == 1 || probe::contains_rest(self.shape(), self.lines(), hash)
     }
 
     /// Whether the bitmap is too large for the cache.

@@ -163,8 +163,9 @@ impl WindowedFilter {
     /// Returns two masks of the hashes in `which`: the known hashes, and the hashes to add to the newest generation.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
         let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
-        let newest =
-            if self.windowing.refresh { look_up_chunk(self.newest(), hashes, Expected::Absent) } else { known };
+        // Where nothing is known, the answers of the newest generation do not matter.
+        let asks_newest = self.windowing.refresh && known != 0;
+        let newest = if asks_newest { look_up_chunk(self.newest(), hashes, Expected::Absent) } else { known };
         (known, which & !(known & newest))
     }
 

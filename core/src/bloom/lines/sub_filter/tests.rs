@@ -4,7 +4,7 @@ use super::super::super::chain::{Expected, SubFilter};
 use super::super::{screen, sizing};
 use super::*;
 use crate::error::Parameter;
-use crate::hash::{CHUNK, first_marks, hash128};
+use crate::hash::{CHUNK, Hash128, first_marks, hash128};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
