@@ -1,9 +1,9 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
-use super::{Chain, SubFilter, look_up_chunks};
+use super::{Chain, Expected, SubFilter, look_up_chunks};
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
-use crate::hash::Hash128;
+use crate::hash::{CHUNK, Hash128, first_marked, first_marks, marked};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// A sub-filter's state before items were added to it.
@@ -140,27 +140,29 @@ impl<S: SubFilter> Chain<S> {
     ) -> Option<usize> {
         let tail = &mut self.sub_filters_mut()[newest..];
         let (mut at, mut admitted) = (0, 0);
-        for (&hash, reported) in hashes.iter().zip(reported) {
-            if S::look_up(&tail[..=at], hash) {
-                *reported = Admission::Known;
-                continue;
-            }
-            *reported = Admission::Rejected;
-            if admitted == most {
-                continue;
-            }
-            if tail[at].is_full() {
-                if at + 1 < tail.len() {
+        for (hashes, reported) in hashes.chunks(CHUNK).zip(reported.chunks_mut(CHUNK)) {
+            reported.fill(Admission::Known);
+            let mut left = first_marks(hashes.len());
+            left &= !S::look_up_chunk_in(&tail[..=at], hashes, Expected::Absent);
+            while left != 0 {
+                if admitted < most && tail[at].is_full() && at + 1 < tail.len() {
                     at += 1;
-                } else if goes_on {
-                    continue;
-                } else {
-                    return None;
                 }
+                if admitted == most || tail[at].is_full() {
+                    if admitted < most && !goes_on {
+                        return None;
+                    }
+                    marked(left).for_each(|i| reported[i] = Admission::Rejected);
+                    break;
+                }
+                // At most the hashes that fit if all are new, as when a chunk is added without a limit.
+                let fitting = first_marked(left, tail[at].room().max(1).min((most - admitted) as u64));
+                left ^= fitting;
+                let new = tail[at].insert_chunk(hashes, fitting);
+                marked(new).for_each(|i| reported[i] = Admission::Admitted);
+                admitted += new.count_ones() as usize;
+                left &= !tail[at].look_up_chunk(hashes, left);
             }
-            tail[at].insert(hash);
-            admitted += 1;
-            *reported = Admission::Admitted;
         }
         Some(at)
     }
