@@ -171,11 +171,16 @@ unsafe extern "C" fn change(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModul
     }
 }
 
+/// A cache line.
+#[derive(Clone)]
+#[repr(align(64))]
+struct Line([u64; 8]);
+
 /// The bitmaps that `BENCH.BITMAPS` made. Only the server's main thread runs commands, so a thread-local is enough.
 struct Bitmaps {
     lines_per_item: u64,
-    /// The bitmaps. Each is a list of cache lines of 64 bytes.
-    lines: Vec<Vec<[u64; 8]>>,
+    /// The bitmaps. Each is a list of cache lines.
+    lines: Vec<Vec<Line>>,
 }
 
 thread_local! {
@@ -215,7 +220,7 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
         bitmaps.lines_per_item = *lines_per_item;
         if !counts.clone().eq(bitmaps.lines.iter().map(Vec::len)) {
             // Every page is written, so that it is resident. Half of the bits are set, as in a full filter.
-            bitmaps.lines = counts.map(|count| vec![[0x5555_5555_5555_5555; 8]; count]).collect();
+            bitmaps.lines = counts.map(|count| vec![Line([0x5555_5555_5555_5555; 8]); count]).collect();
         }
     });
     // SAFETY: the context is live.
@@ -268,7 +273,7 @@ fn walk<'a>(
             for (at, lines) in lines.iter_mut().enumerate() {
                 let (count, is_whole) = (lines.len(), is_whole(at));
                 picks(hash, is_whole).for_each(|pick| {
-                    all &= visit(&mut lines[index(pick, count)][pick as usize & 7], 1 << (pick >> 58), is_whole)
+                    all &= visit(&mut lines[index(pick, count)].0[pick as usize & 7], 1 << (pick >> 58), is_whole)
                 });
             }
             answer(all);
