@@ -29,17 +29,20 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
 /// has in flight. Hashes are looked up in chunks so that their cache misses overlap.
 pub(crate) const CHUNK: usize = 32;
 
-/// The hashes in chunks, each with its length.
-pub(crate) fn chunks(hashes: impl Iterator<Item = Hash128>) -> impl Iterator<Item = ([Hash128; CHUNK], usize)> {
-    let mut hashes = hashes.fuse();
-    from_fn(move || {
-        let (mut chunk, mut len) = ([Hash128 { lo: 0, hi: 0 }; CHUNK], 0);
-        for (slot, hash) in chunk.iter_mut().zip(&mut hashes) {
-            *slot = hash;
-            len += 1;
-        }
-        (len > 0).then_some((chunk, len))
-    })
+/// A chunk of hashes.
+pub(crate) type Chunk = [Hash128; CHUNK];
+
+/// A chunk to be [filled](fill).
+pub(crate) const EMPTY: Chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
+
+/// Fills a chunk with the next hashes. Returns how many there were.
+pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>) -> usize {
+    let mut len = 0;
+    for (place, hash) in chunk.iter_mut().zip(hashes) {
+        *place = hash;
+        len += 1;
+    }
+    len
 }
 
 /// The mask of the first `len` hashes of a chunk.

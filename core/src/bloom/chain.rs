@@ -8,7 +8,7 @@ use std::iter::once;
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, Hash128, chunks, first_marked, first_marks};
+use crate::hash::{CHUNK, Chunk, EMPTY, Hash128, fill, first_marked, first_marks};
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect_ok};
@@ -120,10 +120,10 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         store.num_items = num_items;
     }
     /// Looks up the hashes whose bits are set in the mask `pending`. Returns the mask of the hashes that may have been
-    /// inserted. The caller need not prefetch.
+    /// inserted.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
     /// Inserts the hashes whose bits are set in the mask `pending`, in order. Returns the mask of the hashes that set a
-    /// bit. The caller need not prefetch.
+    /// bit.
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
 
     /// Inserts the hashes in order, on up to `_threads` threads where the layout allows it.
@@ -142,9 +142,19 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         // Newest first: it is the largest, so it most likely holds a present item.
         sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
+    /// Prefetches what [`Self::look_up_chunk_in`] reads first. With a single sub-filter and [`Expected::Present`], these
+    /// are all bits of the hashes, which [`Self::insert_chunk`] needs, too. Does nothing in a layout that prefetches by
+    /// itself.
+    fn prefetch(_sub_filters: &[Self], _hashes: &[Hash128], _expected: Expected) {}
     /// Returns the mask of the hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a
-    /// wrong hint costs time but changes no answer.
-    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], _expected: Expected) -> u32 {
+    /// wrong hint costs time but changes no answer. Where the method would wait for memory, it may call `_meanwhile`,
+    /// which does other work.
+    fn look_up_chunk_in(
+        sub_filters: &[Self],
+        hashes: &[Hash128],
+        _expected: Expected,
+        _meanwhile: &mut dyn FnMut(),
+    ) -> u32 {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in sub_filters.iter().rev() {
             let pending = all & !found;
@@ -301,12 +311,12 @@ impl<S: SubFilter> Chain<S> {
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
-        for (chunk, len) in chunks(items.into_iter().map(|item| S::hash(item, seed))) {
-            let (chunk, result) = self.add_chunk(&chunk[..len], limit);
+        let hashes = items.into_iter().map(|item| S::hash(item, seed));
+        for_chunks(self, hashes, Self::prefetch_addition, |chain, chunk| {
+            let (chunk, result) = chain.add_chunk(chunk, limit);
             (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
-            result?;
-        }
-        Ok(())
+            result
+        })
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
@@ -323,7 +333,7 @@ impl<S: SubFilter> Chain<S> {
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let seed = self.params().seed;
         let hashes = items.into_iter().map(|item| S::hash(item, seed));
-        look_up_chunks(hashes, |_, is_found| found(is_found), |chunk, expected| self.look_up_chunk(chunk, expected));
+        look_up_chunks(self.sub_filters(), hashes, |_, is_found| found(is_found));
     }
 
     /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
@@ -404,13 +414,11 @@ impl<S: SubFilter> Chain<S> {
         S::hash(item, self.params().seed)
     }
 
-    /// Returns the mask of the hashes, at most `CHUNK`, that may have been added. `expected` is a hint: a wrong hint
-    /// costs time but changes no answer.
-    fn look_up_chunk(&self, hashes: &[Hash128], expected: Expected) -> u32 {
-        match hashes {
-            [hash] => u32::from(S::look_up(self.sub_filters(), *hash)),
-            _ => S::look_up_chunk_in(self.sub_filters(), hashes, expected),
-        }
+    /// Prefetches what [`Self::add_chunk`] reads first.
+    fn prefetch_addition(&self, hashes: &[Hash128]) {
+        // A single sub-filter is changed at once; several are looked up first.
+        let expected = if self.sub_filters().len() == 1 { Expected::Present } else { Expected::Absent };
+        S::prefetch(self.sub_filters(), hashes, expected);
     }
 
     /// Appends a new, empty sub-filter to the chain.
@@ -429,8 +437,11 @@ impl<S: SubFilter> Chain<S> {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
         // sub-filters that took items of this chunk. Where all fit into a single sub-filter, inserting them says as much.
         let fit_into_one = self.sub_filters().len() == 1 && self.room() >= hashes.len() as u64;
-        let known = if fit_into_one { 0 } else { self.look_up_chunk(hashes, Expected::Absent) };
+        let known = if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes) };
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !known);
+        if !fit_into_one && left != 0 {
+            S::prefetch(&self.sub_filters()[self.sub_filters().len() - 1..], hashes, Expected::Present);
+        }
         while left != 0 {
             if self.room() == 0
                 && let Err(error) = self.grow(limit)
@@ -452,20 +463,63 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// Calls `found` with each hash and its answer, in order. The answers come from `look_up`, which is called for chunks of
-/// hashes.
-pub(super) fn look_up_chunks(
+/// Returns the mask of the hashes, at most `CHUNK`, that any of `sub_filters` may contain.
+pub(super) fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128]) -> u32 {
+    match hashes {
+        [hash] => u32::from(S::look_up(sub_filters, *hash)),
+        _ => S::look_up_chunk_in(sub_filters, hashes, Expected::Absent, &mut || ()),
+    }
+}
+
+/// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order. The next chunk is hashed and
+/// prefetched while the last lines of a chunk are on their way from memory.
+pub(super) fn look_up_chunks<S: SubFilter>(
+    sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
     mut found: impl FnMut(Hash128, bool),
-    look_up: impl Fn(&[Hash128], Expected) -> u32,
 ) {
-    let mut expected = Expected::Absent;
-    for (chunk, len) in chunks(hashes) {
-        let marks = look_up(&chunk[..len], expected);
+    let (mut hashes, mut expected) = (hashes.fuse(), Expected::Absent);
+    let mut prepare = |chunk: &mut Chunk, expected| {
+        let len = fill(chunk, &mut hashes);
+        S::prefetch(sub_filters, &chunk[..len], expected);
+        len
+    };
+    let (mut chunk, mut next) = (&mut EMPTY.clone(), &mut EMPTY.clone());
+    let mut len = prepare(chunk, expected);
+    while len > 0 {
+        let mut next_len = None;
+        let mut prepare_next = || *next_len.get_or_insert_with(|| prepare(next, expected));
+        let marks = match &chunk[..len] {
+            [hash] => u32::from(S::look_up(sub_filters, *hash)),
+            all => S::look_up_chunk_in(sub_filters, all, expected, &mut || _ = prepare_next()),
+        };
+        let next_len = prepare_next();
         // The next chunk is most likely like this one.
         expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
         (0..len).for_each(|i| found(chunk[i], marks >> i & 1 == 1));
+        (chunk, next, len) = (next, chunk, next_len);
     }
+}
+
+/// Calls `work` with each chunk of the hashes, in order, up to the first error. Before each chunk it hashes the next one
+/// and calls `prefetch` with it.
+pub(super) fn for_chunks<T>(
+    value: &mut T,
+    hashes: impl Iterator<Item = Hash128>,
+    prefetch: impl Fn(&T, &[Hash128]),
+    mut work: impl FnMut(&mut T, &[Hash128]) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let mut hashes = hashes.fuse();
+    let (mut chunk, mut next) = (&mut EMPTY.clone(), &mut EMPTY.clone());
+    let mut len = fill(chunk, &mut hashes);
+    prefetch(value, &chunk[..len]);
+    while len > 0 {
+        let next_len = fill(next, &mut hashes);
+        prefetch(value, &next[..next_len]);
+        work(value, &chunk[..len])?;
+        (chunk, next, len) = (next, chunk, next_len);
+    }
+    Ok(())
 }
 
 /// Copies of the sub-filters.

@@ -17,10 +17,8 @@
 use std::alloc::Layout;
 
 use super::chain::{
-    Chain, Expected, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, look_up_chunks, num_items,
-    try_clone_all,
+    Chain, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, look_up_chunks, num_items, try_clone_all,
 };
-use super::lines::screen::look_up_chunk_in_even;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
 use super::windowing::Windowing;
@@ -226,7 +224,7 @@ impl WindowedFilter {
     ) {
         let (live, seed) = (self.live(slices_later), self.params.seed);
         let hashes = items.into_iter().map(|item| LineSubFilter::hash(item, seed));
-        look_up_chunks(hashes, |_, is_found| found(is_found), |chunk, expected| look_up_chunk(live, chunk, expected));
+        look_up_chunks(live, hashes, |_, is_found| found(is_found));
     }
 
     /// The number of items that the filter still holds once `slices_later` more slices have begun. After a merge it is
@@ -350,12 +348,4 @@ fn by_generation<'a>(
         rest = later;
         Some((generation, these))
     })
-}
-
-/// Returns the mask of the hashes, at most a chunk, that any of `sub_filters` may contain.
-fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
-    match hashes {
-        [hash] => u32::from(LineSubFilter::look_up(sub_filters, *hash)),
-        _ => look_up_chunk_in_even(sub_filters, hashes, expected),
-    }
 }

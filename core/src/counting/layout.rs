@@ -69,7 +69,7 @@ pub struct Slot {
 }
 
 /// The number of hashes of a batch: the number of memory reads that a core keeps in flight.
-pub const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// Writes the slots of a batch of hashes to `slots`. The loop is compiled for wide registers, without a branch: which
 /// hashes fall in the main segment cannot be predicted.

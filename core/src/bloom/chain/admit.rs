@@ -1,6 +1,6 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
-use super::{Chain, Expected, SubFilter, look_up_chunks};
+use super::{Chain, Expected, SubFilter, look_up_chunk, look_up_chunks};
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
 use crate::hash::{CHUNK, Hash128, first_marked, first_marks, marked};
@@ -50,11 +50,8 @@ impl<S: SubFilter> Chain<S> {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let (mut look_up, seed) = (LookUp::of(items.len())?, self.params().seed);
-        look_up_chunks(
-            items.map(|item| S::hash(item, seed)),
-            |hash, is_known| look_up.record(hash.lo, hash, is_known),
-            |chunk, expected| self.look_up_chunk(chunk, expected),
-        );
+        let hashes = items.map(|item| S::hash(item, seed));
+        look_up_chunks(self.sub_filters(), hashes, |hash, is_known| look_up.record(hash.lo, hash, is_known));
         let new = look_up.new_items();
         let admitted = terms.admitted(self.num_items(), new.len());
         let of_new = if admitted == 0 { first_of(0, new.len())? } else { self.admit_new(new, admitted, terms, limit)? };
@@ -141,9 +138,10 @@ impl<S: SubFilter> Chain<S> {
         let tail = &mut self.sub_filters_mut()[newest..];
         let (mut at, mut admitted) = (0, 0);
         for (hashes, reported) in hashes.chunks(CHUNK).zip(reported.chunks_mut(CHUNK)) {
+            S::prefetch(&tail[at..=at], hashes, Expected::Present);
             reported.fill(Admission::Known);
             let mut left = first_marks(hashes.len());
-            left &= !S::look_up_chunk_in(&tail[..=at], hashes, Expected::Absent);
+            left &= !look_up_chunk(&tail[..=at], hashes);
             while left != 0 {
                 if admitted < most && tail[at].is_full() && at + 1 < tail.len() {
                     at += 1;

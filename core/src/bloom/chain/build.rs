@@ -8,7 +8,7 @@ use std::thread;
 
 use super::{Chain, SubFilter, look_up_chunks};
 use crate::error::Error;
-use crate::hash::{CHUNK, Hash128, chunks};
+use crate::hash::{CHUNK, Hash128};
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The least room of the newest sub-filter, in items, for adding in parallel. With less room, one thread adds the
@@ -47,8 +47,8 @@ impl<S: SubFilter + Sync> Chain<S> {
             }
             if is_tight {
                 let absent = absent(self.sub_filters(), &batch, threads)?;
-                for (chunk, len) in chunks(absent.iter().flatten().copied()) {
-                    self.add_chunk(&chunk[..len], limit).1?;
+                for chunk in absent.iter().flat_map(|hashes| hashes.chunks(CHUNK)) {
+                    self.add_chunk(chunk, limit).1?;
                 }
                 continue;
             }
@@ -93,11 +93,8 @@ fn absent<S: SubFilter + Sync>(
 
 fn absent_of<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128]) -> Result<Vec<Hash128>, Error> {
     let mut absent = try_with_capacity(hashes.len())?;
-    look_up_chunks(
-        hashes.iter().copied(),
-        |hash, is_known| absent.extend((!is_known).then_some(hash)),
-        |chunk, expected| S::look_up_chunk_in(sub_filters, chunk, expected),
-    );
+    let record = |hash, is_known: bool| absent.extend((!is_known).then_some(hash));
+    look_up_chunks(sub_filters, hashes.iter().copied(), record);
     Ok(absent)
 }
 

@@ -120,7 +120,7 @@ impl SubFilter for LineSubFilter {
     }
 
     fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
-        probe::contains_chunk(self.shape(), self.lines(), hashes, pending, Expected::Present)
+        probe::contains_chunk(self.shape(), self.lines(), hashes, pending, false)
     }
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
@@ -146,8 +146,17 @@ impl SubFilter for LineSubFilter {
         screen::look_up(sub_filters, hash)
     }
 
-    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> u32 {
-        screen::look_up_chunk(sub_filters, hashes, expected)
+    fn prefetch(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) {
+        screen::prefetch(sub_filters, hashes, expected);
+    }
+
+    fn look_up_chunk_in(
+        sub_filters: &[Self],
+        hashes: &[Hash128],
+        expected: Expected,
+        meanwhile: &mut dyn FnMut(),
+    ) -> u32 {
+        screen::look_up_chunk(sub_filters, hashes, expected, meanwhile)
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {

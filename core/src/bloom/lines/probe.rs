@@ -2,7 +2,6 @@
 //! shape of an item and for several instruction sets.
 
 use super::super::bitmap::Line;
-use super::super::chain::Expected;
 use super::line::{self, Count, line_index, pick, places};
 use crate::hash::{CHUNK, Hash128, marked};
 use multiversion::multiversion;
@@ -96,20 +95,30 @@ pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash1
 }
 
 /// Looks up the hashes whose bits are set in the mask `pending`, and returns the mask of those for which [`contains`] is
-/// true. `expected` is a hint: a wrong hint costs time but changes no answer.
+/// true. With `screened`, their first lines are known to have all bits.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn contains_chunk(
+pub(super) fn contains_chunk(
     shape: ItemShape,
     lines: &[Line],
     hashes: &[Hash128],
     pending: u32,
-    expected: Expected,
+    screened: bool,
 ) -> u32 {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
     };
-    run(shape, SeekChunk { seek: Seek { lines, has }, hashes, pending, expected })
+    run(shape, SeekChunk { seek: Seek { lines, has }, hashes, pending, screened })
+}
+
+/// Returns the mask of the hashes whose first line has all bits, and prefetches their other lines.
+#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
+pub(super) fn screen_chunk(shape: ItemShape, lines: &[Line], hashes: &[Hash128]) -> u32 {
+    let has = match_target! {
+        "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
+        _ => line::has,
+    };
+    run(shape, ScreenChunk { seek: Seek { lines, has }, hashes })
 }
 
 /// Looks up the hashes whose bits are set in the mask `pending` in several bitmaps of one shape and size. `candidates`
@@ -242,57 +251,56 @@ impl<P: Probe> Job for One<P> {
     }
 }
 
-/// The size from which the lines of a chunk are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a second-level
-/// cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
-const LARGE_FROM_LINES: usize = 4096;
-
 /// A probe for each item of a chunk.
 struct SeekChunk<'a, W> {
     seek: Seek<'a, W>,
     hashes: &'a [Hash128],
     pending: u32,
-    expected: Expected,
+    screened: bool,
 }
 
-/// Looks up the items. Their lines are prefetched in a separate short loop: a core handles several cache misses at once,
-/// but only of loads within a few hundred instructions. Of items expected to be absent only the first line is prefetched,
-/// since few of them have all their bits in it.
 impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
     type Output = u32;
 
     #[inline(always)]
     fn run(self, shape: impl LineShape) -> u32 {
-        let SeekChunk { seek, hashes, pending, expected } = self;
+        let SeekChunk { seek, hashes, pending, screened } = self;
         let all = shape.lines_per_item();
-        let is_large = seek.lines.len() >= LARGE_FROM_LINES;
         let mut found = 0;
-        // Loops, since the compiler makes `fold` and `for_each` calls. The ranges are constant for a shape: so the compiler
-        // unrolls the loops over them.
-        if is_large && all > 1 && expected == Expected::Absent {
+        // Loops, since the compiler makes `fold` and `for_each` calls; two, since it unrolls what is constant.
+        if screened {
             for i in marked(pending) {
-                prefetch(seek.lines, hashes[i], 0..1);
-            }
-            let mut candidates = 0;
-            for i in marked(pending) {
-                if seek.has(hashes[i], 0..1, shape) {
-                    candidates |= 1 << i;
-                    prefetch(seek.lines, hashes[i], 1..all);
-                }
-            }
-            for i in marked(candidates) {
                 found |= u32::from(seek.has(hashes[i], 1..all, shape)) << i;
             }
-            return found;
-        }
-        if is_large {
+        } else {
             for i in marked(pending) {
-                prefetch(seek.lines, hashes[i], 0..all);
+                found |= u32::from(seek.has(hashes[i], 0..all, shape)) << i;
             }
         }
-        for i in marked(pending) {
-            found |= u32::from(seek.has(hashes[i], 0..all, shape)) << i;
-        }
         found
+    }
+}
+
+/// A probe for each item of a chunk in its first line.
+struct ScreenChunk<'a, W> {
+    seek: Seek<'a, W>,
+    hashes: &'a [Hash128],
+}
+
+impl<W: Fn(&Line, u64, u32) -> bool> Job for ScreenChunk<'_, W> {
+    type Output = u32;
+
+    #[inline(always)]
+    fn run(self, shape: impl LineShape) -> u32 {
+        let ScreenChunk { seek, hashes } = self;
+        let mut passed = 0;
+        for (i, &hash) in hashes.iter().enumerate() {
+            if seek.has(hash, 0..1, shape) {
+                passed |= 1 << i;
+                prefetch(seek.lines, hash, 1..shape.lines_per_item());
+            }
+        }
+        passed
     }
 }
 
@@ -338,11 +346,6 @@ impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Job for FillChunk<'_, W> {
     #[inline(always)]
     fn run(self, shape: impl LineShape) -> (u32, u64) {
         let FillChunk { mut fill, hashes, pending } = self;
-        if fill.lines.len() >= LARGE_FROM_LINES {
-            for i in marked(pending) {
-                prefetch(fill.lines, hashes[i], 0..shape.lines_per_item());
-            }
-        }
         let mut new = 0;
         for i in marked(pending) {
             new |= u32::from(fill.set(hashes[i], shape)) << i;

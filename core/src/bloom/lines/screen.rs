@@ -24,112 +24,162 @@ use multiversion::target::match_target;
 /// up in the others. Free to change: nothing stored depends on it.
 const GROUP: usize = 5;
 
-/// The size from which few lines are looked at rather than all at once, in lines: 2 MiB, about what a second-level cache
-/// holds. Free to change: nothing stored depends on it.
-const FAR_FROM_LINES: usize = 32 << 10;
+/// The size from which the lines of a single bitmap are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a
+/// second-level cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
+const FAR_FROM_LINES: usize = 4096;
 
 /// The number of sub-filters that are screened first if most items are expected to be present: the newest, which hold
 /// most of the items. Free to change: nothing stored depends on it.
 const NEWEST: usize = 3;
 
-/// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
-/// is a hint: a wrong hint costs time but changes no answer.
-pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> u32 {
+/// Prefetches the lines that [`look_up_chunk`] reads first.
+pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) {
     match sub_filters {
-        [only] => probe::contains_chunk(only.shape(), only.lines(), hashes, first_marks(hashes.len()), expected),
-        // Mostly one group, so no masks are kept for another.
-        few if few.len() <= GROUP => look_up_groups(few, hashes, expected, screen, contained),
-        _ => {
-            let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
-            let screen = |group: &[LineSubFilter], hashes: &[Hash128], pending, candidates: &mut _| {
-                screen_with(&mut masks, group, hashes, pending, candidates);
-            };
-            look_up_groups(sub_filters, hashes, expected, screen, contained)
+        [only] if only.lines().len() >= FAR_FROM_LINES => {
+            let lines = if expected == Expected::Absent { 1 } else { only.geometry().lines_per_item };
+            hashes.iter().for_each(|&hash| probe::prefetch(only.lines(), hash, 0..lines));
+        }
+        [_] => {}
+        many => {
+            groups(many, expected).take(1).for_each(|group| ask(group, hashes, first_marks(hashes.len())));
         }
     }
 }
 
-/// Returns the same mask as [`look_up_chunk`], and is faster if all sub-filters have one size, as the generations of a
-/// windowed filter usually have: an item then has the same lines in each sub-filter.
-pub(in crate::bloom) fn look_up_chunk_in_even(
+/// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
+/// is a hint: a wrong hint costs time but changes no answer. Calls `meanwhile`, if at all, while the last lines are on
+/// their way from memory. The caller [prefetches](prefetch).
+pub(super) fn look_up_chunk(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
+    meanwhile: &mut dyn FnMut(),
 ) -> u32 {
-    let is_even = |pair: &[LineSubFilter]| pair[0].geometry() == pair[1].geometry();
-    let Some(first) = sub_filters.first() else { return 0 };
-    if !sub_filters.windows(2).all(is_even) {
-        // The newest are not screened first, since present items are in all sub-filters alike.
-        return look_up_chunk(sub_filters, hashes, Expected::Absent);
+    if let [only] = sub_filters {
+        return look_up_in_one(only, hashes, expected, meanwhile);
     }
-    // In bitmaps from 2 MiB on each line counts, and present items are found before the oldest sub-filters are asked. In
-    // smaller ones it is faster to ask all sub-filters at once.
-    let expected = if first.lines().len() >= FAR_FROM_LINES { expected } else { Expected::Absent };
-    look_up_groups(sub_filters, hashes, expected, screen, contained_in_even)
+    if sub_filters.len() <= GROUP {
+        // Mostly one group, so no masks are kept for another.
+        return look_up_groups(sub_filters, hashes, expected, meanwhile, screen);
+    }
+    let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
+    let screen = |group: &[LineSubFilter], hashes: &[Hash128], pending, candidates: &mut _| {
+        screen_with(&mut masks, group, hashes, pending, candidates);
+    };
+    look_up_groups(sub_filters, hashes, expected, meanwhile, screen)
+}
+
+fn look_up_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected, meanwhile: &mut dyn FnMut()) -> u32 {
+    let (shape, lines) = (only.shape(), only.lines());
+    if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
+        meanwhile();
+        return probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false);
+    }
+    // Few of the absent items have all their bits in the first line.
+    let passed = probe::screen_chunk(shape, lines, hashes);
+    meanwhile();
+    probe::contains_chunk(shape, lines, hashes, passed, true)
+}
+
+/// The groups in which sub-filters are looked up, newest first.
+fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<Item = &[LineSubFilter]> {
+    // Most items are in the newest sub-filters of a chain. In the generations of a window, which have one size, they are
+    // in all alike.
+    let is_even = sub_filters.first().map(LineSubFilter::geometry) == sub_filters.last().map(LineSubFilter::geometry);
+    let apart = if expected == Expected::Absent || is_even { 0 } else { NEWEST };
+    let (older, newest) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
+    newest.chunks(NEWEST).chain(older.rchunks(GROUP))
+}
+
+/// Prefetches the first lines of the hashes in the mask `pending`.
+fn ask(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
+    if group.iter().any(LineSubFilter::is_large) {
+        // Item by item, the order in which the loop with AVX-512 compares the lines.
+        for i in marked(pending) {
+            group.iter().for_each(|sub_filter| probe::prefetch(sub_filter.lines(), hashes[i], 0..1));
+        }
+    }
 }
 
 /// Queries one group of sub-filters after another. `screen` finds the candidates: the sub-filters that have the bits of
-/// an item in its first line. `contained` returns the mask of the hashes that are in any of their candidates.
+/// an item in its first line.
 #[inline(always)]
 fn look_up_groups(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
+    meanwhile: &mut dyn FnMut(),
     mut screen: impl FnMut(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
-    contained: impl Fn(&[LineSubFilter], &[Hash128], u32, &[u32; CHUNK]) -> u32,
 ) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
-    let apart = if expected == Expected::Present { NEWEST } else { 0 };
-    let (older, newest_ones) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
-    let ask = |group: &[LineSubFilter], pending: u32| {
-        if group.iter().any(LineSubFilter::is_large) {
-            // Item by item, the order in which the loop with AVX-512 compares the lines.
-            for i in marked(pending) {
-                group.iter().for_each(|sub_filter| probe::prefetch(sub_filter.lines(), hashes[i], 0..1));
-            }
-        }
-    };
-    let mut groups = newest_ones.chunks(NEWEST).chain(older.rchunks(GROUP)).peekable();
-    let mut has_asked = false;
+    let mut groups = groups(sub_filters, expected).peekable();
+    let mut is_first = true;
     while let Some(group) = groups.next() {
-        let pending = all & !found;
+        let (pending, next) = (all & !found, groups.peek());
         if pending == 0 {
             break;
         }
-        if !has_asked {
-            ask(group, pending);
-        }
-        // The lines of the next group arrive while this one is screened, unless most items will be found in this one.
-        has_asked = expected == Expected::Absent;
-        if let Some(next) = groups.peek().filter(|_| has_asked) {
-            ask(next, pending);
+        if let (Some(next), Expected::Absent) = (next, expected) {
+            ask(next, hashes, pending);
         }
         let mut candidates = [0; CHUNK];
         screen(group, hashes, pending, &mut candidates);
-        if group.last().is_some_and(LineSubFilter::is_large) {
-            for i in marked(pending) {
-                if let Some(newest) = newest(candidates[i]) {
+        let is_large = group.last().is_some_and(LineSubFilter::is_large);
+        let mut passed = 0;
+        for i in marked(pending) {
+            if let Some(newest) = newest(candidates[i]) {
+                passed |= 1 << i;
+                if is_large {
                     let sub_filter = &group[newest];
-                    probe::prefetch(sub_filter.lines(), hashes[i], 0..sub_filter.geometry().lines_per_item);
+                    probe::prefetch(sub_filter.lines(), hashes[i], 1..sub_filter.geometry().lines_per_item);
                 }
             }
         }
-        found |= contained(group, hashes, pending, &candidates);
+        if let (Some(next), Expected::Present) = (next, expected) {
+            // Of the items that passed, most will be found.
+            ask(next, hashes, pending & !passed);
+        }
+        // Most present items are found in the first group.
+        if if expected == Expected::Present { is_first } else { next.is_none() } {
+            meanwhile();
+        }
+        is_first = false;
+        let is_even = group.iter().all(|sub_filter| sub_filter.geometry() == group[0].geometry());
+        found |= if is_even {
+            contained_in_even(group, hashes, passed, &candidates)
+        } else {
+            contained(group, hashes, passed, &candidates)
+        };
     }
     found
 }
 
-/// Returns the mask of those hashes of `pending` that are in any of their candidates.
-fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
-    let is_contained = |&i: &usize| has_any(group, candidates[i], hashes[i]);
-    marked(pending).filter(is_contained).fold(0, |found, i| found | 1 << i)
-}
-
-/// Returns the same mask as [`contained`], if all sub-filters of the group have one size.
+/// Returns the same mask as [`contained`], for sub-filters of one size.
 fn contained_in_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
     let mut bitmaps = [&[][..]; GROUP];
     bitmaps.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
     probe::contains_rest_chunk(group[0].shape(), &bitmaps, hashes, pending, candidates)
+}
+
+/// Returns the mask of those hashes of `pending` that are in any of their candidates. All hashes of a candidate are
+/// looked up at once.
+fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
+    let mut asked = [0; GROUP];
+    for i in marked(pending) {
+        for which in marked(candidates[i]) {
+            asked[which] |= 1 << i;
+        }
+    }
+    let (probes, mut found) = (common_probes(group), 0);
+    for (sub_filter, asked) in group.iter().zip(asked).rev() {
+        let left = asked & !found;
+        if left != 0 {
+            let (shape, lines) = (sub_filter.shape(), sub_filter.lines());
+            let screened = sub_filter.geometry().probes_per_line == probes;
+            found |= probe::contains_chunk(shape, lines, hashes, left, screened);
+        }
+    }
+    found
 }
 
 /// Whether the item of this hash may have been inserted in one of the sub-filters.
@@ -169,13 +219,16 @@ struct Masks {
 }
 
 impl Masks {
-    /// Computes the masks of the hashes with `lay_out`, unless the current masks are for this number of probes. The
-    /// masks are written in place: a copy would wait for narrow stores.
+    /// Computes the masks of the hashes in `pending` with `lay_out`, unless the current masks are for this number of
+    /// probes. Hashes that are not pending now are not pending later. The masks are written in place: a copy would wait
+    /// for narrow stores.
     #[inline(always)]
-    fn make(&mut self, hashes: &[Hash128], probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
+    fn make(&mut self, hashes: &[Hash128], pending: u32, probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
         if self.probes != probes {
             self.probes = probes;
-            self.bits.iter_mut().zip(hashes).for_each(|(bits, hash)| lay_out(bits, places(hash.lo)));
+            for i in marked(pending) {
+                lay_out(&mut self.bits[i], places(hashes[i].lo));
+            }
         }
     }
 }
@@ -225,14 +278,14 @@ fn screen_with(
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
-            masks.make(hashes, probes, |bits, places| *bits = cast(avx512::lay_out(places, probes)));
+            masks.make(hashes, pending, probes, |bits, places| *bits = cast(avx512::lay_out(places, probes)));
             for i in marked(pending) {
                 let bits = cast(masks.bits[i]);
                 candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
             }
         },
         _ => {
-            masks.make(hashes, probes, |bits, places| lay_out_anew(bits, places, probes));
+            masks.make(hashes, pending, probes, |bits, places| lay_out_anew(bits, places, probes));
             for i in marked(pending) {
                 candidates[i] = passed(group, hashes[i].lo, |line| line.has(&masks.bits[i]));
             }

@@ -345,7 +345,7 @@ fn even_sub_filters_answer_one_by_one() {
             for from in (0..len * 10_000).step_by(1250) {
                 for (size, expected) in [(32, Expected::Absent), (7, Expected::Present)] {
                     let hashes = hashes_of(from, size);
-                    let found = super::screen::look_up_chunk_in_even(&sub_filters, &hashes, expected);
+                    let found = screen::look_up_chunk(&sub_filters, &hashes, expected, &mut || ());
                     let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
                     assert!((0..32).map(|i| found >> i & 1 == 1).take(hashes.len()).eq(hashes.iter().map(any)));
                     absent += if from % 10_000 == 0 { 0 } else { size };
@@ -365,8 +365,8 @@ fn screened_chains_answer_as_their_sub_filters() {
         for from in (0..len * 10_000).step_by(2500) {
             for size in [32, 7, 1] {
                 let hashes = hashes_of(from, size);
-                let found = screen::look_up_chunk(&sub_filters, &hashes, Expected::Absent);
-                assert_eq!(screen::look_up_chunk(&sub_filters, &hashes, Expected::Present), found);
+                let found = screen::look_up_chunk(&sub_filters, &hashes, Expected::Absent, &mut || ());
+                assert_eq!(screen::look_up_chunk(&sub_filters, &hashes, Expected::Present, &mut || ()), found);
                 for (i, &hash) in hashes.iter().enumerate() {
                     let expected = sub_filters.iter().any(|one| one.may_contain(hash));
                     assert_eq!(screen::look_up(&sub_filters, hash), expected);

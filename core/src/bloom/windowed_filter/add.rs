@@ -1,12 +1,13 @@
 //! Adds items to the newest generation of a windowed filter.
 
 use std::iter::once;
+use std::slice;
 
-use super::super::chain::{Expected, SubFilter, num_items};
+use super::super::chain::{Expected, SubFilter, for_chunks, look_up_chunk, num_items};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Expired, Generation, WindowedFilter, look_up_chunk};
+use super::{Expired, Generation, WindowedFilter};
 use crate::error::Error;
-use crate::hash::{Hash128, chunks, first_marked, first_marks, marked};
+use crate::hash::{Hash128, first_marked, first_marks, marked};
 use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
 use crate::window::{Mark, Move, Time};
@@ -113,13 +114,19 @@ impl WindowedFilter {
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params.seed;
-        for (chunk, len) in chunks(items.map(|item| LineSubFilter::hash(item, seed))) {
-            let (chunk, result) = self.add_chunk(&chunk[..len], limit);
+        let hashes = items.map(|item| LineSubFilter::hash(item, seed));
+        let prefetch = |filter: &Self, next: &[Hash128]| {
+            LineSubFilter::prefetch(&filter.sub_filters, next, Expected::Absent);
+            // New items set all their bits in the newest sub-filter.
+            let newest = filter.sub_filters.last().map_or(&[][..], slice::from_ref);
+            LineSubFilter::prefetch(newest, next, Expected::Present);
+        };
+        for_chunks(self, hashes, prefetch, |filter, chunk| {
+            let (chunk, result) = filter.add_chunk(chunk, limit);
             (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
             outcome.changed |= chunk.has_inserted;
-            result?;
-        }
-        Ok(())
+            result
+        })
     }
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
@@ -162,10 +169,10 @@ impl WindowedFilter {
 
     /// Returns two masks of the hashes in `which`: the known hashes, and the hashes to add to the newest generation.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
-        let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
+        let known = which & look_up_chunk(&self.sub_filters, hashes);
         // Where nothing is known, the answers of the newest generation do not matter.
         let asks_newest = self.windowing.refresh && known != 0;
-        let newest = if asks_newest { look_up_chunk(self.newest(), hashes, Expected::Absent) } else { known };
+        let newest = if asks_newest { look_up_chunk(self.newest(), hashes) } else { known };
         (known, which & !(known & newest))
     }
 

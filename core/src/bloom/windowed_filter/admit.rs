@@ -2,7 +2,7 @@
 
 use super::super::chain::{SubFilter, look_up_chunks, taken_bytes};
 use super::super::lines::sub_filter::LineSubFilter;
-use super::{Expired, WindowedFilter, look_up_chunk};
+use super::{Expired, WindowedFilter};
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
 use crate::hash::Hash128;
@@ -46,9 +46,7 @@ impl WindowedFilter {
             }
         };
         let live = self.live(slices_later);
-        look_up_chunks(items.map(|item| self.hash(item)), record, |chunk, expected| {
-            look_up_chunk(live, chunk, expected)
-        });
+        look_up_chunks(live, items.map(|item| self.hash(item)), record);
         let new = look_up.new_items().len();
         let admitted = terms.admitted(self.num_items(slices_later), new);
         if terms.all && admitted < new {
