@@ -139,20 +139,21 @@ fn measure(
     let mut missed = times.clone();
     for round in 0..rounds {
         for (index, work) in work.iter().enumerate() {
-            let mut drawn = scramble((round * 16 + index) as u64);
-            let chosen: Vec<(u64, u64)> = (0..calls)
-                .map(|call| {
-                    drawn += 1;
-                    let number = scramble(drawn) % keys;
-                    let item = match work.items {
-                        Items::Present => present(number),
-                        Items::New => 50_000 + ((round * calls) as u64 + call as u64) % 50_000,
-                        Items::Absent | Items::None => 20_000,
-                    };
-                    (number, item)
-                })
-                .collect();
-            let batches = |command: &str| requests(command, &chosen, work.items != Items::None);
+            // Each contender gets keys of its own: what one has read is in the caches that the next one uses.
+            let chosen = |contender: usize| -> Vec<(u64, u64)> {
+                let start = scramble(((round * 16 + index) * 8 + contender) as u64);
+                (0..calls)
+                    .map(|call| {
+                        let number = scramble(start.wrapping_add(call as u64 + 1)) % keys;
+                        let item = match work.items {
+                            Items::Present => present(number),
+                            Items::New => 50_000 + ((round * calls) as u64 + call as u64) % 50_000,
+                            Items::Absent | Items::None => 20_000,
+                        };
+                        (number, item)
+                    })
+                    .collect()
+            };
             let floor = match work.items {
                 Items::None => "BENCH.COUNT",
                 items => looks(work.command, items == Items::Present),
@@ -168,7 +169,7 @@ fn measure(
                         &mut *peer
                     }
                 };
-                let batches = batches(command);
+                let batches = requests(command, &chosen(at), work.items != Items::None);
                 let counter = countable.then(|| misses::Counter::start(server.process())).flatten();
                 times[at].push(server_time(server, command, &[], &batches));
                 if let Some(misses) = counter.and_then(misses::Counter::stop) {
