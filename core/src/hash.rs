@@ -45,6 +45,17 @@ pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>
     len
 }
 
+/// The same as [`fill`]. Before each hash, takes an item of `other`, all of them in the end.
+pub(crate) fn fill_beside(
+    chunk: &mut Chunk,
+    hashes: &mut impl Iterator<Item = Hash128>,
+    mut other: impl Iterator<Item = ()>,
+) -> usize {
+    let len = fill(chunk, &mut hashes.inspect(|_| _ = other.next()));
+    other.for_each(|()| ());
+    len
+}
+
 /// The mask of the first `len` hashes of a chunk.
 pub(crate) fn first_marks(len: usize) -> u32 {
     ((1u64 << len) - 1) as u32

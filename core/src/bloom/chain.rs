@@ -8,7 +8,7 @@ use std::iter::once;
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, Chunk, EMPTY, Hash128, fill, first_marked, first_marks};
+use crate::hash::{CHUNK, EMPTY, Hash128, fill, fill_beside, first_marked, first_marks};
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect_ok};
@@ -142,10 +142,14 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         // Newest first: it is the largest, so it most likely holds a present item.
         sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
-    /// Prefetches what [`Self::look_up_chunk_in`] reads first. With a single sub-filter and [`Expected::Present`], these
-    /// are all bits of the hashes, which [`Self::insert_chunk`] needs, too. Does nothing in a layout that prefetches by
-    /// itself.
-    fn prefetch(_sub_filters: &[Self], _hashes: &[Hash128], _expected: Expected) {}
+    /// Whether the caller should [prefetch](Self::prefetch) what it looks up or inserts. A layout can prefetch by itself
+    /// instead.
+    fn is_far(_sub_filters: &[Self]) -> bool {
+        false
+    }
+    /// Prefetches what [`Self::look_up_chunk_in`] reads first of a hash. With a single sub-filter and
+    /// [`Expected::Present`], these are all bits of the hash, which [`Self::insert_chunk`] needs, too.
+    fn prefetch(_sub_filters: &[Self], _hash: Hash128, _expected: Expected) {}
     /// Returns the mask of the hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a
     /// wrong hint costs time but changes no answer. Where the method would wait for memory, it may call `_meanwhile`,
     /// which does other work.
@@ -312,11 +316,8 @@ impl<S: SubFilter> Chain<S> {
     ) -> Result<(), Error> {
         let seed = self.params().seed;
         let hashes = items.into_iter().map(|item| S::hash(item, seed));
-        for_chunks(self, hashes, Self::prefetch_addition, |chain, chunk| {
-            let (chunk, result) = chain.add_chunk(chunk, limit);
-            (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
-            result
-        })
+        let add = |chain: &mut Self, chunk: &[Hash128]| chain.add_chunk(chunk, limit);
+        add_chunks(self, hashes, Self::prefetch_addition, add, |is_new| added(is_new))
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
@@ -418,7 +419,7 @@ impl<S: SubFilter> Chain<S> {
     fn prefetch_addition(&self, hashes: &[Hash128]) {
         // A single sub-filter is changed at once; several are looked up first.
         let expected = if self.sub_filters().len() == 1 { Expected::Present } else { Expected::Absent };
-        S::prefetch(self.sub_filters(), hashes, expected);
+        prefetch(self.sub_filters(), hashes, expected);
     }
 
     /// Appends a new, empty sub-filter to the chain.
@@ -440,7 +441,7 @@ impl<S: SubFilter> Chain<S> {
         let known = if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes) };
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !known);
         if !fit_into_one && left != 0 {
-            S::prefetch(&self.sub_filters()[self.sub_filters().len() - 1..], hashes, Expected::Present);
+            prefetch(&self.sub_filters()[self.sub_filters().len() - 1..], hashes, Expected::Present);
         }
         while left != 0 {
             if self.room() == 0
@@ -471,53 +472,76 @@ pub(super) fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128])
     }
 }
 
-/// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order. The next chunk is hashed and
-/// prefetched while the last lines of a chunk are on their way from memory.
+/// Prefetches what a look-up of the hashes reads first, if that is not in a cache.
+pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) {
+    if S::is_far(sub_filters) {
+        hashes.iter().for_each(|&hash| S::prefetch(sub_filters, hash, expected));
+    }
+}
+
+/// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
+///
+/// While the last lines of a chunk are on their way from memory, the next chunk is prefetched, the answers of the chunk
+/// before are passed on, and the chunk after the next is hashed. The latter two go item by item, which a processor
+/// overlaps best; prefetches go all at once, since each waits for the address of its page.
 pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
     mut found: impl FnMut(Hash128, bool),
 ) {
     let (mut hashes, mut expected) = (hashes.fuse(), Expected::Absent);
-    let mut prepare = |chunk: &mut Chunk, expected| {
-        let len = fill(chunk, &mut hashes);
-        S::prefetch(sub_filters, &chunk[..len], expected);
-        len
-    };
-    let (mut chunk, mut next) = (&mut EMPTY.clone(), &mut EMPTY.clone());
-    let mut len = prepare(chunk, expected);
+    let [before, chunk, next, later] = &mut [EMPTY; 4];
+    let (mut before, mut chunk, mut next, mut later) = (before, chunk, next, later);
+    let mut len = fill(chunk, &mut hashes);
+    prefetch(sub_filters, &chunk[..len], expected);
+    let mut next_len = fill(next, &mut hashes);
+    let (mut marks, mut num_answered) = (0, 0);
     while len > 0 {
-        let mut next_len = None;
-        let mut prepare_next = || *next_len.get_or_insert_with(|| prepare(next, expected));
-        let marks = match &chunk[..len] {
-            [hash] => u32::from(S::look_up(sub_filters, *hash)),
-            all => S::look_up_chunk_in(sub_filters, all, expected, &mut || _ = prepare_next()),
+        let mut later_len = None;
+        let mut meanwhile = || {
+            *later_len.get_or_insert_with(|| {
+                prefetch(sub_filters, &next[..next_len], expected);
+                let answers = (0..num_answered).map(|i| found(before[i], marks >> i & 1 == 1));
+                fill_beside(later, &mut hashes, answers)
+            })
         };
-        let next_len = prepare_next();
+        let known = match &chunk[..len] {
+            [hash] => u32::from(S::look_up(sub_filters, *hash)),
+            all => S::look_up_chunk_in(sub_filters, all, expected, &mut || _ = meanwhile()),
+        };
+        let later_len = meanwhile();
         // The next chunk is most likely like this one.
-        expected = if marks.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
-        (0..len).for_each(|i| found(chunk[i], marks >> i & 1 == 1));
-        (chunk, next, len) = (next, chunk, next_len);
+        expected = if known.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
+        (marks, num_answered) = (known, len);
+        (before, chunk, next, later) = (chunk, next, later, before);
+        (len, next_len) = (next_len, later_len);
     }
+    (0..num_answered).for_each(|i| found(before[i], marks >> i & 1 == 1));
 }
 
-/// Calls `work` with each chunk of the hashes, in order, up to the first error. Before each chunk it hashes the next one
-/// and calls `prefetch` with it.
-pub(super) fn for_chunks<T>(
+/// Adds the hashes to `value` in chunks, in order, up to the first error. Calls `added` for each item that was handled.
+/// The order of hashing and prefetching is that of [`look_up_chunks`].
+pub(super) fn add_chunks<T>(
     value: &mut T,
     hashes: impl Iterator<Item = Hash128>,
     prefetch: impl Fn(&T, &[Hash128]),
-    mut work: impl FnMut(&mut T, &[Hash128]) -> Result<(), Error>,
+    mut add: impl FnMut(&mut T, &[Hash128]) -> (AddedChunk, Result<(), Error>),
+    mut added: impl FnMut(bool),
 ) -> Result<(), Error> {
     let mut hashes = hashes.fuse();
-    let (mut chunk, mut next) = (&mut EMPTY.clone(), &mut EMPTY.clone());
+    let [chunk, next, later] = &mut [EMPTY; 3];
+    let (mut chunk, mut next, mut later) = (chunk, next, later);
     let mut len = fill(chunk, &mut hashes);
     prefetch(value, &chunk[..len]);
+    let mut next_len = fill(next, &mut hashes);
     while len > 0 {
-        let next_len = fill(next, &mut hashes);
         prefetch(value, &next[..next_len]);
-        work(value, &chunk[..len])?;
-        (chunk, next, len) = (next, chunk, next_len);
+        let (AddedChunk { new, handled }, result) = add(value, &chunk[..len]);
+        let answers = (0..handled).map(|i| added(new >> i & 1 == 1));
+        let later_len = fill_beside(later, &mut hashes, answers);
+        result?;
+        (chunk, next, later) = (next, later, chunk);
+        (len, next_len) = (next_len, later_len);
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
-use super::{Chain, Expected, SubFilter, look_up_chunk, look_up_chunks};
+use super::{Chain, Expected, SubFilter, look_up_chunk, look_up_chunks, prefetch};
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
 use crate::hash::{CHUNK, Hash128, first_marked, first_marks, marked};
@@ -138,7 +138,7 @@ impl<S: SubFilter> Chain<S> {
         let tail = &mut self.sub_filters_mut()[newest..];
         let (mut at, mut admitted) = (0, 0);
         for (hashes, reported) in hashes.chunks(CHUNK).zip(reported.chunks_mut(CHUNK)) {
-            S::prefetch(&tail[at..=at], hashes, Expected::Present);
+            prefetch(&tail[at..=at], hashes, Expected::Present);
             reported.fill(Admission::Known);
             let mut left = first_marks(hashes.len());
             left &= !look_up_chunk(&tail[..=at], hashes);

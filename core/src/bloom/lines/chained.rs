@@ -146,8 +146,12 @@ impl SubFilter for LineSubFilter {
         screen::look_up(sub_filters, hash)
     }
 
-    fn prefetch(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) {
-        screen::prefetch(sub_filters, hashes, expected);
+    fn is_far(sub_filters: &[Self]) -> bool {
+        screen::is_far(sub_filters)
+    }
+
+    fn prefetch(sub_filters: &[Self], hash: Hash128, expected: Expected) {
+        screen::prefetch(sub_filters, hash, expected);
     }
 
     fn look_up_chunk_in(

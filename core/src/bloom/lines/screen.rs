@@ -32,18 +32,31 @@ const FAR_FROM_LINES: usize = 4096;
 /// most of the items. Free to change: nothing stored depends on it.
 const NEWEST: usize = 3;
 
-/// Prefetches the lines that [`look_up_chunk`] reads first.
-pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) {
+/// Whether lines of these sub-filters should be prefetched before they are looked up.
+pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
     match sub_filters {
-        [only] if only.lines().len() >= FAR_FROM_LINES => {
-            let lines = if expected == Expected::Absent { 1 } else { only.geometry().lines_per_item };
-            hashes.iter().for_each(|&hash| probe::prefetch(only.lines(), hash, 0..lines));
-        }
-        [_] => {}
-        many => {
-            groups(many, expected).take(1).for_each(|group| ask(group, hashes, first_marks(hashes.len())));
-        }
+        [only] => only.lines().len() >= FAR_FROM_LINES,
+        // The newest of a chain is the largest.
+        many => many.last().is_some_and(LineSubFilter::is_large),
     }
+}
+
+/// Prefetches the lines of an item that [`look_up_chunk`] reads first.
+#[inline]
+pub(super) fn prefetch(sub_filters: &[LineSubFilter], hash: Hash128, expected: Expected) {
+    match sub_filters {
+        [only] => {
+            let lines = if expected == Expected::Absent { 1 } else { only.geometry().lines_per_item };
+            probe::prefetch(only.lines(), hash, 0..lines);
+        }
+        many => groups(many, expected).take(1).for_each(|group| prefetch_first(group, hash)),
+    }
+}
+
+/// Prefetches the first line of an item in each sub-filter.
+#[inline]
+fn prefetch_first(group: &[LineSubFilter], hash: Hash128) {
+    group.iter().for_each(|sub_filter| probe::prefetch(sub_filter.lines(), hash, 0..1));
 }
 
 /// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
@@ -95,9 +108,7 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
 fn ask(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
     if group.iter().any(LineSubFilter::is_large) {
         // Item by item, the order in which the loop with AVX-512 compares the lines.
-        for i in marked(pending) {
-            group.iter().for_each(|sub_filter| probe::prefetch(sub_filter.lines(), hashes[i], 0..1));
-        }
+        marked(pending).for_each(|i| prefetch_first(group, hashes[i]));
     }
 }
 
@@ -124,12 +135,10 @@ fn look_up_groups(
         }
         let mut candidates = [0; CHUNK];
         screen(group, hashes, pending, &mut candidates);
-        let is_large = group.last().is_some_and(LineSubFilter::is_large);
-        let mut passed = 0;
-        for i in marked(pending) {
-            if let Some(newest) = newest(candidates[i]) {
-                passed |= 1 << i;
-                if is_large {
+        let passed = (0..CHUNK).fold(0, |passed, i| passed | u32::from(candidates[i] != 0) << i);
+        if group.last().is_some_and(LineSubFilter::is_large) {
+            for i in marked(passed) {
+                if let Some(newest) = newest(candidates[i]) {
                     let sub_filter = &group[newest];
                     probe::prefetch(sub_filter.lines(), hashes[i], 1..sub_filter.geometry().lines_per_item);
                 }

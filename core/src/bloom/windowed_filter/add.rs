@@ -3,7 +3,7 @@
 use std::iter::once;
 use std::slice;
 
-use super::super::chain::{Expected, SubFilter, for_chunks, look_up_chunk, num_items};
+use super::super::chain::{AddedChunk, Expected, SubFilter, add_chunks, look_up_chunk, num_items, prefetch};
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Expired, Generation, WindowedFilter};
 use crate::error::Error;
@@ -115,18 +115,18 @@ impl WindowedFilter {
     ) -> Result<(), Error> {
         let seed = self.params.seed;
         let hashes = items.map(|item| LineSubFilter::hash(item, seed));
-        let prefetch = |filter: &Self, next: &[Hash128]| {
-            LineSubFilter::prefetch(&filter.sub_filters, next, Expected::Absent);
+        let prefetch = |filter: &Self, hashes: &[Hash128]| {
+            prefetch(&filter.sub_filters, hashes, Expected::Absent);
             // New items set all their bits in the newest sub-filter.
             let newest = filter.sub_filters.last().map_or(&[][..], slice::from_ref);
-            LineSubFilter::prefetch(newest, next, Expected::Present);
+            prefetch(newest, hashes, Expected::Present);
         };
-        for_chunks(self, hashes, prefetch, |filter, chunk| {
-            let (chunk, result) = filter.add_chunk(chunk, limit);
-            (0..chunk.handled).for_each(|i| added(chunk.new >> i & 1 == 1));
-            outcome.changed |= chunk.has_inserted;
-            result
-        })
+        let add = |filter: &mut Self, chunk: &[Hash128]| {
+            let (added, result) = filter.add_chunk(chunk, limit);
+            outcome.changed |= added.has_inserted;
+            (AddedChunk { new: added.new, handled: added.handled }, result)
+        };
+        add_chunks(self, hashes, prefetch, add, |is_new| added(is_new))
     }
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
