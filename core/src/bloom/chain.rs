@@ -312,12 +312,12 @@ impl<S: SubFilter> Chain<S> {
         &mut self,
         items: impl IntoIterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
-        mut added: impl FnMut(bool),
+        added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
         let hashes = items.into_iter().map(|item| S::hash(item, seed));
         let add = |chain: &mut Self, chunk: &[Hash128]| chain.add_chunk(chunk, limit);
-        add_chunks(self, hashes, Self::prefetch_addition, add, |is_new| added(is_new))
+        add_chunks(self, hashes, Self::prefetch_addition, add, added)
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
@@ -526,7 +526,7 @@ pub(super) fn add_chunks<T>(
     hashes: impl Iterator<Item = Hash128>,
     prefetch: impl Fn(&T, &[Hash128]),
     mut add: impl FnMut(&mut T, &[Hash128]) -> (AddedChunk, Result<(), Error>),
-    mut added: impl FnMut(bool),
+    added: impl FnMut(bool),
 ) -> Result<(), Error> {
     let mut hashes = hashes.fuse();
     let [chunk, next, later] = &mut [EMPTY; 3];

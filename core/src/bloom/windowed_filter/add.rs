@@ -126,7 +126,7 @@ impl WindowedFilter {
             outcome.changed |= added.has_inserted;
             (AddedChunk { new: added.new, handled: added.handled }, result)
         };
-        add_chunks(self, hashes, prefetch, add, |is_new| added(is_new))
+        add_chunks(self, hashes, prefetch, add, added)
     }
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
