@@ -526,7 +526,7 @@ pub(super) fn add_chunks<T>(
     hashes: impl Iterator<Item = Hash128>,
     prefetch: impl Fn(&T, &[Hash128]),
     mut add: impl FnMut(&mut T, &[Hash128]) -> (AddedChunk, Result<(), Error>),
-    added: impl FnMut(bool),
+    mut added: impl FnMut(bool),
 ) -> Result<(), Error> {
     let mut hashes = hashes.fuse();
     let [chunk, next, later] = &mut [EMPTY; 3];

@@ -111,7 +111,7 @@ impl WindowedFilter {
         items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
         outcome: &mut Outcome<Expired>,
-        mut added: impl FnMut(bool),
+        added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params.seed;
         let hashes = items.map(|item| LineSubFilter::hash(item, seed));
