@@ -166,7 +166,8 @@ impl Cells<u8> for TagCells {
     #[inline(always)]
     fn mark(&mut self, slot: Slot, tag: u8, ages: Ages) -> Mark {
         let before = self.get(slot.index as usize);
-        if before != 0 && (before == tag || ages.age(before) <= ages.age(tag)) {
+        // No tag is younger than the newest, and the compiler knows that `tag` is the newest where this is inlined.
+        if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
             return Mark::Same;
         }
         self.set(slot, tag)
