@@ -45,7 +45,7 @@ pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>
     len
 }
 
-/// The same as [`fill`]. Before each hash, takes an item of `other`, all of them in the end.
+/// Does the same as [`fill`], and takes an item of `other` after each hash. Takes the rest of `other` in the end.
 pub(crate) fn fill_beside(
     chunk: &mut Chunk,
     hashes: &mut impl Iterator<Item = Hash128>,

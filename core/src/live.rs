@@ -186,7 +186,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     }
 
     /// Adds items in order, as [`Self::add`] does, and calls `added` with whether each item was new. This is faster
-    /// than one call for each item.
+    /// than one call for each item. Some hundred items may be taken before the first is added.
     ///
     /// # Errors
     /// The errors of [`Self::add`]. The items before the rejected one are added, and `added` was called for each of

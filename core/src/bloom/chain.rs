@@ -8,7 +8,7 @@ use std::iter::once;
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, EMPTY, Hash128, fill, fill_beside, first_marked, first_marks};
+use crate::hash::{CHUNK, EMPTY, Hash128, fill, fill_beside, first_marked, first_marks, marked};
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect_ok};
@@ -422,6 +422,15 @@ impl<S: SubFilter> Chain<S> {
         prefetch(self.sub_filters(), hashes, expected);
     }
 
+    /// Prefetches what the newest sub-filter reads when it takes the hashes in the mask `left`.
+    fn prefetch_insertion(&self, hashes: &[Hash128], left: u32) {
+        let all = self.sub_filters();
+        let newest = &all[all.len() - 1..];
+        if S::is_far(newest) {
+            marked(left).for_each(|i| S::prefetch(newest, hashes[i], Expected::Present));
+        }
+    }
+
     /// Appends a new, empty sub-filter to the chain.
     pub(super) fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let all = self.sub_filters();
@@ -438,10 +447,12 @@ impl<S: SubFilter> Chain<S> {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
         // sub-filters that took items of this chunk. Where all fit into a single sub-filter, inserting them says as much.
         let fit_into_one = self.sub_filters().len() == 1 && self.room() >= hashes.len() as u64;
-        let known = if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes) };
+        let known =
+            if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes, Expected::Absent, &mut || ()) };
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !known);
         if !fit_into_one && left != 0 {
-            prefetch(&self.sub_filters()[self.sub_filters().len() - 1..], hashes, Expected::Present);
+            // The look-up read one line of most items, in each sub-filter.
+            self.prefetch_insertion(hashes, left);
         }
         while left != 0 {
             if self.room() == 0
@@ -464,11 +475,16 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// Returns the mask of the hashes, at most `CHUNK`, that any of `sub_filters` may contain.
-pub(super) fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128]) -> u32 {
+/// Does the same as [`SubFilter::look_up_chunk_in`]. A single hash is looked up in the way that is faster for one.
+pub(super) fn look_up_chunk<S: SubFilter>(
+    sub_filters: &[S],
+    hashes: &[Hash128],
+    expected: Expected,
+    meanwhile: &mut dyn FnMut(),
+) -> u32 {
     match hashes {
         [hash] => u32::from(S::look_up(sub_filters, *hash)),
-        _ => S::look_up_chunk_in(sub_filters, hashes, Expected::Absent, &mut || ()),
+        _ => S::look_up_chunk_in(sub_filters, hashes, expected, meanwhile),
     }
 }
 
@@ -481,9 +497,10 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// While the last lines of a chunk are on their way from memory, the next chunk is prefetched, the answers of the chunk
-/// before are passed on, and the chunk after the next is hashed. The latter two go item by item, which a processor
-/// overlaps best; prefetches go all at once, since each waits for the address of its page.
+/// Where the look-up of a chunk would wait for memory, or else after it, three things are done: the next chunk is
+/// prefetched, the answers of the chunk before are passed on, and the chunk after the next is hashed. The latter two go
+/// item by item, so that a processor works on both. Prefetches go all at once: a processor looks up the addresses of
+/// several pages at a time if little else stands between them.
 pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
@@ -505,10 +522,7 @@ pub(super) fn look_up_chunks<S: SubFilter>(
                 fill_beside(later, &mut hashes, answers)
             })
         };
-        let known = match &chunk[..len] {
-            [hash] => u32::from(S::look_up(sub_filters, *hash)),
-            all => S::look_up_chunk_in(sub_filters, all, expected, &mut || _ = meanwhile()),
-        };
+        let known = look_up_chunk(sub_filters, &chunk[..len], expected, &mut || _ = meanwhile());
         let later_len = meanwhile();
         // The next chunk is most likely like this one.
         expected = if known.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
@@ -520,7 +534,8 @@ pub(super) fn look_up_chunks<S: SubFilter>(
 }
 
 /// Adds the hashes to `value` in chunks, in order, up to the first error. Calls `added` for each item that was handled.
-/// The order of hashing and prefetching is that of [`look_up_chunks`].
+/// Before a chunk is added, the next one is prefetched. While its answers are passed on, the chunk after the next is
+/// hashed.
 pub(super) fn add_chunks<T>(
     value: &mut T,
     hashes: impl Iterator<Item = Hash128>,

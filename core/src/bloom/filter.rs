@@ -130,7 +130,7 @@ impl BloomFilter {
     }
 
     /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
-    /// after another.
+    /// after another. Some hundred items may be taken before the first answer.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,

@@ -71,8 +71,8 @@ pub struct Slot {
 /// The number of hashes of a batch: the number of memory reads that a core keeps in flight.
 pub(crate) const BATCH: usize = 32;
 
-/// Writes the slots of a batch of hashes to `slots`. The loop is compiled for wide registers, without a branch: which
-/// hashes fall in the main segment cannot be predicted.
+/// Writes the slots of a batch of hashes to `slots`. The loop is also compiled for wide registers, where it has no branch:
+/// which hashes fall in the main segment cannot be predicted.
 #[multiversion(targets(
     "x86_64+avx512f+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"

@@ -140,8 +140,8 @@ impl<S: SubFilter> Chain<S> {
         for (hashes, reported) in hashes.chunks(CHUNK).zip(reported.chunks_mut(CHUNK)) {
             prefetch(&tail[at..=at], hashes, Expected::Present);
             reported.fill(Admission::Known);
-            let mut left = first_marks(hashes.len());
-            left &= !look_up_chunk(&tail[..=at], hashes);
+            let mut left =
+                !look_up_chunk(&tail[..=at], hashes, Expected::Absent, &mut || ()) & first_marks(hashes.len());
             while left != 0 {
                 if admitted < most && tail[at].is_full() && at + 1 < tail.len() {
                     at += 1;
@@ -153,8 +153,8 @@ impl<S: SubFilter> Chain<S> {
                     marked(left).for_each(|i| reported[i] = Admission::Rejected);
                     break;
                 }
-                // At most the hashes that fit if all are new, as when a chunk is added without a limit.
-                let fitting = first_marked(left, tail[at].room().max(1).min((most - admitted) as u64));
+                // At most the hashes that fit if all are new, and that may be admitted.
+                let fitting = first_marked(left, tail[at].room().min((most - admitted) as u64));
                 left ^= fitting;
                 let new = tail[at].insert_chunk(hashes, fitting);
                 marked(new).for_each(|i| reported[i] = Admission::Admitted);

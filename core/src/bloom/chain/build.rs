@@ -48,6 +48,7 @@ impl<S: SubFilter + Sync> Chain<S> {
             if is_tight {
                 let absent = absent(self.sub_filters(), &batch, threads)?;
                 for chunk in absent.iter().flat_map(|hashes| hashes.chunks(CHUNK)) {
+                    self.prefetch_addition(chunk);
                     self.add_chunk(chunk, limit).1?;
                 }
                 continue;

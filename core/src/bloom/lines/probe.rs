@@ -267,7 +267,8 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
         let SeekChunk { seek, hashes, pending, screened } = self;
         let all = shape.lines_per_item();
         let mut found = 0;
-        // Loops, since the compiler makes `fold` and `for_each` calls; two, since it unrolls what is constant.
+        // Loops, since the compiler makes `fold` and `for_each` calls. Two of them, each with a constant range of lines,
+        // which the compiler unrolls.
         if screened {
             for i in marked(pending) {
                 found |= u32::from(seek.has(hashes[i], 1..all, shape)) << i;
@@ -321,12 +322,15 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekRest<'_, W> {
         let SeekRest { bitmaps, has, hashes, pending, candidates } = self;
         let mut found = 0;
         for i in marked(pending) {
-            for bitmap in marked(candidates[i]) {
-                let seek = Seek { lines: bitmaps[bitmap], has: &has };
+            // Newest first: the lines in it were prefetched.
+            let mut left = candidates[i];
+            while let Some(newest) = left.checked_ilog2() {
+                let seek = Seek { lines: bitmaps[newest as usize], has: &has };
                 if seek.has(hashes[i], 1..shape.lines_per_item(), shape) {
                     found |= 1 << i;
                     break;
                 }
+                left ^= 1 << newest;
             }
         }
         found

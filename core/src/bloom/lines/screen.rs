@@ -36,8 +36,7 @@ const NEWEST: usize = 3;
 pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
     match sub_filters {
         [only] => only.lines().len() >= FAR_FROM_LINES,
-        // The newest of a chain is the largest.
-        many => many.last().is_some_and(LineSubFilter::is_large),
+        many => many.iter().any(LineSubFilter::is_large),
     }
 }
 
@@ -60,8 +59,8 @@ fn prefetch_first(group: &[LineSubFilter], hash: Hash128) {
 }
 
 /// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
-/// is a hint: a wrong hint costs time but changes no answer. Calls `meanwhile`, if at all, while the last lines are on
-/// their way from memory. The caller [prefetches](prefetch).
+/// is a hint: a wrong hint costs time but changes no answer. The caller [prefetches](prefetch), and gives with
+/// `meanwhile` other work, which this function may call while the last lines that it prefetched are on their way.
 pub(super) fn look_up_chunk(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
@@ -96,17 +95,17 @@ fn look_up_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected, 
 
 /// The groups in which sub-filters are looked up, newest first.
 fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<Item = &[LineSubFilter]> {
-    // Most items are in the newest sub-filters of a chain. In the generations of a window, which have one size, they are
-    // in all alike.
-    let is_even = sub_filters.first().map(LineSubFilter::geometry) == sub_filters.last().map(LineSubFilter::geometry);
-    let apart = if expected == Expected::Absent || is_even { 0 } else { NEWEST };
+    // Most items are in the newest sub-filters of a chain. In the generations of a window, which have one size unless one
+    // has grown, they are in all alike. Comparing two sizes is enough to tell them apart: it is only a hint.
+    let is_chain = sub_filters.first().map(LineSubFilter::geometry) != sub_filters.last().map(LineSubFilter::geometry);
+    let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
     let (older, newest) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
 /// Prefetches the first lines of the hashes in the mask `pending`.
-fn ask(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
-    if group.iter().any(LineSubFilter::is_large) {
+fn prefetch_group(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
+    if is_far(group) {
         // Item by item, the order in which the loop with AVX-512 compares the lines.
         marked(pending).for_each(|i| prefetch_first(group, hashes[i]));
     }
@@ -131,12 +130,12 @@ fn look_up_groups(
             break;
         }
         if let (Some(next), Expected::Absent) = (next, expected) {
-            ask(next, hashes, pending);
+            prefetch_group(next, hashes, pending);
         }
         let mut candidates = [0; CHUNK];
         screen(group, hashes, pending, &mut candidates);
         let passed = (0..CHUNK).fold(0, |passed, i| passed | u32::from(candidates[i] != 0) << i);
-        if group.last().is_some_and(LineSubFilter::is_large) {
+        if is_far(group) {
             for i in marked(passed) {
                 if let Some(newest) = newest(candidates[i]) {
                     let sub_filter = &group[newest];
@@ -146,10 +145,11 @@ fn look_up_groups(
         }
         if let (Some(next), Expected::Present) = (next, expected) {
             // Of the items that passed, most will be found.
-            ask(next, hashes, pending & !passed);
+            prefetch_group(next, hashes, pending & !passed);
         }
-        // Most present items are found in the first group.
-        if if expected == Expected::Present { is_first } else { next.is_none() } {
+        // Most present items are found in the first group, and absent ones are looked up in all.
+        let is_last_wait = if expected == Expected::Present { is_first } else { next.is_none() };
+        if is_last_wait {
             meanwhile();
         }
         is_first = false;
@@ -173,15 +173,16 @@ fn contained_in_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, 
 /// Returns the mask of those hashes of `pending` that are in any of their candidates. All hashes of a candidate are
 /// looked up at once.
 fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
-    let mut asked = [0; GROUP];
+    // For each sub-filter, the mask of the hashes of which it is a candidate.
+    let mut of_each = [0; GROUP];
     for i in marked(pending) {
         for which in marked(candidates[i]) {
-            asked[which] |= 1 << i;
+            of_each[which] |= 1 << i;
         }
     }
     let (probes, mut found) = (common_probes(group), 0);
-    for (sub_filter, asked) in group.iter().zip(asked).rev() {
-        let left = asked & !found;
+    for (sub_filter, hashes_of) in group.iter().zip(of_each).rev() {
+        let left = hashes_of & !found;
         if left != 0 {
             let (shape, lines) = (sub_filter.shape(), sub_filter.lines());
             let screened = sub_filter.geometry().probes_per_line == probes;

@@ -81,7 +81,7 @@ impl LineSubFilter {
         self.0.bitmap.lines()
     }
 
-    /// Whether the bitmap is too large for the cache.
+    /// Whether the bitmap is too large for the first-level cache, together with others.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.lines().len() >= PREFETCH_FROM_LINES

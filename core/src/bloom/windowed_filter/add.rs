@@ -12,15 +12,8 @@ use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
 use crate::window::{Mark, Move, Time};
 
-/// The outcome of adding a chunk of items.
-struct Marked {
-    /// The mask of the items that were new.
-    new: u32,
-    /// Whether any item was added to the newest generation.
-    has_inserted: bool,
-    /// The number of items that were handled; less than all if an item was rejected.
-    handled: usize,
-}
+/// The outcome of adding a chunk of items, and whether any was added to the newest generation.
+type Marked = (AddedChunk, bool);
 
 impl WindowedFilter {
     /// Adds an item to the newest slice that the filter has reached. The item counts as known if the filter may contain
@@ -115,18 +108,18 @@ impl WindowedFilter {
     ) -> Result<(), Error> {
         let seed = self.params.seed;
         let hashes = items.map(|item| LineSubFilter::hash(item, seed));
-        let prefetch = |filter: &Self, hashes: &[Hash128]| {
+        let prefetch_addition = |filter: &Self, hashes: &[Hash128]| {
             prefetch(&filter.sub_filters, hashes, Expected::Absent);
             // New items set all their bits in the newest sub-filter.
-            let newest = filter.sub_filters.last().map_or(&[][..], slice::from_ref);
+            let newest = filter.newest().last().map_or(&[][..], slice::from_ref);
             prefetch(newest, hashes, Expected::Present);
         };
         let add = |filter: &mut Self, chunk: &[Hash128]| {
-            let (added, result) = filter.add_chunk(chunk, limit);
-            outcome.changed |= added.has_inserted;
-            (AddedChunk { new: added.new, handled: added.handled }, result)
+            let ((added, has_inserted), result) = filter.add_chunk(chunk, limit);
+            outcome.changed |= has_inserted;
+            (added, result)
         };
-        add_chunks(self, hashes, prefetch, add, added)
+        add_chunks(self, hashes, prefetch_addition, add, added)
     }
 
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
@@ -139,7 +132,7 @@ impl WindowedFilter {
             let first = left.trailing_zeros();
             if self.room() == 0 {
                 match self.make_room(limit) {
-                    Err(error) => return (Marked { new, has_inserted, handled: first as usize }, Err(error)),
+                    Err(error) => return ((AddedChunk { new, handled: first as usize }, has_inserted), Err(error)),
                     // From here on, items that only the dropped generation had are new. The item that caused the drop
                     // was judged before it.
                     Ok(true) => {
@@ -164,15 +157,16 @@ impl WindowedFilter {
             new |= taken & !known;
             marked(taken & known).for_each(|i| self.count_renewed(hashes[i]));
         }
-        (Marked { new, has_inserted, handled: hashes.len() }, Ok(()))
+        ((AddedChunk { new, handled: hashes.len() }, has_inserted), Ok(()))
     }
 
     /// Returns two masks of the hashes in `which`: the known hashes, and the hashes to add to the newest generation.
     fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
-        let known = which & look_up_chunk(&self.sub_filters, hashes);
+        let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent, &mut || ());
         // Where nothing is known, the answers of the newest generation do not matter.
         let asks_newest = self.windowing.refresh && known != 0;
-        let newest = if asks_newest { look_up_chunk(self.newest(), hashes) } else { known };
+        let newest =
+            if asks_newest { look_up_chunk(self.newest(), hashes, Expected::Absent, &mut || ()) } else { known };
         (known, which & !(known & newest))
     }
 

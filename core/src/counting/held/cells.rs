@@ -76,6 +76,9 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
                 *place = hash;
                 len += 1;
             }
+            if len == 0 {
+                return;
+            }
             slots_of(layout, &batch, &mut slots);
             slots[..len].iter().for_each(|&slot| self.prefetch(slot));
             slots[..len].iter().for_each(|&slot| marked(self.set(slot, T::newest(ages))));

@@ -62,11 +62,7 @@ impl Cells<()> for Words {
 
     #[inline(always)]
     fn mark(&mut self, slot: Slot, (): (), (): ()) -> Mark {
-        if !bits::set(&mut self.words, slot.index as usize) {
-            return Mark::Same;
-        }
-        self.counts.add(slot.segment, 1);
-        Mark::New
+        self.set(slot, ())
     }
 
     #[inline(always)]
