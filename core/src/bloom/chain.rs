@@ -148,7 +148,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         false
     }
     /// Prefetches what [`Self::look_up_chunk_in`] reads first of a hash. With a single sub-filter and
-    /// [`Expected::Present`], these are all bits of the hash, which [`Self::insert_chunk`] needs, too.
+    /// `Expected::Present`, these are all bits of the hash, which [`Self::insert_chunk`] needs, too.
     fn prefetch(_sub_filters: &[Self], _hash: Hash128, _expected: Expected) {}
     /// Returns the mask of the hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a
     /// wrong hint costs time but changes no answer. Where the method would wait for memory, it may call `_meanwhile`,
@@ -422,15 +422,6 @@ impl<S: SubFilter> Chain<S> {
         prefetch(self.sub_filters(), hashes, expected);
     }
 
-    /// Prefetches what the newest sub-filter reads when it takes the hashes in the mask `left`.
-    fn prefetch_insertion(&self, hashes: &[Hash128], left: u32) {
-        let all = self.sub_filters();
-        let newest = &all[all.len() - 1..];
-        if S::is_far(newest) {
-            marked(left).for_each(|i| S::prefetch(newest, hashes[i], Expected::Present));
-        }
-    }
-
     /// Appends a new, empty sub-filter to the chain.
     pub(super) fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
         let all = self.sub_filters();
@@ -450,9 +441,10 @@ impl<S: SubFilter> Chain<S> {
         let known =
             if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes, Expected::Absent, &mut || ()) };
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !known);
-        if !fit_into_one && left != 0 {
+        let newest = &self.sub_filters()[self.sub_filters().len() - 1..];
+        if !fit_into_one && S::is_far(newest) {
             // The look-up read one line of most items, in each sub-filter.
-            self.prefetch_insertion(hashes, left);
+            marked(left).for_each(|i| S::prefetch(newest, hashes[i], Expected::Present));
         }
         while left != 0 {
             if self.room() == 0
