@@ -31,6 +31,7 @@ use multiversion::multiversion;
 
 use crate::bits;
 use crate::error::{Error, Parameter};
+use crate::hash::CHUNK;
 
 /// The smallest slots have a share of `2^-FINEST_BITS` of the hash space. They are in the last two segments. With 34
 /// the standard error stays level up to 10^10 members.
@@ -68,16 +69,13 @@ pub struct Slot {
     pub segment: usize,
 }
 
-/// The number of hashes of a batch: the number of memory reads that a core keeps in flight.
-pub(crate) const BATCH: usize = 32;
-
-/// Writes the slots of a batch of hashes to `slots`. The loop is also compiled for wide registers, where it has no branch:
+/// Writes the slots of a chunk of hashes to `slots`. The loop is also compiled for wide registers, where it has no branch:
 /// which hashes fall in the main segment cannot be predicted.
 #[multiversion(targets(
     "x86_64+avx512f+avx512cd+avx512dq+avx512vl+bmi1+bmi2+lzcnt+popcnt",
     "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"
 ))]
-pub fn slots_of(layout: Layout, hashes: &[u64; BATCH], slots: &mut [Slot; BATCH]) {
+pub fn slots_of(layout: Layout, hashes: &[u64; CHUNK], slots: &mut [Slot; CHUNK]) {
     slots.iter_mut().zip(hashes).for_each(|(slot, &hash)| *slot = layout.slot_of(hash));
 }
 

@@ -12,8 +12,9 @@ use multiversion::multiversion;
 use crate::bits;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
-use crate::counting::layout::{BATCH, Layout, SegmentCounts, Slot, slots_of};
+use crate::counting::layout::{Layout, SegmentCounts, Slot, slots_of};
 use crate::error::Error;
+use crate::hash::CHUNK;
 use crate::heap::Mover;
 use crate::size_limit::try_zeroed;
 use crate::window::Mark;
@@ -59,7 +60,7 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
     /// Prefetches the cell of `slot`.
     fn prefetch(&self, slot: Slot);
 
-    /// Marks the cells of `hashes`, in order, with the tag of the newest slice. It works in batches, so that the reads
+    /// Marks the cells of `hashes`, in order, with the tag of the newest slice. It works in chunks, so that the reads
     /// of memory overlap.
     #[inline(always)]
     fn mark_all(
@@ -69,20 +70,20 @@ pub(crate) trait Cells<T: Tag>: Debug + Sized {
         ages: T::Ages,
         mut marked: impl FnMut(Mark),
     ) {
-        let (mut batch, mut slots) = ([0; BATCH], [Slot::default(); BATCH]);
+        let (mut chunk, mut slots) = ([0; CHUNK], [Slot::default(); CHUNK]);
         loop {
             let mut len = 0;
-            for (place, hash) in batch.iter_mut().zip(hashes.by_ref()) {
+            for (place, hash) in chunk.iter_mut().zip(hashes.by_ref()) {
                 *place = hash;
                 len += 1;
             }
             if len == 0 {
                 return;
             }
-            slots_of(layout, &batch, &mut slots);
+            slots_of(layout, &chunk, &mut slots);
             slots[..len].iter().for_each(|&slot| self.prefetch(slot));
             slots[..len].iter().for_each(|&slot| marked(self.set(slot, T::newest(ages))));
-            if len < BATCH {
+            if len < CHUNK {
                 return;
             }
         }
