@@ -60,7 +60,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
                 add("filters", all_keys(FILTERS));
                 add("filters_not_served", unserved::count());
                 add("counters", all_keys(COUNTERS));
-                add("allocated_bytes", alloc::allocated_bytes() as u64);
+                add("allocated_bytes", alloc::allocated_bytes());
                 add("refused_corrupt", CORRUPT_REJECTED.get());
                 add("refused_full", FULL_REJECTED.get());
                 add("refused_limit", LIMIT_REJECTED.get());

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use redis_module::raw;
 use rollcall_core::unstable::heap::Mover;
 
-use super::metrics::DEFRAG_MOVES;
+use super::metrics::{DEFRAG_MOVES, Metric};
 use super::pages;
 
 /// The alignment in bytes that every malloc guarantees. It is 8 for two reasons: the jemalloc of Redis has size classes
@@ -45,7 +45,7 @@ static ALIGNMENT: AtomicUsize = AtomicUsize::new(MALLOC_ALIGN);
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
 /// Bytes requested from the server's allocator and not yet freed.
-static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATED: Metric = Metric::new();
 
 /// The global allocator. It calls the server's allocator inside a server, and the system's allocator in unit tests.
 pub struct ServerAlloc;
@@ -141,8 +141,8 @@ pub fn set_size_classes(jemalloc: bool) {
 }
 
 /// Returns the number of bytes that this module has allocated and not freed.
-pub fn allocated_bytes() -> usize {
-    ALLOCATED.load(Ordering::Relaxed)
+pub fn allocated_bytes() -> u64 {
+    ALLOCATED.get()
 }
 
 /// Returns the bytes that malloc reserves for a request of `size` bytes. Padding for a larger alignment is not
@@ -275,7 +275,7 @@ impl ServerAlloc {
                 return null_mut();
             }
             if !pointer.is_null() {
-                ALLOCATED.fetch_add(layout.size(), Ordering::Relaxed);
+                ALLOCATED.add(layout.size() as u64);
             }
             pointer
         }
@@ -288,7 +288,7 @@ impl ServerAlloc {
     unsafe fn free_in_server(pointer: *mut u8, layout: Layout) {
         // SAFETY: as the caller promises. Nobody reads a block that is being freed.
         unsafe {
-            ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+            ALLOCATED.sub(layout.size() as u64);
             pages::give_back(pointer, layout.size());
             if let Some(free) = raw::RedisModule_Free {
                 free(base_of(pointer, layout).cast());
@@ -316,8 +316,7 @@ impl ServerAlloc {
                 }
                 let moved: *mut u8 = realloc(pointer.cast(), new_size).cast();
                 if !moved.is_null() {
-                    ALLOCATED.fetch_add(new_size, Ordering::Relaxed);
-                    ALLOCATED.fetch_sub(layout.size(), Ordering::Relaxed);
+                    ALLOCATED.replace(layout.size() as u64, new_size as u64);
                 }
                 return moved;
             }
