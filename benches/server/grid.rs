@@ -31,6 +31,8 @@ const CONTENDERS: [&str; 3] = ["lines", "classic", "redisbloom"];
 
 const OPERATIONS: [(&str, [&str; 2]); 3] =
     [("new", ["BF.ADD", "BF.MADD"]), ("present", ["BF.EXISTS", "BF.MEXISTS"]), ("absent", ["BF.EXISTS", "BF.MEXISTS"])];
+/// The index of the operation on absent items.
+const ABSENT_ITEMS: usize = 2;
 
 /// If Rollcall is not ahead by at least this factor, a cell is measured `MORE_ROUNDS` times as often.
 const CLOSE: f64 = 1.1;
@@ -86,6 +88,8 @@ fn item(number: u64, size: usize) -> Vec<u8> {
 /// The first number of the items that fill the filters. Numbers of present items begin at 0 for each size.
 const FILLERS: u64 = 1 << 32;
 const NEW: u64 = 1 << 44;
+/// What is added to the numbers of measured items, for the items that warm the caches.
+const WARMING: u64 = 1 << 45;
 
 impl Filter {
     /// The number of items that are added before any measurement, so that the last sub-filter is half full.
@@ -177,6 +181,13 @@ fn restore(server: &mut Server, contender: &str, filter: Filter, dump: &[u8]) {
     }
 }
 
+/// Looks up absent items, enough for most cache lines of a filter to be read. The next restored filter takes the caches,
+/// so the filter that was restored first would otherwise be measured in memory, and the last one in cache.
+fn reread(server: &mut Server, contender: &str, filter: Filter) {
+    let calls = (filter.filled() / 8).div_ceil(350) as usize;
+    server.client.run(&requests(filter, contender, ABSENT_ITEMS, (350, calls, 4), SIZES[0], calls, WARMING));
+}
+
 /// Measures every combination of the grid, filter by filter. Cells in which a layout is behind are measured again
 /// several times, after all others and on filters that are made anew: chance does not repeat itself. The medians of
 /// these measurements count.
@@ -249,6 +260,7 @@ fn measure(bench: &mut Bench, filter: Filter, wanted: impl Fn(usize, usize) -> b
                         for (contender, dump) in CONTENDERS.into_iter().zip(&dumps) {
                             restore(server(bench, contender), contender, filter, dump);
                         }
+                        CONTENDERS.into_iter().for_each(|one| reread(server(bench, one), one, filter));
                         added = 0;
                     }
                     let first = if adds { new } else { ABSENT + (round * calls * list.0) as u64 };
@@ -256,12 +268,15 @@ fn measure(bench: &mut Bench, filter: Filter, wanted: impl Fn(usize, usize) -> b
                         added += a_copy;
                         new += (calls * list.0) as u64;
                     }
-                    for (contender, samples) in CONTENDERS.into_iter().zip(&mut samples[operation]) {
+                    // Look-ups of other absent items change nothing, and warm a server after the other one has run.
+                    let warming = calls.div_ceil(list.0.min(4));
+                    // Each contender is the first in turn.
+                    for at in (0..CONTENDERS.len()).map(|turn| (round + turn) % CONTENDERS.len()) {
+                        let contender = CONTENDERS[at];
                         let batches = requests(filter, contender, operation, list, size, calls, first);
+                        let warm = requests(filter, contender, ABSENT_ITEMS, list, size, warming, WARMING + first);
                         let command = OPERATIONS[operation].1[usize::from(list.0 > 1)];
-                        let server = server(bench, contender);
-                        let warm = warm(filter, contender);
-                        samples.push(server_time(server, command, &warm, &batches));
+                        samples[operation][at].push(server_time(server(bench, contender), command, &warm, &batches));
                     }
                 }
             }
@@ -286,16 +301,6 @@ fn measure(bench: &mut Bench, filter: Filter, wanted: impl Fn(usize, usize) -> b
             .for_each(|index| drop(server(bench, contender).call(&format!("DEL {}", copy(contender, index)))));
     }
     cells
-}
-
-/// Requests that look up some present items in each copy, to warm the caches.
-fn warm(filter: Filter, contender: &str) -> Vec<Batch> {
-    let mut batch = Batch::default();
-    for index in 0..filter.copies() {
-        let items: Vec<_> = (0..64).map(|number| item(number % filter.pool(), SIZES[0])).collect();
-        batch.push_items(&["BF.MEXISTS", &copy(contender, index)], items.iter());
-    }
-    vec![batch]
 }
 
 /// The requests of one round. New and absent items have numbers from `first` on.
