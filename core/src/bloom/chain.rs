@@ -8,7 +8,7 @@ use std::iter::once;
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, EMPTY, Hash128, fill, fill_beside, first_marked, first_marks, marked};
+use crate::hash::{CHUNK, EMPTY, Hash128, fill, fill_beside, first_marked, first_marks};
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect_ok};
@@ -147,9 +147,9 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn is_far(_sub_filters: &[Self]) -> bool {
         false
     }
-    /// Prefetches what [`Self::look_up_chunk_in`] reads first of a hash. With a single sub-filter and
-    /// `Expected::Present`, these are all bits of the hash, which [`Self::insert_chunk`] needs, too.
-    fn prefetch(_sub_filters: &[Self], _hash: Hash128, _expected: Expected) {}
+    /// Prefetches what [`Self::look_up_chunk_in`] reads first of the hashes in the mask `_pending`. With a single
+    /// sub-filter and `Expected::Present`, these are all their bits, which [`Self::insert_chunk`] needs, too.
+    fn prefetch(_sub_filters: &[Self], _hashes: &[Hash128], _pending: u32, _expected: Expected) {}
     /// Returns the mask of the hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a
     /// wrong hint costs time but changes no answer. Where the method would wait for memory, it may call `_meanwhile`,
     /// which does other work.
@@ -444,7 +444,7 @@ impl<S: SubFilter> Chain<S> {
         let newest = &self.sub_filters()[self.sub_filters().len() - 1..];
         if !fit_into_one && S::is_far(newest) {
             // The look-up read one line of most items, in each sub-filter.
-            marked(left).for_each(|i| S::prefetch(newest, hashes[i], Expected::Present));
+            S::prefetch(newest, hashes, left, Expected::Present);
         }
         while left != 0 {
             if self.room() == 0
@@ -483,7 +483,7 @@ pub(super) fn look_up_chunk<S: SubFilter>(
 /// Prefetches what a look-up of the hashes reads first, if that is not in a cache.
 pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) {
     if S::is_far(sub_filters) {
-        hashes.iter().for_each(|&hash| S::prefetch(sub_filters, hash, expected));
+        S::prefetch(sub_filters, hashes, first_marks(hashes.len()), expected);
     }
 }
 

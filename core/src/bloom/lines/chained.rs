@@ -150,8 +150,8 @@ impl SubFilter for LineSubFilter {
         screen::is_far(sub_filters)
     }
 
-    fn prefetch(sub_filters: &[Self], hash: Hash128, expected: Expected) {
-        screen::prefetch(sub_filters, hash, expected);
+    fn prefetch(sub_filters: &[Self], hashes: &[Hash128], pending: u32, expected: Expected) {
+        screen::prefetch(sub_filters, hashes, pending, expected);
     }
 
     fn look_up_chunk_in(

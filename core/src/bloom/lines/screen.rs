@@ -40,22 +40,23 @@ pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
     }
 }
 
-/// Prefetches the lines of an item that [`look_up_chunk`] reads first.
-#[inline]
-pub(super) fn prefetch(sub_filters: &[LineSubFilter], hash: Hash128, expected: Expected) {
+/// Prefetches what [`look_up_chunk`] reads first of the hashes in the mask `pending`.
+pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: u32, expected: Expected) {
     match sub_filters {
         [only] => {
             let lines = if expected == Expected::Absent { 1 } else { only.geometry().lines_per_item };
-            probe::prefetch(only.lines(), hash, 0..lines);
+            marked(pending).for_each(|i| probe::prefetch(only.lines(), hashes[i], 0..lines));
         }
-        many => groups(many, expected).take(1).for_each(|group| prefetch_first(group, hash)),
+        many => groups(many, expected).take(1).for_each(|group| prefetch_first(group, hashes, pending)),
     }
 }
 
-/// Prefetches the first line of an item in each sub-filter.
-#[inline]
-fn prefetch_first(group: &[LineSubFilter], hash: Hash128) {
-    group.iter().for_each(|sub_filter| probe::prefetch(sub_filter.lines(), hash, 0..1));
+/// Prefetches the first line of each hash in the mask `pending` in each sub-filter. One sub-filter after another, since
+/// the processor finds pages faster whose addresses are in one part of its page table.
+fn prefetch_first(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
+    for sub_filter in group.iter().filter(|sub_filter| sub_filter.is_large()) {
+        marked(pending).for_each(|i| probe::prefetch(sub_filter.lines(), hashes[i], 0..1));
+    }
 }
 
 /// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
@@ -103,11 +104,10 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// Prefetches the first lines of the hashes in the mask `pending`.
+/// Prefetches as [`prefetch_first`] does, if the group is large enough.
 fn prefetch_group(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
     if is_far(group) {
-        // Item by item, the order in which the loop with AVX-512 compares the lines.
-        marked(pending).for_each(|i| prefetch_first(group, hashes[i]));
+        prefetch_first(group, hashes, pending);
     }
 }
 
