@@ -19,10 +19,10 @@ use bytemuck::cast;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The number of sub-filters that are screened together. The lines of a chunk in five sub-filters are about the number
-/// of cache misses that a core has in flight. Items found in the newest group, which holds most items, are not looked
-/// up in the others. Free to change: nothing stored depends on it.
-const GROUP: usize = 5;
+/// The number of sub-filters that are screened together. A window of up to seven slices is one group. Smaller groups
+/// and larger ones were slower: each group has a cost of its own, and the lines of a chunk have to stay in the
+/// first-level cache. Free to change: nothing stored depends on it.
+const GROUP: usize = 8;
 
 /// The size from which the lines of a single bitmap are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a
 /// second-level cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
@@ -30,7 +30,7 @@ const FAR_FROM_LINES: usize = 4096;
 
 /// The number of sub-filters that are screened first if most items are expected to be present: the newest, which hold
 /// most of the items. Free to change: nothing stored depends on it.
-const NEWEST: usize = 3;
+const NEWEST: usize = 4;
 
 /// Whether lines of these sub-filters should be prefetched before they are looked up.
 pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {

@@ -9,9 +9,10 @@ use super::spec::LineSpec;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// The size from which lines of several sub-filters are prefetched, in lines: 32 KiB. Smaller bitmaps are assumed to be
-/// in the first-level cache. Free to change: nothing stored depends on it.
-const PREFETCH_FROM_LINES: usize = 512;
+/// The size from which lines of several sub-filters are prefetched, in lines: 128 KiB. Some smaller bitmaps fit into a
+/// second-level cache together, and a core overlaps loads from there by itself. Free to change: nothing stored depends on
+/// it.
+const PREFETCH_FROM_LINES: usize = 2048;
 
 /// A cache-line blocked Bloom filter of a fixed size. It takes hashes instead of items.
 ///
@@ -81,7 +82,7 @@ impl LineSubFilter {
         self.0.bitmap.lines()
     }
 
-    /// Whether the bitmap is too large for the first-level cache, together with others.
+    /// Whether the bitmap is too large for the second-level cache, together with others.
     #[inline]
     pub(super) fn is_large(&self) -> bool {
         self.lines().len() >= PREFETCH_FROM_LINES
