@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::file::{Entry, Kind, Value, Writer};
 use crate::interrupt::Interrupt;
-use crate::items::{Inputs, Reading};
+use crate::items::{Apart, Inputs, Reading};
 use crate::output::Output;
 use crate::table::{bytes, count};
 use crate::{memory, numbers, progress};
@@ -212,17 +212,17 @@ impl Filter {
         let mut build = FilterBuild::new(layout, params, &limit).map_err(|error| memory::failure(&error))?;
         let (hash, threads) = (build.hasher(), reading.threads());
         let bar = progress::bar(counted, "building");
-        let mut hashes: Vec<Vec<Hash128>> = vec![Vec::new(); threads];
+        let mut hashes: Vec<Apart<Vec<Hash128>>> = vec![Apart::default(); threads];
         let (mut items, mut distinct) = (0, 0);
         inputs.each(
             reading,
             &mut hashes,
             |hashes, block| hashes.extend(reading.items(block).map(hash)),
             |hashes| {
-                let blocks: Vec<&[Hash128]> = hashes.iter().map(Vec::as_slice).collect();
+                let blocks: Vec<&[Hash128]> = hashes.iter().map(|Apart(hashes)| hashes.as_slice()).collect();
                 let round = blocks.iter().map(|block| block.len() as u64).sum::<u64>();
                 distinct += build.add(&blocks, threads, &limit).map_err(|error| rejected(&error, counted))?;
-                hashes.iter_mut().for_each(Vec::clear);
+                hashes.iter_mut().for_each(|Apart(hashes)| hashes.clear());
                 items += round;
                 bar.inc(round);
                 Ok(())
@@ -291,7 +291,7 @@ impl Counting {
         let MaxBytes(available) = memory::available();
         let limit = MaxBytes(available / threads as u64);
         let new = || Counter::new(params).map_err(|error| memory::failure(&error));
-        let mut parts = (0..threads).map(|_| Ok((new()?, 0u64, Ok(())))).collect::<Result<Vec<_>, Failure>>()?;
+        let mut parts = (0..threads).map(|_| Ok(Apart((new()?, 0u64, Ok(()))))).collect::<Result<Vec<_>, Failure>>()?;
         let bar = progress::bar(None, "building");
         let mut items = 0;
         inputs.each(
@@ -299,10 +299,12 @@ impl Counting {
             &mut parts,
             |(counter, read, outcome), block| {
                 let all = reading.items(block).inspect(|_| *read += 1);
-                *outcome = counter.live(Time::Reached).add_all(all, &limit, |_| {});
+                if outcome.is_ok() {
+                    *outcome = counter.live(Time::Reached).add_all(all, &limit, |_| {});
+                }
             },
             |parts| {
-                for (_, read, outcome) in parts {
+                for Apart((_, read, outcome)) in parts {
                     std::mem::replace(outcome, Ok(())).map_err(|error| memory::failure(&error))?;
                     let round = std::mem::take(read);
                     items += round;
@@ -312,7 +314,7 @@ impl Counting {
             },
         )?;
         bar.finish_and_clear();
-        let mut counters: Vec<Counter> = parts.into_iter().map(|(counter, ..)| counter).collect();
+        let mut counters: Vec<Counter> = parts.into_iter().map(|Apart((counter, ..))| counter).collect();
         let mut counter = counters.swap_remove(0);
         let others: Vec<&Counter> = counters.iter().collect();
         counter.live(Time::Reached).merge(&others, &limit).map_err(|error| memory::failure(&error))?;

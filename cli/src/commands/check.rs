@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::file::{Reader, Value};
 use crate::interrupt::Interrupt;
-use crate::items::{Inputs, Reading};
+use crate::items::{Apart, Inputs, Reading};
 use crate::output::Output;
 use crate::table::count;
 use crate::{memory, numbers, progress};
@@ -156,7 +156,7 @@ impl Check {
             missing: u64,
             first: Vec<String>,
         }
-        let mut parts: Vec<Part> = (0..self.reading.threads()).map(|_| Part::default()).collect();
+        let mut parts: Vec<Apart<Part>> = (0..self.reading.threads()).map(|_| Apart::default()).collect();
         let mut all = Part::default();
         let bar = progress::bar(None, "checking");
         Inputs::open(&self.items, interrupt)?.each(
@@ -174,7 +174,7 @@ impl Check {
                 });
             },
             |parts| {
-                for part in parts {
+                for Apart(part) in parts {
                     let part = std::mem::take(part);
                     bar.inc(part.items);
                     all.items += part.items;
@@ -193,7 +193,7 @@ impl Check {
     }
 
     fn absent(&self, filter: &BloomFilter, interrupt: &Interrupt) -> Result<Absent, Failure> {
-        let mut parts = vec![(0, 0); self.reading.threads()];
+        let mut parts = vec![Apart((0, 0)); self.reading.threads()];
         let bar = progress::bar(None, "asking for absent items");
         let mut asked = 0;
         Inputs::open(&self.absent, interrupt)?.each(
@@ -206,14 +206,14 @@ impl Check {
                 });
             },
             |parts| {
-                let items = parts.iter().map(|(items, _)| items).sum::<u64>();
+                let items = parts.iter().map(|Apart((items, _))| items).sum::<u64>();
                 bar.inc(items - asked);
                 asked = items;
                 Ok(())
             },
         )?;
         bar.finish_and_clear();
-        let (items, found) = parts.iter().fold((0, 0), |sum, part| (sum.0 + part.0, sum.1 + part.1));
+        let (items, found) = parts.iter().fold((0, 0), |sum, Apart(part)| (sum.0 + part.0, sum.1 + part.1));
         if items == 0 {
             return Err(Failure::of("there are no absent items to measure with"));
         }
@@ -268,7 +268,7 @@ impl Check {
                 |failure| failure.advise("count them by other means, and give their number with --distinct"),
             )?;
         }
-        let mut hashes: Vec<Vec<Hash128>> = vec![Vec::new(); threads];
+        let mut hashes: Vec<Apart<Vec<Hash128>>> = vec![Apart::default(); threads];
         let mut sets: Vec<Hashes> = vec![Hashes::default(); threads];
         let bar = progress::bar(None, "counting distinct items");
         inputs.each(
@@ -278,13 +278,13 @@ impl Check {
             |hashes| {
                 thread::scope(|scope| {
                     for (share, set) in sets.iter_mut().enumerate() {
-                        let all = hashes.iter().flatten();
+                        let all = hashes.iter().flat_map(|Apart(hashes)| hashes);
                         let own = all.filter(move |hash| hash.hi % threads as u64 == share as u64);
                         scope.spawn(move || set.extend(own.map(|hash| (hash.lo, hash.hi))));
                     }
                 });
-                bar.inc(hashes.iter().map(|hashes| hashes.len() as u64).sum());
-                hashes.iter_mut().for_each(Vec::clear);
+                bar.inc(hashes.iter().map(|Apart(hashes)| hashes.len() as u64).sum());
+                hashes.iter_mut().for_each(|Apart(hashes)| hashes.clear());
                 Ok(())
             },
         )?;
