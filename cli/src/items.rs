@@ -2,8 +2,8 @@
 //!
 //! A file is cut into blocks that threads read by themselves, piece by piece; an item belongs to the piece in which it
 //! begins. Pipes are read by one thread, in blocks that end at the end of an item. Work proceeds in rounds: each thread
-//! processes one block, then one thread gets all results in the order of the input. Memory is bounded by the size of a
-//! block times the number of threads.
+//! processes one block, then one thread gets all results in the order of the input. In memory, each thread has a piece
+//! of a file or some blocks of a pipe, and the results of one block.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -19,12 +19,15 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 
-/// Number of bytes of a block. Blocks are so large that the time to start threads for them is negligible, and that a
-/// filter whose bits are set between two rounds is not read from memory for few items.
+/// Number of bytes of a block of a file. Blocks are large for two reasons: starting threads takes negligible time, and
+/// each round sets many bits of a filter, which it may have to read from memory as a whole.
 const BLOCK_BYTES: usize = 16 << 20;
 
-/// Number of bytes of a block that a thread reads and processes at a time, so that they stay in its second-level cache.
-const PIECE_BYTES: usize = 256 << 10;
+/// The largest number of bytes of a block of a pipe, which is in memory as a whole.
+const PIPED_BYTES: usize = 4 << 20;
+
+/// Number of bytes of a file that a thread reads and processes at a time, so that they stay in its second-level cache.
+const PIECE_BYTES: u64 = 256 << 10;
 
 /// Time between two checks for a signal while waiting for a block.
 const LOOK: Duration = Duration::from_millis(100);
@@ -87,8 +90,8 @@ impl Reading {
     }
 }
 
-/// The state of a thread, in cache lines of its own (processors fetch pairs of 64 bytes): what a thread writes for each
-/// item does not slow down the others.
+/// The state of a thread, in cache lines of its own. Otherwise what one thread writes for each item would slow down the
+/// others. The alignment is 128 bytes, because processors fetch lines in pairs.
 #[derive(Debug, Clone, Default)]
 #[repr(align(128))]
 pub struct Apart<S>(pub S);
@@ -161,18 +164,25 @@ impl Inputs {
                 Input::File { path, file, len } => {
                     let mut at = 0;
                     while at < *len {
+                        // All threads get an equal share of what is left, if it is less than a block for each.
+                        let share = (*len - at).div_ceil(states.len() as u64).max(PIECE_BYTES);
+                        let share = share.min(reading.block_bytes as u64);
                         let read = thread::scope(|scope| {
                             let mut running = Vec::new();
                             for (state, buffer) in states.iter_mut().zip(&mut buffers) {
-                                let (start, end) = (at, at.saturating_add(reading.block_bytes as u64).min(*len));
+                                let (start, end) = (at, at.saturating_add(share).min(*len));
                                 if start == end {
                                     break;
                                 }
                                 at = end;
                                 let work = &work;
                                 running.push(scope.spawn(move || {
-                                    (start..end).step_by(PIECE_BYTES).try_for_each(|start| {
-                                        let end = end.min(start + PIECE_BYTES as u64);
+                                    (start..end).step_by(PIECE_BYTES as usize).try_for_each(|start| {
+                                        // `between` reports that the user asked to end.
+                                        if interrupt.check().is_err() {
+                                            return Ok(());
+                                        }
+                                        let end = end.min(start.saturating_add(PIECE_BYTES));
                                         work(&mut state.0, block_of(file, start, end, reading.end(), buffer)?);
                                         Ok(())
                                     })
@@ -272,7 +282,7 @@ fn stream<S: Send>(
         true => Box::new(io::stdin()),
         false => Box::new(File::open(path).map_err(|error| cannot_read(path, &error))?),
     };
-    let (size, sep) = (reading.block_bytes, reading.end());
+    let (size, sep) = (reading.block_bytes.min(PIPED_BYTES), reading.end());
     // The thread is not scoped: after a failed round nobody waits for input that has yet to come.
     let reader = move || {
         if let Err(error) = read_blocks(opened, size, sep, &full, &empty) {

@@ -8,7 +8,8 @@
 use std::cell::Cell;
 
 thread_local! {
-    /// Whether this is the server's main thread, on which clients wait. Set when the module is loaded.
+    /// Whether this is the server's main thread, on which clients wait. Set when the module is loaded. Only one thread
+    /// of the process may set it: [`Metric`](super::metrics::Metric) relies on that.
     pub static IS_MAIN: Cell<bool> = const { Cell::new(false) };
 }
 

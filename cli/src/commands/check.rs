@@ -269,7 +269,7 @@ impl Check {
             )?;
         }
         let mut hashes: Vec<Apart<Vec<Hash128>>> = vec![Apart::default(); threads];
-        let mut sets: Vec<Hashes> = vec![Hashes::default(); threads];
+        let mut sets: Vec<Apart<Hashes>> = vec![Apart::default(); threads];
         let bar = progress::bar(None, "counting distinct items");
         inputs.each(
             &self.reading,
@@ -277,7 +277,7 @@ impl Check {
             |hashes, block| hashes.extend(self.reading.items(block).map(|item| hash128(item, 0))),
             |hashes| {
                 thread::scope(|scope| {
-                    for (share, set) in sets.iter_mut().enumerate() {
+                    for (share, Apart(set)) in sets.iter_mut().enumerate() {
                         let all = hashes.iter().flat_map(|Apart(hashes)| hashes);
                         let own = all.filter(move |hash| hash.hi % threads as u64 == share as u64);
                         scope.spawn(move || set.extend(own.map(|hash| (hash.lo, hash.hi))));
@@ -289,7 +289,7 @@ impl Check {
             },
         )?;
         bar.finish_and_clear();
-        Ok(sets.iter().map(|set| set.len() as u64).sum())
+        Ok(sets.iter().map(|Apart(set)| set.len() as u64).sum())
     }
 }
 

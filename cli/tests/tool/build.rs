@@ -60,6 +60,25 @@ fn a_filter_is_the_one_that_the_items_make_in_order() {
     }
 }
 
+/// A block of a file is read in several pieces, and one item is longer than a piece.
+#[test]
+fn items_that_lie_in_several_pieces_of_a_block_are_read_whole() {
+    let folder = Folder::new();
+    let mut items = items(40_000);
+    items[20_000] = "long".repeat(150_000);
+    let params = Params { error_rate: 0.001, capacity: 40_000, expansion: 2, seed: 0 };
+    let expected = filter_of(&items, params, BitLayout::Lines);
+    for (end, more) in [("\n", ""), ("\r\n", ""), ("\0", "--null")] {
+        folder.write("items", items.join(end));
+        for threads in [1, 3] {
+            let options = format!("--error 0.001 --capacity 40000 --threads {threads} --force {more}");
+            let answer = folder.json(&format!("build filter out items {options}"));
+            assert!(values(&folder.read("out"))[0].load::<BloomFilter>() == expected, "{end:?} {options}");
+            assert_eq!(answer["items"], items.iter().filter(|item| !item.is_empty()).count());
+        }
+    }
+}
+
 #[test]
 fn without_a_capacity_the_lines_are_counted() {
     let folder = Folder::new();

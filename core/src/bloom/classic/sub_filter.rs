@@ -36,8 +36,8 @@ const AT_ONCE: usize = 16;
 /// on it.
 const PREFETCH_FROM_LINES: usize = 131_072;
 
-/// Largest number of bits that are prefetched before they are set. Their lines fill half a first-level cache, so none
-/// is evicted before its use. Free to change: nothing stored depends on it.
+/// Largest number of bits that are prefetched before they are tested or set. Their lines fill half a first-level cache,
+/// so none is evicted before its use. Free to change: nothing stored depends on it.
 const ASKED_AHEAD: u32 = 256;
 
 /// A filter of a fixed size in RedisBloom's layout.
@@ -131,15 +131,30 @@ impl ClassicSubFilter {
     /// `probes`.
     #[inline(always)]
     fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
-        let (words, mut having) = (self.words(), 0);
-        if self.prefetches(pending) {
-            marked(pending).for_each(|i| self.prefetch(words, hashes[i], probes.clone()));
-        }
-        // A loop, since the compiler makes `fold` one call for all rounds.
-        for i in marked(pending) {
-            having |= u32::from(self.has(words, hashes[i], probes.clone())) << i;
+        let (words, mut having, mut left) = (self.words(), 0, pending);
+        // Loops, since the compiler makes `fold` one call for all rounds.
+        while left != 0 {
+            let these = self.prefetch_some(hashes, left, probes.clone());
+            for i in marked(these) {
+                having |= u32::from(self.has(words, hashes[i], probes.clone())) << i;
+            }
+            left ^= these;
         }
         having
+    }
+
+    /// Prefetches the bits with the indices `probes` of so many hashes in the mask `pending` that the bits stay in the
+    /// first-level cache. Returns the mask of these hashes; without prefetching, these are all.
+    #[inline(always)]
+    fn prefetch_some(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
+        let at_once = if self.prefetches(pending) { ASKED_AHEAD / (probes.len() as u32).max(1) } else { 0 };
+        // The loads of one item's bits overlap anyway, so prefetching them gains nothing.
+        if at_once < 2 {
+            return pending;
+        }
+        let these = first_marked(pending, at_once.into());
+        marked(these).for_each(|i| self.prefetch(self.words(), hashes[i], probes.clone()));
+        these
     }
 
     /// Prefetches the item's bits with the indices `probes`.
@@ -271,8 +286,8 @@ impl SubFilter for ClassicSubFilter {
             let has_rest = |i: usize| self.has_from(words, hashes[i], start);
             return marked(found).fold(0, |having, i| having | (u32::from(has_rest(i)) << i));
         }
-        // Of the absent items, one in sixteen passes the second round. So an item that is left is most likely present,
-        // and needs all its bits.
+        // One absent item in sixteen passes the second round. So few of them cost the rest of their bits, which present
+        // items need.
         let second = all.min(2 * FIRST_PROBES);
         found = self.having(hashes, found, start..second);
         self.having(hashes, found, second..all)
@@ -280,15 +295,9 @@ impl SubFilter for ClassicSubFilter {
 
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
         let all = 0..self.0.spec.shape.hashes;
-        let at_once = if self.prefetches(pending) { ASKED_AHEAD / self.0.spec.shape.hashes.max(1) } else { 0 };
         let (mut new, mut left) = (0, pending);
         while left != 0 {
-            let mut these = left;
-            // The loads of one item's bits overlap anyway, so prefetching them gains nothing.
-            if at_once > 1 {
-                these = first_marked(left, at_once.into());
-                marked(these).for_each(|i| self.prefetch(self.words(), hashes[i], all.clone()));
-            }
+            let these = self.prefetch_some(hashes, left, all.clone());
             new |= marked(these).fold(0, |new, i| new | (u32::from(self.set(hashes[i])) << i));
             left ^= these;
         }
@@ -361,6 +370,24 @@ mod tests {
             chunk.iter().for_each(|hash| assert_eq!(single.insert_chunk(&[*hash], 1), 1));
         }
         assert!(single == large);
+    }
+
+    /// Every number of hashes below, at and above the ends of the rounds, with few items at once and with many.
+    #[test]
+    fn items_of_few_and_many_hashes_are_found_in_rounds() {
+        for (error_rate, expected) in [(0.51, 1), (0.26, 2), (0.13, 3), (0.065, 4), (0.04, 5), (1e-3, 10), (1e-9, 30)] {
+            let mut large = filter(error_rate, 64_000_000 / expected);
+            assert_eq!(u64::from(large.hashes()), expected);
+            assert!(large.0.bitmap.lines().len() >= PREFETCH_FROM_LINES, "{error_rate}");
+            let hashes: Vec<Hash128> = (0..64u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
+            let (known, absent) = hashes.split_at(CHUNK);
+            assert_eq!(large.insert_chunk(known, u32::MAX), u32::MAX);
+            for pending in [u32::MAX, 0x8000_0001, 0b100, 0] {
+                assert_eq!(large.look_up_chunk(known, pending), pending);
+                assert_eq!(large.look_up_chunk(absent, pending), 0);
+                assert_eq!(large.insert_chunk(known, pending), 0);
+            }
+        }
     }
 
     #[test]

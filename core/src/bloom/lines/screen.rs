@@ -28,6 +28,14 @@ const GROUP: usize = 8;
 /// second-level cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
 const FAR_FROM_LINES: usize = 4096;
 
+/// The size of several bitmaps together from which their lines are prefetched, in lines: 640 KiB. They fill most of a
+/// second-level cache. Free to change: nothing stored depends on it.
+const ALL_FAR_FROM_LINES: usize = 10_240;
+
+/// The size from which one of several bitmaps is prefetched, in lines: 32 KiB. A smaller one is in the first-level cache
+/// whenever it is in use. Free to change: nothing stored depends on it.
+const ONE_FAR_FROM_LINES: usize = 512;
+
 /// The number of sub-filters that are screened first if most items are expected to be present: the newest, which hold
 /// most of the items. Free to change: nothing stored depends on it.
 const NEWEST: usize = 4;
@@ -36,7 +44,7 @@ const NEWEST: usize = 4;
 pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
     match sub_filters {
         [only] => only.lines().len() >= FAR_FROM_LINES,
-        many => many.iter().any(LineSubFilter::is_large),
+        many => many.iter().map(|sub_filter| sub_filter.lines().len()).sum::<usize>() >= ALL_FAR_FROM_LINES,
     }
 }
 
@@ -51,11 +59,12 @@ pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pendin
     }
 }
 
-/// Prefetches the first line of each hash in the mask `pending` in each sub-filter. One sub-filter after another, since
-/// the processor finds pages faster whose addresses are in one part of its page table.
+/// Prefetches the first line of each hash in the mask `pending` in each sub-filter that is not small. It takes one
+/// sub-filter after another: the processor finds the addresses of pages faster if they are in one part of the page
+/// table.
 fn prefetch_first(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
-    for sub_filter in group.iter().filter(|sub_filter| sub_filter.is_large()) {
-        marked(pending).for_each(|i| probe::prefetch(sub_filter.lines(), hashes[i], 0..1));
+    for lines in group.iter().map(LineSubFilter::lines).filter(|lines| lines.len() >= ONE_FAR_FROM_LINES) {
+        marked(pending).for_each(|i| probe::prefetch(lines, hashes[i], 0..1));
     }
 }
 
@@ -104,13 +113,6 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// Prefetches as [`prefetch_first`] does, if the group is large enough.
-fn prefetch_group(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
-    if is_far(group) {
-        prefetch_first(group, hashes, pending);
-    }
-}
-
 /// Queries one group of sub-filters after another. `screen` finds the candidates: the sub-filters that have the bits of
 /// an item in its first line.
 #[inline(always)]
@@ -122,6 +124,9 @@ fn look_up_groups(
     mut screen: impl FnMut(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
 ) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
+    // Asked once for all groups, and after the first lines of a single group.
+    let mut far = None;
+    let mut is_far = || *far.get_or_insert_with(|| is_far(sub_filters));
     let mut groups = groups(sub_filters, expected).peekable();
     let mut is_first = true;
     while let Some(group) = groups.next() {
@@ -129,13 +134,15 @@ fn look_up_groups(
         if pending == 0 {
             break;
         }
-        if let (Some(next), Expected::Absent) = (next, expected) {
-            prefetch_group(next, hashes, pending);
+        if let (Some(next), Expected::Absent) = (next, expected)
+            && is_far()
+        {
+            prefetch_first(next, hashes, pending);
         }
         let mut candidates = [0; CHUNK];
         screen(group, hashes, pending, &mut candidates);
         let passed = (0..CHUNK).fold(0, |passed, i| passed | u32::from(candidates[i] != 0) << i);
-        if is_far(group) {
+        if is_far() {
             for i in marked(passed) {
                 if let Some(newest) = newest(candidates[i]) {
                     let sub_filter = &group[newest];
@@ -143,9 +150,11 @@ fn look_up_groups(
                 }
             }
         }
-        if let (Some(next), Expected::Present) = (next, expected) {
+        if let (Some(next), Expected::Present) = (next, expected)
+            && is_far()
+        {
             // Of the items that passed, most will be found.
-            prefetch_group(next, hashes, pending & !passed);
+            prefetch_first(next, hashes, pending & !passed);
         }
         // Most present items are found in the first group, and absent ones are looked up in all.
         let is_last_wait = if expected == Expected::Present { is_first } else { next.is_none() };

@@ -9,11 +9,6 @@ use super::spec::LineSpec;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// The size from which lines of several sub-filters are prefetched, in lines: 128 KiB. Some smaller bitmaps fit into a
-/// second-level cache together, and a core overlaps loads from there by itself. Free to change: nothing stored depends on
-/// it.
-const PREFETCH_FROM_LINES: usize = 2048;
-
 /// A cache-line blocked Bloom filter of a fixed size. It takes hashes instead of items.
 ///
 /// Invariant: the bitmap has the number of lines that the derived parameters (`LineSpec`) give.
@@ -80,12 +75,6 @@ impl LineSubFilter {
     #[inline]
     pub(super) fn lines(&self) -> &[Line] {
         self.0.bitmap.lines()
-    }
-
-    /// Whether the bitmap is too large for the second-level cache, together with others.
-    #[inline]
-    pub(super) fn is_large(&self) -> bool {
-        self.lines().len() >= PREFETCH_FROM_LINES
     }
 }
 

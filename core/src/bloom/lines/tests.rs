@@ -332,7 +332,7 @@ fn full_sub_filters(len: u32) -> Vec<LineSubFilter> {
 #[test]
 fn even_sub_filters_answer_one_by_one() {
     for error_rate in [0.3, 0.05, 1e-3, 1e-6] {
-        for len in 1..=12 {
+        for len in [1, 2, 3, 5, 8, 9, 12, 13, 17, 21] {
             let mut sub_filters = Vec::new();
             for index in 0..len {
                 let mut one = LineSubFilter::new(error_rate, 400, 0, &Unlimited).unwrap();
@@ -357,9 +357,37 @@ fn even_sub_filters_answer_one_by_one() {
     }
 }
 
+/// Sub-filters that are prefetched, of one size and of several, answer as each of them does.
+#[test]
+fn far_sub_filters_answer_one_by_one() {
+    for growth in [0, 10_000] {
+        let mut sub_filters = Vec::new();
+        for index in 0..12 {
+            let mut one = LineSubFilter::new(0.05, 100_000 + growth * u64::from(index), 0, &Unlimited).unwrap();
+            hashes_of(index * 10_000, 6000).into_iter().for_each(|hash| _ = one.insert(hash));
+            sub_filters.push(one);
+        }
+        for len in [2, 7, 8, 9, 12] {
+            let sub_filters = &sub_filters[..len];
+            let total: usize = sub_filters.iter().map(|one| one.lines().len()).sum();
+            assert_eq!(screen::is_far(sub_filters), total >= 10_240);
+            for from in (0..130_000).step_by(3001) {
+                let hashes = hashes_of(from, 32);
+                let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
+                for expected in [Expected::Absent, Expected::Present] {
+                    screen::prefetch(sub_filters, &hashes, u32::MAX, expected);
+                    let found = screen::look_up_chunk(sub_filters, &hashes, expected, &mut || ());
+                    assert!((0..32).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)), "{len} {from}");
+                }
+            }
+        }
+        assert!(screen::is_far(&sub_filters));
+    }
+}
+
 #[test]
 fn screened_chains_answer_as_their_sub_filters() {
-    for len in 1..=12 {
+    for len in 1..=21 {
         let sub_filters = full_sub_filters(len);
         let mut errors = 0;
         for from in (0..len * 10_000).step_by(2500) {
