@@ -31,6 +31,7 @@ const CONTENDERS: [&str; 3] = ["lines", "classic", "redisbloom"];
 
 const OPERATIONS: [(&str, [&str; 2]); 3] =
     [("new", ["BF.ADD", "BF.MADD"]), ("present", ["BF.EXISTS", "BF.MEXISTS"]), ("absent", ["BF.EXISTS", "BF.MEXISTS"])];
+
 /// The index of the operation on absent items.
 const ABSENT_ITEMS: usize = 2;
 
@@ -181,8 +182,8 @@ fn restore(server: &mut Server, contender: &str, filter: Filter, dump: &[u8]) {
     }
 }
 
-/// Looks up absent items, enough for most cache lines of a filter to be read. The next restored filter takes the caches,
-/// so the filter that was restored first would otherwise be measured in memory, and the last one in cache.
+/// Looks up so many absent items that most cache lines of a filter are read. Without this, the filter that was restored
+/// last would be in the caches when it is measured, and those before it in memory.
 fn reread(server: &mut Server, contender: &str, filter: Filter) {
     let calls = (filter.filled() / 8).div_ceil(350) as usize;
     server.client.run(&requests(filter, contender, ABSENT_ITEMS, (350, calls, 4), SIZES[0], calls, WARMING));

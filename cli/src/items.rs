@@ -141,8 +141,8 @@ impl Inputs {
     }
 
     /// Passes all blocks to `work`, each in one piece or several, on one thread for each of `states`. After each round
-    /// `between` gets all states, in the order of their blocks. A state without a block in the round stays as the last call of `between`
-    /// left it.
+    /// `between` gets all states, in the order of their blocks. A state without a block in the round stays as the last
+    /// call of `between` left it.
     ///
     /// # Errors
     /// When an input cannot be read, when the user asked to end, or when `between` fails.
@@ -164,7 +164,7 @@ impl Inputs {
                 Input::File { path, file, len } => {
                     let mut at = 0;
                     while at < *len {
-                        // All threads get an equal share of what is left, if it is less than a block for each.
+                        // If less than a block for each thread is left, each gets an equal share of it.
                         let share = (*len - at).div_ceil(states.len() as u64).max(PIECE_BYTES);
                         let share = share.min(reading.block_bytes as u64);
                         let read = thread::scope(|scope| {

@@ -299,6 +299,7 @@ impl Counting {
             &mut parts,
             |(counter, read, outcome), block| {
                 let all = reading.items(block).inspect(|_| *read += 1);
+                // A block comes in several pieces; the first error is the one to report.
                 if outcome.is_ok() {
                     *outcome = counter.live(Time::Reached).add_all(all, &limit, |_| {});
                 }

@@ -286,8 +286,8 @@ impl SubFilter for ClassicSubFilter {
             let has_rest = |i: usize| self.has_from(words, hashes[i], start);
             return marked(found).fold(0, |having, i| having | (u32::from(has_rest(i)) << i));
         }
-        // One absent item in sixteen passes the second round. So few of them cost the rest of their bits, which present
-        // items need.
+        // Only one absent item in sixteen is left after the second round, so asking for all other bits at once wastes
+        // little.
         let second = all.min(2 * FIRST_PROBES);
         found = self.having(hashes, found, start..second);
         self.having(hashes, found, second..all)

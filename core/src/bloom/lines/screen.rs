@@ -32,8 +32,8 @@ const FAR_FROM_LINES: usize = 4096;
 /// second-level cache. Free to change: nothing stored depends on it.
 const ALL_FAR_FROM_LINES: usize = 10_240;
 
-/// The size from which one of several bitmaps is prefetched, in lines: 32 KiB. A smaller one is in the first-level cache
-/// whenever it is in use. Free to change: nothing stored depends on it.
+/// The size from which one of several bitmaps is prefetched, in lines: 32 KiB. Smaller ones stay in a cache near
+/// the core while a list is looked up. Free to change: nothing stored depends on it.
 const ONE_FAR_FROM_LINES: usize = 512;
 
 /// The number of sub-filters that are screened first if most items are expected to be present: the newest, which hold
@@ -124,7 +124,7 @@ fn look_up_groups(
     mut screen: impl FnMut(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
 ) -> u32 {
     let (all, mut found) = (first_marks(hashes.len()), 0);
-    // Asked once for all groups, and after the first lines of a single group.
+    // The sum over all sub-filters is computed once, and not before it is needed.
     let mut far = None;
     let mut is_far = || *far.get_or_insert_with(|| is_far(sub_filters));
     let mut groups = groups(sub_filters, expected).peekable();
