@@ -29,7 +29,7 @@ use redis_module::raw;
 use config::Commands;
 use server::api::{self, api};
 use server::ffi::{self, Args, Ctx, ERR, NOTICE, OK, RedisModuleCtx, RedisModuleString, WARNING};
-use server::{alloc, facts, pages, reclaim, version};
+use server::{alloc, facts, reclaim, threads, version};
 use types::callbacks::register;
 use types::family::{Classic, Counters, Lines};
 
@@ -91,7 +91,7 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     if let Some(name) = api::missing() {
         return Err(format!("this server lacks {name}; Redis 7.0 or Valkey 8 or later is needed"));
     }
-    pages::IS_MAIN.set(true);
+    threads::become_main();
     // SAFETY: the context is live, during loading.
     unsafe { facts::gather(ctx) };
     alloc::set_size_classes(facts::server_uses_jemalloc());

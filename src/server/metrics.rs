@@ -2,21 +2,21 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::pages::IS_MAIN;
+use super::threads::{ROLES, Role, role};
 
 /// A counter of events, or a gauge, for `INFO`. Several threads may change it.
 ///
-/// The server's main thread has a number of its own, which no other thread writes: an atomic addition takes as long as
-/// twenty plain ones, and to create or free a small value takes several. Each number may wrap around; their sum is
-/// right.
+/// The server's main thread and the one that frees in the background have numbers of their own, which no other thread
+/// writes: an atomic addition takes as long as twenty plain ones, and to create or free a small value takes several.
+/// Each number may wrap around; their sum is right.
 pub struct Metric {
-    of_main: AtomicU64,
-    of_others: AtomicU64,
+    /// A number for each [`Role`].
+    numbers: [AtomicU64; ROLES],
 }
 
 impl Metric {
     pub const fn new() -> Self {
-        Metric { of_main: AtomicU64::new(0), of_others: AtomicU64::new(0) }
+        Metric { numbers: [const { AtomicU64::new(0) }; ROLES] }
     }
 
     /// Adds 1.
@@ -27,10 +27,12 @@ impl Metric {
     /// Adds `more` to the number.
     #[inline]
     pub fn add(&self, more: u64) {
-        if IS_MAIN.get() {
-            self.of_main.store(self.of_main.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
+        let role = role();
+        let number = &self.numbers[role as usize];
+        if role == Role::Other {
+            number.fetch_add(more, Ordering::Relaxed);
         } else {
-            self.of_others.fetch_add(more, Ordering::Relaxed);
+            number.store(number.load(Ordering::Relaxed).wrapping_add(more), Ordering::Relaxed);
         }
     }
 
@@ -47,7 +49,7 @@ impl Metric {
 
     /// Returns the current number.
     pub fn get(&self) -> u64 {
-        self.of_main.load(Ordering::Relaxed).wrapping_add(self.of_others.load(Ordering::Relaxed))
+        self.numbers.iter().fold(0, |sum, number| sum.wrapping_add(number.load(Ordering::Relaxed)))
     }
 }
 
@@ -72,6 +74,7 @@ pub static COUNTER_ADVANCES: Metric = Metric::new();
 
 #[cfg(test)]
 mod tests {
+    use super::super::threads;
     use super::*;
 
     /// What the main thread added, other threads subtract, and the other way round.
@@ -84,15 +87,17 @@ mod tests {
                 scope.spawn(move || thousand(|metric| metric.sub(3)));
                 scope.spawn(move || thousand(|metric| metric.add(2)));
             }
-            scope.spawn(move || {
-                IS_MAIN.set(true);
-                thousand(|metric| metric.add(5));
-                thousand(|metric| metric.replace(4, 3));
-                thousand(|metric| metric.count());
-            });
+            for begin in [threads::become_main, threads::become_freeing] {
+                scope.spawn(move || {
+                    begin();
+                    thousand(|metric| metric.add(5));
+                    thousand(|metric| metric.replace(4, 3));
+                    thousand(|metric| metric.count());
+                });
+            }
         });
-        assert_eq!(METRIC.get(), 3000);
-        METRIC.sub(3000);
+        assert_eq!(METRIC.get(), 8000);
+        METRIC.sub(8000);
         assert_eq!(METRIC.get(), 0);
     }
 }

@@ -7,4 +7,5 @@ pub mod ffi;
 pub mod metrics;
 pub mod pages;
 pub mod reclaim;
+pub mod threads;
 pub mod version;

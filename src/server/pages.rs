@@ -5,13 +5,7 @@
 //! slice, the server's thread maps memory for the next slice at the same time. If the kernel freed a gigabyte at once,
 //! the server's thread would wait for a fifth of a second.
 
-use std::cell::Cell;
-
-thread_local! {
-    /// Whether this is the server's main thread, on which clients wait. Set when the module is loaded. Only one thread
-    /// of the process may set it: [`Metric`](super::metrics::Metric) relies on that.
-    pub static IS_MAIN: Cell<bool> = const { Cell::new(false) };
-}
+use super::threads;
 
 /// Makes all pages of `memory` resident with one system call, without changing a byte. Called before a large value is
 /// loaded: one page fault per page would take a third of the loading time. Has an effect on Linux 5.14 and newer only.
@@ -31,7 +25,7 @@ pub fn make_resident(memory: &[u8]) {
 /// The block is in private anonymous memory, as malloc allocates it, and no code reads it any more.
 pub unsafe fn give_back(block: *mut u8, bytes: usize) {
     #[cfg(target_os = "linux")]
-    if bytes >= 2 * linux::STEP_BYTES && !IS_MAIN.get() {
+    if bytes >= 2 * linux::STEP_BYTES && !threads::is_main() {
         // SAFETY: the caller's promise.
         unsafe { linux::give_back(block, bytes) }
     }

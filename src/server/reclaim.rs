@@ -15,7 +15,7 @@ use std::sync::mpsc::{Sender, channel};
 use super::facts;
 use super::ffi::guard;
 use super::metrics::Metric;
-use super::pages::IS_MAIN;
+use super::threads;
 
 /// Values of at least this many bytes are freed in the background. Freeing a smaller value costs less than passing it
 /// to another thread.
@@ -92,11 +92,12 @@ pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }
 
-/// Drops a value of `bytes` bytes, in the background if it is large and this is the server's main thread. Other threads
-/// free values themselves, because no client waits for them.
+/// Drops a value of `bytes` bytes that the server frees, in the background if it is large and this is the server's main
+/// thread. Other threads free values themselves, because no client waits for them.
 pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
+    threads::become_freeing();
     if bytes >= BACKGROUND_BYTES
-        && IS_MAIN.get()
+        && threads::is_main()
         && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {
