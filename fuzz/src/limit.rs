@@ -16,8 +16,8 @@ const UNASKED_BYTES: u64 = 512;
 
 /// A value may take this multiple of the bytes that it asked for: a growing list asks for what it needs, but doubles
 /// its capacity. The parameters of a sub-filter are not asked for either, and count if the pool of shared parameters is
-/// full.
-const TIMES_ALLOWED: u64 = 2;
+/// full: in a long chain of small sub-filters, they take as much as all else.
+const TIMES_ALLOWED: u64 = 3;
 
 /// A limit of `most_bytes` for a value. `allowed_bytes` is the largest size that was allowed.
 #[derive(Debug)]
