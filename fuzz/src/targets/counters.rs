@@ -245,7 +245,7 @@ impl Tracked {
         let (counter, newest) = (&self.counter, self.newest());
         let mut views = vec![(counter.at(Time::Reached), self.live().collect())];
         let Some(window) = counter.window() else { return views };
-        // In a slice after the last second that there is, no time of the clock asks for the newest members.
+        // A slice that begins after the largest time contains no time at which a view could be asked for.
         let Some(start) = (newest as u64).checked_mul(window.slice_seconds()) else { return views };
         for seconds in [1, window.slice_seconds(), window.seconds()] {
             let since = match window.clock_source() {
