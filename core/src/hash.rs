@@ -4,6 +4,7 @@
 
 use std::iter::from_fn;
 
+use arrayvec::ArrayVec;
 use xxhash_rust::xxh3;
 
 /// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In the cache-line layout they are the
@@ -25,24 +26,21 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
 
-/// The number of hashes of a chunk: one for each bit of a `u32` mask, and about the number of cache misses that a core
-/// has in flight. Hashes are looked up in chunks so that their cache misses overlap.
-pub(crate) const CHUNK: usize = 32;
+/// A mask with one bit for each hash of a [`Chunk`].
+pub(crate) type Marks = u64;
+
+/// The largest number of hashes in a chunk: one for each bit of a mask. Hashes are looked up in chunks so that their
+/// cache misses overlap. A chunk has more hashes than a core has cache misses in flight: the wait for the last ones is
+/// a smaller part of the time then.
+pub(crate) const CHUNK: usize = Marks::BITS as usize;
 
 /// A chunk of hashes.
-pub(crate) type Chunk = [Hash128; CHUNK];
+pub(crate) type Chunk = ArrayVec<Hash128, CHUNK>;
 
-/// A chunk to be [filled](fill).
-pub(crate) const EMPTY: Chunk = [Hash128 { lo: 0, hi: 0 }; CHUNK];
-
-/// Fills a chunk with the next hashes. Returns how many there were.
-pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>) -> usize {
-    let mut len = 0;
-    for (place, hash) in chunk.iter_mut().zip(hashes) {
-        *place = hash;
-        len += 1;
-    }
-    len
+/// Fills a chunk with the next hashes, which replace those in it.
+pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>) {
+    chunk.clear();
+    chunk.extend(hashes.take(CHUNK));
 }
 
 /// Does the same as [`fill`], and takes an item of `other` after each hash. Takes the rest of `other` in the end.
@@ -50,20 +48,19 @@ pub(crate) fn fill_beside(
     chunk: &mut Chunk,
     hashes: &mut impl Iterator<Item = Hash128>,
     mut other: impl Iterator<Item = ()>,
-) -> usize {
-    let len = fill(chunk, &mut hashes.inspect(|_| _ = other.next()));
+) {
+    fill(chunk, &mut hashes.inspect(|_| _ = other.next()));
     other.for_each(|()| ());
-    len
 }
 
 /// The mask of the first `len` hashes of a chunk.
-pub(crate) fn first_marks(len: usize) -> u32 {
-    ((1u64 << len) - 1) as u32
+pub(crate) fn first_marks(len: usize) -> Marks {
+    Marks::MAX.checked_shr((CHUNK - len) as u32).unwrap_or(0)
 }
 
 /// The positions of the bits set in `marks`, a mask with one bit for each hash of a chunk, ascending.
 #[inline(always)]
-pub(crate) fn marked(mut marks: u32) -> impl Iterator<Item = usize> {
+pub(crate) fn marked(mut marks: Marks) -> impl Iterator<Item = usize> {
     from_fn(move || {
         if marks == 0 {
             return None;
@@ -76,8 +73,8 @@ pub(crate) fn marked(mut marks: u32) -> impl Iterator<Item = usize> {
 
 /// The mask of the lowest `count` set bits of `marks`.
 #[inline(always)]
-pub(crate) fn first_marked(marks: u32, count: u64) -> u32 {
-    if count >= u64::from(u32::BITS) {
+pub(crate) fn first_marked(marks: Marks, count: u64) -> Marks {
+    if count >= u64::from(Marks::BITS) {
         return marks;
     }
     let rest = (0..count).fold(marks, |rest, _| rest & rest.wrapping_sub(1));

@@ -8,7 +8,7 @@ use std::iter::once;
 use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, EMPTY, Hash128, fill, fill_beside, first_marked, first_marks};
+use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks};
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect_ok};
@@ -30,7 +30,7 @@ pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 /// One filter of a chain: the methods in which the two layouts differ. No type of another crate can implement the
 /// trait.
 ///
-/// A method with a parameter `pending` takes at most 32 hashes, and handles only the hashes whose bits are set in this
+/// A method with a parameter `pending` takes at most 64 hashes, and handles only the hashes whose bits are set in this
 /// mask.
 pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'static {
     /// The derived parameters that sub-filters of equal sizes share.
@@ -121,10 +121,10 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     }
     /// Looks up the hashes whose bits are set in the mask `pending`. Returns the mask of the hashes that may have been
     /// inserted.
-    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32;
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks;
     /// Inserts the hashes whose bits are set in the mask `pending`, in order. Returns the mask of the hashes that set a
     /// bit.
-    fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32;
+    fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks;
 
     /// Inserts the hashes in order, on up to `_threads` threads where the layout allows it.
     ///
@@ -149,16 +149,10 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     }
     /// Prefetches what [`Self::look_up_chunk_in`] reads first of the hashes in the mask `_pending`. With a single
     /// sub-filter and `Expected::Present`, these are all their bits, which [`Self::insert_chunk`] needs, too.
-    fn prefetch(_sub_filters: &[Self], _hashes: &[Hash128], _pending: u32, _expected: Expected) {}
-    /// Returns the mask of the hashes, at most 32, that any of `sub_filters` may contain. `_expected` is a hint: a
-    /// wrong hint costs time but changes no answer. Where the method would wait for memory, it may call `_meanwhile`,
-    /// which does other work.
-    fn look_up_chunk_in(
-        sub_filters: &[Self],
-        hashes: &[Hash128],
-        _expected: Expected,
-        _meanwhile: &mut dyn FnMut(),
-    ) -> u32 {
+    fn prefetch(_sub_filters: &[Self], _hashes: &[Hash128], _pending: Marks, _expected: Expected) {}
+    /// Returns the mask of the hashes, at most 64, that any of `sub_filters` may contain. `_expected` is a hint: a
+    /// wrong hint costs time but changes no answer.
+    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], _expected: Expected) -> Marks {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in sub_filters.iter().rev() {
             let pending = all & !found;
@@ -438,8 +432,7 @@ impl<S: SubFilter> Chain<S> {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
         // sub-filters that took items of this chunk. Where all fit into a single sub-filter, inserting them says as much.
         let fit_into_one = self.sub_filters().len() == 1 && self.room() >= hashes.len() as u64;
-        let known =
-            if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes, Expected::Absent, &mut || ()) };
+        let known = if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes, Expected::Absent) };
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !known);
         let newest = &self.sub_filters()[self.sub_filters().len() - 1..];
         if !fit_into_one && S::is_far(newest) {
@@ -468,15 +461,10 @@ impl<S: SubFilter> Chain<S> {
 }
 
 /// Does the same as [`SubFilter::look_up_chunk_in`]. A single hash is looked up in the way that is faster for one.
-pub(super) fn look_up_chunk<S: SubFilter>(
-    sub_filters: &[S],
-    hashes: &[Hash128],
-    expected: Expected,
-    meanwhile: &mut dyn FnMut(),
-) -> u32 {
+pub(super) fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) -> Marks {
     match hashes {
-        [hash] => u32::from(S::look_up(sub_filters, *hash)),
-        _ => S::look_up_chunk_in(sub_filters, hashes, expected, meanwhile),
+        [hash] => Marks::from(S::look_up(sub_filters, *hash)),
+        _ => S::look_up_chunk_in(sub_filters, hashes, expected),
     }
 }
 
@@ -489,45 +477,34 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// Where the look-up of a chunk would wait for memory, or else after it, three things are done: the next chunk is
-/// prefetched, the answers of the chunk before are passed on, and the chunk after the next is hashed. The latter two go
-/// item by item, so that a processor works on both. Prefetches go all at once: a processor looks up the addresses of
-/// several pages at a time if little else stands between them.
+/// After a chunk is prefetched, the answers of the chunk before are passed on, and the next chunk is hashed, item by
+/// item, so that a processor works on both. Then the chunk is looked up. Prefetches go all at once: a processor waits
+/// for the address of a page before it finishes a prefetch, but finds the addresses for several at a time if little
+/// else stands between them.
 pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
     mut found: impl FnMut(Hash128, bool),
 ) {
-    let (mut hashes, mut expected) = (hashes.fuse(), Expected::Absent);
-    let [before, chunk, next, later] = &mut [EMPTY; 4];
-    let (mut before, mut chunk, mut next, mut later) = (before, chunk, next, later);
-    let mut len = fill(chunk, &mut hashes);
-    prefetch(sub_filters, &chunk[..len], expected);
-    let mut next_len = fill(next, &mut hashes);
-    let (mut marks, mut num_answered) = (0, 0);
-    while len > 0 {
-        let mut later_len = None;
-        let mut meanwhile = || {
-            *later_len.get_or_insert_with(|| {
-                prefetch(sub_filters, &next[..next_len], expected);
-                let answers = (0..num_answered).map(|i| found(before[i], marks >> i & 1 == 1));
-                fill_beside(later, &mut hashes, answers)
-            })
-        };
-        let known = look_up_chunk(sub_filters, &chunk[..len], expected, &mut || _ = meanwhile());
-        let later_len = meanwhile();
+    let (mut hashes, mut expected, mut marks) = (hashes.fuse(), Expected::Absent, 0);
+    let [before, chunk, next] = &mut [const { Chunk::new_const() }; 3];
+    let (mut before, mut chunk, mut next) = (before, chunk, next);
+    let mut answer = |chunk: &Chunk, marks: Marks, i: usize| found(chunk[i], marks >> i & 1 == 1);
+    fill(chunk, &mut hashes);
+    while !chunk.is_empty() {
+        prefetch(sub_filters, chunk, expected);
+        fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
+        marks = look_up_chunk(sub_filters, chunk, expected);
         // The next chunk is most likely like this one.
-        expected = if known.count_ones() as usize > len / 2 { Expected::Present } else { Expected::Absent };
-        (marks, num_answered) = (known, len);
-        (before, chunk, next, later) = (chunk, next, later, before);
-        (len, next_len) = (next_len, later_len);
+        let most = chunk.len() / 2;
+        expected = if marks.count_ones() as usize > most { Expected::Present } else { Expected::Absent };
+        (before, chunk, next) = (chunk, next, before);
     }
-    (0..num_answered).for_each(|i| found(before[i], marks >> i & 1 == 1));
+    (0..before.len()).for_each(|i| answer(before, marks, i));
 }
 
 /// Adds the hashes to `value` in chunks, in order, up to the first error. Calls `added` for each item that was handled.
-/// Before a chunk is added, the next one is prefetched. While its answers are passed on, the chunk after the next is
-/// hashed.
+/// A chunk is prefetched and added at once. While its answers are passed on, the next chunk is hashed.
 pub(super) fn add_chunks<T>(
     value: &mut T,
     hashes: impl Iterator<Item = Hash128>,
@@ -536,19 +513,15 @@ pub(super) fn add_chunks<T>(
     mut added: impl FnMut(bool),
 ) -> Result<(), Error> {
     let mut hashes = hashes.fuse();
-    let [chunk, next, later] = &mut [EMPTY; 3];
-    let (mut chunk, mut next, mut later) = (chunk, next, later);
-    let mut len = fill(chunk, &mut hashes);
-    prefetch(value, &chunk[..len]);
-    let mut next_len = fill(next, &mut hashes);
-    while len > 0 {
-        prefetch(value, &next[..next_len]);
-        let (AddedChunk { new, handled }, result) = add(value, &chunk[..len]);
-        let answers = (0..handled).map(|i| added(new >> i & 1 == 1));
-        let later_len = fill_beside(later, &mut hashes, answers);
+    let [chunk, next] = &mut [const { Chunk::new_const() }; 2];
+    let (mut chunk, mut next) = (chunk, next);
+    fill(chunk, &mut hashes);
+    while !chunk.is_empty() {
+        prefetch(value, chunk);
+        let (AddedChunk { new, handled }, result) = add(value, chunk);
+        fill_beside(next, &mut hashes, (0..handled).map(|i| added(new >> i & 1 == 1)));
         result?;
-        (chunk, next, later) = (next, later, chunk);
-        (len, next_len) = (next_len, later_len);
+        (chunk, next) = (next, chunk);
     }
     Ok(())
 }
@@ -589,7 +562,7 @@ pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
 /// The outcome of adding a chunk of hashes to a chain.
 pub(super) struct AddedChunk {
     /// The mask of the items that were new.
-    pub(super) new: u32,
+    pub(super) new: Marks,
     /// The number of hashes that were handled.
     pub(super) handled: usize,
 }

@@ -31,7 +31,6 @@ use multiversion::multiversion;
 
 use crate::bits;
 use crate::error::{Error, Parameter};
-use crate::hash::CHUNK;
 
 /// The smallest slots have a share of `2^-FINEST_BITS` of the hash space. They are in the last two segments. With 34
 /// the standard error stays level up to 10^10 members.
@@ -68,6 +67,9 @@ pub struct Slot {
     /// The segment of the slot.
     pub segment: usize,
 }
+
+/// The number of hashes whose slots are computed at a time. The reads of their slots overlap.
+pub(super) const CHUNK: usize = 32;
 
 /// Writes the slots of a chunk of hashes to `slots`. The loop is also compiled for wide registers, where it has no branch:
 /// which hashes fall in the main segment cannot be predicted.

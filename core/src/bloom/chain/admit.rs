@@ -140,8 +140,7 @@ impl<S: SubFilter> Chain<S> {
         for (hashes, reported) in hashes.chunks(CHUNK).zip(reported.chunks_mut(CHUNK)) {
             prefetch(&tail[at..=at], hashes, Expected::Present);
             reported.fill(Admission::Known);
-            let mut left =
-                !look_up_chunk(&tail[..=at], hashes, Expected::Absent, &mut || ()) & first_marks(hashes.len());
+            let mut left = !look_up_chunk(&tail[..=at], hashes, Expected::Absent) & first_marks(hashes.len());
             while left != 0 {
                 if admitted < most && tail[at].is_full() && at + 1 < tail.len() {
                     at += 1;

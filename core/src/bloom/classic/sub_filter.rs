@@ -13,7 +13,7 @@ use super::sizing::{NO_SCALING, Shape};
 use super::spec::{ClassicSpec, Rules};
 use crate::bits;
 use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, classic_hash, first_marked, first_marks, marked};
+use crate::hash::{Hash128, Marks, classic_hash, first_marked, first_marks, marked};
 use crate::live::sealed::Sealed;
 use crate::size_limit::SizeLimit;
 
@@ -85,7 +85,7 @@ impl ClassicSubFilter {
     }
 
     /// Whether prefetching pays: the bitmap is large, and there is more than one hash.
-    fn prefetches(&self, pending: u32) -> bool {
+    fn prefetches(&self, pending: Marks) -> bool {
         self.0.bitmap.lines().len() >= PREFETCH_FROM_LINES && pending.count_ones() > 1
     }
 
@@ -121,7 +121,7 @@ impl ClassicSubFilter {
         for probe in 0..FIRST_PROBES {
             for i in marked(found) {
                 let (one, probes) = (&group[i], probe..(probe + 1).min(group[i].0.spec.shape.hashes));
-                found &= !(u32::from(!one.has(one.words(), hash, probes)) << i);
+                found &= !(Marks::from(!one.has(one.words(), hash, probes)) << i);
             }
         }
         marked(found).any(|i| group[i].has_from(group[i].words(), hash, FIRST_PROBES))
@@ -130,13 +130,13 @@ impl ClassicSubFilter {
     /// Tests the hashes in the mask `pending`. Returns the mask of the hashes that have all bits with the indices
     /// `probes`.
     #[inline(always)]
-    fn having(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
+    fn having(&self, hashes: &[Hash128], pending: Marks, probes: Range<u32>) -> Marks {
         let (words, mut having, mut left) = (self.words(), 0, pending);
         // Loops, since the compiler makes `fold` one call for all rounds.
         while left != 0 {
             let these = self.prefetch_some(hashes, left, probes.clone());
             for i in marked(these) {
-                having |= u32::from(self.has(words, hashes[i], probes.clone())) << i;
+                having |= Marks::from(self.has(words, hashes[i], probes.clone())) << i;
             }
             left ^= these;
         }
@@ -146,7 +146,7 @@ impl ClassicSubFilter {
     /// Prefetches the bits with the indices `probes` of so many hashes in the mask `pending` that the bits stay in the
     /// first-level cache. Returns the mask of these hashes; without prefetching, these are all.
     #[inline(always)]
-    fn prefetch_some(&self, hashes: &[Hash128], pending: u32, probes: Range<u32>) -> u32 {
+    fn prefetch_some(&self, hashes: &[Hash128], pending: Marks, probes: Range<u32>) -> Marks {
         let at_once = if self.prefetches(pending) { ASKED_AHEAD / (probes.len() as u32).max(1) } else { 0 };
         // The loads of one item's bits overlap anyway, so prefetching them gains nothing.
         if at_once < 2 {
@@ -268,13 +268,13 @@ impl SubFilter for ClassicSubFilter {
         sub_filters.rchunks(AT_ONCE).any(|group| Self::look_up_at_once(group, hash))
     }
 
-    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         let (words, all) = (self.words(), self.0.spec.shape.hashes);
         if pending.is_power_of_two() {
             // A single hash is looked up with branches: the processor predicts them and loads the later bits without
             // waiting.
             let i = pending.trailing_zeros();
-            return u32::from(self.may_contain(hashes[i as usize])) << i;
+            return Marks::from(self.may_contain(hashes[i as usize])) << i;
         }
         // The first round stands alone: it takes most of the time, and its constant length lets the compiler unroll it.
         let (mut found, start) = if all < FIRST_PROBES {
@@ -284,7 +284,7 @@ impl SubFilter for ClassicSubFilter {
         };
         if !self.prefetches(pending) {
             let has_rest = |i: usize| self.has_from(words, hashes[i], start);
-            return marked(found).fold(0, |having, i| having | (u32::from(has_rest(i)) << i));
+            return marked(found).fold(0, |having, i| having | (Marks::from(has_rest(i)) << i));
         }
         // Only one absent item in sixteen is left after the second round, so asking for all other bits at once wastes
         // little.
@@ -293,12 +293,12 @@ impl SubFilter for ClassicSubFilter {
         self.having(hashes, found, second..all)
     }
 
-    fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
+    fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
         let all = 0..self.0.spec.shape.hashes;
         let (mut new, mut left) = (0, pending);
         while left != 0 {
             let these = self.prefetch_some(hashes, left, all.clone());
-            new |= marked(these).fold(0, |new, i| new | (u32::from(self.set(hashes[i])) << i));
+            new |= marked(these).fold(0, |new, i| new | (Marks::from(self.set(hashes[i])) << i));
             left ^= these;
         }
         self.0.num_items = (self.0.num_items + u64::from(new.count_ones())).min(self.0.spec.shape.num_positions());
@@ -354,13 +354,13 @@ mod tests {
     fn large_filters_answer_in_chunks_as_one_by_one() {
         let mut large = filter(0.01, 7_500_000);
         assert!(large.0.bitmap.lines().len() >= PREFETCH_FROM_LINES);
-        let hashes: Vec<Hash128> = (0..320u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
-        for (chunk, all) in hashes.chunks(CHUNK).step_by(2).zip(std::iter::repeat(u32::MAX)) {
+        let hashes: Vec<Hash128> = (0..10 * CHUNK as u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
+        for (chunk, all) in hashes.chunks(CHUNK).step_by(2).zip(std::iter::repeat(Marks::MAX)) {
             assert_eq!(large.insert_chunk(chunk, all), all);
         }
         for (index, chunk) in hashes.chunks(CHUNK).enumerate() {
-            let expected = if index % 2 == 0 { u32::MAX } else { 0 };
-            assert_eq!(large.look_up_chunk(chunk, u32::MAX), expected);
+            let expected = if index % 2 == 0 { Marks::MAX } else { 0 };
+            assert_eq!(large.look_up_chunk(chunk, Marks::MAX), expected);
             for (i, hash) in chunk.iter().enumerate() {
                 assert_eq!(large.may_contain(*hash), expected >> i & 1 == 1);
             }
@@ -379,10 +379,10 @@ mod tests {
             let mut large = filter(error_rate, 64_000_000 / expected);
             assert_eq!(u64::from(large.hashes()), expected);
             assert!(large.0.bitmap.lines().len() >= PREFETCH_FROM_LINES, "{error_rate}");
-            let hashes: Vec<Hash128> = (0..64u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
+            let hashes: Vec<Hash128> = (0..2 * CHUNK as u32).map(|item| classic_hash(&item.to_le_bytes())).collect();
             let (known, absent) = hashes.split_at(CHUNK);
-            assert_eq!(large.insert_chunk(known, u32::MAX), u32::MAX);
-            for pending in [u32::MAX, 0x8000_0001, 0b100, 0] {
+            assert_eq!(large.insert_chunk(known, Marks::MAX), Marks::MAX);
+            for pending in [Marks::MAX, 1 << 63 | 1, 0b100, 0] {
                 assert_eq!(large.look_up_chunk(known, pending), pending);
                 assert_eq!(large.look_up_chunk(absent, pending), 0);
                 assert_eq!(large.insert_chunk(known, pending), 0);

@@ -9,7 +9,7 @@ use super::spec::LineSpec;
 use super::sub_filter::LineSubFilter;
 use super::{build, probe, screen};
 use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, hash128};
+use crate::hash::{Hash128, Marks, hash128};
 use crate::live::sealed::Sealed;
 use crate::size_limit::SizeLimit;
 
@@ -119,11 +119,11 @@ impl SubFilter for LineSubFilter {
         }
     }
 
-    fn look_up_chunk(&self, hashes: &[Hash128], pending: u32) -> u32 {
+    fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         probe::contains_chunk(self.shape(), self.lines(), hashes, pending, false)
     }
 
-    fn insert_chunk(&mut self, hashes: &[Hash128], pending: u32) -> u32 {
+    fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks {
         let (shape, most_items) = (self.shape(), self.num_bits());
         let (lines, set_bits) = self.0.bitmap.lines_mut();
         let (new, free) = probe::insert_chunk(shape, lines, hashes, pending);
@@ -150,17 +150,12 @@ impl SubFilter for LineSubFilter {
         screen::is_far(sub_filters)
     }
 
-    fn prefetch(sub_filters: &[Self], hashes: &[Hash128], pending: u32, expected: Expected) {
+    fn prefetch(sub_filters: &[Self], hashes: &[Hash128], pending: Marks, expected: Expected) {
         screen::prefetch(sub_filters, hashes, pending, expected);
     }
 
-    fn look_up_chunk_in(
-        sub_filters: &[Self],
-        hashes: &[Hash128],
-        expected: Expected,
-        meanwhile: &mut dyn FnMut(),
-    ) -> u32 {
-        screen::look_up_chunk(sub_filters, hashes, expected, meanwhile)
+    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> Marks {
+        screen::look_up_chunk(sub_filters, hashes, expected)
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {

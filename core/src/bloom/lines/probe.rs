@@ -3,7 +3,7 @@
 
 use super::super::bitmap::Line;
 use super::line::{self, Count, line_index, pick, places};
-use crate::hash::{CHUNK, Hash128, marked};
+use crate::hash::{CHUNK, Hash128, Marks, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
@@ -74,6 +74,9 @@ fn run<J: Job>(shape: ItemShape, job: J) -> J::Output {
     }
 }
 
+/// A mask of the bitmaps that may have an item, with one bit for each of at most eight bitmaps.
+pub(super) type Candidates = u8;
+
 /// Whether all bits of this hash are set.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128) -> bool {
@@ -101,9 +104,9 @@ pub(super) fn contains_chunk(
     shape: ItemShape,
     lines: &[Line],
     hashes: &[Hash128],
-    pending: u32,
+    pending: Marks,
     screened: bool,
-) -> u32 {
+) -> Marks {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
@@ -113,7 +116,7 @@ pub(super) fn contains_chunk(
 
 /// Returns the mask of the hashes whose first line has all bits, and prefetches their other lines.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(super) fn screen_chunk(shape: ItemShape, lines: &[Line], hashes: &[Hash128]) -> u32 {
+pub(super) fn screen_chunk(shape: ItemShape, lines: &[Line], hashes: &[Hash128]) -> Marks {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
@@ -129,9 +132,9 @@ pub(super) fn contains_rest_chunk(
     shape: ItemShape,
     bitmaps: &[&[Line]],
     hashes: &[Hash128],
-    pending: u32,
-    candidates: &[u32; CHUNK],
-) -> u32 {
+    pending: Marks,
+    candidates: &[Candidates; CHUNK],
+) -> Marks {
     let has = match_target! {
         "x86_64+avx512f" => |line: &Line, places, probes| line::avx512::has(line, places, probes),
         _ => line::has,
@@ -146,8 +149,8 @@ pub(in crate::bloom) fn insert_chunk(
     shape: ItemShape,
     lines: &mut [Line],
     hashes: &[Hash128],
-    pending: u32,
-) -> (u32, u64) {
+    pending: Marks,
+) -> (Marks, u64) {
     let fill = match_target! {
         "x86_64+avx512f" => |line: &mut Line, places, probes, free: &mut Count| line::avx512::fill(line, places, probes, free),
         _ => line::fill,
@@ -255,15 +258,15 @@ impl<P: Probe> Job for One<P> {
 struct SeekChunk<'a, W> {
     seek: Seek<'a, W>,
     hashes: &'a [Hash128],
-    pending: u32,
+    pending: Marks,
     screened: bool,
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
-    type Output = u32;
+    type Output = Marks;
 
     #[inline(always)]
-    fn run(self, shape: impl LineShape) -> u32 {
+    fn run(self, shape: impl LineShape) -> Marks {
         let SeekChunk { seek, hashes, pending, screened } = self;
         let all = shape.lines_per_item();
         let mut found = 0;
@@ -271,11 +274,11 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekChunk<'_, W> {
         // which the compiler unrolls.
         if screened {
             for i in marked(pending) {
-                found |= u32::from(seek.has(hashes[i], 1..all, shape)) << i;
+                found |= Marks::from(seek.has(hashes[i], 1..all, shape)) << i;
             }
         } else {
             for i in marked(pending) {
-                found |= u32::from(seek.has(hashes[i], 0..all, shape)) << i;
+                found |= Marks::from(seek.has(hashes[i], 0..all, shape)) << i;
             }
         }
         found
@@ -289,10 +292,10 @@ struct ScreenChunk<'a, W> {
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Job for ScreenChunk<'_, W> {
-    type Output = u32;
+    type Output = Marks;
 
     #[inline(always)]
-    fn run(self, shape: impl LineShape) -> u32 {
+    fn run(self, shape: impl LineShape) -> Marks {
         let ScreenChunk { seek, hashes } = self;
         let mut passed = 0;
         for (i, &hash) in hashes.iter().enumerate() {
@@ -310,15 +313,15 @@ struct SeekRest<'a, W> {
     bitmaps: &'a [&'a [Line]],
     has: W,
     hashes: &'a [Hash128],
-    pending: u32,
-    candidates: &'a [u32; CHUNK],
+    pending: Marks,
+    candidates: &'a [Candidates; CHUNK],
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekRest<'_, W> {
-    type Output = u32;
+    type Output = Marks;
 
     #[inline(always)]
-    fn run(self, shape: impl LineShape) -> u32 {
+    fn run(self, shape: impl LineShape) -> Marks {
         let SeekRest { bitmaps, has, hashes, pending, candidates } = self;
         let mut found = 0;
         for i in marked(pending) {
@@ -341,18 +344,18 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for SeekRest<'_, W> {
 struct FillChunk<'a, W> {
     fill: Fill<'a, W>,
     hashes: &'a [Hash128],
-    pending: u32,
+    pending: Marks,
 }
 
 impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Job for FillChunk<'_, W> {
-    type Output = (u32, u64);
+    type Output = (Marks, u64);
 
     #[inline(always)]
-    fn run(self, shape: impl LineShape) -> (u32, u64) {
+    fn run(self, shape: impl LineShape) -> (Marks, u64) {
         let FillChunk { mut fill, hashes, pending } = self;
         let mut new = 0;
         for i in marked(pending) {
-            new |= u32::from(fill.set(hashes[i], shape)) << i;
+            new |= Marks::from(fill.set(hashes[i], shape)) << i;
         }
         (new, fill.free.iter().sum())
     }

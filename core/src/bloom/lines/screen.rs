@@ -11,9 +11,9 @@ use super::super::chain::{Expected, SubFilter};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
-use super::probe;
+use super::probe::{self, Candidates};
 use super::sub_filter::LineSubFilter;
-use crate::hash::{CHUNK, Hash128, first_marks, marked};
+use crate::hash::{CHUNK, Hash128, Marks, first_marks, marked};
 #[cfg(target_arch = "x86_64")]
 use bytemuck::cast;
 use multiversion::multiversion;
@@ -23,6 +23,9 @@ use multiversion::target::match_target;
 /// and larger ones were slower: each group has a cost of its own, and the lines of a chunk have to stay in the
 /// first-level cache. Free to change: nothing stored depends on it.
 const GROUP: usize = 8;
+
+// A sub-filter of a group has its bit in the mask.
+const _: () = assert!(GROUP <= Candidates::BITS as usize);
 
 /// The size from which the lines of a single bitmap are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a
 /// second-level cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
@@ -49,7 +52,7 @@ pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
 }
 
 /// Prefetches what [`look_up_chunk`] reads first of the hashes in the mask `pending`.
-pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: u32, expected: Expected) {
+pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     match sub_filters {
         [only] => {
             let lines = if expected == Expected::Absent { 1 } else { only.geometry().lines_per_item };
@@ -62,44 +65,36 @@ pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pendin
 /// Prefetches the first line of each hash in the mask `pending` in each sub-filter that is not small. It takes one
 /// sub-filter after another: the processor finds the addresses of pages faster if they are in one part of the page
 /// table.
-fn prefetch_first(group: &[LineSubFilter], hashes: &[Hash128], pending: u32) {
+fn prefetch_first(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks) {
     for lines in group.iter().map(LineSubFilter::lines).filter(|lines| lines.len() >= ONE_FAR_FROM_LINES) {
         marked(pending).for_each(|i| probe::prefetch(lines, hashes[i], 0..1));
     }
 }
 
 /// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
-/// is a hint: a wrong hint costs time but changes no answer. The caller [prefetches](prefetch), and gives with
-/// `meanwhile` other work, which this function may call while the last lines that it prefetched are on their way.
-pub(super) fn look_up_chunk(
-    sub_filters: &[LineSubFilter],
-    hashes: &[Hash128],
-    expected: Expected,
-    meanwhile: &mut dyn FnMut(),
-) -> u32 {
+/// is a hint: a wrong hint costs time but changes no answer. The caller [prefetches](prefetch).
+pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Marks {
     if let [only] = sub_filters {
-        return look_up_in_one(only, hashes, expected, meanwhile);
+        return look_up_in_one(only, hashes, expected);
     }
     if sub_filters.len() <= GROUP {
         // Mostly one group, so no masks are kept for another.
-        return look_up_groups(sub_filters, hashes, expected, meanwhile, screen);
+        return look_up_groups(sub_filters, hashes, expected, screen);
     }
     let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
     let screen = |group: &[LineSubFilter], hashes: &[Hash128], pending, candidates: &mut _| {
         screen_with(&mut masks, group, hashes, pending, candidates);
     };
-    look_up_groups(sub_filters, hashes, expected, meanwhile, screen)
+    look_up_groups(sub_filters, hashes, expected, screen)
 }
 
-fn look_up_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected, meanwhile: &mut dyn FnMut()) -> u32 {
+fn look_up_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected) -> Marks {
     let (shape, lines) = (only.shape(), only.lines());
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
-        meanwhile();
         return probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false);
     }
     // Few of the absent items have all their bits in the first line.
     let passed = probe::screen_chunk(shape, lines, hashes);
-    meanwhile();
     probe::contains_chunk(shape, lines, hashes, passed, true)
 }
 
@@ -120,15 +115,13 @@ fn look_up_groups(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
-    meanwhile: &mut dyn FnMut(),
-    mut screen: impl FnMut(&[LineSubFilter], &[Hash128], u32, &mut [u32; CHUNK]),
-) -> u32 {
+    mut screen: impl FnMut(&[LineSubFilter], &[Hash128], Marks, &mut [Candidates; CHUNK]),
+) -> Marks {
     let (all, mut found) = (first_marks(hashes.len()), 0);
     // The sum over all sub-filters is computed once, and not before it is needed.
     let mut far = None;
     let mut is_far = || *far.get_or_insert_with(|| is_far(sub_filters));
     let mut groups = groups(sub_filters, expected).peekable();
-    let mut is_first = true;
     while let Some(group) = groups.next() {
         let (pending, next) = (all & !found, groups.peek());
         if pending == 0 {
@@ -141,7 +134,7 @@ fn look_up_groups(
         }
         let mut candidates = [0; CHUNK];
         screen(group, hashes, pending, &mut candidates);
-        let passed = (0..CHUNK).fold(0, |passed, i| passed | u32::from(candidates[i] != 0) << i);
+        let passed = (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i);
         if is_far() {
             for i in marked(passed) {
                 if let Some(newest) = newest(candidates[i]) {
@@ -156,12 +149,6 @@ fn look_up_groups(
             // Of the items that passed, most will be found.
             prefetch_first(next, hashes, pending & !passed);
         }
-        // Most present items are found in the first group, and absent ones are looked up in all.
-        let is_last_wait = if expected == Expected::Present { is_first } else { next.is_none() };
-        if is_last_wait {
-            meanwhile();
-        }
-        is_first = false;
         let is_even = group.iter().all(|sub_filter| sub_filter.geometry() == group[0].geometry());
         found |= if is_even {
             contained_in_even(group, hashes, passed, &candidates)
@@ -173,7 +160,12 @@ fn look_up_groups(
 }
 
 /// Returns the same mask as [`contained`], for sub-filters of one size.
-fn contained_in_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
+fn contained_in_even(
+    group: &[LineSubFilter],
+    hashes: &[Hash128],
+    pending: Marks,
+    candidates: &[Candidates; CHUNK],
+) -> Marks {
     let mut bitmaps = [&[][..]; GROUP];
     bitmaps.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
     probe::contains_rest_chunk(group[0].shape(), &bitmaps, hashes, pending, candidates)
@@ -181,11 +173,11 @@ fn contained_in_even(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, 
 
 /// Returns the mask of those hashes of `pending` that are in any of their candidates. All hashes of a candidate are
 /// looked up at once.
-fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &[u32; CHUNK]) -> u32 {
+fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
     // For each sub-filter, the mask of the hashes of which it is a candidate.
     let mut of_each = [0; GROUP];
     for i in marked(pending) {
-        for which in marked(candidates[i]) {
+        for which in marked(candidates[i].into()) {
             of_each[which] |= 1 << i;
         }
     }
@@ -216,7 +208,7 @@ fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
 
 /// Whether one of the sub-filters in the mask `candidates` may contain the item of this hash, newest first.
 #[inline(always)]
-fn has_any(group: &[LineSubFilter], mut candidates: u32, hash: Hash128) -> bool {
+fn has_any(group: &[LineSubFilter], mut candidates: Candidates, hash: Hash128) -> bool {
     while let Some(newest) = newest(candidates) {
         if group[newest].may_contain(hash) {
             return true;
@@ -227,7 +219,7 @@ fn has_any(group: &[LineSubFilter], mut candidates: u32, hash: Hash128) -> bool 
 }
 
 /// The index of the newest sub-filter in the mask; `None` if the mask is empty.
-fn newest(candidates: u32) -> Option<usize> {
+fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
@@ -242,7 +234,7 @@ impl Masks {
     /// probes. Hashes that are not pending now are not pending later. The masks are written in place: a copy would wait
     /// for narrow stores.
     #[inline(always)]
-    fn make(&mut self, hashes: &[Hash128], pending: u32, probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
+    fn make(&mut self, hashes: &[Hash128], pending: Marks, probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
         if self.probes != probes {
             self.probes = probes;
             for i in marked(pending) {
@@ -255,7 +247,7 @@ impl Masks {
 /// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
 /// the hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates: &mut [u32; CHUNK]) {
+fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) {
     let probes = common_probes(group);
     match_target! {
         "x86_64+avx512f" => {
@@ -273,7 +265,7 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: u32, candidates:
                 let lines = sub_filter.lines();
                 let compare = |i: usize| {
                     let line = &lines[line_index(hashes[i].lo, lines.len())];
-                    candidates[i] |= u32::from(line.has(&masks[i])) << which;
+                    candidates[i] |= Candidates::from(line.has(&masks[i])) << which;
                 };
                 if is_whole {
                     (0..hashes.len().min(CHUNK)).for_each(compare);
@@ -291,8 +283,8 @@ fn screen_with(
     masks: &mut Masks,
     group: &[LineSubFilter],
     hashes: &[Hash128],
-    pending: u32,
-    candidates: &mut [u32; CHUNK],
+    pending: Marks,
+    candidates: &mut [Candidates; CHUNK],
 ) {
     let probes = common_probes(group);
     match_target! {
@@ -314,7 +306,7 @@ fn screen_with(
 
 /// The mask of the sub-filters in which the first line of this hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_one(group: &[LineSubFilter], hash: Hash128) -> u32 {
+fn screen_one(group: &[LineSubFilter], hash: Hash128) -> Candidates {
     let (places, probes) = (places(hash.lo), common_probes(group));
     match_target! {
         "x86_64+avx512f" => {
@@ -345,11 +337,11 @@ fn common_probes(group: &[LineSubFilter]) -> u32 {
 
 /// The mask of the sub-filters in which `has_bits` returns true for the line that the number `x` selects.
 #[inline(always)]
-fn passed(group: &[LineSubFilter], x: u64, has_bits: impl Fn(&Line) -> bool) -> u32 {
+fn passed(group: &[LineSubFilter], x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;
     for (index, sub_filter) in group.iter().enumerate() {
         let lines = sub_filter.lines();
-        passed |= u32::from(has_bits(&lines[line_index(x, lines.len())])) << index;
+        passed |= Candidates::from(has_bits(&lines[line_index(x, lines.len())])) << index;
     }
     passed
 }

@@ -7,7 +7,7 @@ use super::super::chain::{AddedChunk, Expected, SubFilter, add_chunks, look_up_c
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Expired, Generation, WindowedFilter};
 use crate::error::Error;
-use crate::hash::{Hash128, first_marked, first_marks, marked};
+use crate::hash::{Hash128, Marks, first_marked, first_marks, marked};
 use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
 use crate::window::{Mark, Move, Time};
@@ -136,7 +136,7 @@ impl WindowedFilter {
                     // From here on, items that only the dropped generation had are new. The item that caused the drop
                     // was judged before it.
                     Ok(true) => {
-                        let later = all & u32::MAX.checked_shl(first + 1).unwrap_or(0);
+                        let later = all & Marks::MAX.checked_shl(first + 1).unwrap_or(0);
                         let (known_later, left_later) = self.known_and_left(hashes, later);
                         known = known & !later | known_later;
                         left = 1 << first | left_later;
@@ -161,12 +161,11 @@ impl WindowedFilter {
     }
 
     /// Returns two masks of the hashes in `which`: the known hashes, and the hashes to add to the newest generation.
-    fn known_and_left(&self, hashes: &[Hash128], which: u32) -> (u32, u32) {
-        let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent, &mut || ());
+    fn known_and_left(&self, hashes: &[Hash128], which: Marks) -> (Marks, Marks) {
+        let known = which & look_up_chunk(&self.sub_filters, hashes, Expected::Absent);
         // Where nothing is known, the answers of the newest generation do not matter.
         let asks_newest = self.windowing.refresh && known != 0;
-        let newest =
-            if asks_newest { look_up_chunk(self.newest(), hashes, Expected::Absent, &mut || ()) } else { known };
+        let newest = if asks_newest { look_up_chunk(self.newest(), hashes, Expected::Absent) } else { known };
         (known, which & !(known & newest))
     }
 

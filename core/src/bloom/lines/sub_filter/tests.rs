@@ -18,7 +18,7 @@ fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<b
 /// Looks up the chunks by turns as if most items were absent, and as if most were present.
 fn look_up_list(filter: &LineSubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
     for (chunk, expected) in hashes.chunks(CHUNK).zip([Expected::Absent, Expected::Present].into_iter().cycle()) {
-        let marks = screen::look_up_chunk(std::slice::from_ref(filter), chunk, expected, &mut || ());
+        let marks = screen::look_up_chunk(std::slice::from_ref(filter), chunk, expected);
         found.extend((0..chunk.len()).map(|i| marks >> i & 1 == 1));
     }
 }
@@ -126,7 +126,7 @@ fn lists_set_and_find_the_bits_of_one_by_one() {
     for (capacity, error_rate) in [(1000, 0.01), (1000, 1e-5), (2_000_000, 0.01), (2_000_000, 0.001)] {
         let (mut single, mut listed) = (filter(error_rate, capacity), filter(error_rate, capacity));
         let mut start = 0u32;
-        for len in [0u32, 1, 15, 16, 17, 31, 32, 33, 64, 100] {
+        for len in [0u32, 1, 15, 16, 17, 33, 63, 64, 65, 128, 200] {
             // Half of the items are present already.
             let hashes: Vec<_> = (start / 2..start / 2 + len).map(|item| hash128(&item.to_le_bytes(), 0)).collect();
             let expected: Vec<_> = hashes.iter().map(|&hash| single.may_contain(hash)).collect();
