@@ -30,11 +30,11 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
 pub(crate) type Marks = u64;
 
 /// The largest number of hashes in a chunk: one for each bit of a mask. Hashes are looked up in chunks so that their
-/// cache misses overlap. A chunk has more hashes than a core has cache misses in flight: the wait for the last ones is
-/// a smaller part of the time then.
+/// cache misses overlap. At the end of each chunk a core waits for the last misses. The larger the chunk, the smaller
+/// the share of that wait.
 pub(crate) const CHUNK: usize = Marks::BITS as usize;
 
-/// A chunk of hashes.
+/// At most [`CHUNK`] hashes.
 pub(crate) type Chunk = ArrayVec<Hash128, CHUNK>;
 
 /// Fills a chunk with the next hashes, which replace those in it.
@@ -53,7 +53,7 @@ pub(crate) fn fill_beside(
     other.for_each(|()| ());
 }
 
-/// The mask of the first `len` hashes of a chunk.
+/// The mask of the first `len` hashes of a chunk, at most [`CHUNK`].
 pub(crate) fn first_marks(len: usize) -> Marks {
     Marks::MAX.checked_shr((CHUNK - len) as u32).unwrap_or(0)
 }

@@ -477,10 +477,10 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// After a chunk is prefetched, the answers of the chunk before are passed on, and the next chunk is hashed, item by
-/// item, so that a processor works on both. Then the chunk is looked up. Prefetches go all at once: a processor waits
-/// for the address of a page before it finishes a prefetch, but finds the addresses for several at a time if little
-/// else stands between them.
+/// A chunk that is far is prefetched first. Before it is looked up, the answers of the chunk before are passed on, and
+/// the next chunk is hashed, item by item, so that a processor works on both. Prefetches go all at once: a prefetch
+/// waits for the address of its page, and a processor finds several addresses at a time only if the prefetches follow
+/// each other closely.
 pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
@@ -496,15 +496,15 @@ pub(super) fn look_up_chunks<S: SubFilter>(
         fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
         marks = look_up_chunk(sub_filters, chunk, expected);
         // The next chunk is most likely like this one.
-        let most = chunk.len() / 2;
-        expected = if marks.count_ones() as usize > most { Expected::Present } else { Expected::Absent };
+        let half = chunk.len() / 2;
+        expected = if marks.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
         (before, chunk, next) = (chunk, next, before);
     }
     (0..before.len()).for_each(|i| answer(before, marks, i));
 }
 
 /// Adds the hashes to `value` in chunks, in order, up to the first error. Calls `added` for each item that was handled.
-/// A chunk is prefetched and added at once. While its answers are passed on, the next chunk is hashed.
+/// A chunk is added right after it is prefetched. While its answers are passed on, the next chunk is hashed.
 pub(super) fn add_chunks<T>(
     value: &mut T,
     hashes: impl Iterator<Item = Hash128>,

@@ -74,7 +74,8 @@ fn run<J: Job>(shape: ItemShape, job: J) -> J::Output {
     }
 }
 
-/// A mask of the bitmaps that may have an item, with one bit for each of at most eight bitmaps.
+/// A mask of the bitmaps that may have an item, with one bit for each of the bitmaps that are looked up together, at
+/// most eight.
 pub(super) type Candidates = u8;
 
 /// Whether all bits of this hash are set.

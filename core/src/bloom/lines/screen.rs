@@ -19,12 +19,11 @@ use bytemuck::cast;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The number of sub-filters that are screened together. A window of up to seven slices is one group. Smaller groups
-/// and larger ones were slower: each group has a cost of its own, and the lines of a chunk have to stay in the
-/// first-level cache. Free to change: nothing stored depends on it.
+/// The number of sub-filters that are screened together. A window of up to seven slices is one group. Each group
+/// has a cost of its own, and the lines of a chunk should stay in the first-level cache. Free to change: nothing stored depends on it.
 const GROUP: usize = 8;
 
-// A sub-filter of a group has its bit in the mask.
+// Each sub-filter of a group needs a bit in the mask.
 const _: () = assert!(GROUP <= Candidates::BITS as usize);
 
 /// The size from which the lines of a single bitmap are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a

@@ -3,7 +3,7 @@
 use super::super::chain::{Expected, SubFilter as _};
 use super::*;
 use crate::error::{Limit, Parameter};
-use crate::hash::{Hash128, checksum, hash128};
+use crate::hash::{CHUNK, Hash128, Marks, checksum, hash128};
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
 
@@ -343,7 +343,7 @@ fn even_sub_filters_answer_one_by_one() {
             }
             let (mut errors, mut absent) = (0, 0);
             for from in (0..len * 10_000).step_by(1250) {
-                for (size, expected) in [(64, Expected::Absent), (7, Expected::Present)] {
+                for (size, expected) in [(CHUNK as u32, Expected::Absent), (7, Expected::Present)] {
                     let hashes = hashes_of(from, size);
                     let found = screen::look_up_chunk(&sub_filters, &hashes, expected);
                     let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
@@ -372,12 +372,12 @@ fn far_sub_filters_answer_one_by_one() {
             let total: usize = sub_filters.iter().map(|one| one.lines().len()).sum();
             assert_eq!(screen::is_far(sub_filters), total >= 10_240);
             for from in (0..130_000).step_by(3001) {
-                let hashes = hashes_of(from, 64);
+                let hashes = hashes_of(from, CHUNK as u32);
                 let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
                 for expected in [Expected::Absent, Expected::Present] {
-                    screen::prefetch(sub_filters, &hashes, u64::MAX, expected);
+                    screen::prefetch(sub_filters, &hashes, Marks::MAX, expected);
                     let found = screen::look_up_chunk(sub_filters, &hashes, expected);
-                    assert!((0..64).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)), "{len} {from}");
+                    assert!((0..CHUNK).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)), "{len} {from}");
                 }
             }
         }
@@ -391,7 +391,7 @@ fn screened_chains_answer_as_their_sub_filters() {
         let sub_filters = full_sub_filters(len);
         let mut errors = 0;
         for from in (0..len * 10_000).step_by(2500) {
-            for size in [64, 7, 1] {
+            for size in [CHUNK as u32, 7, 1] {
                 let hashes = hashes_of(from, size);
                 let found = screen::look_up_chunk(&sub_filters, &hashes, Expected::Absent);
                 assert_eq!(screen::look_up_chunk(&sub_filters, &hashes, Expected::Present), found);

@@ -172,7 +172,7 @@ proptest! {
         rate in prop_oneof![Just(0.3), Just(0.05), Just(0.001)],
         capacity in 1u64..40,
         expansion in 0u32..3,
-        calls in vec((vec(0u32..120, 1..40), 0u64..100, any::<bool>()), 1..12),
+        calls in vec((vec(0u32..120, 1..100), 0u64..100, any::<bool>()), 1..12),
     ) {
         let (mut in_lines, mut classic) = (lines(rate, capacity, expansion), classic(rate, capacity, expansion));
         for (items, limit, all) in calls {

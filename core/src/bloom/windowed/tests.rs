@@ -149,7 +149,7 @@ proptest! {
         let (mut one, mut listed, mut model) = (make(), make(), Last::new(capacity, slices, refresh));
         let mut came: Vec<u32> = Vec::new();
         let items: Vec<u32> = items.into_iter().map(|item| item % range).collect();
-        for part in items.chunks(37) {
+        for part in items.chunks(150) {
             let (_, new) = add(&mut listed, part, 0);
             for (item, is_new) in part.iter().zip(new) {
                 prop_assert_eq!(model.add(*item), is_new);
