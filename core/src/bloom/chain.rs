@@ -477,8 +477,8 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// A chunk that is far is prefetched first. Before it is looked up, the answers of the chunk before are passed on, and
-/// the next chunk is hashed, item by item, so that a processor works on both. Prefetches go all at once: a prefetch
+/// Unless its bits are in a cache, a chunk is prefetched first. Then the answers of the chunk before are passed on, and
+/// the next chunk is hashed, item by item, so that a processor works on both. Then the chunk is looked up. Prefetches go all at once: a prefetch
 /// waits for the address of its page, and a processor finds several addresses at a time only if the prefetches follow
 /// each other closely.
 pub(super) fn look_up_chunks<S: SubFilter>(
