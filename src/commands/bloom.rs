@@ -108,7 +108,7 @@ impl Changing for BloomFilter {
     fn dispose(expired: Expired) {
         match expired.num_bytes() {
             0 => {}
-            bytes => reclaim::dispose(Box::new(expired), bytes as usize),
+            bytes => reclaim::dispose(expired, bytes as usize),
         }
     }
 }

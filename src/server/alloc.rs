@@ -140,6 +140,11 @@ pub fn set_size_classes(jemalloc: bool) {
     QUANTUM.store(quantum, Ordering::Relaxed);
 }
 
+/// Whether the server's malloc aligns blocks of whole cache lines to cache lines.
+pub fn aligns_to_lines() -> bool {
+    ALIGNMENT.load(Ordering::Relaxed) >= CACHE_LINE
+}
+
 /// Returns the number of bytes that this module has allocated and not freed.
 pub fn allocated_bytes() -> u64 {
     ALLOCATED.get()

@@ -94,14 +94,14 @@ pub fn has_started() -> bool {
 
 /// Drops a value of `bytes` bytes that the server frees, in the background if it is large and this is the server's main
 /// thread. Other threads free values themselves, because no client waits for them.
-pub fn dispose(value: Box<impl Send + 'static>, bytes: usize) {
+pub fn dispose(value: impl Send + 'static, bytes: usize) {
     threads::become_freeing();
     if bytes >= BACKGROUND_BYTES
         && threads::is_main()
         && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {
-        hand_over(sender, value, bytes);
+        hand_over(sender, Box::new(value), bytes);
     }
 }
 

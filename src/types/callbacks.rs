@@ -2,7 +2,6 @@
 //! They are generic over the family (filters or counters), so that all data types behave alike. Each callback catches
 //! panics, and requires a value that is not null.
 
-use std::alloc::Layout;
 use std::ffi::{CString, c_char, c_int, c_ulong, c_void};
 use std::ptr::null_mut;
 
@@ -11,7 +10,7 @@ use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::unstable::persist::{Loading, Stored, dump_loading};
 
-use super::entry::{KeyEntry, entry, entry_mut};
+use super::entry::{Block, entry, entry_mut};
 use super::family::{Family, State, Stores};
 use super::names::Verb;
 use super::rdb::Rdb;
@@ -81,7 +80,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
     guard(
         "rdb_load",
         || match S::load(&mut rdb, encoding, &limit) {
-            Ok(state) => Box::into_raw(KeyEntry::<S::Family>::new(state)).cast(),
+            Ok(state) => Block::<S::Family>::new(state).into_raw(),
             Err(error) => {
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
@@ -158,13 +157,13 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
 }
 
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
-    // SAFETY: made by `Box::into_raw`; the server frees a value once and does not use it afterwards.
-    let entry = unsafe { Box::from_raw(value.cast::<KeyEntry<T>>()) };
+    // SAFETY: made by `Block::into_raw`; the server frees a value once and does not use it afterwards.
+    let block = unsafe { Block::<T>::from_raw(value) };
     guard(
         "free",
         || {
-            let bytes = entry.num_bytes();
-            reclaim::dispose(entry, bytes);
+            let bytes = block.as_ref().map_or(0, |block| block.num_bytes());
+            reclaim::dispose(block, bytes);
         },
         || (),
     );
@@ -188,7 +187,7 @@ unsafe extern "C" fn copy<T: Family>(
     guard(
         "copy",
         || match entry.try_clone() {
-            Ok(copy) => Box::into_raw(copy).cast(),
+            Ok(copy) => copy.into_raw(),
             Err(error) => {
                 log_anywhere(WARNING, &format!("could not copy a {}: {error}", T::KIND));
                 null_mut()
@@ -214,7 +213,7 @@ unsafe extern "C" fn defrag<T: Family>(
                 let mut cursor: c_ulong = 0;
                 if api!(RedisModule_DefragCursorGet(ctx, &mut cursor)) != OK || cursor == 0 {
                     cursor = 0;
-                    *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
+                    *value = Block::<T>::relocate(*value, |block, layout| alloc::defrag(ctx, block, layout));
                 }
                 let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
                 // The cursor may belong to a value that the key had before. Any number is right: `relocate` answers

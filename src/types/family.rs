@@ -9,7 +9,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::{Counter, Representation};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
-use rollcall_core::unstable::bloom::EitherChain;
+use rollcall_core::unstable::bloom::{EitherChain, LineBuffer};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
@@ -97,6 +97,19 @@ pub trait Family: Stored + OnHeap {
     /// Whether a partially loaded value becomes a classic (RedisBloom-compatible) filter when it is complete.
     fn becomes_classic(_loading: &Self::Loading) -> bool {
         false
+    }
+
+    /// Whether values of this family have lines.
+    const BORROWS_LINES: bool = false;
+
+    /// The lines that a small value borrows from its block, or would borrow.
+    fn first_lines(&self) -> Option<&LineBuffer> {
+        None
+    }
+
+    /// The same as [`Self::first_lines`], mutable.
+    fn first_lines_mut(&mut self) -> Option<&mut LineBuffer> {
+        None
     }
 
     /// Copies the value; an error if memory for the copy is lacking.
@@ -274,6 +287,18 @@ impl Family for BloomFilter {
             EitherChain::Classic(chain) => chain.has_room_for(additions as u64),
             EitherChain::Windowed(_) => false,
         }
+    }
+
+    const BORROWS_LINES: bool = true;
+
+    #[inline(always)]
+    fn first_lines(&self) -> Option<&LineBuffer> {
+        self.first_lines()
+    }
+
+    #[inline(always)]
+    fn first_lines_mut(&mut self) -> Option<&mut LineBuffer> {
+        self.first_lines_mut()
     }
 
     fn becomes_classic(loading: &LoadingBloomFilter) -> bool {

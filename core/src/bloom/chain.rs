@@ -5,7 +5,7 @@ use std::alloc::Layout;
 use std::fmt;
 use std::iter::once;
 
-use super::bitmap::Line;
+use super::bitmap::{Line, LineBuffer};
 use super::params::Params;
 use crate::error::{Error, Parameter};
 use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks};
@@ -195,7 +195,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     }
     /// Calls `visit` with the layout of every heap allocation that the sub-filter owns.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        visit(self.store().bitmap.heap_layout());
+        self.store().bitmap.heap_layout().into_iter().for_each(&mut *visit);
         own_layout(&self.store().spec).into_iter().for_each(visit);
     }
 }
@@ -248,6 +248,15 @@ impl<S: SubFilter> Chain<S> {
     pub(super) fn of_all(sub_filters: Vec<S>) -> Result<Self, Error> {
         let none = || Error::corrupt("number of sub-filters", "at least 1", 0);
         Ok(Chain { sub_filters: SubFilters::from_vec(sub_filters).ok_or_else(none)? })
+    }
+
+    /// The lines of the first sub-filter.
+    pub(super) fn first_lines(&self) -> &LineBuffer {
+        &self.sub_filters.first().store().bitmap.lines
+    }
+
+    pub(super) fn first_lines_mut(&mut self) -> &mut LineBuffer {
+        &mut self.sub_filters_mut()[0].store_mut().bitmap.lines
     }
 
     /// A copy of the filter.
