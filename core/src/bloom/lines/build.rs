@@ -29,7 +29,7 @@ pub(super) fn insert_blocks(
     let share = num_lines.div_ceil(threads.max(1)).max(1);
     let mut parts = Vec::new();
     for (index, part) in lines.chunks_mut(share).enumerate() {
-        parts.push((Part { lines: part, first: index * share, num_lines }, try_filled(num_words, 0)?));
+        parts.push((Part::new(part, index * share, num_lines), try_filled(num_words, 0)?));
     }
     let done: Vec<(u64, Vec<u64>)> = thread::scope(|scope| {
         let last = parts.pop();
