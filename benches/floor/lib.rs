@@ -229,7 +229,7 @@ unsafe extern "C" fn bitmaps(ctx: *mut RedisModuleCtx, argv: *mut *mut RedisModu
 
 /// The number of items that are hashed, and whose cache lines are prefetched, before the first line is read. Large
 /// bitmaps are not in the processor's cache.
-const CHUNK: usize = 32;
+const CHUNK: usize = 64;
 
 /// In which bitmaps a command accesses all lines of an item. In any other bitmap it accesses only one line, as a filter
 /// that consists of several sub-filters does for most items.
