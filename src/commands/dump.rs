@@ -58,7 +58,7 @@ fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandEr
 /// Replaces the partially loaded value of a key by the complete value, if all its bytes have been loaded.
 fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     match peek_entry::<T>(key)? {
-        Some(KeyEntry { state: State::Loading(loading) }) if is_complete(&**loading) => {
+        Some(KeyEntry { state: State::Loading(loading), .. }) if is_complete(&**loading) => {
             finalize::<T>(key, |loading| loading.finish().map(Some))
         }
         _ => Ok(()),
@@ -115,7 +115,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
         // Only the last of a client's chunks completes the value.
-        Some(KeyEntry { state: State::Ready(value) }) => (value.prefix(), expiry::of_volatile(ctx, value)),
+        Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry::of_volatile(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
     key.set_expiry(expiry);

@@ -108,6 +108,6 @@ pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, C
 pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), Error> {
     let mut rounded_bytes = 0;
     value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);
-    // Lines that the value borrows from its block are no allocation of the value.
+    // Allocations do not include lines that the value borrows from its block. Its copy will have them.
     limit.check_rounded(0, value.num_bytes(), rounded_bytes.max(value.num_bytes()))
 }

@@ -41,7 +41,7 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     };
     let data_type = S::DATA_TYPE;
     let name = CString::new(data_type.name).unwrap_or_default();
-    // SAFETY: the server copies the name and the methods; each method takes values of the family as `KeyEntry`.
+    // SAFETY: the server copies the name and the methods; each method takes the blocks of the family's values.
     let handle = unsafe {
         let encoding = data_type.encoding as c_int;
         api!(RedisModule_CreateDataType(ctx.as_ptr(), name.as_ptr(), encoding, &mut methods))
@@ -197,7 +197,7 @@ unsafe extern "C" fn copy<T: Family>(
     )
 }
 
-/// Defragments a value: moves its struct, then its large buffers one by one. Returns 0 when all buffers are done. If
+/// Defragments a value: moves its block, then its large buffers one by one. Returns 0 when all buffers are done. If
 /// the server asks to stop earlier, the function stores the number of the next buffer and returns 1, and a later call
 /// continues there.
 unsafe extern "C" fn defrag<T: Family>(

@@ -99,21 +99,41 @@ pub trait Family: Stored + OnHeap {
         false
     }
 
-    /// Whether values of this family have lines.
-    const BORROWS_LINES: bool = false;
+    /// The number of lines in the block of a value. The type takes no memory for a family without lines.
+    type NumLines: NumLines;
 
-    /// The lines that a small value borrows from its block, or would borrow.
-    fn first_lines(&self) -> Option<&LineBuffer> {
-        None
-    }
-
-    /// The same as [`Self::first_lines`], mutable.
-    fn first_lines_mut(&mut self) -> Option<&mut LineBuffer> {
+    /// The lines that a small value borrows from its block; `None` if the value has none.
+    fn lines_mut(&mut self) -> Option<&mut LineBuffer> {
         None
     }
 
     /// Copies the value; an error if memory for the copy is lacking.
     fn try_clone(&self) -> Result<Self, Error>;
+}
+
+/// A number of lines, stored with each value of a family.
+pub trait NumLines: Copy + Send + 'static {
+    fn of(number: u8) -> Self;
+    fn get(self) -> u8;
+}
+
+/// For a family without lines.
+impl NumLines for () {
+    fn of(_number: u8) {}
+
+    fn get(self) -> u8 {
+        0
+    }
+}
+
+impl NumLines for u8 {
+    fn of(number: u8) -> u8 {
+        number
+    }
+
+    fn get(self) -> u8 {
+        self
+    }
 }
 
 /// A data type of values, which the module registers with the server.
@@ -289,15 +309,9 @@ impl Family for BloomFilter {
         }
     }
 
-    const BORROWS_LINES: bool = true;
+    type NumLines = u8;
 
-    #[inline(always)]
-    fn first_lines(&self) -> Option<&LineBuffer> {
-        self.first_lines()
-    }
-
-    #[inline(always)]
-    fn first_lines_mut(&mut self) -> Option<&mut LineBuffer> {
+    fn lines_mut(&mut self) -> Option<&mut LineBuffer> {
         self.first_lines_mut()
     }
 
@@ -333,6 +347,8 @@ impl Family for Counter {
     }
 
     const COUNTS_ITEMS: bool = false;
+
+    type NumLines = ();
 
     /// Whether the counter has no window and already has a bit for every slot that a hash can fall into. If so, adding
     /// items only sets bits.

@@ -26,17 +26,17 @@ pub struct Line(pub(super) [u64; 8]);
 const BLOCK: usize = 64;
 
 /// The lines of a bitmap. A server keeps the lines of a small filter in the memory block of the value, so that one block
-/// has all that a look-up reads; the bitmap then borrows them.
+/// has all that a look-up reads. The bitmap then borrows them.
 #[derive(Debug)]
 pub enum LineBuffer {
     /// Lines in a block of their own.
     Own(Box<[Line]>),
-    /// Lines in borrowed memory, which is kept until the bitmap has been dropped or has other lines.
+    /// Lines in borrowed memory. The lender keeps the memory until the bitmap is dropped or has other lines.
     Borrowed(&'static mut [Line]),
 }
 
 impl LineBuffer {
-    /// Moves the lines to `memory`, which they borrow from now on.
+    /// Copies the lines to `memory`, and borrows it from now on.
     ///
     /// # Panics
     /// If `memory` has another number of lines.
@@ -48,11 +48,6 @@ impl LineBuffer {
     /// The borrowed memory, to be replaced by other memory with the same contents; `None` if no memory is borrowed.
     pub fn borrowed_mut(&mut self) -> Option<&mut &'static mut [Line]> {
         if let LineBuffer::Borrowed(memory) = self { Some(memory) } else { None }
-    }
-
-    /// The number of lines in borrowed memory.
-    pub fn num_borrowed(&self) -> usize {
-        if let LineBuffer::Borrowed(memory) = self { memory.len() } else { 0 }
     }
 }
 
@@ -191,6 +186,12 @@ impl LineBitmap {
             }
             set_bits
         })
+    }
+
+    /// Takes the bits of an earlier copy.
+    pub(super) fn restore(&mut self, earlier: &LineBitmap) {
+        self.lines.copy_from_slice(&earlier.lines);
+        self.set_bits = earlier.set_bits;
     }
 
     pub(super) fn clear(&mut self) {

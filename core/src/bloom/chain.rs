@@ -119,6 +119,13 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         store.bitmap.put_back(words);
         store.num_items = num_items;
     }
+    /// Undoes insertions: takes the bits and the number of items of `earlier`, a copy of this sub-filter. The bits stay
+    /// where they are in memory.
+    fn restore(&mut self, earlier: Self) {
+        let (store, earlier) = (self.store_mut(), earlier.store());
+        store.bitmap.restore(&earlier.bitmap);
+        store.num_items = earlier.num_items;
+    }
     /// Looks up the hashes whose bits are set in the mask `pending`. Returns the mask of the hashes that may have been
     /// inserted.
     fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks;
@@ -251,10 +258,6 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// The lines of the first sub-filter.
-    pub(super) fn first_lines(&self) -> &LineBuffer {
-        &self.sub_filters.first().store().bitmap.lines
-    }
-
     pub(super) fn first_lines_mut(&mut self) -> &mut LineBuffer {
         &mut self.sub_filters_mut()[0].store_mut().bitmap.lines
     }

@@ -195,16 +195,6 @@ impl BloomFilter {
     /// The lines of the first sub-filter; `None` for a windowed filter, whose sub-filters come and go. For the server
     /// module.
     #[doc(hidden)]
-    pub fn first_lines(&self) -> Option<&LineBuffer> {
-        match &self.chain {
-            EitherChain::Lines(chain) => Some(chain.first_lines()),
-            EitherChain::Classic(chain) => Some(chain.first_lines()),
-            EitherChain::Windowed(_) => None,
-        }
-    }
-
-    /// The same as [`Self::first_lines`], mutable.
-    #[doc(hidden)]
     pub fn first_lines_mut(&mut self) -> Option<&mut LineBuffer> {
         match &mut self.chain {
             EitherChain::Lines(chain) => Some(chain.first_lines_mut()),

@@ -29,7 +29,7 @@ impl<S: SubFilter> Undo<S> {
 
     fn put_back(self, sub_filter: &mut S) {
         match self {
-            Undo::Whole(whole) => *sub_filter = whole,
+            Undo::Whole(whole) => sub_filter.restore(whole),
             Undo::Words { words, num_items } => sub_filter.put_back(&words, num_items),
         }
     }

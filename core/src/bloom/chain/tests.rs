@@ -69,6 +69,9 @@ impl SubFilter for Counted {
     fn store_mut(&mut self) -> &mut Store<()> {
         unreachable!("it has no store")
     }
+    fn restore(&mut self, earlier: Self) {
+        *self = earlier;
+    }
     fn num_bytes(&self) -> usize {
         BYTES.len()
     }

@@ -454,3 +454,28 @@ pub(super) fn prefetch(lines: &[Line], hash: Hash128, which: Range<u32>) {
         prefetch_index(lines, line_index(pick(hash, i), lines.len()));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number selects a line of exactly one part.
+    #[test]
+    fn the_numbers_of_a_part_are_those_of_its_lines() {
+        for num_lines in [1, 2, 3, 7, 64, 1000, 4097, 29_163] {
+            for share in [1, 2, 3, 500, 4096, 30_000] {
+                let mut lines = vec![Line::default(); num_lines];
+                let mut next = Some(0);
+                for (index, part) in lines.chunks_mut(share).enumerate() {
+                    let part = Part::new(part, index * share, num_lines);
+                    let (least, most) = (*part.picks.start(), *part.picks.end());
+                    assert_eq!(Some(least), next);
+                    let ends = [least, most].map(|x| line_index(x, num_lines));
+                    assert_eq!(ends, [part.first, part.first + part.lines.len() - 1], "{num_lines} {share}");
+                    next = most.checked_add(1);
+                }
+                assert_eq!(next, None);
+            }
+        }
+    }
+}
