@@ -15,10 +15,12 @@ use crate::size_limit::{SizeLimit, try_collect_ok};
 
 mod admit;
 pub(super) mod build;
+mod chunk;
 pub(super) mod merge;
 mod store;
 mod sub_filters;
 
+pub(super) use chunk::{AddedChunk, Expected, Screened};
 pub(super) use store::Store;
 pub(super) use sub_filters::SubFilters;
 
@@ -154,12 +156,12 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn is_far(_sub_filters: &[Self]) -> bool {
         false
     }
-    /// Prefetches what [`Self::look_up_chunk_in`] reads first of the hashes in the mask `_pending`. With a single
+    /// Prefetches what [`Self::screen_chunk`] reads first of the hashes in the mask `_pending`. With a single
     /// sub-filter and `Expected::Present`, these are all their bits, which [`Self::insert_chunk`] needs, too.
     fn prefetch(_sub_filters: &[Self], _hashes: &[Hash128], _pending: Marks, _expected: Expected) {}
-    /// Returns the mask of the hashes, at most 64, that any of `sub_filters` may contain. `_expected` is a hint: a
-    /// wrong hint costs time but changes no answer.
-    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], _expected: Expected) -> Marks {
+    /// The first step of a look-up: looks for the hashes, at most 64, in all `sub_filters`. A layout can leave some
+    /// undecided, and prefetch what decides. `_expected` is a hint: a wrong hint costs time but changes no answer.
+    fn screen_chunk(sub_filters: &[Self], hashes: &[Hash128], _expected: Expected) -> Screened {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in sub_filters.iter().rev() {
             let pending = all & !found;
@@ -168,7 +170,11 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
             }
             found |= sub_filter.look_up_chunk(hashes, pending);
         }
-        found
+        Screened::found(found)
+    }
+    /// The second step of a look-up: returns the mask of the hashes that any of `_sub_filters` may contain.
+    fn resolve_chunk(_sub_filters: &[Self], _hashes: &[Hash128], screened: &Screened) -> Marks {
+        screened.found
     }
 
     /// Checks that equal bits of both sub-filters represent equal items.
@@ -205,15 +211,6 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         self.store().bitmap.heap_layout().into_iter().for_each(&mut *visit);
         own_layout(&self.store().spec).into_iter().for_each(visit);
     }
-}
-
-/// The expected answer for most items of a chunk.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Expected {
-    /// Most items are absent.
-    Absent,
-    /// Most items are present.
-    Present,
 }
 
 /// Checks that a sub-filter counts no more items than it has bits: each counted item has set at least one.
@@ -472,11 +469,16 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-/// Does the same as [`SubFilter::look_up_chunk_in`]. A single hash is looked up in the way that is faster for one.
+/// Returns the mask of the hashes that any of `sub_filters` may contain.
 pub(super) fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) -> Marks {
+    S::resolve_chunk(sub_filters, hashes, &screen_chunk(sub_filters, hashes, expected))
+}
+
+/// Does the same as [`SubFilter::screen_chunk`]. A single hash is looked up in the way that is faster for one.
+fn screen_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) -> Screened {
     match hashes {
-        [hash] => Marks::from(S::look_up(sub_filters, *hash)),
-        _ => S::look_up_chunk_in(sub_filters, hashes, expected),
+        [hash] => Screened::found(S::look_up(sub_filters, *hash).into()),
+        _ => S::screen_chunk(sub_filters, hashes, expected),
     }
 }
 
@@ -489,29 +491,32 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// Unless its bits are in a cache, a chunk is prefetched first. Then the answers of the chunk before are passed on, and
-/// the next chunk is hashed, item by item, so that a processor works on both. Then the chunk is looked up. Prefetches go all at once: a prefetch
-/// waits for the address of its page, and a processor finds several addresses at a time only if the prefetches follow
-/// each other closely.
+/// Unless its bits are in a cache, a chunk is prefetched first. Then what the chunk before left undecided is decided; it
+/// was prefetched longer ago. The answers of the chunk before are passed on, and the next chunk is hashed, item by item,
+/// so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a prefetch waits for the
+/// address of its page, and a processor finds several addresses at a time only if the prefetches follow each other
+/// closely.
 pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
     mut found: impl FnMut(Hash128, bool),
 ) {
-    let (mut hashes, mut expected, mut marks) = (hashes.fuse(), Expected::Absent, 0);
+    let (mut hashes, mut expected, mut screened) = (hashes.fuse(), Expected::Absent, Screened::found(0));
     let [before, chunk, next] = &mut [const { Chunk::new_const() }; 3];
     let (mut before, mut chunk, mut next) = (before, chunk, next);
     let mut answer = |chunk: &Chunk, marks: Marks, i: usize| found(chunk[i], marks >> i & 1 == 1);
     fill(chunk, &mut hashes);
     while !chunk.is_empty() {
         prefetch(sub_filters, chunk, expected);
+        let marks = S::resolve_chunk(sub_filters, before, &screened);
         fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
-        marks = look_up_chunk(sub_filters, chunk, expected);
+        screened = screen_chunk(sub_filters, chunk, expected);
         // The next chunk is most likely like this one.
-        let half = chunk.len() / 2;
-        expected = if marks.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
+        let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
+        expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
         (before, chunk, next) = (chunk, next, before);
     }
+    let marks = S::resolve_chunk(sub_filters, before, &screened);
     (0..before.len()).for_each(|i| answer(before, marks, i));
 }
 
@@ -569,14 +574,6 @@ pub(super) fn false_positive_rate(sub_filters: &[impl SubFilter]) -> f64 {
 pub(super) fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
     // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
-}
-
-/// The outcome of adding a chunk of hashes to a chain.
-pub(super) struct AddedChunk {
-    /// The mask of the items that were new.
-    pub(super) new: Marks,
-    /// The number of hashes that were handled.
-    pub(super) handled: usize,
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Implements [`SubFilter`] for the cache-line layout.
 
 use super::super::bitmap::LINE_BITS;
-use super::super::chain::{Chain, Expected, Store, SubFilter};
+use super::super::chain::{Chain, Expected, Screened, Store, SubFilter};
 use super::super::params::Params;
 use super::line::{line_index, pick};
 use super::sizing;
@@ -154,8 +154,12 @@ impl SubFilter for LineSubFilter {
         screen::prefetch(sub_filters, hashes, pending, expected);
     }
 
-    fn look_up_chunk_in(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> Marks {
-        screen::look_up_chunk(sub_filters, hashes, expected)
+    fn screen_chunk(sub_filters: &[Self], hashes: &[Hash128], expected: Expected) -> Screened {
+        screen::screen_chunk(sub_filters, hashes, expected)
+    }
+
+    fn resolve_chunk(sub_filters: &[Self], hashes: &[Hash128], screened: &Screened) -> Marks {
+        screen::resolve_chunk(sub_filters, hashes, screened)
     }
 
     fn check_mergeable(&self, other: &Self) -> Result<(), Error> {

@@ -7,7 +7,7 @@
 //! pass are looked up in full.
 
 use super::super::bitmap::Line;
-use super::super::chain::{Expected, SubFilter};
+use super::super::chain::{Expected, Screened, SubFilter};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
@@ -50,7 +50,7 @@ pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
     }
 }
 
-/// Prefetches what [`look_up_chunk`] reads first of the hashes in the mask `pending`.
+/// Prefetches what [`screen_chunk`] reads first of the hashes in the mask `pending`.
 pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     match sub_filters {
         [only] => {
@@ -70,31 +70,44 @@ fn prefetch_first(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks) {
     }
 }
 
-/// Returns the mask of the hashes, at most [`CHUNK`], that may have been inserted in any of the sub-filters. `expected`
-/// is a hint: a wrong hint costs time but changes no answer. The caller [prefetches](prefetch).
-pub(super) fn look_up_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Marks {
+/// The first step of a look-up of at most [`CHUNK`] hashes in any of the sub-filters. `expected` is a hint: a wrong hint
+/// costs time but changes no answer. The caller [prefetches](prefetch).
+pub(super) fn screen_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     if let [only] = sub_filters {
-        return look_up_in_one(only, hashes, expected);
+        return screen_in_one(only, hashes, expected);
     }
     if sub_filters.len() <= GROUP {
         // Mostly one group, so no masks are kept for another.
-        return look_up_groups(sub_filters, hashes, expected, screen);
+        return screen_groups(sub_filters, hashes, expected, screen);
     }
     let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
     let screen = |group: &[LineSubFilter], hashes: &[Hash128], pending, candidates: &mut _| {
         screen_with(&mut masks, group, hashes, pending, candidates);
     };
-    look_up_groups(sub_filters, hashes, expected, screen)
+    screen_groups(sub_filters, hashes, expected, screen)
 }
 
-fn look_up_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected) -> Marks {
+/// The second step of a look-up: returns the mask of the hashes that may have been inserted in any of the sub-filters.
+pub(super) fn resolve_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], screened: &Screened) -> Marks {
+    let &Screened { found, open, num_oldest, ref candidates } = screened;
+    if open == 0 {
+        return found;
+    }
+    found
+        | match &sub_filters[..num_oldest] {
+            [only] => probe::contains_chunk(only.shape(), only.lines(), hashes, open, true),
+            group => contained(group, hashes, open, candidates),
+        }
+}
+
+fn screen_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected) -> Screened {
     let (shape, lines) = (only.shape(), only.lines());
     if lines.len() < FAR_FROM_LINES || expected == Expected::Present {
-        return probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false);
+        return Screened::found(probe::contains_chunk(shape, lines, hashes, first_marks(hashes.len()), false));
     }
     // Few of the absent items have all their bits in the first line.
-    let passed = probe::screen_chunk(shape, lines, hashes);
-    probe::contains_chunk(shape, lines, hashes, passed, true)
+    let open = probe::screen_chunk(shape, lines, hashes);
+    Screened { open, num_oldest: 1, ..Screened::found(0) }
 }
 
 /// The groups in which sub-filters are looked up, newest first.
@@ -108,21 +121,21 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
 }
 
 /// Queries one group of sub-filters after another. `screen` finds the candidates: the sub-filters that have the bits of
-/// an item in its first line.
+/// an item in its first line. What these say is left undecided in the last group, the oldest.
 #[inline(always)]
-fn look_up_groups(
+fn screen_groups(
     sub_filters: &[LineSubFilter],
     hashes: &[Hash128],
     expected: Expected,
     mut screen: impl FnMut(&[LineSubFilter], &[Hash128], Marks, &mut [Candidates; CHUNK]),
-) -> Marks {
-    let (all, mut found) = (first_marks(hashes.len()), 0);
+) -> Screened {
+    let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     // The sum over all sub-filters is computed once, and not before it is needed.
     let mut far = None;
     let mut is_far = || *far.get_or_insert_with(|| is_far(sub_filters));
     let mut groups = groups(sub_filters, expected).peekable();
     while let Some(group) = groups.next() {
-        let (pending, next) = (all & !found, groups.peek());
+        let (pending, next) = (all & !screened.found, groups.peek());
         if pending == 0 {
             break;
         }
@@ -131,8 +144,9 @@ fn look_up_groups(
         {
             prefetch_first(next, hashes, pending);
         }
-        let mut candidates = [0; CHUNK];
-        screen(group, hashes, pending, &mut candidates);
+        screened.candidates = [0; CHUNK];
+        let candidates = &mut screened.candidates;
+        screen(group, hashes, pending, candidates);
         let passed = (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i);
         if is_far() {
             for i in marked(passed) {
@@ -142,23 +156,29 @@ fn look_up_groups(
                 }
             }
         }
-        if let (Some(next), Expected::Present) = (next, expected)
-            && is_far()
-        {
+        let Some(next) = next else {
+            (screened.open, screened.num_oldest) = (passed, group.len());
+            break;
+        };
+        if expected == Expected::Present && is_far() {
             // Of the items that passed, most will be found.
             prefetch_first(next, hashes, pending & !passed);
         }
-        let is_even = group.iter().all(|sub_filter| sub_filter.geometry() == group[0].geometry());
-        found |= if is_even {
-            contained_in_even(group, hashes, passed, &candidates)
-        } else {
-            contained(group, hashes, passed, &candidates)
-        };
+        screened.found |= contained(group, hashes, passed, candidates);
     }
-    found
+    screened
 }
 
-/// Returns the same mask as [`contained`], for sub-filters of one size.
+/// Returns the mask of those hashes of `pending` that are in any of their candidates in a group.
+fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
+    if group.iter().all(|sub_filter| sub_filter.geometry() == group[0].geometry()) {
+        contained_in_even(group, hashes, pending, candidates)
+    } else {
+        contained_in_uneven(group, hashes, pending, candidates)
+    }
+}
+
+/// Does the same as [`contained`], for sub-filters of one size.
 fn contained_in_even(
     group: &[LineSubFilter],
     hashes: &[Hash128],
@@ -170,9 +190,13 @@ fn contained_in_even(
     probe::contains_rest_chunk(group[0].shape(), &bitmaps, hashes, pending, candidates)
 }
 
-/// Returns the mask of those hashes of `pending` that are in any of their candidates. All hashes of a candidate are
-/// looked up at once.
-fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
+/// Does the same as [`contained`], for sub-filters of any sizes. All hashes of a candidate are looked up at once.
+fn contained_in_uneven(
+    group: &[LineSubFilter],
+    hashes: &[Hash128],
+    pending: Marks,
+    candidates: &[Candidates; CHUNK],
+) -> Marks {
     // For each sub-filter, the mask of the hashes of which it is a candidate.
     let mut of_each = [0; GROUP];
     for i in marked(pending) {

@@ -1,6 +1,6 @@
 //! Tests of chains in the cache-line layout, and of their bits against stored values.
 
-use super::super::chain::{Expected, SubFilter as _};
+use super::super::chain::{Expected, SubFilter as _, look_up_chunk};
 use super::*;
 use crate::error::{Limit, Parameter};
 use crate::hash::{CHUNK, Hash128, Marks, checksum, hash128};
@@ -345,7 +345,7 @@ fn even_sub_filters_answer_one_by_one() {
             for from in (0..len * 10_000).step_by(1250) {
                 for (size, expected) in [(CHUNK as u32, Expected::Absent), (7, Expected::Present)] {
                     let hashes = hashes_of(from, size);
-                    let found = screen::look_up_chunk(&sub_filters, &hashes, expected);
+                    let found = look_up_chunk(&sub_filters, &hashes, expected);
                     let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
                     assert!((0..hashes.len()).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)));
                     absent += if from % 10_000 == 0 { 0 } else { size };
@@ -376,7 +376,7 @@ fn far_sub_filters_answer_one_by_one() {
                 let any = |hash: &Hash128| sub_filters.iter().any(|one| one.may_contain(*hash));
                 for expected in [Expected::Absent, Expected::Present] {
                     screen::prefetch(sub_filters, &hashes, Marks::MAX, expected);
-                    let found = screen::look_up_chunk(sub_filters, &hashes, expected);
+                    let found = look_up_chunk(sub_filters, &hashes, expected);
                     assert!((0..CHUNK).map(|i| found >> i & 1 == 1).eq(hashes.iter().map(any)), "{len} {from}");
                 }
             }
@@ -393,8 +393,8 @@ fn screened_chains_answer_as_their_sub_filters() {
         for from in (0..len * 10_000).step_by(2500) {
             for size in [CHUNK as u32, 7, 1] {
                 let hashes = hashes_of(from, size);
-                let found = screen::look_up_chunk(&sub_filters, &hashes, Expected::Absent);
-                assert_eq!(screen::look_up_chunk(&sub_filters, &hashes, Expected::Present), found);
+                let found = look_up_chunk(&sub_filters, &hashes, Expected::Absent);
+                assert_eq!(look_up_chunk(&sub_filters, &hashes, Expected::Present), found);
                 for (i, &hash) in hashes.iter().enumerate() {
                     let expected = sub_filters.iter().any(|one| one.may_contain(hash));
                     assert_eq!(screen::look_up(&sub_filters, hash), expected);

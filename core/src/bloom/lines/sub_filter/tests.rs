@@ -1,6 +1,6 @@
 //! Tests of the bits of items, of lists compared with single calls, and of sizes.
 
-use super::super::super::chain::{Expected, SubFilter};
+use super::super::super::chain::{Expected, SubFilter, look_up_chunk};
 use super::super::{screen, sizing};
 use super::*;
 use crate::error::Parameter;
@@ -18,7 +18,7 @@ fn insert_list(filter: &mut LineSubFilter, hashes: &[Hash128], added: &mut Vec<b
 /// Looks up the chunks by turns as if most items were absent, and as if most were present.
 fn look_up_list(filter: &LineSubFilter, hashes: &[Hash128], found: &mut Vec<bool>) {
     for (chunk, expected) in hashes.chunks(CHUNK).zip([Expected::Absent, Expected::Present].into_iter().cycle()) {
-        let marks = screen::look_up_chunk(std::slice::from_ref(filter), chunk, expected);
+        let marks = look_up_chunk(std::slice::from_ref(filter), chunk, expected);
         found.extend((0..chunk.len()).map(|i| marks >> i & 1 == 1));
     }
 }
