@@ -156,13 +156,15 @@ fn screen_groups(
                 }
             }
         }
-        let Some(next) = next else {
-            (screened.open, screened.num_oldest) = (passed, group.len());
-            break;
-        };
-        if expected == Expected::Present && is_far() {
+        match (next, expected) {
+            // Few items passed, so what decides of them is worth a wait.
+            (None, Expected::Absent) => {
+                (screened.open, screened.num_oldest) = (passed, group.len());
+                break;
+            }
             // Of the items that passed, most will be found.
-            prefetch_first(next, hashes, pending & !passed);
+            (Some(next), Expected::Present) if is_far() => prefetch_first(next, hashes, pending & !passed),
+            _ => {}
         }
         screened.found |= contained(group, hashes, passed, candidates);
     }
