@@ -476,11 +476,12 @@ impl<'a> Key<'a> {
         unsafe { api!(RedisModule_ModuleTypeSetValue(key.as_ptr(), module_type, value)) == OK }
     }
 
-    /// Replaces the module's value of a key that is open for writing by `value`, which has the same data type, and
-    /// returns the replaced one. The key keeps its expiry. Returns `value` itself if the key has no value of this type.
+    /// Replaces the module's value of a key by `value`, which has the same data type, and returns the replaced one. The
+    /// key keeps its expiry. Returns `value` itself if the key has no value of this type or is not open for writing.
     ///
     /// # Safety
-    /// The same as for [`Self::set_value`]. The caller owns what is returned.
+    /// `value` has the Rust type that the callbacks of `module_type` expect. The server owns it afterwards, unless it is
+    /// returned. The caller owns what is returned.
     pub unsafe fn swap_value(&mut self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> *mut c_void {
         let (Some(key), mut old) = (self.key, value) else { return value };
         // SAFETY: the key is open; the caller promises the value's type.

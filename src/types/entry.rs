@@ -1,5 +1,5 @@
-//! A value in the server's keyspace. It is a [`Block`] that the server holds as a raw pointer, and that the module takes
-//! back to free it.
+//! A value in the server's keyspace. It is a [`Block`] that the server holds as a raw pointer, and that the module
+//! takes back to free it.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ffi::c_void;
@@ -141,12 +141,12 @@ impl<T: Family> Block<T> {
         // SAFETY: the layout has a size.
         let block = unsafe { alloc_zeroed(layout) };
         let Some(entry) = NonNull::new(block.cast::<KeyEntry<T>>()) else {
-            // A filter can do without lines in its block.
+            // The allocator had no memory, or none that is aligned. A filter can do without lines in its block.
             return if num_lines > 0 { Self::with_lines(state, 0) } else { handle_alloc_error(layout) };
         };
         state.share().enter();
-        // SAFETY: the block has room for the entry and, behind it, for the lines, which are initialised: they are zeros.
-        // The block drops the filter before it frees the lines.
+        // SAFETY: the block has room for the entry and, behind it, for the lines. They are zeros, so initialised. The
+        // block drops the filter before it frees the lines.
         unsafe {
             entry.write(KeyEntry { state, num_lines: T::NumLines::of(num_lines) });
             if num_lines > 0
@@ -185,8 +185,8 @@ impl<T: Family> Block<T> {
     /// Lets `relocate` move the block to another place in memory, and returns the new pointer.
     ///
     /// # Safety
-    /// [`Self::into_raw`] returned `value`, and no reference to it exists. `relocate` is given the address and the layout
-    /// of the block; it returns the address of a copy with the same layout, or the same address.
+    /// [`Self::into_raw`] returned `value`, and no reference to it exists. `relocate` is given the address and the
+    /// layout of the block; it returns the address of a copy with the same layout, or the same address.
     pub unsafe fn relocate(value: *mut c_void, relocate: impl FnOnce(*mut u8, Layout) -> *mut u8) -> *mut c_void {
         // SAFETY: as promised. The filter borrows no memory while the block moves.
         unsafe {
@@ -235,11 +235,12 @@ impl<T: Family> Drop for Block<T> {
 /// lines stay in the block.
 pub fn replace<T: Family>(old: &mut T, value: T) -> T {
     let mut replaced = std::mem::replace(old, value);
-    if let Some(borrowed) = replaced.lines_mut().and_then(LineBuffer::borrowed_mut)
-        && let Some(lines) = old.lines_mut()
-        && lines.len() == borrowed.len()
+    // Taken in any case: what is replaced may outlive the block.
+    let memory = replaced.lines_mut().and_then(LineBuffer::borrowed_mut).map(std::mem::take);
+    if let (Some(memory), Some(lines)) = (memory, old.lines_mut())
+        && lines.len() == memory.len()
     {
-        lines.move_to(std::mem::take(borrowed));
+        lines.move_to(memory);
     }
     replaced
 }
@@ -330,8 +331,15 @@ pub fn finalize<T: Family>(
     let Some(value) = finished? else { return Ok(()) };
     let (before, state) = (T::data_type(&entry.state), State::Ready(value));
     if std::ptr::eq(T::data_type(&state), before) {
-        // SAFETY: values of this data type are blocks of `T`, and no reference to the old one is left.
-        drop(unsafe { Block::<T>::from_raw(key.swap_value(before.handle(), Block::new(state).into_raw())) });
+        let new = Block::new(state).into_raw();
+        // SAFETY: values of this data type are blocks of `T`. What comes back is the old block or, if the server
+        // refuses, the new one. No reference to either is left.
+        let old = unsafe {
+            let old = key.swap_value(before.handle(), new);
+            drop(Block::<T>::from_raw(old));
+            old
+        };
+        debug_assert!(old != new, "the key is open for writing, and its value has this type");
         return Ok(());
     }
     let expiry = key.expiry();
@@ -458,10 +466,40 @@ mod tests {
         }
     }
 
-    /// A block without lines is moved and freed as it was allocated.
+    /// A filter that has got other lines is no concern of the block, whose lines are then unused.
     #[test]
-    fn a_value_with_many_lines_has_a_block_of_its_entry_alone() {
-        let mut expected = filter(BitLayout::Lines, 10_000);
+    fn a_filter_may_have_other_lines_than_those_of_its_block() {
+        let mut expected = filter(BitLayout::Lines, 50);
+        add(&mut expected, 0..30);
+        let start = State::Ready(filter(BitLayout::Lines, 50));
+        let mut value = FilterBlock::with_lines(start, 1).into_raw();
+        *ready(value) = expected.try_clone().unwrap();
+        // SAFETY: the block is live, and `move_elsewhere` returns a copy of it.
+        value = unsafe { FilterBlock::relocate(value, move_elsewhere) };
+        assert!(*ready(value) == expected && borrowed(ready(value)) == 0);
+        // The same with a filter of another size, which the block's lines do not fit.
+        let mut larger = filter(BitLayout::Lines, 1000);
+        add(&mut larger, 0..500);
+        for _ in 0..2 {
+            let mut replaced = replace(ready(value), larger.try_clone().unwrap());
+            assert_eq!(borrowed(&mut replaced) + borrowed(ready(value)), 0);
+        }
+        assert!(*ready(value) == larger);
+        // SAFETY: the test gives the block up.
+        drop(unsafe { FilterBlock::from_raw(value) });
+    }
+
+    /// A block without lines is moved and freed as it was allocated. A small filter has such a block too, if malloc does
+    /// not align blocks to cache lines, as outside a server.
+    #[test]
+    fn a_filter_with_lines_of_its_own_has_a_block_of_its_entry_alone() {
+        for capacity in [50, 10_000] {
+            own_lines(capacity);
+        }
+    }
+
+    fn own_lines(capacity: u64) {
+        let mut expected = filter(BitLayout::Lines, capacity);
         add(&mut expected, 0..100);
         let block = FilterBlock::new(State::Ready(expected.try_clone().unwrap()));
         assert_eq!(FilterBlock::layout(block.num_lines), Layout::new::<KeyEntry<BloomFilter>>());

@@ -25,8 +25,8 @@ pub struct Line(pub(super) [u64; 8]);
 /// The number of lines that [`LineBitmap::count_union`] unites at a time: 4 KiB on the stack.
 const BLOCK: usize = 64;
 
-/// The lines of a bitmap. A server keeps the lines of a small filter in the memory block of the value, so that one block
-/// has all that a look-up reads. The bitmap then borrows them.
+/// The lines of a bitmap. A server keeps the lines of a small filter in the memory block of the value, so that one
+/// block has all that a look-up reads. The bitmap then borrows them.
 #[derive(Debug)]
 pub enum LineBuffer {
     /// Lines in a block of their own.

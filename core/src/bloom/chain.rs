@@ -151,8 +151,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
         // Newest first: it is the largest, so it most likely holds a present item.
         sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
-    /// Whether the caller should [prefetch](Self::prefetch) what it looks up or inserts. A layout can prefetch by itself
-    /// instead.
+    /// Whether the caller should [prefetch](Self::prefetch) what it looks up or inserts. A layout can prefetch by
+    /// itself instead.
     fn is_far(_sub_filters: &[Self]) -> bool {
         false
     }
@@ -160,7 +160,8 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// sub-filter and `Expected::Present`, these are all their bits, which [`Self::insert_chunk`] needs, too.
     fn prefetch(_sub_filters: &[Self], _hashes: &[Hash128], _pending: Marks, _expected: Expected) {}
     /// The first step of a look-up: looks for the hashes, at most 64, in all `sub_filters`. A layout can leave some
-    /// undecided, and prefetch what decides. `_expected` is a hint: a wrong hint costs time but changes no answer.
+    /// undecided, and prefetch bits that the second step reads. `_expected` is a hint: a wrong hint costs time but
+    /// changes no answer.
     fn screen_chunk(sub_filters: &[Self], hashes: &[Hash128], _expected: Expected) -> Screened {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in sub_filters.iter().rev() {
@@ -439,7 +440,8 @@ impl<S: SubFilter> Chain<S> {
     /// Adds the items of at most `CHUNK` hashes, in order, up to the first that fails.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
-        // sub-filters that took items of this chunk. Where all fit into a single sub-filter, inserting them says as much.
+        // sub-filters that took items of this chunk. Where all fit into a single sub-filter, inserting them says as
+        // much.
         let fit_into_one = self.sub_filters().len() == 1 && self.room() >= hashes.len() as u64;
         let known = if fit_into_one { 0 } else { look_up_chunk(self.sub_filters(), hashes, Expected::Absent) };
         let (mut new, mut left) = (0, first_marks(hashes.len()) & !known);
@@ -491,11 +493,11 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// Unless its bits are in a cache, a chunk is prefetched first. Then what the chunk before left undecided is decided; it
-/// was prefetched longer ago. The answers of the chunk before are passed on, and the next chunk is hashed, item by item,
-/// so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a prefetch waits for the
-/// address of its page, and a processor finds several addresses at a time only if the prefetches follow each other
-/// closely.
+/// Unless its bits are in a cache, a chunk is prefetched first. Then the chunk before is decided as far as it is open:
+/// the bits for this were prefetched when it was screened. Its answers are passed on, and the next chunk is hashed, item
+/// by item, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a prefetch waits
+/// for the address of its page, and a processor finds several addresses at a time only if the prefetches follow each
+/// other closely.
 pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
@@ -511,7 +513,7 @@ pub(super) fn look_up_chunks<S: SubFilter>(
         let marks = S::resolve_chunk(sub_filters, before, &screened);
         fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
         screened = screen_chunk(sub_filters, chunk, expected);
-        // The next chunk is most likely like this one.
+        // The next chunk is most likely like this one. An undecided item counts as found: if there are many, most are.
         let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
         expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
         (before, chunk, next) = (chunk, next, before);

@@ -222,7 +222,10 @@ fn keys_being_loaded_take_the_generic_commands() {
             assert_eq!(client.digest(key), digest, "{key}");
             let probe = if family == "BF" { "BF.CARD" } else { "LC.COUNT" };
             progress(&client.error(&format!("{probe} {key}")), family);
+            client.expect(&format!("PEXPIREAT {key} 4102444800000"), "1");
             load_all(&mut client, family, key, &chunks[1..]);
+            client.expect(&format!("PEXPIRETIME {key}"), "4102444800000");
+            client.expect(&format!("PERSIST {key}"), "1");
             assert_eq!(client.digest(key), client.digest("src"), "{key}");
         }
         assert_eq!(load(&mut client, family, "k", &chunks[0]), Value::Okay);

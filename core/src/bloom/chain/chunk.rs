@@ -18,9 +18,10 @@ pub struct Screened {
     pub(in crate::bloom) found: Marks,
     /// The mask of the hashes that are undecided. Only the layout `lines` leaves some.
     pub(in crate::bloom) open: Marks,
-    /// For each undecided hash, the mask of the sub-filters that may contain it, among the oldest `num_oldest`.
-    pub(in crate::bloom) candidates: [u8; CHUNK],
+    /// The number of sub-filters, the oldest, that may contain undecided hashes.
     pub(in crate::bloom) num_oldest: usize,
+    /// For each undecided hash, the mask of those sub-filters that may contain it. Not used for a single one.
+    pub(in crate::bloom) candidates: [u8; CHUNK],
 }
 
 impl Screened {

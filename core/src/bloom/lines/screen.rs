@@ -19,8 +19,9 @@ use bytemuck::cast;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The number of sub-filters that are screened together. A window of up to seven slices is one group. Each group
-/// has a cost of its own, and the lines of a chunk should stay in the first-level cache. Free to change: nothing stored depends on it.
+/// The number of sub-filters that are screened together. A window of up to seven slices is one group. Each group has a
+/// cost of its own, and the lines of a chunk should stay in the first-level cache. Free to change: nothing stored
+/// depends on it.
 const GROUP: usize = 8;
 
 // Each sub-filter of a group needs a bit in the mask.
@@ -70,8 +71,8 @@ fn prefetch_first(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks) {
     }
 }
 
-/// The first step of a look-up of at most [`CHUNK`] hashes in any of the sub-filters. `expected` is a hint: a wrong hint
-/// costs time but changes no answer. The caller [prefetches](prefetch).
+/// The first step of a look-up of at most [`CHUNK`] hashes in any of the sub-filters. `expected` is a hint: a wrong
+/// hint costs time but changes no answer. The caller [prefetches](prefetch).
 pub(super) fn screen_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     if let [only] = sub_filters {
         return screen_in_one(only, hashes, expected);
@@ -112,8 +113,8 @@ fn screen_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected) -
 
 /// The groups in which sub-filters are looked up, newest first.
 fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<Item = &[LineSubFilter]> {
-    // Most items are in the newest sub-filters of a chain. In the generations of a window, which have one size unless one
-    // has grown, they are in all alike. Comparing two sizes is enough to tell them apart: it is only a hint.
+    // Most items are in the newest sub-filters of a chain. In the generations of a window, which have one size unless
+    // one has grown, they are in all alike. Comparing two sizes is enough to tell them apart: it is only a hint.
     let is_chain = sub_filters.first().map(LineSubFilter::geometry) != sub_filters.last().map(LineSubFilter::geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
     let (older, newest) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
@@ -121,7 +122,7 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
 }
 
 /// Queries one group of sub-filters after another. `screen` finds the candidates: the sub-filters that have the bits of
-/// an item in its first line. What these say is left undecided in the last group, the oldest.
+/// an item in its first line. If most items are expected to be absent, the last group, the oldest, is left undecided.
 #[inline(always)]
 fn screen_groups(
     sub_filters: &[LineSubFilter],
@@ -157,7 +158,7 @@ fn screen_groups(
             }
         }
         match (next, expected) {
-            // Few items passed, so what decides of them is worth a wait.
+            // Few items passed. Their other lines are read later, once they have arrived.
             (None, Expected::Absent) => {
                 (screened.open, screened.num_oldest) = (passed, group.len());
                 break;

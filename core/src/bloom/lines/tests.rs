@@ -1,6 +1,6 @@
 //! Tests of chains in the cache-line layout, and of their bits against stored values.
 
-use super::super::chain::{Expected, SubFilter as _, look_up_chunk};
+use super::super::chain::{Expected, SubFilter as _, look_up_chunk, look_up_chunks};
 use super::*;
 use crate::error::{Limit, Parameter};
 use crate::hash::{CHUNK, Hash128, Marks, checksum, hash128};
@@ -369,6 +369,9 @@ fn far_sub_filters_answer_one_by_one() {
         }
         for len in [2, 7, 8, 9, 12] {
             let sub_filters = &sub_filters[..len];
+            let (list, mut found) = (hashes_of(3000, 130_000), Vec::new());
+            look_up_chunks(sub_filters, list.iter().copied(), |_, is_found| found.push(is_found));
+            assert!(found.into_iter().eq(list.iter().map(|hash| screen::look_up(sub_filters, *hash))));
             let total: usize = sub_filters.iter().map(|one| one.lines().len()).sum();
             assert_eq!(screen::is_far(sub_filters), total >= 10_240);
             for from in (0..130_000).step_by(3001) {

@@ -1,6 +1,6 @@
 //! Tests of the bits of items, of lists compared with single calls, and of sizes.
 
-use super::super::super::chain::{Expected, SubFilter, look_up_chunk};
+use super::super::super::chain::{Expected, SubFilter, look_up_chunk, look_up_chunks};
 use super::super::{screen, sizing};
 use super::*;
 use crate::error::Parameter;
@@ -160,9 +160,19 @@ fn lists_are_answered_in_order_when_lines_differ() {
             if is_known { known[i as usize % 2000] } else { hash128(&i.to_le_bytes(), 2) }
         });
         let expected: Vec<_> = hashes.clone().map(|hash| filter.may_contain(hash)).collect();
-        let mut found = Vec::new();
-        look_up_list(&filter, &hashes.collect::<Vec<_>>(), &mut found);
+        let (hashes, mut found) = (hashes.collect::<Vec<_>>(), Vec::new());
+        look_up_list(&filter, &hashes, &mut found);
         assert!(found == expected, "{error_rate}");
+        // In lists, what one chunk leaves undecided is decided beside the next.
+        for len in [1, 2, 63, 64, 65, 127, 128, 129, 200, 8000] {
+            let (mut of, mut found) = (Vec::new(), Vec::new());
+            let one = std::slice::from_ref(&filter);
+            look_up_chunks(one, hashes[..len].iter().copied(), |hash, is_found| {
+                of.push(hash);
+                found.push(is_found);
+            });
+            assert!(of == hashes[..len] && found == expected[..len], "{error_rate} {len}");
+        }
         assert!(expected[6000..].iter().all(|&is_there| is_there) && expected[..2000].contains(&false));
     }
 }
