@@ -11,7 +11,7 @@ from rollcall_redis.redis import Chunk, FilterInfo, replies_before
 
 def test_reserve_and_info(rollcall: Driven) -> None:
     is_exactly(rollcall.bf.reserve("seen", 0.001, 1_000_000), True)
-    is_exactly(rollcall.bf.info("seen"), FilterInfo(1_000_000, 1_866_472, 1, 0, 2, {}))
+    is_exactly(rollcall.bf.info("seen"), FilterInfo(1_000_000, 1_866_480, 1, 0, 2, {}))
     with rollcall.rejects("^item exists$"):
         rollcall.bf.reserve("seen", 0.001, 1_000_000)
 
