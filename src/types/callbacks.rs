@@ -10,7 +10,7 @@ use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::unstable::persist::{Loading, Stored, dump_loading};
 
-use super::entry::{Block, entry, entry_mut};
+use super::entry::{Block, entry, entry_mut, prefetch};
 use super::family::{Family, State, Stores};
 use super::names::Verb;
 use super::rdb::Rdb;
@@ -34,6 +34,7 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
         mem_usage: Some(mem_usage::<S::Family>),
         digest: Some(digest::<S::Family>),
         free: Some(free::<S::Family>),
+        unlink: Some(unlink),
         free_effort: Some(free_effort::<S::Family>),
         copy: Some(copy::<S::Family>),
         defrag: Some(defrag::<S::Family>),
@@ -167,6 +168,12 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
         },
         || (),
     );
+}
+
+/// Fetches a value that the server is about to free. The server first frees the key's name, and by then the value has
+/// arrived.
+unsafe extern "C" fn unlink(_key: *mut raw::RedisModuleString, value: *const c_void) {
+    prefetch(value, 0);
 }
 
 /// Returns the effort of freeing a value: one point for each 4 KiB page, because unmapping costs by the page. The

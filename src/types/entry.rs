@@ -249,10 +249,15 @@ pub fn replace<T: Family>(old: &mut T, value: T) -> T {
 #[inline(always)]
 fn prefetch_lines<T: Family>(value: NonNull<c_void>) {
     if size_of::<T::NumLines>() > 0 {
-        // SAFETY: a slice of no bytes. Any address may be prefetched.
-        let start = unsafe { from_raw_parts(value.cast::<u8>().as_ptr(), 0) };
-        (1..=LINES_AHEAD).for_each(|line| prefetch_index(start, line * size_of::<Line>()));
+        (1..=LINES_AHEAD).for_each(|line| prefetch(value.as_ptr(), line * size_of::<Line>()));
     }
+}
+
+/// Fetches the cache line that is `offset` bytes behind the start of a value.
+#[inline(always)]
+pub fn prefetch(value: *const c_void, offset: usize) {
+    // SAFETY: a slice of no bytes, which is not null. Any address may be prefetched.
+    prefetch_index(unsafe { from_raw_parts(value.cast::<u8>(), 0) }, offset);
 }
 
 /// Converts the server's raw pointer to a reference for reading. No other function than this and [`entry_mut`] does so.
