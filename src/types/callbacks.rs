@@ -170,8 +170,7 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     );
 }
 
-/// Fetches a value that the server is about to free. The server first frees the key's name, and by then the value has
-/// arrived.
+/// Fetches a value that the server is about to free. While the value is on its way, the server frees the key's name.
 unsafe extern "C" fn unlink(_key: *mut raw::RedisModuleString, value: *const c_void) {
     prefetch(value, 0);
 }

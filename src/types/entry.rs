@@ -245,7 +245,8 @@ pub fn replace<T: Family>(old: &mut T, value: T) -> T {
     replaced
 }
 
-/// Fetches the lines that may follow an entry, before the entry is read, which says whether any do.
+/// Fetches the lines that may follow an entry. Whether any do is not known yet: the entry says so, and it is fetched at
+/// the same time.
 #[inline(always)]
 fn prefetch_lines<T: Family>(value: NonNull<c_void>) {
     if size_of::<T::NumLines>() > 0 {

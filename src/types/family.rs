@@ -102,7 +102,7 @@ pub trait Family: Stored + OnHeap {
     /// The number of lines in the block of a value. The type takes no memory for a family without lines.
     type NumLines: NumLines;
 
-    /// The lines that a small value borrows from its block; `None` if the value has none.
+    /// The lines of a filter's first sub-filter, which can lie in the block of the value; `None` for other values.
     fn lines_mut(&mut self) -> Option<&mut LineBuffer> {
         None
     }
