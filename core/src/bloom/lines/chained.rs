@@ -104,10 +104,10 @@ impl SubFilter for LineSubFilter {
     fn insert(&mut self, hash: Hash128) -> bool {
         let (shape, most_items) = (self.shape(), self.num_bits());
         let (lines, set_bits) = self.0.bitmap.lines_mut();
-        let free = probe::insert(shape, lines, hash);
+        let (is_new, free) = probe::insert(shape, lines, hash);
         *set_bits += free;
-        self.0.num_items = (self.0.num_items + u64::from(free != 0)).min(most_items);
-        free != 0
+        self.0.num_items = (self.0.num_items + u64::from(is_new)).min(most_items);
+        is_new
     }
 
     fn words_of(&self, hash: Hash128, visit: &mut dyn FnMut(usize, u64)) {

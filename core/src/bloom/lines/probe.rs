@@ -88,9 +88,9 @@ pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128
     run(shape, One(Seek { lines, has }, hash))
 }
 
-/// Sets the bits of this hash, and returns how many of them were free.
+/// Sets the bits of this hash. Returns whether any of them was free, and how many: the answer does not wait for the sum.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
-pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash128) -> u64 {
+pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash128) -> (bool, u64) {
     let fill = match_target! {
         "x86_64+avx512f" => |line: &mut Line, places, probes, free: &mut Count| line::avx512::fill(line, places, probes, free),
         _ => line::fill,
@@ -176,25 +176,10 @@ pub(super) fn insert_part(
     run(shape, FillPart { part, fill, hashes, start, new })
 }
 
-/// An operation on the lines of an item.
-trait Probe {
-    type Answer;
-    fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> Self::Answer;
-}
-
 /// Tests whether all bits of an item are set. `has` tests the bits in one line.
 struct Seek<'a, W> {
     lines: &'a [Line],
     has: W,
-}
-
-impl<W: Fn(&Line, u64, u32) -> bool> Probe for Seek<'_, W> {
-    type Answer = bool;
-
-    #[inline(always)]
-    fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> bool {
-        self.has(hash, 0..shape.lines_per_item(), shape)
-    }
 }
 
 impl<W: Fn(&Line, u64, u32) -> bool> Seek<'_, W> {
@@ -233,25 +218,25 @@ impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Fill<'_, W> {
     }
 }
 
-impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Probe for Fill<'_, W> {
-    type Answer = u64;
+/// An operation on one item.
+struct One<P>(P, Hash128);
+
+impl<W: Fn(&Line, u64, u32) -> bool> Job for One<Seek<'_, W>> {
+    type Output = bool;
 
     #[inline(always)]
-    fn probe(&mut self, hash: Hash128, shape: impl LineShape) -> u64 {
-        self.set(hash, shape);
-        self.free.iter().sum()
+    fn run(self, shape: impl LineShape) -> bool {
+        self.0.has(self.1, 0..shape.lines_per_item(), shape)
     }
 }
 
-/// A probe for one item.
-struct One<P>(P, Hash128);
-
-impl<P: Probe> Job for One<P> {
-    type Output = P::Answer;
+impl<W: Fn(&mut Line, u64, u32, &mut Count) -> bool> Job for One<Fill<'_, W>> {
+    type Output = (bool, u64);
 
     #[inline(always)]
-    fn run(mut self, shape: impl LineShape) -> P::Answer {
-        self.0.probe(self.1, shape)
+    fn run(mut self, shape: impl LineShape) -> (bool, u64) {
+        let is_new = self.0.set(self.1, shape);
+        (is_new, self.0.free.iter().sum())
     }
 }
 
