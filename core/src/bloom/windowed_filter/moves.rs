@@ -25,12 +25,12 @@ use crate::window::{ClockSource, Move, Time};
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Expired(Vec<LineSubFilter>);
+pub struct Expired(Option<Vec<LineSubFilter>>);
 
 impl Expired {
     /// Bytes of the expired bitmaps.
     pub fn num_bytes(&self) -> u64 {
-        self.0.iter().map(|sub_filter| sub_filter.geometry().num_bytes()).sum()
+        self.0.iter().flatten().map(|sub_filter| sub_filter.geometry().num_bytes()).sum()
     }
 }
 
@@ -56,10 +56,10 @@ impl WindowedFilter {
         // The ages of live generations stay less than the number of generations that may be live, so the cast fits.
         self.generations.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         let dead = self.sub_filters.drain(..sub_filters);
-        list.map_or_else(Expired::default, |mut list| {
+        Expired(list.map(|mut list| {
             list.extend(dead);
-            Expired(list)
-        })
+            list
+        }))
     }
 
     /// The move to a later slice that must precede a change at `time`.
