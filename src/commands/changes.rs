@@ -141,6 +141,16 @@ pub(super) struct Addition<'a, C> {
     pub(super) is_plain: bool,
 }
 
+impl<'a, C> Addition<'a, C> {
+    /// Returns what is replicated if the first `handled` items were handled: the whole command, if possible, and these
+    /// items.
+    #[inline]
+    fn replicated(&self, handled: usize) -> (Option<(Verb, Args<'a>)>, Args<'a>) {
+        let is_whole = self.is_plain && handled == self.items.len();
+        (is_whole.then_some((self.verb, self.command)), self.items.first(handled))
+    }
+}
+
 /// Opens or creates the key of a command, and calls `add` to add the items and to reply. `add` does not reply if it
 /// returns an error. The second argument of `add` is true for a new key. A new key is not created if no item was
 /// handled and nothing changed.
@@ -151,9 +161,7 @@ pub(super) fn add<'a, T: Changing>(
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
 ) -> Result<(), CommandError> {
-    let Addition { verb, command, items, create_with, is_plain } = addition;
-    let mut key = ctx.open(command.get(1), Mode::Write);
-    let mut created = None;
+    let mut key = ctx.open(addition.command.get(1), Mode::Write);
     let value = match value_mut::<T>(&mut key) {
         // Asked only here: the server takes as long to say whether a command is replicated as to look a key up.
         Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
@@ -162,34 +170,13 @@ pub(super) fn add<'a, T: Changing>(
         }
         value => value,
     };
-    let (prefix, handled, outcome, expiry) = match value? {
-        Some(value) => {
-            let before = Before::adding(value, items.len());
-            let mut live = live(ctx, value);
-            let handled = add(&mut live, false);
-            let outcome = live.finish();
-            before.added(value, handled.new as u64);
-            let expiry = expiry_after(ctx, value, outcome.before);
-            (value.prefix(), handled, outcome, expiry)
-        }
-        None => {
-            let creation = create_with.ok_or(CommandError::NotFound)?();
-            let mut value = creation.build(limit)?;
-            let before = Before::creating(&value);
-            // A new value is already at the slice of its creation.
-            let mut live = Live::new(&mut value, Time::Reached);
-            let handled = add(&mut live, true);
-            let outcome = live.finish();
-            before.changed(&value);
-            if handled.items == 0 && !outcome.changed {
-                return handled.rejected.map_or(Ok(()), Err);
-            }
-            let prefix = value.prefix();
-            create(&mut key, value, creation.expiry());
-            created = Some(creation);
-            (prefix, handled, outcome, None)
-        }
-    };
+    let Some(value) = value? else { return add_to_missing(ctx, key, addition, limit, add) };
+    let before = Before::adding(value, addition.items.len());
+    let mut live = live(ctx, value);
+    let handled = add(&mut live, false);
+    let outcome = live.finish();
+    before.added(value, handled.new as u64);
+    let (prefix, expiry) = (value.prefix(), expiry_after(ctx, value, outcome.before));
     key.set_expiry(expiry);
     let key = key.close();
     if outcome.before != Move::Stay {
@@ -197,14 +184,44 @@ pub(super) fn add<'a, T: Changing>(
         announce_moved::<T>(ctx, key, outcome.before);
     }
     if outcome.changed {
-        let is_implied = created.as_ref().is_none_or(Creating::is_implied);
-        let whole = (is_implied && is_plain && handled.items == items.len()).then_some((verb, command));
-        let items = items.first(handled.items);
-        announce_added::<T, _>(ctx, Added { prefix, key, created, whole, some: handled.some, items });
-    } else if let Some(creation) = created {
-        creation.announce_reserved(ctx, key);
+        let (whole, items) = addition.replicated(handled.items);
+        announce_added::<T, T::Creation>(ctx, Added { prefix, key, created: None, whole, some: handled.some, items });
     }
     announce_expiry(ctx, key, expiry);
+    handled.rejected.map_or(Ok(()), Err)
+}
+
+/// Creates the value of a missing key, which is open, and adds items to it, see [`add`].
+#[inline(never)]
+fn add_to_missing<'a, T: Changing>(
+    ctx: Ctx,
+    mut key: Key<'a>,
+    mut addition: Addition<'a, impl FnOnce() -> T::Creation>,
+    limit: &ServerLimit,
+    add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
+) -> Result<(), CommandError> {
+    let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
+    let mut value = creation.build(limit)?;
+    let before = Before::creating(&value);
+    // A new value is already at the slice of its creation.
+    let mut live = Live::new(&mut value, Time::Reached);
+    let handled = add(&mut live, true);
+    let outcome = live.finish();
+    before.changed(&value);
+    if handled.items == 0 && !outcome.changed {
+        return handled.rejected.map_or(Ok(()), Err);
+    }
+    let prefix = value.prefix();
+    create(&mut key, value, creation.expiry());
+    let key = key.close();
+    if outcome.changed {
+        addition.is_plain &= creation.is_implied();
+        let (whole, items) = addition.replicated(handled.items);
+        let created = Some(creation);
+        announce_added::<T, _>(ctx, Added { prefix, key, created, whole, some: handled.some, items });
+    } else {
+        creation.announce_reserved(ctx, key);
+    }
     handled.rejected.map_or(Ok(()), Err)
 }
 

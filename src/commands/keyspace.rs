@@ -30,6 +30,7 @@ fn still_loading(loading: &impl Loading) -> CommandError {
 }
 
 /// Returns the value of an open key for reading; `None` if the key is missing.
+#[inline]
 pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, CommandError> {
     match peek_entry::<T>(key)?.map(|entry| &entry.state) {
         None => Ok(None),
@@ -41,6 +42,7 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Co
 /// Returns the value of an open key for changes; `None` if the key is missing.
 ///
 /// The key must not be open twice at the same time: both handles would refer to the same value.
+#[inline]
 pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut T>, CommandError> {
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),

@@ -282,6 +282,7 @@ pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T
 
 /// Returns the value of an open key for changes; `None` if the key is missing. The error is [`OtherType`] if the key
 /// holds another type.
+#[inline]
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
     // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so `set_entry`
@@ -294,6 +295,7 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Ke
 }
 
 /// Returns the value of an open key for reading, otherwise like [`entry_of`].
+#[inline]
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
     // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.
