@@ -114,18 +114,42 @@ pub(in crate::bloom) mod avx512 {
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
-    /// The same as [`super::has`], with AVX-512 instructions.
+    /// The places of an item's bits in a line, one in each lane, for comparisons with several lines.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Spread {
+        /// The index of the word.
+        word: __m512i,
+        /// The bit in the word.
+        bit: __m512i,
+        /// The lanes that are used.
+        wanted: __mmask8,
+    }
+
+    /// Spreads the first `probes` of the packed `places` over lanes.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn has(line: &Line, places: u64, probes: u32) -> bool {
+    pub(crate) fn spread(places: u64, probes: u32) -> Spread {
         // Each lane has its place in the low nine bits. The bits above do no harm: both instructions use only the low
         // bits of an index or count.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
-        let word = _mm512_permutexvar_epi64(_mm512_srli_epi64::<6>(place), cast(line.0));
         let bit = _mm512_rolv_epi64(_mm512_set1_epi64(1), place);
-        let wanted = (1 << probes) - 1;
-        _mm512_test_epi64_mask(word, bit) & wanted == wanted
+        Spread { word: _mm512_srli_epi64::<6>(place), bit, wanted: ((1u32 << probes) - 1) as u8 }
+    }
+
+    /// Whether the line has all bits at these places.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(crate) fn has_all(line: &Line, spread: Spread) -> bool {
+        let word = _mm512_permutexvar_epi64(spread.word, cast(line.0));
+        _mm512_mask_testn_epi64_mask(spread.wanted, word, spread.bit) == 0
+    }
+
+    /// The same as [`super::has`], with AVX-512 instructions.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    pub(crate) fn has(line: &Line, places: u64, probes: u32) -> bool {
+        has_all(line, spread(places, probes))
     }
 
     /// The same as [`super::fill`], with AVX-512 instructions.
@@ -142,7 +166,7 @@ pub(in crate::bloom) mod avx512 {
     /// Returns the mask that [`super::lay_out`] makes, with AVX-512.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    pub(crate) fn lay_out(places: u64, probes: u32) -> __m512i {
+    fn lay_out(places: u64, probes: u32) -> __m512i {
         let places = _mm512_set1_epi64(places as i64);
         let starts = _mm512_setr_epi64(0, 64, 128, 192, 256, 320, 384, 448);
         // The line with only the bit at place `j`. `(place & 511) ^ start` is the number of the bit in the word that
@@ -161,14 +185,6 @@ pub(in crate::bloom) mod avx512 {
             bits = _mm512_ternarylogic_epi64::<OR>(bits, last, last);
         }
         bits
-    }
-
-    /// The same as [`Line::has`], with AVX-512 instructions.
-    #[inline]
-    #[target_feature(enable = "avx512f")]
-    pub(crate) fn has_all(line: &Line, bits: __m512i) -> bool {
-        let missing = _mm512_andnot_si512(cast(line.0), bits);
-        _mm512_test_epi64_mask(missing, missing) == 0
     }
 }
 
@@ -198,7 +214,7 @@ mod tests {
     #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
     fn has_all_here(line: &Line, places: u64, probes: u32) -> bool {
         match_target! {
-            "x86_64+avx512f" => avx512::has_all(line, avx512::lay_out(places, probes)),
+            "x86_64+avx512f" => avx512::has_all(line, avx512::spread(places, probes)),
             _ => line.has(&laid_out(places, probes)),
         }
     }

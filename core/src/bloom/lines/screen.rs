@@ -1,8 +1,8 @@
 //! Look-ups in a long chain, for little more than one comparison per sub-filter.
 //!
 //! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
-//! the size. So the bits are laid out once as a mask for many sub-filters, and one line of each sub-filter is compared
-//! with the mask. The comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch
+//! the size. So the bits are laid out once for a group of sub-filters, and one line of each sub-filter is compared with
+//! them. The comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch
 //! costs more than a comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that
 //! pass are looked up in full.
 
@@ -14,8 +14,6 @@ use super::line::{lay_out, line_index, places};
 use super::probe::{self, Candidates};
 use super::sub_filter::LineSubFilter;
 use crate::hash::{CHUNK, Hash128, Marks, first_marks, marked};
-#[cfg(target_arch = "x86_64")]
-use bytemuck::cast;
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
@@ -77,15 +75,7 @@ pub(super) fn screen_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], ex
     if let [only] = sub_filters {
         return screen_in_one(only, hashes, expected);
     }
-    if sub_filters.len() <= GROUP {
-        // Mostly one group, so no masks are kept for another.
-        return screen_groups(sub_filters, hashes, expected, screen);
-    }
-    let mut masks = Masks { probes: 0, bits: [[0; 8]; CHUNK] };
-    let screen = |group: &[LineSubFilter], hashes: &[Hash128], pending, candidates: &mut _| {
-        screen_with(&mut masks, group, hashes, pending, candidates);
-    };
-    screen_groups(sub_filters, hashes, expected, screen)
+    screen_groups(sub_filters, hashes, expected)
 }
 
 /// The second step of a look-up: returns the mask of the hashes that may have been inserted in any of the sub-filters.
@@ -121,15 +111,9 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// Queries one group of sub-filters after another. `screen` finds the candidates: the sub-filters that have the bits of
-/// an item in its first line. If most items are expected to be absent, the last group, the oldest, is left undecided.
-#[inline(always)]
-fn screen_groups(
-    sub_filters: &[LineSubFilter],
-    hashes: &[Hash128],
-    expected: Expected,
-    mut screen: impl FnMut(&[LineSubFilter], &[Hash128], Marks, &mut [Candidates; CHUNK]),
-) -> Screened {
+/// Looks for the hashes in one group of sub-filters after another. If most items are expected to be absent, the last
+/// group, the oldest, is left undecided.
+fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     // The sum over all sub-filters is computed once, and not before it is needed.
     let mut far = None;
@@ -174,23 +158,23 @@ fn screen_groups(
 
 /// Returns the mask of those hashes of `pending` that are in any of their candidates in a group.
 fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
-    if group.iter().all(|sub_filter| sub_filter.geometry() == group[0].geometry()) {
-        contained_in_even(group, hashes, pending, candidates)
+    if is_even(group) {
+        probe::contains_rest_chunk(group[0].shape(), &bitmaps(group), hashes, pending, candidates)
     } else {
         contained_in_uneven(group, hashes, pending, candidates)
     }
 }
 
-/// Does the same as [`contained`], for sub-filters of one size.
-fn contained_in_even(
-    group: &[LineSubFilter],
-    hashes: &[Hash128],
-    pending: Marks,
-    candidates: &[Candidates; CHUNK],
-) -> Marks {
+/// Whether the sub-filters of a group have one size.
+fn is_even(group: &[LineSubFilter]) -> bool {
+    group.iter().all(|sub_filter| sub_filter.geometry() == group[0].geometry())
+}
+
+/// The bitmaps of a group, followed by empty ones.
+fn bitmaps(group: &[LineSubFilter]) -> [&[Line]; GROUP] {
     let mut bitmaps = [&[][..]; GROUP];
     bitmaps.iter_mut().zip(group).for_each(|(lines, sub_filter)| *lines = sub_filter.lines());
-    probe::contains_rest_chunk(group[0].shape(), &bitmaps, hashes, pending, candidates)
+    bitmaps
 }
 
 /// Does the same as [`contained`], for sub-filters of any sizes. All hashes of a candidate are looked up at once.
@@ -249,82 +233,25 @@ fn newest(candidates: Candidates) -> Option<usize> {
     candidates.checked_ilog2().map(|newest| newest as usize)
 }
 
-/// The bits that each hash of a chunk has in its first line, with `probes` bits per line.
-struct Masks {
-    probes: u32,
-    bits: [[u64; 8]; CHUNK],
-}
-
-impl Masks {
-    /// Computes the masks of the hashes in `pending` with `lay_out`, unless the current masks are for this number of
-    /// probes. Hashes that are not pending now are not pending later. The masks are written in place: a copy would wait
-    /// for narrow stores.
-    #[inline(always)]
-    fn make(&mut self, hashes: &[Hash128], pending: Marks, probes: u32, lay_out: impl Fn(&mut [u64; 8], u64)) {
-        if self.probes != probes {
-            self.probes = probes;
-            for i in marked(pending) {
-                lay_out(&mut self.bits[i], places(hashes[i].lo));
-            }
-        }
-    }
-}
-
 /// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
 /// the hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) {
-    let probes = common_probes(group);
+    let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
+    let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
         "x86_64+avx512f" => {
             for i in marked(pending) {
-                let bits = avx512::lay_out(places(hashes[i].lo), probes);
-                candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
+                let spread = avx512::spread(places(hashes[i].lo), probes);
+                candidates[i] = passed(bitmaps, is_even, hashes[i].lo, |line| avx512::has_all(line, spread));
             }
         },
         _ => {
             // Two loops: store forwarding fails for wide loads right after stores of 64 bits.
             let mut masks = [[0; 8]; CHUNK];
-            masks.iter_mut().zip(hashes).for_each(|(bits, hash)| lay_out(bits, places(hash.lo), probes));
-            let is_whole = pending == first_marks(hashes.len());
-            for (which, sub_filter) in group.iter().enumerate() {
-                let lines = sub_filter.lines();
-                let compare = |i: usize| {
-                    let line = &lines[line_index(hashes[i].lo, lines.len())];
-                    candidates[i] |= Candidates::from(line.has(&masks[i])) << which;
-                };
-                if is_whole {
-                    (0..hashes.len().min(CHUNK)).for_each(compare);
-                } else {
-                    marked(pending).for_each(compare);
-                }
-            }
-        },
-    }
-}
-
-/// Does the same as [`screen`] with masks that are kept for the next group.
-#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_with(
-    masks: &mut Masks,
-    group: &[LineSubFilter],
-    hashes: &[Hash128],
-    pending: Marks,
-    candidates: &mut [Candidates; CHUNK],
-) {
-    let probes = common_probes(group);
-    match_target! {
-        "x86_64+avx512f" => {
-            masks.make(hashes, pending, probes, |bits, places| *bits = cast(avx512::lay_out(places, probes)));
+            marked(pending).for_each(|i| lay_out(&mut masks[i], places(hashes[i].lo), probes));
             for i in marked(pending) {
-                let bits = cast(masks.bits[i]);
-                candidates[i] = passed(group, hashes[i].lo, |line| avx512::has_all(line, bits));
-            }
-        },
-        _ => {
-            masks.make(hashes, pending, probes, |bits, places| lay_out_anew(bits, places, probes));
-            for i in marked(pending) {
-                candidates[i] = passed(group, hashes[i].lo, |line| line.has(&masks.bits[i]));
+                candidates[i] = passed(bitmaps, is_even, hashes[i].lo, |line| line.has(&masks[i]));
             }
         },
     }
@@ -333,25 +260,19 @@ fn screen_with(
 /// The mask of the sub-filters in which the first line of this hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen_one(group: &[LineSubFilter], hash: Hash128) -> Candidates {
-    let (places, probes) = (places(hash.lo), common_probes(group));
+    let (places, probes, bitmaps) = (places(hash.lo), common_probes(group), bitmaps(group));
+    let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
         "x86_64+avx512f" => {
-            let bits = avx512::lay_out(places, probes);
-            passed(group, hash.lo, |line| avx512::has_all(line, bits))
+            let spread = avx512::spread(places, probes);
+            passed(bitmaps, false, hash.lo, |line| avx512::has_all(line, spread))
         },
         _ => {
             let mut bits = [0; 8];
             lay_out(&mut bits, places, probes);
-            passed(group, hash.lo, |line| line.has(&bits))
+            passed(bitmaps, false, hash.lo, |line| line.has(&bits))
         },
     }
-}
-
-/// Clears `bits`, then does the same as [`lay_out`].
-#[inline(always)]
-fn lay_out_anew(bits: &mut [u64; 8], places: u64, probes: u32) {
-    *bits = [0; 8];
-    lay_out(bits, places, probes);
 }
 
 /// The smallest number of bits per line among these sub-filters. In sub-filters with more bits per line, the remaining
@@ -361,13 +282,20 @@ fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
-/// The mask of the sub-filters in which `has_bits` returns true for the line that the number `x` selects.
+/// The mask of the bitmaps in which `has_bits` returns true for the line that the number `x` selects. `is_even` says that
+/// they have one size: the line then has one index in all of them.
 #[inline(always)]
-fn passed(group: &[LineSubFilter], x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
+fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;
-    for (index, sub_filter) in group.iter().enumerate() {
-        let lines = sub_filter.lines();
-        passed |= Candidates::from(has_bits(&lines[line_index(x, lines.len())])) << index;
+    if is_even {
+        let index = line_index(x, bitmaps.first().map_or(0, |lines| lines.len()));
+        for (which, lines) in bitmaps.iter().enumerate() {
+            passed |= Candidates::from(has_bits(&lines[index])) << which;
+        }
+    } else {
+        for (which, lines) in bitmaps.iter().enumerate() {
+            passed |= Candidates::from(has_bits(&lines[line_index(x, lines.len())])) << which;
+        }
     }
     passed
 }
