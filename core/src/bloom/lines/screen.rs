@@ -131,8 +131,7 @@ fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
         }
         screened.candidates = [0; CHUNK];
         let candidates = &mut screened.candidates;
-        screen(group, hashes, pending, candidates);
-        let passed = (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i);
+        let passed = screen(group, hashes, pending, candidates);
         if is_far() {
             for i in marked(passed) {
                 if let Some(newest) = newest(candidates[i]) {
@@ -158,8 +157,9 @@ fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
 
 /// Returns the mask of those hashes of `pending` that are in any of their candidates in a group.
 fn contained(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &[Candidates; CHUNK]) -> Marks {
-    if is_even(group) {
-        probe::contains_rest_chunk(group[0].shape(), &bitmaps(group), hashes, pending, candidates)
+    let shape = group[0].shape();
+    if group.iter().all(|sub_filter| sub_filter.shape() == shape) {
+        probe::contains_rest_chunk(shape, &bitmaps(group), hashes, pending, candidates)
     } else {
         contained_in_uneven(group, hashes, pending, candidates)
     }
@@ -177,7 +177,7 @@ fn bitmaps(group: &[LineSubFilter]) -> [&[Line]; GROUP] {
     bitmaps
 }
 
-/// Does the same as [`contained`], for sub-filters of any sizes. All hashes of a candidate are looked up at once.
+/// Does the same as [`contained`], for sub-filters of any shapes. All hashes of a candidate are looked up at once.
 fn contained_in_uneven(
     group: &[LineSubFilter],
     hashes: &[Hash128],
@@ -236,7 +236,7 @@ fn newest(candidates: Candidates) -> Option<usize> {
 /// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
 /// the hash has the bits of the hash.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) {
+fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
     let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
@@ -255,6 +255,7 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidate
             }
         },
     }
+    (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i)
 }
 
 /// The mask of the sub-filters in which the first line of this hash has the bits of the hash.
