@@ -219,7 +219,7 @@ impl Counter {
             return members.len() as u64;
         }
         // These casts round: an estimate is 0 or at least 0.5, finite, and far below 2^52. A cast to a signed number takes
-        // one instruction, to an unsigned one it takes eight.
+        // half as many instructions.
         (self.estimate() + 0.5) as i64 as u64
     }
 

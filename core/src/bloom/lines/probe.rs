@@ -88,7 +88,7 @@ pub(in crate::bloom) fn contains(shape: ItemShape, lines: &[Line], hash: Hash128
     run(shape, One(Seek { lines, has }, hash))
 }
 
-/// Sets the bits of this hash. Returns whether any of them was free, and how many: the answer does not wait for the sum.
+/// Sets the bits of this hash. Returns whether any of them was free, and how many were: the first is known earlier.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
 pub(in crate::bloom) fn insert(shape: ItemShape, lines: &mut [Line], hash: Hash128) -> (bool, u64) {
     let fill = match_target! {
@@ -125,7 +125,7 @@ pub(super) fn screen_chunk(shape: ItemShape, lines: &[Line], hashes: &[Hash128])
     run(shape, ScreenChunk { seek: Seek { lines, has }, hashes })
 }
 
-/// Looks up the hashes whose bits are set in the mask `pending` in several bitmaps of one shape and size. `candidates`
+/// Looks up the hashes whose bits are set in the mask `pending` in several bitmaps of one shape. `candidates`
 /// has for each hash the mask of the bitmaps in which its first line is known to have all bits. Returns the mask of the
 /// hashes that are in any of their candidates.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt"))]
@@ -294,7 +294,7 @@ impl<W: Fn(&Line, u64, u32) -> bool> Job for ScreenChunk<'_, W> {
     }
 }
 
-/// A probe for the items of a chunk in several bitmaps of one size, in all lines of an item except the first.
+/// A probe for the items of a chunk in several bitmaps of one shape, in all lines of an item except the first.
 struct SeekRest<'a, W> {
     bitmaps: &'a [&'a [Line]],
     has: W,

@@ -2,9 +2,9 @@
 //!
 //! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
 //! the size. So the bits are laid out once for a group of sub-filters, and one line of each sub-filter is compared with
-//! them. The comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch
-//! costs more than a comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that
-//! pass are looked up in full.
+//! them. The comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch costs more
+//! than a comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that pass are
+//! looked up in full.
 
 use super::super::bitmap::Line;
 use super::super::chain::{Expected, Screened, SubFilter};
@@ -22,8 +22,8 @@ use multiversion::target::match_target;
 /// depends on it.
 const GROUP: usize = 8;
 
-// Each sub-filter of a group needs a bit in the mask.
-const _: () = assert!(GROUP <= Candidates::BITS as usize);
+// A group has at most this number of sub-filters, and each of them needs a bit in the mask.
+const _: () = assert!(NEWEST <= GROUP && GROUP <= Candidates::BITS as usize);
 
 /// The size from which the lines of a single bitmap are prefetched, in lines: 256 KiB. Smaller bitmaps fit into a
 /// second-level cache, and a core overlaps loads from there by itself. Free to change: nothing stored depends on it.
@@ -234,10 +234,11 @@ fn newest(candidates: Candidates) -> Option<usize> {
 }
 
 /// For each hash in the mask `pending`, writes to `candidates` the mask of the sub-filters in which the first line of
-/// the hash has the bits of the hash.
+/// the hash has the bits of the hash. All `candidates` are 0 before. Returns the mask of the hashes that have any.
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
+    // Cuts no group: with a bound that it knows, the compiler unrolls the loop over the bitmaps.
     let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
         "x86_64+avx512f" => {
@@ -283,8 +284,8 @@ fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
-/// The mask of the bitmaps in which `has_bits` returns true for the line that the number `x` selects. `is_even` says that
-/// they have one size: the line then has one index in all of them.
+/// The mask of the bitmaps in which `has_bits` returns true for the line that the number `x` selects. `is_even` says
+/// that they have one size: the line then has one index in all of them.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

@@ -25,7 +25,10 @@ use crate::window::{ClockSource, Move, Time};
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Expired(Option<Vec<LineSubFilter>>);
+pub struct Expired(
+    /// `None` if nothing expired, as after nearly every change: dropping that costs only a comparison.
+    Option<Vec<LineSubFilter>>,
+);
 
 impl Expired {
     /// Bytes of the expired bitmaps.
