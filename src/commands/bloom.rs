@@ -106,10 +106,7 @@ impl Changing for BloomFilter {
     }
 
     fn dispose(expired: Expired) {
-        match expired.num_bytes() {
-            0 => {}
-            bytes => reclaim::dispose(expired, bytes as usize),
-        }
+        reclaim::dispose(expired, |expired| expired.num_bytes() as usize);
     }
 }
 

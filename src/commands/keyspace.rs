@@ -62,8 +62,7 @@ pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     let before = Before::any(old);
     let replaced = entry::replace(old, value);
     before.changed(old);
-    let bytes = replaced.num_bytes();
-    reclaim::dispose(replaced, bytes as usize);
+    reclaim::dispose(replaced, |replaced| replaced.num_bytes() as usize);
 }
 
 /// Opens all keys in `names` for reading.

@@ -92,12 +92,13 @@ pub fn has_started() -> bool {
     RECLAIMER.get().is_some()
 }
 
-/// Drops a value of `bytes` bytes that the server frees, in the background if it is large and this is the server's main
-/// thread. Other threads free values themselves, because no client waits for them.
-pub fn dispose(value: impl Send + 'static, bytes: usize) {
+/// Drops a value that the server frees, in the background if it is large and this is the server's main thread. Other
+/// threads free values themselves, because no client waits for them. They do not call `bytes`, which computes the size.
+pub fn dispose<V: Send + 'static>(value: V, bytes: impl FnOnce(&V) -> usize) {
     threads::become_freeing();
-    if bytes >= BACKGROUND_BYTES
-        && threads::is_main()
+    if threads::is_main()
+        && let bytes = bytes(&value)
+        && bytes >= BACKGROUND_BYTES
         && !facts::is_memory_full()
         && let Some(sender) = reclaimer()
     {

@@ -160,14 +160,7 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     // SAFETY: made by `Block::into_raw`; the server frees a value once and does not use it afterwards.
     let block = unsafe { Block::<T>::from_raw(value) };
-    guard(
-        "free",
-        || {
-            let bytes = block.as_ref().map_or(0, |block| block.num_bytes());
-            reclaim::dispose(block, bytes);
-        },
-        || (),
-    );
+    guard("free", || reclaim::dispose(block, |block| block.as_ref().map_or(0, |block| block.num_bytes())), || ());
 }
 
 /// Fetches a value that the server is about to free. While the value is on its way, the server frees the key's name.

@@ -7,6 +7,7 @@
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
+use crate::server::threads::role;
 
 /// The kind of a value for `INFO`, from its family (filter or counter), its layout and whether it is completely loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,12 +90,14 @@ impl ValueShare {
     /// Adds this share to the totals.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
-        self.change(Metric::add);
+        let role = role();
+        self.change(|total, more| total.add_as(role, more));
     }
 
     /// Subtracts this share from the totals.
     pub fn leave(&self) {
-        self.change(Metric::sub);
+        let role = role();
+        self.change(|total, less| total.add_as(role, less.wrapping_neg()));
     }
 
     /// Applies `change` to each total to which this share contributes.
