@@ -111,8 +111,8 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// Looks for the hashes in one group of sub-filters after another. If most items are expected to be absent, the last
-/// group, the oldest, is left undecided.
+/// Looks for the hashes in one group of sub-filters after another. In the last group, the oldest, those that pass are
+/// left undecided.
 fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     // The sum over all sub-filters is computed once, and not before it is needed.
@@ -140,15 +140,14 @@ fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
                 }
             }
         }
-        match (next, expected) {
-            // Few items passed. Their other lines are read later, once they have arrived.
-            (None, Expected::Absent) => {
-                (screened.open, screened.num_oldest) = (passed, group.len());
-                break;
-            }
+        let Some(next) = next else {
+            // The other lines of the items that passed are read later, once they have arrived.
+            (screened.open, screened.num_oldest) = (passed, group.len());
+            break;
+        };
+        if expected == Expected::Present && is_far() {
             // Of the items that passed, most will be found.
-            (Some(next), Expected::Present) if is_far() => prefetch_first(next, hashes, pending & !passed),
-            _ => {}
+            prefetch_first(next, hashes, pending & !passed);
         }
         screened.found |= contained(group, hashes, passed, candidates);
     }
