@@ -15,7 +15,7 @@ pub fn run(bench: &mut Bench) {
     let (mut ours, mut peer) = (bench.ours.another(), bench.peer.another());
     bytes::run(bench, &mut ours, &mut peer);
     bench.step(1, 10);
-    life::run(bench, &mut ours, &mut peer);
+    life::run(bench, &ours, &peer);
     bench.step(5, 10);
     calls::run(bench, &mut ours, &mut peer);
 }
