@@ -18,7 +18,8 @@ const POOL_LEN: usize = 4096;
 /// Contents that other values may hold too. They never change.
 ///
 /// Contents of a [`Pool`] stay in memory, so nobody has to know when the last value drops them. A value does not count
-/// down then: this atomic operation takes longer than all else that the core does to free a small filter.
+/// down then: this atomic operation takes longer than all else that the core does to free a small filter. The count of
+/// such contents only grows, and never reaches its limit of 2^63.
 pub(crate) struct Shared<T>(
     /// `None` only while it is dropped.
     Option<Arc<Contents<T>>>,
