@@ -191,7 +191,8 @@ pub(super) fn add<'a, T: Changing>(
     handled.rejected.map_or(Ok(()), Err)
 }
 
-/// Creates the value of a missing key, which is open, and adds items to it, see [`add`].
+/// Creates the value of a missing key, which is open, and adds items to it, see [`add`]. A function of its own: where
+/// both ways of an addition meet, their outcomes are copied, which takes a seventh of the time of adding one item.
 #[inline(never)]
 fn add_to_missing<'a, T: Changing>(
     ctx: Ctx,
