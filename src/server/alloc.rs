@@ -123,9 +123,9 @@ unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> boo
 ///
 /// # Safety
 /// The API's pointers are filled in, and the block is allocated.
-unsafe fn size_of_block(block: *mut c_void) -> usize {
-    // SAFETY: as the caller promises.
-    unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block)) }
+pub unsafe fn size_of_block(block: *const c_void) -> usize {
+    // SAFETY: as the caller promises. The server changes nothing.
+    unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block.cast_mut())) }
 }
 
 /// Sets the size classes that [`usable_size`] assumes. The function measures blocks of 24 bytes to find jemalloc's

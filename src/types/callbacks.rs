@@ -14,12 +14,13 @@ use super::entry::{Block, entry, entry_mut, prefetch};
 use super::family::{Family, State, Stores};
 use super::names::Verb;
 use super::rdb::Rdb;
+use super::totals::GROWN;
 use crate::limits::ServerLimit;
 use crate::server::alloc::{self, Defragmenter};
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
-use crate::server::reclaim;
+use crate::server::reclaim::{self, Unused};
 
 /// Registers a data type with the server. The error is the name of the data type, which the server rejects if another
 /// module has registered it.
@@ -34,7 +35,6 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
         mem_usage: Some(mem_usage::<S::Family>),
         digest: Some(digest::<S::Family>),
         free: Some(free::<S::Family>),
-        unlink: Some(unlink),
         free_effort: Some(free_effort::<S::Family>),
         copy: Some(copy::<S::Family>),
         defrag: Some(defrag::<S::Family>),
@@ -157,20 +157,47 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
     );
 }
 
+/// Frees a value. A filter that [`is_small`] is freed with the next one, and fetched from memory meanwhile: where many
+/// are deleted, this saves a fifth of the time.
 unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
-    // SAFETY: made by `Block::into_raw`; the server frees a value once and does not use it afterwards.
-    let block = unsafe { Block::<T>::from_raw(value) };
-    guard("free", || reclaim::dispose(block, |block| block.as_ref().map_or(0, |block| block.num_bytes())), || ());
+    // SAFETY: the server frees a value of T once and does not use it afterwards.
+    unsafe {
+        if !is_small::<T>(value) {
+            return free_block::<T>(value);
+        }
+        prefetch(value, 0);
+        let unused = Unused::new(value, free_block::<T>);
+        guard("free", || reclaim::free_with_next(unused), || ());
+    }
 }
 
-/// Fetches a value that the server is about to free. While the value is on its way, the server frees the key's name.
-unsafe extern "C" fn unlink(_key: *mut raw::RedisModuleString, value: *const c_void) {
-    prefetch(value, 0);
+/// Whether a value is a filter whose bits are all in its block, of some hundred bytes. Does not read the block, which
+/// may be in no cache. As long as a filter with more than one sub-filter exists, the function returns false for all.
+///
+/// # Safety
+/// `value` is a value of T that has not been freed.
+unsafe fn is_small<T: Family>(value: *const c_void) -> bool {
+    // SAFETY: as promised.
+    GROWN.get() == 0 && unsafe { Block::<T>::has_lines(value) }
+}
+
+/// Frees a block of T.
+///
+/// # Safety
+/// The same as for [`Block::from_raw`].
+unsafe fn free_block<T: Family>(value: *mut c_void) {
+    // SAFETY: as promised.
+    let block = unsafe { Block::<T>::from_raw(value) };
+    guard("free", || reclaim::dispose(block, |block| block.as_ref().map_or(0, |block| block.num_bytes())), || ());
 }
 
 /// Returns the effort of freeing a value: one point for each 4 KiB page, because unmapping costs by the page. The
 /// server frees values of more than 64 points in the background after UNLINK, FLUSHALL ASYNC and lazy expiry.
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
+    // SAFETY: the server passes a value of T.
+    if unsafe { is_small::<T>(value) } {
+        return 1;
+    }
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
     guard("free_effort", || entry.num_bytes() / 4096 + 1, || 1)

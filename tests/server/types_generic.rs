@@ -128,6 +128,28 @@ fn big_values_are_freed_in_the_background() {
     wait_until("the object to be freed lazily", || (client.info_number("lazyfreed_objects") == 1).then_some(()));
 }
 
+/// A small filter is not read before it is freed. One that has grown must not be taken for it.
+#[test]
+fn a_filter_that_was_small_is_freed_by_what_it_has_become() {
+    let server = Server::start();
+    let mut client = server.client();
+    let grow = |client: &mut Client| {
+        run(client, &["BF.RESERVE small 0.01 10", "BF.RESERVE grown 0.01 10"]);
+        add_many(client, "BF.MADD grown", "x", 0..300_000);
+    };
+    let before = client.info_number("used_memory");
+    for (gone, in_background) in [("DEL small grown", 0), ("UNLINK small grown", 1)] {
+        grow(&mut client);
+        assert!(client.info_number("used_memory") > before + 400_000);
+        client.expect(gone, "2");
+        wait_until(gone, || {
+            (client.info_number("used_memory") < before + 200_000
+                && client.info_number("lazyfreed_objects") == in_background)
+                .then_some(())
+        });
+    }
+}
+
 #[test]
 fn objects_report_about_themselves() {
     let server = Setup::default().line("maxmemory-policy allkeys-lfu").line("maxmemory 500mb").start();
