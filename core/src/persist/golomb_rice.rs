@@ -67,8 +67,7 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
     let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
     let mut next = 0u64;
     for _ in 0..num_ones {
-        let high = bits.take_ones()?;
-        let low = bits.take(low_bits)?;
+        let (high, low) = bits.take_code(low_bits)?;
         // Comparing `high` first bounds the shift.
         let one = if high <= num_bits >> low_bits { next + (high << low_bits | low) } else { num_bits };
         if one >= num_bits {
@@ -85,21 +84,43 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
 /// Reads bits from bytes, lowest first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits, at most 39, with zeros above them.
+    /// The next `len` bits, at most 63, with zeros above them.
     pending: u64,
     len: u32,
 }
 
 impl Bits<'_> {
-    /// Loads bits into `pending` until it has at least 32, or all remaining bits if fewer are left.
+    /// Loads as many whole bytes into `pending` as fit or are left.
     #[inline(always)]
     fn fill(&mut self) {
-        while self.len < WORD_BITS
-            && let Some((&byte, rest)) = self.rest.split_first()
-        {
-            self.pending |= u64::from(byte) << self.len;
-            (self.len, self.rest) = (self.len + 8, rest);
+        let num_bytes = ((u64::BITS - 1 - self.len) / 8) as usize;
+        if let Some(word) = self.rest.first_chunk() {
+            self.pending |= (u64::from_le_bytes(*word) & ((1 << (8 * num_bytes)) - 1)) << self.len;
+            (self.len, self.rest) = (self.len + 8 * num_bytes as u32, &self.rest[num_bytes..]);
+            return;
         }
+        let (bytes, rest) = self.rest.split_at(num_bytes.min(self.rest.len()));
+        for &byte in bytes {
+            self.pending |= u64::from(byte) << self.len;
+            self.len += 8;
+        }
+        self.rest = rest;
+    }
+
+    /// Consumes the code of a gap with `low_bits` low bits, at most 31. Returns the high part of the gap and the low
+    /// bits.
+    #[inline(always)]
+    fn take_code(&mut self, low_bits: u32) -> Result<(u64, u64), Error> {
+        let high = self.pending.trailing_ones();
+        let len = high + 1 + low_bits;
+        if len > self.len {
+            self.fill();
+            return Ok((self.take_ones()?, self.take(low_bits)?));
+        }
+        // Most codes are in `pending`, and are read without a check of each part.
+        let low = self.pending >> (high + 1) & ((1 << low_bits) - 1);
+        self.skip(len);
+        Ok((high.into(), low))
     }
 
     fn ended() -> Error {
@@ -111,24 +132,26 @@ impl Bits<'_> {
     fn take_ones(&mut self) -> Result<u64, Error> {
         let mut taken = 0;
         loop {
-            self.fill();
             let ones = self.pending.trailing_ones();
             if ones < self.len {
                 self.skip(ones + 1);
                 return Ok(taken + u64::from(ones));
             }
+            taken += u64::from(ones);
+            self.skip(ones);
+            self.fill();
             if self.len == 0 {
                 return Err(Self::ended());
             }
-            taken += u64::from(ones);
-            self.skip(ones);
         }
     }
 
     /// The next `len` bits, at most 32.
     #[inline(always)]
     fn take(&mut self, len: u32) -> Result<u64, Error> {
-        self.fill();
+        if len > self.len {
+            self.fill();
+        }
         if len > self.len {
             return Err(Self::ended());
         }
