@@ -55,7 +55,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, for_crash_report:
     guard(
         "INFO",
         || {
-            // A deleted value must not count. A server that crashes frees nothing.
+            // A deleted value must not count. A crash report frees nothing: the allocator may be what crashed.
             if for_crash_report == 0 {
                 reclaim::free_kept();
             }

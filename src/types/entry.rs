@@ -182,13 +182,15 @@ impl<T: Family> Block<T> {
         NonNull::new(value.cast()).map(|entry| Block { entry, owned: PhantomData })
     }
 
-    /// Whether the block of a value has lines. Reads nothing of the block: the allocator knows its size.
+    /// Whether the block of a value has lines. Asks the allocator for the size of the block, and does not read the entry.
     ///
     /// # Safety
     /// [`Self::into_raw`] returned `value`, and it has not been freed.
     pub unsafe fn has_lines(value: *const c_void) -> bool {
         // SAFETY: as promised.
-        size_of::<T::NumLines>() > 0 && unsafe { alloc::size_of_block(value) } >= LINES_START + size_of::<Line>()
+        size_of::<T::NumLines>() > 0
+            && alloc::aligns_to_lines()
+            && unsafe { alloc::size_of_block(value) } >= LINES_START + size_of::<Line>()
     }
 
     /// Lets `relocate` move the block to another place in memory, and returns the new pointer.

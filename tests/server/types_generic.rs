@@ -131,7 +131,8 @@ fn big_values_are_freed_in_the_background() {
 /// A small filter is not read before it is freed. One that has grown must not be taken for it.
 #[test]
 fn a_filter_that_was_small_is_freed_by_what_it_has_become() {
-    let server = Server::start();
+    // Valkey's default is to free in the background itself after DEL.
+    let server = Setup::default().line("lazyfree-lazy-user-del no").start();
     let mut client = server.client();
     let grow = |client: &mut Client| {
         run(client, &["BF.RESERVE small 0.01 10", "BF.RESERVE grown 0.01 10"]);

@@ -26,7 +26,7 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
 }
 
-/// The largest number of bits that are written or read together.
+/// The largest number of bits that [`encode`] appends together. No gap has more low bits than this minus 1.
 const WORD_BITS: u32 = u32::BITS;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
@@ -84,7 +84,7 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
 /// Reads bits from bytes, lowest first.
 struct Bits<'a> {
     rest: &'a [u8],
-    /// The next `len` bits, at most 63, with zeros above them.
+    /// The next `len` bits, with zeros above them. `len` is at most 63, so that no shift is by 64.
     pending: u64,
     len: u32,
 }
