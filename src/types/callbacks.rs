@@ -174,7 +174,7 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
 /// Whether a value is a filter whose bits are all in its block, of some hundred bytes. Does not read the entry, which may
 /// be in no cache.
 ///
-/// The lines of a block are those of the filter's first sub-filter, and only filters that grow have such lines. So the
+/// The lines of a block are those of the filter's first sub-filter, and a filter with a window has none there. So the
 /// block holds all bits if the filter has not grown. To find that out, its entry would have to be read. Therefore the
 /// function returns false for all filters as long as any filter has grown.
 ///
