@@ -48,6 +48,11 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn params(&self) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
+    /// The hashes of items, in order.
+    #[inline(always)]
+    fn hashes_of<'a>(items: impl Iterator<Item = &'a [u8]>, seed: u64) -> impl Iterator<Item = Hash128> {
+        items.map(move |item| Self::hash(item, seed))
+    }
     /// Makes the sub-filter that follows `newest`: number `index` of the chain that starts with `self`. `limit` is
     /// asked for the growth before memory is allocated; `held_bytes` is the size of the chain without the new
     /// sub-filter.
@@ -319,7 +324,7 @@ impl<S: SubFilter> Chain<S> {
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
-        let hashes = items.into_iter().map(|item| S::hash(item, seed));
+        let hashes = S::hashes_of(items.into_iter(), seed);
         let add = |chain: &mut Self, chunk: &[Hash128]| chain.add_chunk(chunk, limit);
         add_chunks(self, hashes, Self::prefetch_addition, add, added)
     }
@@ -337,7 +342,7 @@ impl<S: SubFilter> Chain<S> {
     /// after another.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let seed = self.params().seed;
-        let hashes = items.into_iter().map(|item| S::hash(item, seed));
+        let hashes = S::hashes_of(items.into_iter(), seed);
         look_up_chunks(self.sub_filters(), hashes, |_, is_found| found(is_found));
     }
 
