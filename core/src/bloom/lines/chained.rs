@@ -1,4 +1,5 @@
-//! Implements [`SubFilter`] for the cache-line layout.
+//! Implements [`SubFilter`] for the cache-line layout. Apart from the type, on which [`screen`] is built: this file needs
+//! both.
 
 use super::super::bitmap::LINE_BITS;
 use super::super::chain::{Chain, Expected, Screened, Store, SubFilter};
