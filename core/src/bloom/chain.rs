@@ -48,9 +48,9 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn params(&self) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
-    /// The hashes of items, in order.
+    /// The hashes of items, in order. A layout may take an item ahead, to hash two at a time.
     #[inline(always)]
-    fn hashes_of<'a>(items: impl Iterator<Item = &'a [u8]>, seed: u64) -> impl Iterator<Item = Hash128> {
+    fn hash_all<'a>(items: impl Iterator<Item = &'a [u8]>, seed: u64) -> impl Iterator<Item = Hash128> {
         items.map(move |item| Self::hash(item, seed))
     }
     /// Makes the sub-filter that follows `newest`: number `index` of the chain that starts with `self`. `limit` is
@@ -324,7 +324,7 @@ impl<S: SubFilter> Chain<S> {
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
-        let hashes = S::hashes_of(items.into_iter(), seed);
+        let hashes = S::hash_all(items.into_iter(), seed);
         let add = |chain: &mut Self, chunk: &[Hash128]| chain.add_chunk(chunk, limit);
         add_chunks(self, hashes, Self::prefetch_addition, add, added)
     }
@@ -342,7 +342,7 @@ impl<S: SubFilter> Chain<S> {
     /// after another.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let seed = self.params().seed;
-        let hashes = S::hashes_of(items.into_iter(), seed);
+        let hashes = S::hash_all(items.into_iter(), seed);
         look_up_chunks(self.sub_filters(), hashes, |_, is_found| found(is_found));
     }
 
@@ -499,10 +499,10 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
 /// Unless its bits are in a cache, a chunk is prefetched first. Then the chunk before is decided as far as it is open:
-/// the bits for this were prefetched when it was screened. Its answers are passed on, and the next chunk is hashed, item
-/// by item, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a prefetch waits
-/// for the address of its page, and a processor finds several addresses at a time only if the prefetches follow each
-/// other closely.
+/// the bits for this were prefetched when it was screened. Its answers are passed on, and the next chunk is hashed, an
+/// item or two at a time, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a
+/// prefetch waits for the address of its page, and a processor finds several addresses at a time only if the prefetches
+/// follow each other closely.
 pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,

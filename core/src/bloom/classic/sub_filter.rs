@@ -199,7 +199,7 @@ impl SubFilter for ClassicSubFilter {
     }
 
     #[inline(always)]
-    fn hashes_of<'a>(items: impl Iterator<Item = &'a [u8]>, _seed: u64) -> impl Iterator<Item = Hash128> {
+    fn hash_all<'a>(items: impl Iterator<Item = &'a [u8]>, _seed: u64) -> impl Iterator<Item = Hash128> {
         classic_hashes(items)
     }
 

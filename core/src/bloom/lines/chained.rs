@@ -1,5 +1,5 @@
-//! Implements [`SubFilter`] for the cache-line layout. Apart from the type, on which [`screen`] is built: this file needs
-//! both.
+//! Implements [`SubFilter`] for the cache-line layout. It is a file of its own, since no two files import each other:
+//! [`screen`] needs the type, and the methods here need [`screen`].
 
 use super::super::bitmap::LINE_BITS;
 use super::super::chain::{Chain, Expected, Screened, Store, SubFilter};
