@@ -139,8 +139,8 @@ fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
     murmur_end(words.iter().fold(murmur_start(bytes, seed), murmur_word), tail)
 }
 
-/// The [`murmur64a`] of both items, each under its seed. Within a hash, each word waits some four cycles for the result of
-/// the word before. A processor works on the other hash meanwhile, so two hashes take little longer than one.
+/// The [`murmur64a`] of both items, each under its seed. Within a hash, each word waits some four cycles for the result
+/// of the word before. A processor works on the other hash meanwhile, so two hashes take little longer than one.
 #[inline(always)]
 fn murmur64a_of_two(items: [&[u8]; 2], seeds: [u64; 2]) -> [u64; 2] {
     let [(words, tail), (other_words, other_tail)] = items.map(|item| item.as_chunks::<8>());
