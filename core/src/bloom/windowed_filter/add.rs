@@ -107,7 +107,7 @@ impl WindowedFilter {
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params.seed;
-        let hashes = items.map(|item| LineSubFilter::hash(item, seed));
+        let hashes = LineSubFilter::hash_all(items, seed);
         let prefetch_addition = |filter: &Self, hashes: &[Hash128]| {
             prefetch(&filter.sub_filters, hashes, Expected::Absent);
             // New items set all their bits in the newest sub-filter.
