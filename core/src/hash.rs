@@ -170,30 +170,34 @@ const LONG: usize = 64;
 /// The [`classic_hash`] of each item, in order.
 #[inline(always)]
 pub(crate) fn classic_hashes<'a>(items: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = Hash128> {
-    // Fused: after a long last item, `items` is asked for the next one twice.
+    // Fused: after a long last item, `items` is asked for another one twice.
     let (mut items, mut kept) = (items.fuse(), None);
     from_fn(move || {
         if let Some(hash) = kept.take() {
             return Some(hash);
         }
         let item = items.next()?;
-        if item.len() >= LONG
-            && let Some(next) = items.next()
-        {
-            let [hash, next_hash] = classic_hash_of_two([item, next]);
-            kept = Some(next_hash);
-            return Some(hash);
+        if item.len() < LONG {
+            return Some(classic_hash(item));
         }
-        Some(classic_hash(item))
+        let hash;
+        (hash, kept) = classic_hash_with_next(item, &mut items);
+        Some(hash)
     })
 }
 
-/// The [`classic_hash`] of both items. Out of line, so that the code for short items stays small.
+/// The [`classic_hash`] of an item and of the next one, if there is one. Out of line, so that the code for short items
+/// stays small.
 #[inline(never)]
-fn classic_hash_of_two(items: [&[u8]; 2]) -> [Hash128; 2] {
-    let starts = murmur64a_of_two(items, [MURMUR_MULTIPLIER; 2]);
-    let steps = murmur64a_of_two(items, starts);
-    [0, 1].map(|n| Hash128 { lo: starts[n], hi: steps[n] })
+fn classic_hash_with_next<'a>(
+    item: &'a [u8],
+    items: &mut impl Iterator<Item = &'a [u8]>,
+) -> (Hash128, Option<Hash128>) {
+    let Some(next) = items.next() else { return (classic_hash(item), None) };
+    let starts = murmur64a_of_two([item, next], [MURMUR_MULTIPLIER; 2]);
+    let steps = murmur64a_of_two([item, next], starts);
+    let [hash, next_hash] = [0, 1].map(|n| Hash128 { lo: starts[n], hi: steps[n] });
+    (hash, Some(next_hash))
 }
 
 #[cfg(test)]
