@@ -1,14 +1,20 @@
-"""The examples of docs/python.md and docs/tutorials/cache.md in one's own process, and of the package's page."""
+"""The examples of docs/python.md in one's own process, the tutorials, and the package's page."""
 
 import doctest
 import os
 import re
+import shlex
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
+import redis
 
 ROOT = Path(__file__).resolve().parents[2]
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 
 
 def blocks(page: str, heading: str, language: str) -> list[str]:
@@ -35,13 +41,39 @@ def test_examples_print_what_is_shown(server: Any, tmp_path: Path, monkeypatch: 
     assert os.listdir() == ["seen.rollcall"]
 
 
-def test_the_copy_of_a_filter_in_the_tutorial(server: Any) -> None:
-    (text,) = blocks("docs/tutorials/cache.md", "In your own process", "python")
-    names: dict[str, Any] = {}
-    exec(text.replace("redis.Redis()", f"redis.Redis(port={server.port})"), names)
-    assert names["new"] == ["zoe@example.com"] and names["client"].ttl("seen") > 86_000
-    names["client"].flushall()
-    names["client"].close()
+@pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
+def test_tutorials_run_from_top_to_bottom(server: Any, page: Path) -> None:
+    """A reader types the commands, installs what a page says, and runs its programs, all on one server. Programs once
+    reserved keys that the commands had reserved. The replies to commands are compared by tests/docs."""
+    text = page.read_text()
+    programs = 0
+    with redis.Redis(port=server.port) as client:
+        client.flushall()
+        for block in re.finditer(r"^```(\w+)\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL):
+            language, code = block.groups()
+            if language == "console":
+                for command in re.findall(r"^127\.0\.0\.1:6379> (.*)$", code, flags=re.MULTILINE):
+                    client.execute_command(*shlex.split(command))
+                continue
+            assert language == "python"
+            installed = " ".join(re.findall(r"^    pip install (.*)$", text[: block.start()], flags=re.MULTILINE))
+            for module in re.findall(r"^(?:import|from) (\w+)", code, flags=re.MULTILINE):
+                assert module in sys.stdlib_module_names or re.search(rf"\b{module}\b", installed), module
+            code = code.replace("redis://127.0.0.1:6379", f"redis://127.0.0.1:{server.port}")
+            code = code.replace("redis.Redis()", f"redis.Redis(port={server.port})")
+            assert str(server.port) in code and "assert " in code
+            run = subprocess.run([sys.executable, "-P", "-"], input=code, capture_output=True, text=True)
+            assert (run.returncode, run.stderr) == (0, "")
+            programs += 1
+        client.flushall()
+    assert programs
+
+
+def test_pages_name_the_package_as_it_is_installed() -> None:
+    name = tomllib.loads((ROOT / "python/pyproject.toml").read_text())["project"]["name"]
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    named = {found for page in pages for found in re.findall(r"Python package \[?`([^`]+)`", page.read_text())}
+    assert named == {name}
 
 
 def test_the_page_of_the_package() -> None:

@@ -1,5 +1,5 @@
 """Tests the examples in docs/clients.md: runs those of redis-py and valkey-glide, and checks those of clients with
-filter methods for gaps. Also runs the redis-py programs in docs/tutorials/."""
+filter methods for gaps."""
 
 import re
 import subprocess
@@ -38,16 +38,6 @@ class Documents(unittest.TestCase):
         self.assertIn(here, program)
         # The client prints errors of the server, also those that are caught.
         self.run_program(program, printed="Error executing command: .*non scaling filter is full\n")
-
-    def test_tutorials_run(self):
-        pages = sorted((DOCUMENT.parent / "tutorials").glob("*.md"))
-        self.assertGreaterEqual(len(pages), 4)
-        for page in pages:
-            with self.subTest(page.name):
-                section = page.read_text().split("\n## With redis-py\n")[1].split("\n## ")[0]
-                (program,) = re.findall(r"^```python\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
-                self.assertGreaterEqual(program.count("assert "), 3)
-                self.run_program(program.replace("redis://127.0.0.1:6379", URL))
 
     def run_program(self, program, printed=""):
         with redis.Redis.from_url(URL) as client:
