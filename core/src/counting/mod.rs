@@ -4,8 +4,8 @@
 //! # What it guarantees
 //! - A counter counts exactly and lists its members up to its exact limit, and up to 16 KiB of members by default.
 //! - Beyond the exact limit, up to its capacity, the standard error is at most 1.025 times its error rate. Past its
-//!   capacity a counter never saturates: up to 10^10 members the standard error is at most 2.1 times the error rate, or
-//!   2.1 %.
+//!   capacity a counter never saturates: up to 10^10 members the standard error is at most 2.1 times the error rate,
+//!   or 2.1 % if the error rate is below 0.01.
 //! - An estimating counter's bits are a function of the set of its members and of its layout and
 //!   seed alone: order, repetition, and whether they came by adding or by merging do not matter.
 //! - Every reported standard error is the error of the rounded count: the variance of the estimate plus a twelfth for
