@@ -257,7 +257,7 @@ impl Report {
         let missing: u64 = self.compared.iter().map(|row| row.missing).sum();
         let wrong = self.compared.iter().filter(|row| row.wrong).count();
         parts.push(format!(
-            "{} compared; {missing} members not found in filters; {wrong} counters differ though nothing may be off",
+            "{} compared; members missing from filters: {missing}; exact counts that are wrong: {wrong}",
             self.compared.len()
         ));
         parts.join("\n\n")
