@@ -1,12 +1,29 @@
 #!/bin/sh
-# Adds the module to the server's arguments, then does what the image of the server does. Arguments that name the module
-# already, and other commands than the server, stay as they are.
-case "$*" in
-    *librollcall.so*) ;;
-    *)
-        case "${1:-}" in
-            '' | -* | *.conf | redis-server | valkey-server) set -- "$@" --loadmodule /usr/lib/redis/modules/librollcall.so ;;
-        esac
+# Adds the image's modules to the server's arguments, then does what the image of the server does. A module that the
+# arguments or the configuration file load already is left out: CONFIG REWRITE writes a line for each module into that
+# file, and a server does not start if it has to load a module twice.
+
+# Prints the lines that load modules in the configuration file $1, and in files that it includes up to $2 levels deep.
+loaded() {
+    grep -i '^[[:space:]]*loadmodule[[:space:]]' "$1"
+    [ "$2" = 0 ] || grep -i '^[[:space:]]*include[[:space:]]' "$1" | while unset IFS && read -r _ pattern; do
+        pattern=${pattern#[\"\']}
+        # The path may have spaces, and stand for several files.
+        IFS=
+        for file in ${pattern%[\"\']}; do unset IFS && loaded "$file" $(($2 - 1)); done
+    done
+}
+
+case "${1:-}" in
+    '' | -* | *.conf | redis-server | valkey-server)
+        case "$1" in *-server) configuration=${2:-} ;; *) configuration=${1:-} ;; esac
+        lines=$(case "$configuration" in '' | -*) ;; *) loaded "$configuration" 8 2>/dev/null ;; esac)
+        for module in /usr/lib/redis/modules/*.so; do
+            case "$* $lines" in
+                *"${module##*/}"*) ;;
+                *) set -- "$@" --loadmodule "$module" ;;
+            esac
+        done
         ;;
 esac
 exec docker-entrypoint.sh "$@"
