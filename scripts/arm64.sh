@@ -108,13 +108,12 @@ tests() {
     step "all passed after $(((SECONDS - started) / 60)) min"
 }
 
-# Starts a server with the module and the options of the unpacked package $1, and asks it by the package's tool.
+# Starts a server with the module of the unpacked package $1, and asks it by the package's tool.
 installed() {
     environment
     local socket=$here/installed.sock cli=(redis-cli -s "$here/installed.sock") tries
     rm -f "$socket"
-    sed "s| /usr/lib/redis/modules/| $1/usr/lib/redis/modules/|" "$1/etc/redis/rollcall.conf" >"$here/installed.conf"
-    "$here/redis-server" "$here/installed.conf" --port 0 --unixsocket "$socket" --save '' --dir "$here" >"$here/installed.log" 2>&1 &
+    "$here/redis-server" --loadmodule "$1/usr/lib/redis/modules/librollcall.so" --port 0 --unixsocket "$socket" --save '' --dir "$here" >"$here/installed.log" 2>&1 &
     trap "kill $! 2>/dev/null || true" EXIT
     for ((tries = 0; tries < 100; tries++)); do [[ $("${cli[@]}" PING 2>/dev/null) == PONG ]] && break; sleep 0.1; done
     [[ $("${cli[@]}" BF.ADD seen token-1) == 1 && $("${cli[@]}" LC.ADD visitors ann ben) == 2 ]] ||

@@ -134,12 +134,6 @@ bill() {
     find . -path ./target -prune -o -name .rollcall-bill.json -exec rm {} +
 }
 
-# The line that loads the module, and the options as the repository's redis.conf explains them.
-snippet() {
-    cat packaging/rollcall.conf
-    sed -n '/^# --- The module ---/,$p' redis.conf
-}
-
 # The documents that findings name, into folder $1, whose files for monitoring are in $2.
 reference() {
     mkdir -p "$1"
@@ -157,7 +151,7 @@ put() { install -D --mode="$1" "$2" "$3"; }
 
 tarball() {
     local folder=$parts/$label file
-    for file in LICENSE-MIT LICENSE-APACHE CHANGELOG.md packaging/INSTALL.md "$parts/THIRD-PARTY" "$parts/rollcall.conf"; do
+    for file in LICENSE-MIT LICENSE-APACHE CHANGELOG.md packaging/INSTALL.md "$parts/THIRD-PARTY"; do
         put 644 "$file" "$folder/${file##*/}"
     done
     for file in "${packages[@]}"; do put 644 "$(bill_of "$file")" "$folder/sbom/$file.cdx.json"; done
@@ -195,7 +189,6 @@ pack() {
     find "$out" -maxdepth 1 -type f \( -name 'rollcall[-_]*' -o -name SHA256SUMS \) -delete
     step "licences of what is compiled in"
     scripts/third_party.py "$target" "${packages[@]}" >"$parts/THIRD-PARTY"
-    snippet >"$parts/rollcall.conf"
     tool_documents
     step "bills of materials"
     bill . "$(bill_of rollcall)"

@@ -1,4 +1,5 @@
-/* A module for tests, which does to ours what other modules and other servers may do. Its first argument is its role:
+/* A module for tests, which does to ours what other modules and other servers may do. Its first argument is its role;
+ * without one it does nothing:
  *
  *   pin FILE                  maps the library FILE for good, as on systems where dlclose() unmaps nothing
  *   hold NAME                 has a command of this name
@@ -213,11 +214,12 @@ static int held(Context *context, String **argv, int argc) {
 
 int RedisModule_OnLoad(Context *context, String **argv, int argc) {
     server_api = context->get_api;
-    if (argc < 2) return ERR;
-    const char *role = text(argv[0]);
+    const char *role = argc ? text(argv[0]) : "idle";
+    if (argc == 1) return ERR;
     if (!strcmp(role, "host")) return host(context, argv, argc);
     void (*attributes)(Context *, const char *, int, int) = function("RedisModule_SetModuleAttribs");
     attributes(context, role, 1, 1);
+    if (!argc) return OK;
     if (!strcmp(role, "hold")) return command(context, text(argv[1]), held);
     if (!strcmp(role, "pin")) return dlopen(text(argv[1]), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE) ? OK : ERR;
     return ERR;

@@ -19,6 +19,7 @@ mod config;
 mod config_drop_in;
 mod info_events;
 mod info_totals;
+mod install;
 mod persistence_beside;
 mod persistence_chunks;
 mod persistence_corruption;
