@@ -29,7 +29,7 @@ use redis_module::raw;
 use config::Commands;
 use server::api::{self, api};
 use server::ffi::{self, Args, Ctx, ERR, NOTICE, OK, RedisModuleCtx, RedisModuleString, WARNING};
-use server::{alloc, facts, reclaim, threads, version};
+use server::{alloc, facts, reclaim, slot_import, threads, version};
 use types::callbacks::register;
 use types::family::{Classic, Counters, Lines};
 
@@ -121,8 +121,9 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     })?;
     info::register(ctx);
     ctx.log(NOTICE, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
-    // The last step of loading: Redis 7.0 would call the listener even after a failed load.
+    // The last step of loading: Redis 7.0 would call the listeners even after a failed load.
     unserved::register(ctx);
+    slot_import::register(ctx);
     IS_LOADED.store(true, Ordering::Relaxed);
     Ok(())
 }

@@ -8,7 +8,7 @@ use crate::config;
 use crate::server::facts::{has_maxmemory, maxmemory_left, must_obey};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{LIMIT_REJECTED, MEMORY_REJECTED};
-use crate::server::{alloc, reclaim};
+use crate::server::{alloc, reclaim, slot_import};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
@@ -32,13 +32,15 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: Some(ctx), bounds: OnceCell::new() }
     }
 
-    /// Returns the limits of a RESTORE by a client. There are none on replicas, and while the server loads an RDB file
-    /// or a full synchronisation. `flags` are the flags of the context, `REDISMODULE_CTX_FLAGS_*`.
+    /// Returns the limit of a stored value that the server loads: `max-key-bytes`. The server checks `maxmemory` before
+    /// a RESTORE. Replicas, RDB files and full synchronisations have no limits. Nor have slots that this node
+    /// imports, because the other node deletes its keys whatever happens here. `flags` are the flags of the context,
+    /// `REDISMODULE_CTX_FLAGS_*`.
     pub fn for_restore(flags: u32) -> Self {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
-        let unlimited = Bounds { key_bytes: u64::MAX, left: None };
-        let bounds = if flags & exempt == 0 { OnceCell::new() } else { OnceCell::from(unlimited) };
-        ServerLimit { ctx: None, bounds }
+        let is_exempt = flags & exempt != 0 || slot_import::is_running();
+        let key_bytes = if is_exempt { u64::MAX } else { config::max_key_bytes(has_maxmemory()) };
+        ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
     }
 
     /// Checks like [`SizeLimit::check`], for a caller that knows `rounded_bytes`: the bytes that the allocator reserves

@@ -7,5 +7,6 @@ pub mod ffi;
 pub mod metrics;
 pub mod pages;
 pub mod reclaim;
+pub mod slot_import;
 pub mod threads;
 pub mod version;

@@ -32,6 +32,7 @@ mod persistence_whole;
 mod persistence_windows;
 mod replication_beside;
 mod replication_effects;
+mod replication_import;
 mod replication_migration;
 mod replication_obeyed;
 mod replication_parts;

@@ -1,0 +1,49 @@
+//! Whether this node is importing slots of its cluster.
+//!
+//! In an atomic slot migration (`CLUSTER MIGRATION`, Redis 8.4 and later) the importing node skips a key whose RESTORE
+//! fails, and the other node deletes its copy all the same. So nothing but damage may reject a key meanwhile. RESTORE
+//! runs a callback without a client, which cannot tell that the key is imported; the server's event can. The commands
+//! that follow the snapshot come from a client that must be obeyed.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use redis_module::raw;
+
+use super::facts;
+use super::ffi::Ctx;
+
+/// Whether an import has started and has neither completed nor failed. A node runs one import at a time.
+static IS_RUNNING: AtomicBool = AtomicBool::new(false);
+
+/// Whether this node is importing slots. Always false on servers without the event.
+pub fn is_running() -> bool {
+    IS_RUNNING.load(Ordering::Relaxed)
+}
+
+/// Subscribes to the server's events of slot migrations. Redis before 8.4 rejects the subscription. Valkey gives the
+/// number of the event to others.
+pub fn register(ctx: Ctx) {
+    if !facts::is_valkey() {
+        let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION, dataver: 1 };
+        raw::subscribe_to_server_event(ctx.as_ptr(), event, Some(migrated));
+    }
+}
+
+/// Every import that has started fails or completes. An import fails if it is cancelled, if its node becomes a replica,
+/// and if a replica takes over.
+unsafe extern "C" fn migrated(
+    _ctx: *mut raw::RedisModuleCtx,
+    _event: raw::RedisModuleEvent,
+    step: u64,
+    _data: *mut c_void,
+) {
+    match step {
+        raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_STARTED => IS_RUNNING.store(true, Ordering::Relaxed),
+        raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_FAILED
+        | raw::REDISMODULE_SUBEVENT_CLUSTER_SLOT_MIGRATION_IMPORT_COMPLETED => {
+            IS_RUNNING.store(false, Ordering::Relaxed);
+        }
+        _ => {}
+    }
+}
