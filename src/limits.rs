@@ -1,16 +1,29 @@
 //! Limits on the size of values: the option `max-key-bytes`, and the memory that is left under `maxmemory`.
+//!
+//! The server evicts keys, or rejects commands, before a command and only once its memory is above `maxmemory`. If this
+//! module rejected everything that does not fit, memory would stay just below `maxmemory`, and the server would never
+//! evict. So values may grow beyond `maxmemory` by a slack. Used memory is read anew for each command, so the growth of
+//! all commands of a script or transaction counts together.
 
 use std::cell::{Cell, OnceCell};
 
 use redis_module::raw;
 
 use crate::config;
-use crate::server::facts::{has_maxmemory, maxmemory_left, must_obey};
+use crate::server::facts::{self, must_obey, used_memory_ratio};
 use crate::server::ffi::Ctx;
 use crate::server::metrics::{LIMIT_REJECTED, MEMORY_REJECTED};
 use crate::server::{alloc, reclaim, slot_import};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
+
+/// Bytes beyond `maxmemory` that values may grow by under the policy `noeviction`.
+const SLACK: u64 = 64 << 10;
+
+/// The same under a policy that evicts, because the server frees memory before its next command. At least this many
+/// bytes, and at least `maxmemory` divided by [`EVICTING_SLACK_DIVISOR`].
+const LEAST_EVICTING_SLACK: u64 = 1 << 20;
+const EVICTING_SLACK_DIVISOR: u64 = 16;
 
 /// The size limits that apply to one command. Figures from the server are cached, because a counter checks its limits
 /// for each item. So a `ServerLimit` must not outlive its command.
@@ -22,7 +35,8 @@ pub struct ServerLimit<'a> {
 struct Bounds {
     /// The largest allowed size of a value in bytes.
     key_bytes: u64,
-    /// The number of bytes that this command may still allocate under `maxmemory`; `None` if `maxmemory` is not set.
+    /// The number of bytes that this command may still allocate under `maxmemory`; `None` if there is no such limit. At
+    /// first a lower bound, so that small growth does not cost an INFO of the server.
     left: Option<Cell<u64>>,
 }
 
@@ -39,7 +53,7 @@ impl<'a> ServerLimit<'a> {
     pub fn for_restore(flags: u32) -> Self {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
         let is_exempt = flags & exempt != 0 || slot_import::is_running();
-        let key_bytes = if is_exempt { u64::MAX } else { config::max_key_bytes(has_maxmemory()) };
+        let key_bytes = if is_exempt { u64::MAX } else { config::max_key_bytes(used_memory_ratio() > 0.0) };
         ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
     }
 
@@ -71,8 +85,10 @@ impl<'a> ServerLimit<'a> {
     fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {
-            let left = if has_maxmemory() && !self.is_obeyed() { maxmemory_left() } else { None };
-            Bounds { key_bytes: config::max_key_bytes(left.is_some()), left: left.map(Cell::new) }
+            let ratio = used_memory_ratio();
+            let has_maxmemory = ratio > 0.0;
+            let left = has_maxmemory.then(|| Cell::new(if ratio < 1.0 { SLACK } else { 0 }));
+            Bounds { key_bytes: config::max_key_bytes(has_maxmemory), left }
         });
         let limit_bytes = bounds.key_bytes;
         if needed_bytes > limit_bytes {
@@ -80,14 +96,27 @@ impl<'a> ServerLimit<'a> {
         }
         let Some(left) = &bounds.left else { return Ok(()) };
         if rounded_bytes > left.get() {
+            if self.is_obeyed() {
+                return Ok(());
+            }
+            left.set(maxmemory_left());
+        }
+        if rounded_bytes > left.get() {
             // Waits for deleted values that are still being freed: the server counts them as used memory.
             reclaim::wait();
-            left.set(maxmemory_left().unwrap_or(u64::MAX));
+            left.set(maxmemory_left());
         }
         let too_large = Error::TooLarge { needed_bytes: rounded_bytes, limit_bytes: left.get(), limit: Limit::Memory };
         left.set(left.get().checked_sub(rounded_bytes).ok_or(too_large)?);
         Ok(())
     }
+}
+
+/// Returns the bytes that values may grow by: up to `maxmemory` and the slack of its policy.
+fn maxmemory_left() -> u64 {
+    let Some(memory) = facts::memory() else { return u64::MAX };
+    let slack = if memory.evicts { LEAST_EVICTING_SLACK.max(memory.max_bytes / EVICTING_SLACK_DIVISOR) } else { SLACK };
+    memory.max_bytes.saturating_add(slack).saturating_sub(memory.used_bytes)
 }
 
 impl SizeLimit for ServerLimit<'_> {

@@ -77,52 +77,70 @@ fn ask_whether_to_obey(ctx: Ctx) -> bool {
     must_obey.is_some_and(|must_obey| unsafe { must_obey(ctx.as_ptr()) != 0 })
 }
 
-/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set.
-fn used_ratio() -> f64 {
+/// Returns the memory in use divided by `maxmemory`; 0 if `maxmemory` is not set. The memory in use is what the server
+/// compares with `maxmemory`: buffers of replicas and of the AOF do not count.
+pub fn used_memory_ratio() -> f64 {
     // SAFETY: takes no arguments.
     f64::from(unsafe { api!(RedisModule_GetUsedMemoryRatio()) })
 }
 
-/// Whether `maxmemory` is set.
-pub fn has_maxmemory() -> bool {
-    used_ratio() > 0.0
-}
-
 /// Whether the server's memory has reached `maxmemory`. The server then evicts keys or rejects commands.
 pub fn is_memory_full() -> bool {
-    used_ratio() >= 1.0
+    used_memory_ratio() >= 1.0
 }
 
-/// Returns the bytes that may still be used under `maxmemory`; `None` if `maxmemory` is not set. It is read from INFO,
-/// because every server has it there. The server writes a section for it, which takes long: ask [`has_maxmemory`] first.
-pub fn maxmemory_left() -> Option<u64> {
-    let maxmemory = memory_info(|info| {
-        let mut error = 0;
-        // SAFETY: the data is live; the name ends with NUL.
-        let value = unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(info, c"maxmemory".as_ptr(), &mut error)) };
-        if error == 0 { value } else { 0 }
-    });
-    (maxmemory > 0).then(|| (maxmemory as f64 * (1.0 - used_ratio()).max(0.0)) as u64)
+/// The server's memory, and what happens at its limit.
+pub struct Memory {
+    /// The option `maxmemory`.
+    pub max_bytes: u64,
+    /// The memory in use, as for [`used_memory_ratio`].
+    pub used_bytes: u64,
+    /// Whether `maxmemory-policy` evicts keys.
+    pub evicts: bool,
+}
+
+/// Returns the server's memory; `None` if `maxmemory` is not set. The limit and the policy are read from INFO, because
+/// every server has them there. The server writes a section for it, which takes long: ask [`used_memory_ratio`] first.
+pub fn memory() -> Option<Memory> {
+    let info = MemoryInfo::read();
+    let max_bytes = info.number(c"maxmemory").filter(|&bytes| bytes > 0)?;
+    let used_bytes = (max_bytes as f64 * used_memory_ratio()) as u64;
+    Some(Memory { max_bytes, used_bytes, evicts: info.text(c"maxmemory_policy") != Some(b"noeviction") })
 }
 
 /// Whether the server was built with jemalloc.
 pub fn server_uses_jemalloc() -> bool {
-    memory_info(|info| {
-        // SAFETY: the data is live, and so is the text that belongs to it; the name ends with NUL.
-        unsafe {
-            let name = api!(RedisModule_ServerInfoGetFieldC(info, c"mem_allocator".as_ptr()));
-            !name.is_null() && CStr::from_ptr(name).to_bytes().starts_with(b"jemalloc")
-        }
-    })
+    MemoryInfo::read().text(c"mem_allocator").is_some_and(|name| name.starts_with(b"jemalloc"))
 }
 
-/// Passes the memory section of the server's INFO to `read`, and returns its result.
-fn memory_info<T>(read: impl FnOnce(*mut raw::RedisModuleServerInfoData) -> T) -> T {
-    // SAFETY: a null context is allowed; the data is freed here, once.
-    unsafe {
-        let info = api!(RedisModule_GetServerInfo(std::ptr::null_mut(), c"memory".as_ptr()));
-        let value = read(info);
-        api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), info));
-        value
+/// The memory section of the server's INFO.
+struct MemoryInfo(*mut raw::RedisModuleServerInfoData);
+
+impl MemoryInfo {
+    fn read() -> Self {
+        // SAFETY: a null context is allowed; the name ends with NUL.
+        MemoryInfo(unsafe { api!(RedisModule_GetServerInfo(std::ptr::null_mut(), c"memory".as_ptr())) })
+    }
+
+    fn number(&self, name: &CStr) -> Option<u64> {
+        let mut error = 0;
+        // SAFETY: the data is live; the name ends with NUL.
+        let number = unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(self.0, name.as_ptr(), &mut error)) };
+        (error == 0).then_some(number)
+    }
+
+    fn text(&self, name: &CStr) -> Option<&[u8]> {
+        // SAFETY: the data is live, and so is the text that belongs to it; the name ends with NUL.
+        unsafe {
+            let text = api!(RedisModule_ServerInfoGetFieldC(self.0, name.as_ptr()));
+            (!text.is_null()).then(|| CStr::from_ptr(text).to_bytes())
+        }
+    }
+}
+
+impl Drop for MemoryInfo {
+    fn drop(&mut self) {
+        // SAFETY: read by us, freed once.
+        unsafe { api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), self.0)) };
     }
 }

@@ -20,6 +20,7 @@ mod config_drop_in;
 mod info_events;
 mod info_totals;
 mod install;
+mod memory;
 mod persistence_beside;
 mod persistence_chunks;
 mod persistence_corruption;
