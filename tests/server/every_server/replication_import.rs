@@ -187,3 +187,22 @@ fn limits_hold_again_after_a_cancelled_import() {
     assert_limited(to, &payload);
     assert_eq!(state(&mut from.client()), before);
 }
+
+/// A full Valkey ends the import itself. The page about clusters says so.
+#[test]
+fn a_full_valkey_imports_nothing_and_the_source_keeps_its_keys() {
+    let nodes = cluster(2);
+    let (to, from) = (&nodes[0], &nodes[1]);
+    if !moves_slots(from) || !from.version().is_valkey {
+        println!("skipped: {:?} imports beyond its limits", from.version());
+        return;
+    }
+    fill(&mut from.client());
+    let before = state(&mut from.client());
+    to.client().expect("CONFIG SET maxmemory-policy noeviction", "+OK");
+    to.client().expect("CONFIG SET maxmemory 1mb", "+OK");
+    start_move(from, to);
+    let mut client = from.client();
+    wait_until("the move to fail", || show(&client.cmd("CLUSTER GETSLOTMIGRATIONS")).contains("failed").then_some(()));
+    assert_eq!(state(&mut client), before);
+}
