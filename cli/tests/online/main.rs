@@ -1,7 +1,9 @@
 //! The tool against real servers.
 //!
 //! `ROLLCALL_MODULE`, `ROLLCALL_SERVER` and `ROLLCALL_PEER` are those of the server tests, whose harness is used here.
+//! `ROLLCALL_SERVERS` names all servers, for [`between_servers`].
 
+mod between_servers;
 mod browser;
 mod by_hand;
 mod cluster;
