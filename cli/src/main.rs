@@ -45,12 +45,18 @@ struct Cli {
     command: Command,
 }
 
-/// Rewrites `check --against KEY` to `compare KEY`, since people look for the command under both names.
-fn with_compare(mut arguments: Vec<OsString>) -> Vec<OsString> {
+/// Rewrites `check --against KEY` to `compare KEY` and `check --cluster` to `nodes --cluster`, since people look for
+/// these commands under both names.
+fn with_other_names(mut arguments: Vec<OsString>) -> Vec<OsString> {
     const AGAINST: &str = "--against";
+    let is_against = |argument: &OsString| argument.as_encoded_bytes().starts_with(AGAINST.as_bytes());
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     let command = arguments.iter().skip(1).position(|argument| !is_option(argument)).map(|at| at + 1);
     let Some(command) = command.filter(|&at| arguments[at] == "check") else { return arguments };
+    if arguments.iter().any(|argument| argument == "--cluster") && !arguments.iter().any(is_against) {
+        arguments[command] = "nodes".into();
+        return arguments;
+    }
     let key = |argument: &OsString| argument.to_str()?.strip_prefix(AGAINST)?.strip_prefix('=').map(OsString::from);
     if let Some(at) = arguments.iter().position(|argument| argument == AGAINST) {
         arguments.remove(at);
@@ -74,7 +80,7 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    let Cli { json, command } = match Cli::try_parse_from(with_compare(std::env::args_os().collect())) {
+    let Cli { json, command } = match Cli::try_parse_from(with_other_names(std::env::args_os().collect())) {
         Ok(cli) => cli,
         // Help and version are no errors, but fail if they cannot be printed.
         Err(said) if !said.use_stderr() => return output::written(said.print()).map(|()| ExitCode::SUCCESS),
@@ -108,17 +114,19 @@ mod tests {
     }
 
     #[test]
-    fn a_check_against_a_key_is_a_comparison() {
+    fn a_check_against_a_key_is_a_comparison_and_one_of_a_cluster_asks_its_nodes() {
         for (given, meant) in [
             ("rollcall check --against k s", "rollcall compare k s"),
             ("rollcall --json check --against=k s --url u", "rollcall --json compare k s --url u"),
             ("rollcall check --url u --against k --file f", "rollcall compare --url u k --file f"),
+            ("rollcall check --against k s --cluster", "rollcall compare k s --cluster"),
+            ("rollcall check --cluster --url u", "rollcall nodes --cluster --url u"),
             ("rollcall check file items", "rollcall check file items"),
             ("rollcall compare --against", "rollcall compare --against"),
             ("rollcall", "rollcall"),
         ] {
             let words: Vec<OsString> = given.split(' ').map(OsString::from).collect();
-            assert_eq!(with_compare(words).join(std::ffi::OsStr::new(" ")), meant, "{given}");
+            assert_eq!(with_other_names(words).join(std::ffi::OsStr::new(" ")), meant, "{given}");
         }
     }
 }

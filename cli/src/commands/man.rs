@@ -19,7 +19,7 @@ const EXIT_STATUS: [(&str, &str); 5] = [
 ];
 
 /// Tasks, and the commands that do them. A page has the examples of its own command, and of its subcommands.
-pub const EXAMPLES: [(&str, &str); 23] = [
+pub const EXAMPLES: [(&str, &str); 24] = [
     ("Memory of a million addresses, at one false positive in a thousand:", "rollcall plan filter 1M --error 0.1%"),
     ("Build a filter from a file with one item a line:", "rollcall build filter known.rollcall known.txt --error 0.1%"),
     ("Bring it to a server, as the key known:", "rollcall load known.rollcall known"),
@@ -38,6 +38,7 @@ pub const EXAMPLES: [(&str, &str); 23] = [
     ),
     ("Describe a file, and compare its checksums:", "rollcall info known.rollcall"),
     ("The keys of users, fullest first, until you quit:", "rollcall top --pattern 'user:*' --sort fill"),
+    ("Check a cluster before slots move:", "rollcall nodes --cluster"),
     (
         "Figures of two servers for Prometheus, with those of all keys:",
         "rollcall exporter --url redis://10.0.0.1 --url redis://10.0.0.2 --pattern '*'",

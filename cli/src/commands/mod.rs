@@ -19,6 +19,7 @@ mod install;
 mod load;
 mod man;
 mod merge;
+mod nodes;
 mod plan;
 mod top;
 
@@ -43,6 +44,8 @@ pub enum Command {
     Info(info::Info),
     /// Show the filters and counters of a server as a table that updates itself
     Top(top::Top),
+    /// Check that every node of a cluster can take the filters and counters of the others, before slots move
+    Nodes(nodes::Nodes),
     /// Serve figures and findings of servers to Prometheus over HTTP
     Exporter(exporter::Exporter),
     /// Serve a web page that shows a server's filters and counters
@@ -78,6 +81,7 @@ impl Command {
             Command::Info(info) => info.run(output),
             Command::Compare(against) => against.run(output),
             Command::Top(top) => top.run(output),
+            Command::Nodes(nodes) => nodes.run(output),
             Command::Exporter(exporter) => exporter.run(output),
             Command::Dashboard(dashboard) => dashboard.run(output),
             Command::Copy(copy) => copy.run(output),

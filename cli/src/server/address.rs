@@ -149,6 +149,11 @@ impl Address {
         }
     }
 
+    /// Whether connections use TLS.
+    pub fn is_tls(&self) -> bool {
+        self.certificates.is_some()
+    }
+
     /// The address of another node of the same cluster. An empty `host` stands for the host of this address.
     pub fn node(&self, host: &str, port: u16) -> Self {
         let addr = match self.info.addr() {
@@ -172,7 +177,7 @@ impl Address {
     /// Opens a connection, authenticates, and selects the database.
     pub fn connect(&self) -> Result<Connection, Failure> {
         let failed = |problem: &RedisError| error::connecting(&self.name(), problem);
-        let is_tls = self.certificates.is_some();
+        let is_tls = self.is_tls();
         let first = if is_tls { self.timeout().min(TLS_PATIENCE) } else { self.timeout() };
         match self.attempt(first) {
             // A server without TLS waits for the end of a line that the TLS handshake never sends, so the handshake

@@ -1,9 +1,9 @@
 //! Clusters: every primary is looked at, and each key goes to its node.
 
 use crate::{tool, tool_with, url};
-use rollcall_testkit::client::add_many;
+use rollcall_testkit::client::{add_many, text, wait_until};
 use rollcall_testkit::cluster::cluster;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::server::{Server, Setup};
 
 #[test]
 fn keys_of_all_nodes_are_listed_filled_and_moved() {
@@ -44,4 +44,70 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
         let ended = tool_with(&args, lines.as_bytes(), &[]).expect(0);
         assert_eq!(ended.json()["items"], 1000);
     }
+}
+
+/// Before slots move: a node that would lose keys, or refuse some, is named.
+#[test]
+fn nodes_that_cannot_take_every_key_are_named() {
+    let nodes = cluster(2);
+    for command in [&["--json", "nodes"][..], &["--json", "check", "--cluster"]] {
+        let rows = tool(&[command, &["--url", &url(&nodes[1])]].concat()).expect(0).json();
+        let rows = rows.as_array().expect("rows");
+        assert_eq!(rows.iter().map(|row| row["slots"].as_u64()).collect::<Vec<_>>(), [Some(8192); 2]);
+        assert!(rows.iter().all(|row| row["problems"] == serde_json::json!([])), "{rows:?}");
+        assert!(rows.iter().all(|row| row["max_key_bytes"] == 512 << 20), "{rows:?}");
+        assert_eq!(rows[0]["module"], env!("CARGO_PKG_VERSION"));
+    }
+
+    let mut bare = Setup::default().without_module().line("cluster-enabled yes").start();
+    nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", bare.port()), "+OK");
+    let replica = Setup::default().line("cluster-enabled yes").start();
+    nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", replica.port()), "+OK");
+    let primary = nodes[0].client().text("CLUSTER MYID");
+    let mut client = replica.client();
+    wait_until("the replica to know its primary", || {
+        (text(&client.cmd("CLUSTER NODES")).contains(&primary)).then_some(())
+    });
+    client.expect(&format!("CLUSTER REPLICATE {primary}"), "+OK");
+    nodes[1].set_parameter("max-key-bytes", "1mb");
+    nodes[1].client().expect("CONFIG SET maxmemory 100mb", "+OK");
+    let ask = || tool(&["--json", "nodes", "--url", &url(&nodes[0])]);
+    let problems = |row: &serde_json::Value| {
+        let problems = row["problems"].as_array().expect("problems").iter();
+        problems.map(|problem| problem["problem"].as_str().expect("a name").to_owned()).collect::<Vec<_>>().join(" ")
+    };
+    let expected = [
+        (&nodes[0], "primary 8192 "),
+        (&replica, "replica 0 "),
+        (&nodes[1], "primary 8192 max-key-bytes maxmemory"),
+        (&bare, "primary 0 no-module"),
+    ];
+    wait_until("the node that was asked to know all others", || {
+        let rows = ask().json();
+        let rows = rows.as_array()?;
+        let row_of = |server: &Server| {
+            rows.iter().find(|row| row["node"].as_str().is_some_and(|name| name.ends_with(&server.port().to_string())))
+        };
+        let shown = |row: &serde_json::Value| {
+            format!("{} {} {}", row["role"].as_str().unwrap_or_default(), row["slots"], problems(row))
+        };
+        (rows.len() == 4 && expected.iter().all(|(server, row)| row_of(server).map(shown).as_deref() == Some(*row)))
+            .then_some(())
+    });
+    let ended = tool(&["check", "--cluster", "--url", &url(&nodes[0])]).expect(1);
+    assert!(ended.err.contains("2 of 4 nodes cannot take all keys"), "{}", ended.err);
+    for line in [
+        format!("127.0.0.1:{}: no-module: the module is not loaded", bare.port()),
+        format!("127.0.0.1:{}: max-key-bytes: max-key-bytes is 1048576, and 536870912 on another", nodes[1].port()),
+        format!("127.0.0.1:{}: maxmemory: maxmemory is 104857600, and no limit on another", nodes[1].port()),
+    ] {
+        assert!(ended.out.contains(&line), "no {line} in:\n{}", ended.out);
+    }
+    bare.kill();
+    let rows = ask().expect(1).json();
+    assert!(rows.as_array().expect("rows").iter().any(|row| problems(row) == "down"), "{rows}");
+
+    let single = Server::start();
+    let ended = tool(&["check", "--cluster", "--url", &url(&single)]).expect(3);
+    assert!(ended.err.contains("cluster support disabled"), "{}", ended.err);
 }

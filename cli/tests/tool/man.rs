@@ -75,7 +75,7 @@ fn examples_run() {
             count += 1;
         }
     }
-    for page in ["top", "dump", "load", "import", "compare"] {
+    for page in ["top", "nodes", "dump", "load", "import", "compare"] {
         for example in examples(&pages[&format!("rollcall-{page}.1")]) {
             let output = run(&example);
             assert_eq!(output.status.code(), Some(3), "{example}: {}", String::from_utf8_lossy(&output.stderr));
