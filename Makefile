@@ -111,7 +111,7 @@ test-watch: setup-test build ## Run the exporter, the alert rules and the dashbo
 	@echo "== make test-watch: what watches is right"
 
 # `make test` runs them too, with links cut in some places only.
-hostile: setup-test build ## Break links after every byte of a value, fill disks, kill children, reject memory: on three servers, about 15 minutes
+hostile: setup-test build ## Break links after every byte of a value, fill disks, kill children, reject memory: on all servers, about 20 minutes
 	@ROLLCALL_THOROUGH=1 scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) --show-output hostile persistence_corruption
 	@cargo test --locked --package rollcall-core --test allocation
 	@echo "== make hostile: all held"
