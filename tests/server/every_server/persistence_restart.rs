@@ -203,3 +203,22 @@ fn appended_commands_carry_every_parameter() {
     server.restart_with_args(OTHER_DEFAULTS);
     assert_same(&snapshot(&mut server.client()), &before);
 }
+
+/// A service manager that restarts after failures takes the first end for a success: docs/operations.md says so.
+#[test]
+fn without_the_module_only_a_damaged_file_ends_the_server_with_an_error() {
+    let server = Server::start();
+    server.client().expect("LC.ADD lc:k ann", "1");
+    server.save();
+    let mut file = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
+    let end = |file: &[u8]| {
+        // The shell stays, and ends as the server does.
+        let setup = Setup::default().without_module().file("dump.rdb", file).script("\"$@\"; exit $?");
+        let log = setup.try_start().err().expect("no start");
+        assert!(log.contains("no matching module type 'RCcounter'"), "{log}");
+        log.lines().last().map(str::to_owned)
+    };
+    assert_eq!(end(&file).as_deref(), Some("(ended with exit status: 0)"));
+    *file.last_mut().expect("the checksum") ^= 1;
+    assert_eq!(end(&file).as_deref(), Some("(ended with exit status: 1)"));
+}
