@@ -390,6 +390,12 @@ fn forged_counter_headers_are_rejected_by_field() {
     let (header, end) = (sparse.header(), sparse.header().len() - 4);
     assert_eq!(header[14..18], *b"\x07\x0b\x02\x28");
     assert_eq!(rejected_field::<Counter>(forged(&header, 15..16, b"\x82\x80\x04")), "lower bound");
+    // A lower bound without a set bit, inline and out of line.
+    for no_position in [&b"\x01"[..], b"\x02\0", b"\0\0"] {
+        assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, no_position)), "lower bound", "{no_position:?}");
+        let zero = forged(&header, 15..end, &[b"\0", no_position].concat());
+        assert_eq!(persist::load::<Counter, _>([(1, zero)], &Unlimited).unwrap().count(), 0, "{no_position:?}");
+    }
     assert_eq!(rejected_field::<Counter>(forged(&header, 16..17, b"\x03")), "payload form");
     assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, b"\x01\0\0\0")), "payload length");
     assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, b"\x01\xff\xff\xff\xff")), "position");
@@ -485,6 +491,34 @@ fn headers_are_laid_out_as_documented() {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whatever commands do, the stored counter loads: no lower bound that they lead to is rejected.
+    #[test]
+    fn counters_of_any_commands_load(
+        commands in proptest::collection::vec((0u8..5, 0usize..5, 0usize..5, 0u32..400, 0u32..300), 1..30),
+    ) {
+        // A counter that never lists, counters with small and large limits, one limited by bytes, and a coarse one.
+        let shapes = [(50_000, 0, 1 << 14), (50_000, 250, 1 << 14), (1_000, 3, 1 << 14), (50_000, 65_536, 100), (10, 20, 1 << 20)];
+        let mut all = shapes.map(|(capacity, exact_limit, exact_bytes)| {
+            Counter::new(counting::Params { capacity, error_rate: 0.02, exact_limit, exact_bytes, seed: 7 }).unwrap()
+        });
+        for (command, to, from, first, more) in commands {
+            match command {
+                0 | 1 => {
+                    let members: Vec<_> = (first..first + more).map(u32::to_le_bytes).collect();
+                    all[to].live(Time::Reached).add_all(&members, &Unlimited, |_| {}).unwrap();
+                }
+                2 => {
+                    let other = all[from].try_clone().unwrap();
+                    all[to].live(Time::Reached).merge(&[&other], &Unlimited).unwrap();
+                }
+                3 => all[to] = Counter::union(&all[from], &[&all[to]], &Unlimited).unwrap(),
+                _ => all[to] = all[to].new_like().unwrap(),
+            }
+            let loaded: Counter = persist::load(persist::dump(&all[to]), &Unlimited).unwrap();
+            prop_assert!(same_dump(&loaded, &all[to]) && loaded.count() == all[to].count());
+        }
+    }
 
     /// Any header fields with a correct checksum are accepted or rejected, without a panic or a huge allocation.
     #[test]

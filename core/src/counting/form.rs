@@ -117,6 +117,9 @@ impl CounterForm {
             None => {
                 let mut held = Held::from_payload(representation, payload, &spec, ())?;
                 if let Held::Estimating(bitmap) = &mut held {
+                    // A member marks a slot, and a slot is never freed.
+                    let is_possible = lower_bound == 0 || bitmap.set_bits() > 0;
+                    Error::check_field(is_possible, "lower bound", "0 without a set bit", lower_bound)?;
                     bitmap.raise_lower_bound(lower_bound);
                 }
                 Contents::Plain(held)
@@ -188,9 +191,13 @@ mod tests {
             load(form(params, layout, lower_bound, representation), payload)
         };
         let dense = vec![0; layout.num_bytes() as usize];
-        for (lower_bound, representation, payload) in
-            [(65_538, Representation::Sparse, &b"\x01\0\0\0"[..]), (u32::MAX, Representation::Dense, &dense)]
-        {
+        for (lower_bound, representation, payload) in [
+            (65_538, Representation::Sparse, &b"\x01\0\0\0"[..]),
+            (u32::MAX, Representation::Dense, &dense),
+            // Members that set no bit.
+            (1, Representation::Sparse, b""),
+            (116, Representation::Dense, &dense),
+        ] {
             let rejected = load(lower_bound, representation, payload);
             assert!(matches!(rejected, Err(Error::Corrupt { field: "lower bound", .. })), "{rejected:?}");
         }
