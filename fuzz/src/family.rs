@@ -1,7 +1,7 @@
 //! The trait of filters and counters, so that one set of checks applies to both.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter};
-use rollcall_core::counting::{Counter, Representation, diff_card};
+use rollcall_core::counting::{Counter, diff_card, inter_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
@@ -145,6 +145,8 @@ impl Family for Counter {
         let is_number = |number: f64| number.is_finite() && number >= 0.0;
         assert!(is_number(self.estimate()) && self.standard_error() >= 0.0, "{self:?}");
         assert!(self.set_bits() <= self.num_bits());
+        // Each member of an estimate has set a bit, also the members of its lower bound.
+        assert!(self.is_exact() || self.set_bits() > 0 || self.estimate() == 0.0, "{self:?}");
         // The parameters may be counted with none of the counters that share them.
         assert!(self.num_bytes() + 256 >= self.size_bytes(), "{} of {}", self.num_bytes(), self.size_bytes());
         match self.members() {
@@ -179,10 +181,10 @@ impl Family for Counter {
         let seen = all.counter().expect("memory");
         assert!((seen.is_exact() || !self.is_exact()) && seen.count() == self.count());
         assert_eq!(diff_card(&[all, all]).expect("the same seed").count(), 0);
-        assert!(
-            self.representation() != Representation::Exact
-                || diff_card(&[all]).expect("a seed").count() == self.count()
-        );
+        // One value has one number, however it is asked.
+        assert_eq!(diff_card(&[all]).expect("a seed"), all.estimated());
+        let common = inter_card(&[all, all]).expect("the same seed").estimate;
+        assert!((common - self.estimate()).abs() <= 1e-6 * common, "{common} of {self:?}");
         // A copy goes on as the original would.
         let (mut one, mut other) = (self.copy(), self.copy());
         assert_eq!(

@@ -68,7 +68,6 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
             Some(&common)
         }
     };
-    let most = known.map_or(f64::INFINITY, Counter::estimate);
     estimating.extend(known);
     if let [only] = estimating[..] {
         return Ok(only.estimated());
@@ -83,8 +82,12 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
         Some(found) => found,
         None => of_unions(&unions)?,
     };
+    // The smallest counter knows more than its bits: its lower bound, or its members. A share of its bits becomes the
+    // same share of its count, so that a counter and itself have all of them in common.
+    let smallest = estimating[0].estimate();
+    let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..estimating.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
-    let reported = Estimated::rounded(found.estimate.min(most), found.variance + unseen + UNEVEN);
+    let reported = Estimated::rounded(estimate, found.variance + unseen + UNEVEN);
     // The error cannot exceed the size of the smallest set.
     let sizes = estimating.iter().map(|counter| counter.estimated());
     let largest_error = sizes.map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);

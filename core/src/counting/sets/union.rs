@@ -64,6 +64,8 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// The standard error includes some members that were not seen: if B left few slots free, seeing no member does not
 /// prove that the difference is empty.
 ///
+/// If B is empty, the answer is the count of the first view.
+///
 /// # Errors
 /// The errors of [`union_card`].
 pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
@@ -72,6 +74,10 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         let Some((&first, others)) = counters.split_first().filter(|(first, _)| first.count() > 0) else {
             return Ok(Estimated::exact(0));
         };
+        // Only the count of the first view knows its lower bound.
+        if others.iter().all(|other| other.count() == 0) {
+            return Ok(first.estimated());
+        }
         let Some(layout) = layout_of_bits(counters) else {
             return Ok(Estimated::exact(diff(&exact_views(counters)?)?.len()));
         };

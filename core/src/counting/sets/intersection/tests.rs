@@ -54,6 +54,28 @@ fn a_counter_and_itself_have_all_in_common() {
     }
 }
 
+/// Just after the promotion most counters have bits for fewer or more members than their lower bound.
+#[test]
+fn a_value_has_one_number_however_it_is_asked() {
+    let (mut raised, empty) = (0, counter(layout(10, 8), 250, 0..0));
+    for first in (0..40_000).step_by(1000) {
+        let one = counter(layout(10, 8), 250, first..first + 251);
+        let (alone, without_bound) = (one.estimated(), unions_of(one.layout(), &[&one]).unwrap()[1].estimate());
+        raised += u32::from(without_bound < 249.5);
+        assert_eq!(estimate_union(&[&one, &empty]), Ok(alone));
+        assert_eq!((one.difference(&[]), one.difference(&[&empty, &empty])), (Ok(alone), Ok(alone)));
+        // A copy, and a counter that has all of it.
+        let more = counter(layout(12, 9), 250, first..first + 700);
+        for others in [&[&one][..], &[&one; 2], &[&more], &[&more, &one, &more]] {
+            let found = estimate_intersection(&[&[&one], others].concat()).unwrap();
+            assert_eq!(found.count(), one.count(), "{found:?} with {others:?}");
+        }
+        let known = counter(layout(10, 8), 251, first..first + 251);
+        assert_eq!(estimate_intersection(&[&known, &more]).unwrap().count(), 251);
+    }
+    assert!(raised >= 10, "{raised}");
+}
+
 #[test]
 fn known_members_bound_the_intersection() {
     // A bitmap this full says next to nothing about single members. So the error says that any number of them may be
