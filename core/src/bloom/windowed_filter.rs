@@ -19,6 +19,7 @@ use std::alloc::Layout;
 use super::chain::{
     Chain, MAX_SUB_FILTERS, SubFilter, false_positive_rate, fill_ratio, look_up_chunks, num_items, try_clone_all,
 };
+use super::lines::sizing;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::Params;
 use super::windowing::Windowing;
@@ -264,9 +265,20 @@ impl WindowedFilter {
     }
 
     /// The false-positive rate, estimated from the set bits of the sub-filters that are live once `slices_later` more
-    /// slices have begun.
+    /// slices have begun. If items were renewed, it is an upper bound: generations that share items err for the same
+    /// absent items.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
-        false_positive_rate(self.live(slices_later))
+        let (live, generations) = (self.live(slices_later), &self.generations[self.dead(slices_later).0..]);
+        let rate = false_positive_rate(live);
+        let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
+        // Sub-filters of several sizes share no errors.
+        let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
+            return rate;
+        };
+        // What any generation finds, one bitmap with the items of all of them would find too. It has each item once.
+        let items = live.iter().map(|one| one.estimate_items(one.set_bits()));
+        let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
+        rate.min(sizing::false_positive_rate(&first.geometry(), (all - renewed).max(most)))
     }
 
     /// Calls `visit` with the layout of every heap allocation that the filter owns, without the struct itself.

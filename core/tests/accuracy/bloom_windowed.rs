@@ -112,6 +112,28 @@ fn renewed_items_stay_and_the_rate_is_kept() {
     }
 }
 
+/// Generations with the same items err for the same absent items. Their rates were added up once, to the number of
+/// generations times the rate.
+#[test]
+fn the_reported_rate_counts_shared_items_once() {
+    for (slices, share) in [(1, 100), (2, 100), (2, 90), (3, 50), (16, 100), (16, 95)] {
+        let (mut filter, live) = (window(0.05, slices, true), u64::from(slices) + 1);
+        for slice in 0..live {
+            filter.advance(slice);
+            let is_active = |item: &u64| (item * 31 + slice * 17) % 100 < share;
+            for item in (0..CAPACITY).filter(is_active) {
+                filter.live(Time::Reached).add(&item.to_le_bytes(), &Unlimited).unwrap();
+            }
+        }
+        let reported = filter.false_positive_rate();
+        let measured = measured_rate(1_000_000, |item| filter.may_contain(item));
+        println!("{slices} slices, {share} %: measured {measured:e}, reported {reported:e}");
+        let most = if share == 100 { 1.0 } else { 1.5 };
+        let tolerance = tolerance(measured, 14.0, CAPACITY, 1_000_000);
+        assert!((measured - tolerance..most * measured + tolerance).contains(&reported), "{measured}, {reported}");
+    }
+}
+
 /// A filter of the last items finds the requested number of items, and its memory stays constant once all generations
 /// have been replaced.
 #[test]
