@@ -214,7 +214,7 @@ pub fn classic(run: &mut Run) -> Findings {
     let mut table = Table::new("", &["p", "capacity", "rate / p", "rate / BF.INFO FPR"]);
     for (error_rate, asked) in [(0.1, 100_000), (0.01, 400_000), (0.001, 2_000_000), (1e-4, 4_000_000)] {
         let asked = run.questions(asked);
-        for capacity in [1_000, 100_000] {
+        for capacity in [100, 1_000, 100_000] {
             let filters = run.trials(if capacity > 1_000 { 20 } else { 60 });
             let rates = run.map(filters, |trial| {
                 let params = Params { error_rate, capacity, expansion: 0, seed: 0 };

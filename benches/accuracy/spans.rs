@@ -16,7 +16,7 @@ const HOURS: u64 = 12;
 const PASSED: u64 = 16;
 
 /// Number of members per hour, and number of trials.
-const EACH: [(u64, u64); 3] = [(700, 600), (7_000, 400), (70_000, 60)];
+const EACH: [(u64, u64); 3] = [(700, 600), (7_000, 400), (70_000, 400)];
 
 /// Cases: the time span of A in hours, that of B (`None` if B has no window), and the number of hours by which B's
 /// members are ahead of A's.

@@ -11,7 +11,7 @@
 //! | number | exact limit, members |
 //! | number | exact bytes: the most bytes that the listed members may take together |
 //! | number | seed |
-//! | number | lower bound of the estimate, members; left out while exact |
+//! | number | lower bound of the estimate, members; 0 without a set bit; left out while exact |
 //! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
 //! | number | payload, bytes; left out if the payload is inline |
 //! | 4 bytes | checksum |

@@ -99,6 +99,28 @@ fn intersections_are_exact_or_report_their_error() {
     assert!(estimate(&mut client, &format!("LC.INTERCARD 8 {}", keys[1..].join(" "))).0 > 200);
 }
 
+/// Just after the promotion, the count is known better than from the bits.
+#[test]
+fn one_value_has_one_number() {
+    let server = Server::start();
+    let mut client = server.client();
+    let mut counts = Vec::new();
+    for i in 0..10 {
+        let (key, first) = (format!("k:{i}"), 1000 * i);
+        add_many(&mut client, &format!("LC.ADD {key}"), "x", first..first + 251);
+        let expected = estimate(&mut client, &format!("LC.UNIONCARD 1 {key}"));
+        counts.push(expected.0);
+        assert_eq!(client.int(&format!("LC.COUNT {key}")), expected.0);
+        for line in ["LC.DIFFCARD 1 ?", "LC.DIFFCARD 2 ? missing"] {
+            assert_eq!(estimate(&mut client, &line.replace('?', &key)), expected, "{line}");
+        }
+        for line in ["LC.INTERCARD 1 ?", "LC.INTERCARD 2 ? ?", "LC.INTERCARD 3 ? ? ?"] {
+            assert_eq!(estimate(&mut client, &line.replace('?', &key)).0, expected.0, "{line}");
+        }
+    }
+    assert!(counts.iter().all(|&count| count >= 251) && counts.contains(&251), "{counts:?}");
+}
+
 #[test]
 fn estimates_are_counts_with_their_errors() {
     session(
