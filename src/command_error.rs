@@ -2,8 +2,10 @@
 //!
 //! If RedisBloom has a text for the same error, this module's text begins with RedisBloom's, because clients match on
 //! the first words. The rest of the text says what was expected or given. Some texts of Redis 8 differ from those of
-//! RedisBloom 2.8.2. On Redis 8, this module's texts begin with the texts of Redis 8.
+//! RedisBloom 2.8.2. On Redis 8, this module's texts begin with the texts of Redis 8. Every text begins with an error
+//! class, also where RedisBloom's or Redis 8's does not.
 
+use rollcall_core::bloom::Params;
 use rollcall_core::error::{Error, Limit, Parameter};
 pub use rollcall_core::persist::file::Kind;
 use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
@@ -37,8 +39,6 @@ pub enum CommandError {
     Argument(String),
     /// An expiry that the server accepts for no key.
     ExpireTime(String),
-    /// An error caused by an option of `INSERT`. Redis 8 has special texts for some of these errors.
-    OfInsert(Box<CommandError>),
     /// An error of the core library, or a number outside the range of its parameter.
     Core(Error),
 }
@@ -74,14 +74,6 @@ impl CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
-    /// Wraps the error as [`CommandError::OfInsert`]. [`CommandError::Arity`] is returned unchanged.
-    pub fn of_insert(self) -> CommandError {
-        match self {
-            CommandError::Arity => self,
-            other => CommandError::OfInsert(Box::new(other)),
-        }
-    }
-
     /// Returns the text of the error reply of a command on values of this `kind`. For [`CommandError::Arity`] the server
     /// sends its own text instead.
     pub fn text(&self, kind: Kind) -> String {
@@ -99,22 +91,8 @@ impl CommandError {
             CommandError::Argument(text) => format!("ERR {text}"),
             // The server's words for `SET`.
             CommandError::ExpireTime(why) => format!("ERR invalid expire time: {why}"),
-            CommandError::OfInsert(error) => error.text_of_insert(kind).unwrap_or_else(|| error.text(kind)),
             CommandError::Core(error) => core_text(kind, error),
         }
-    }
-
-    /// Returns the text of Redis 8 for an error in an option of `BF.INSERT`. That text has no `ERR` at its start.
-    /// `None` for counters, if the server is not Redis 8, or if Redis 8 has no special text for the error.
-    fn text_of_insert(&self, kind: Kind) -> Option<String> {
-        let CommandError::Core(Error::OutOfRange { parameter, expected, got }) = self else { return None };
-        let begins = match parameter {
-            Parameter::Capacity => "Bad capacity",
-            Parameter::ErrorRate => "Bad error rate",
-            Parameter::Expansion => "Bad expansion",
-            _ => return None,
-        };
-        (kind == Kind::Filter && is_redis_8()).then(|| format!("{begins}: expected {expected}, got {got}"))
     }
 }
 
@@ -126,12 +104,14 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
     }
     let is_negative = got.trim_start_matches('\'').starts_with('-');
     match (parameter, is_redis_8()) {
-        // This module allows larger capacities than Redis 8, so its own range follows the text of Redis 8.
+        // The words of Redis 8, with the ranges of this module: it allows larger capacities.
         (Parameter::ErrorRate, true) => format!("error rate must be in the range (0.000000, 1.000000), got {got}"),
         (Parameter::Capacity, true) => {
-            format!("capacity must be in the range [1, 1073741824], here {expected}, got {got}")
+            format!("capacity must be in the range [1, {}], got {got}", Params::MAX_CAPACITY)
         }
-        (Parameter::Expansion, true) => format!("expansion must be in the range [0, 32768], got {got}"),
+        (Parameter::Expansion, true) => {
+            format!("expansion must be in the range [0, {}], got {got}", Params::MAX_EXPANSION)
+        }
         // RedisBloom's text ends with a blank, which is kept.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {

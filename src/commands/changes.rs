@@ -232,9 +232,8 @@ pub(super) fn options<T: Changing>(
     args: Args<'_>,
     allowed: Allowed,
 ) -> Result<(T::Creation, Options), CommandError> {
-    args::options(ctx, args, 2, allowed)
-        .and_then(|options| Ok((T::Creation::of(ctx, args, &options)?, options)))
-        .map_err(CommandError::of_insert)
+    let options = args::options(ctx, args, 2, allowed)?;
+    Ok((T::Creation::of(ctx, args, &options)?, options))
 }
 
 /// Runs `MADD key item [item ...]`, or `ADD` of LC.*: adds items, and creates a missing value with the defaults.

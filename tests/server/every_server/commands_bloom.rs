@@ -522,25 +522,41 @@ const RANGES: [(&str, &str, &str); 12] = [
     ),
     (
         "BF.RESERVE k 0.01 0",
-        "ERR capacity must be in the range [1, 1073741824]",
+        "ERR capacity must be in the range [1, 1099511627776], got ",
         "ERR (capacity should be larger than 0)",
     ),
     (
         "BF.RESERVE k 0.01 -3",
-        "ERR capacity must be in the range [1, 1073741824]",
+        "ERR capacity must be in the range [1, 1099511627776], got ",
         "ERR (capacity should be larger than 0)",
     ),
-    ("BF.RESERVE k 0.01 1099511627777", "ERR capacity must be in the range [1, 1073741824]", "ERR bad capacity"),
+    (
+        "BF.RESERVE k 0.01 1099511627777",
+        "ERR capacity must be in the range [1, 1099511627776], got ",
+        "ERR bad capacity",
+    ),
     (
         "BF.RESERVE k 0.01 9 EXPANSION -1",
         "ERR expansion must be in the range [0, 32768]",
         "ERR expansion should be greater or equal to 1",
     ),
     ("BF.RESERVE k 0.01 9 EXPANSION 32769", "ERR expansion must be in the range [0, 32768]", "ERR bad expansion"),
-    ("BF.INSERT k CAPACITY 0 ITEMS a", "Bad capacity", "ERR (capacity should be larger than 0)"),
-    ("BF.INSERT k CAPACITY -1 ITEMS a", "Bad capacity", "ERR (capacity should be larger than 0)"),
-    ("BF.INSERT k ERROR 0 ITEMS a", "Bad error rate", "ERR (0 < error rate range < 1) "),
-    ("BF.INSERT k EXPANSION 32769 ITEMS a", "Bad expansion", "ERR bad expansion"),
+    (
+        "BF.INSERT k CAPACITY 0 ITEMS a",
+        "ERR capacity must be in the range [1, 1099511627776], got ",
+        "ERR (capacity should be larger than 0)",
+    ),
+    (
+        "BF.INSERT k CAPACITY -1 ITEMS a",
+        "ERR capacity must be in the range [1, 1099511627776], got ",
+        "ERR (capacity should be larger than 0)",
+    ),
+    (
+        "BF.INSERT k ERROR 0 ITEMS a",
+        "ERR error rate must be in the range (0.000000, 1.000000), got ",
+        "ERR (0 < error rate range < 1) ",
+    ),
+    ("BF.INSERT k EXPANSION 32769 ITEMS a", "ERR expansion must be in the range [0, 32768], got ", "ERR bad expansion"),
     ("BF.INSERT k CAPACITY x ITEMS a", "ERR bad capacity", "ERR bad capacity"),
 ];
 
