@@ -98,7 +98,7 @@ const EXACT: &[Work] = &[
     part("LC.DIFF 2 giant like"),
     part("LC.UNION 2 giant like"),
     part("LC.INTER 2 giant like"),
-    part("LC.ADMIT giant LIMIT 1000000000 ITEMS ITEMS"),
+    part("LC.ADMIT giant LIMIT 65536 ITEMS ITEMS"),
 ];
 
 const WINDOWED_COUNTER: &[Work] =

@@ -238,6 +238,12 @@ impl<'v, T: Windowed> Live<'v, T> {
         T::merge_live(self, others, limit)
     }
 
+    /// The value as it is now. For the server module.
+    #[doc(hidden)]
+    pub fn value(&self) -> &T {
+        self.value
+    }
+
     /// See [`Windowed::renews`]. For the server module.
     #[doc(hidden)]
     pub fn renews(&self) -> bool {

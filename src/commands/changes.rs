@@ -43,6 +43,11 @@ pub(super) trait Changing: Family + Windowed {
     fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool)
     -> Handled<'static>;
 
+    /// Checks the value of the option `LIMIT` of an `ADMIT` to `self`.
+    fn check_limit(&self, _limit: u64) -> Result<(), CommandError> {
+        Ok(())
+    }
+
     /// Completes the partially loaded value of a key, if a replicated command may add items to it.
     fn complete(_key: &mut Key<'_>) -> Result<(), CommandError> {
         Ok(())
@@ -264,9 +269,10 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let limit = ServerLimit::new(ctx);
     let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: false };
     add::<T>(ctx, addition, &limit, |live, is_new_key| {
-        let reported = match live.admit(items.bytes(), terms, &limit) {
+        let checked = T::check_limit(live.value(), most);
+        let reported = match checked.and_then(|()| Ok(live.admit(items.bytes(), terms, &limit)?)) {
             Ok(reported) => reported,
-            Err(error) => return Handled { rejected: Some(error.into()), ..Handled::default() },
+            Err(error) => return Handled { rejected: Some(error), ..Handled::default() },
         };
         reply::admissions(ctx, &reported);
         let renews = !is_new_key && live.renews();

@@ -49,6 +49,21 @@ impl Changing for Counter {
         Handled { items: handled, new, rejected, some: Vec::new() }
     }
 
+    /// A counter that would pass its EXACT limit admits nothing, so a larger `LIMIT` would fail only later.
+    fn check_limit(&self, limit: u64) -> Result<(), CommandError> {
+        let exact_limit = self.params().exact_limit;
+        if limit <= u64::from(exact_limit) {
+            return Ok(());
+        }
+        let way_out = match limit <= u64::from(counting::Params::MAX_EXACT_LIMIT) {
+            true => format!("create the counter with EXACT {limit}, or use BF.ADMIT"),
+            false => format!("use BF.ADMIT, since EXACT is at most {}", counting::Params::MAX_EXACT_LIMIT),
+        };
+        Err(CommandError::Argument(format!(
+            "bad limit: LIMIT {limit} is above the counter's EXACT limit of {exact_limit}: {way_out}"
+        )))
+    }
+
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
         Counter::union(first, others, limit)
     }

@@ -11,6 +11,7 @@ use super::keyspace::{open_all, value};
 use super::windows::no_window;
 use crate::args;
 use crate::command_error::{CommandError, quoted};
+use crate::number::parse_number;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 
 /// The value of the option `SINCE` that means all members of a counter, instead of a number of seconds.
@@ -29,9 +30,12 @@ impl<'a> Operands<'a> {
     /// Parses `numkeys key [key ...] [SINCE seconds [seconds ...]]`, and opens the keys.
     fn of(ctx: Ctx, args: Args<'a>) -> Result<Self, CommandError> {
         let Some(numkeys) = args::numkeys(args) else {
-            let expected = format!("from 1 to {}, the arguments behind it", args.len() - 2);
-            let got = quoted(args.get(1).bytes());
-            return Err(CommandError::Argument(format!("bad numkeys: expected {expected}, got {got}")));
+            let (given, most) = (args.get(1).bytes(), args.len() - 2);
+            let got = quoted(given);
+            return Err(CommandError::Argument(match parse_number(given) {
+                None => format!("numkeys is missing: expected the number of keys before the keys, got {got}"),
+                Some(_) => format!("bad numkeys: expected from 1 to {most}, the arguments behind it, got {got}"),
+            }));
         };
         let (names, rest) = (args.from(2).first(numkeys), args.from(2 + numkeys));
         let mut seconds = Vec::new();

@@ -57,7 +57,7 @@ fn what_changes_is_reported() {
         ("BF.CLEAR f", "bf.clear f"),
         ("LC.CLEAR c", "lc.clear c"),
         ("BF.ADMIT f LIMIT 9 ITEMS x", "bf.add f"),
-        ("LC.ADMIT c LIMIT 9 ITEMS x", "lc.add c"),
+        ("LC.ADMIT c LIMIT 1 ITEMS x", "lc.add c"),
         ("BF.ADMIT f2 LIMIT 9 ITEMS x", "bf.reserve f2"),
         ("LC.ADMIT c2 LIMIT 9 ITEMS x", "lc.reserve c2"),
         ("BF.RESERVE f3 0.01 100 EX 100", "expire f3"),

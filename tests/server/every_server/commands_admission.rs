@@ -34,7 +34,7 @@ fn a_limit_is_kept_in_one_step() {
         ("?.ADMIT new LIMIT 9 DRYRUN EX 100 ITEMS a b", "[1, 1]", "[1, 1]"),
         ("EXISTS new", "0", "0"),
         ("?.ADMIT new LIMIT 9 NOCREATE ITEMS a", "-ERR not found", "-ERR not found"),
-        ("?.ADMIT new LIMIT 9223372036854775807 ALL CAPACITY 7 ERROR 0.1 ITEMS a b", "[1, 1]", "[1, 1]"),
+        ("?.ADMIT new LIMIT 250 ALL CAPACITY 7 ERROR 0.1 ITEMS a b", "[1, 1]", "[1, 1]"),
         ("?.INFO new CAPACITY", "[7]", "{+Capacity: 7}"),
         ("TTL new", "-1", "-1"),
     ]);
@@ -54,25 +54,54 @@ fn counts_are_those_of_what_came_in() {
 
 #[test]
 fn a_counter_stays_exact_or_says_why_not() {
-    let why = "-ERR counter would hold an estimate: 4 members of 4 bytes are above its EXACT limit of 3 members and 16384 bytes";
+    let why =
+        "-ERR counter would hold an estimate: 3 members of 6 bytes are above its EXACT limit of 3 members and 5 bytes";
     let bytes = "-ERR counter would hold an estimate: 2 members of 6 bytes are above its EXACT limit of 250 members and 5 bytes";
     let estimates = "-ERR counter holds an estimate: *";
     session(
         &Server::start(),
         &[
-            ("LC.INSERT k EXACT 3 ITEMS a b", "2", "2"),
-            ("LC.ADMIT k LIMIT 9 ITEMS a c d", why, why),
-            ("LC.ADMIT k LIMIT 9 DRYRUN ITEMS a c d", why, why),
+            ("LC.INSERT k EXACT 3 BYTES 5 ITEMS a b", "2", "2"),
+            ("LC.ADMIT k LIMIT 3 ITEMS a c234", why, why),
+            ("LC.ADMIT k LIMIT 3 DRYRUN ITEMS a c234", why, why),
             ("LC.COUNT k", "2", "2"),
             ("LC.ADMIT k LIMIT 3 ITEMS a c d", "[0, 1, -1]", "[0, 1, -1]"),
             ("LC.ADMIT new LIMIT 9 BYTES 5 ITEMS abc def", bytes, bytes),
             ("EXISTS new", "0", "0"),
             ("LC.ADD k d", "1", "1"),
-            ("LC.ADMIT k LIMIT 9 ITEMS a", estimates, estimates),
-            ("LC.ADMIT new LIMIT 9 EXACT 0 ITEMS a", estimates, estimates),
+            ("LC.ADMIT k LIMIT 3 ITEMS a", estimates, estimates),
+            ("LC.ADMIT new LIMIT 0 EXACT 0 ITEMS a", estimates, estimates),
             ("EXISTS new", "0", "0"),
         ],
     );
+}
+
+/// A limit above the EXACT limit was taken, and calls failed once the counter was full.
+#[test]
+fn a_limit_above_the_exact_limit_is_rejected_at_once() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.INSERT k EXACT 3 ITEMS a", "1");
+    for (command, error) in [
+        ("new LIMIT 251", "LIMIT 251 is above the counter's EXACT limit of 250: create the counter with EXACT 251, or"),
+        ("new LIMIT 251 ALL DRYRUN", "LIMIT 251 is above the counter's EXACT limit of 250: "),
+        ("new LIMIT 300 EXACT 299", "LIMIT 300 is above the counter's EXACT limit of 299: "),
+        ("new LIMIT 65537 EXACT 65536", "EXACT limit of 65536: use BF.ADMIT, since EXACT is at most 65536"),
+        // The options of a call are those of a new key only.
+        ("k LIMIT 4 EXACT 10", "LIMIT 4 is above the counter's EXACT limit of 3: create the counter with EXACT 4, or"),
+    ] {
+        let found = client.error(&format!("LC.ADMIT {command} ITEMS a"));
+        assert!(found.starts_with("ERR bad limit: LIMIT ") && found.contains(error), "{command}: {found}");
+    }
+    client.expect("EXISTS new", "0");
+    client.expect("LC.COUNT k", "1");
+    client.expect("LC.ADMIT k LIMIT 3 ITEMS b", "[1]");
+    client.expect("LC.ADMIT new LIMIT 300 EXACT 300 ITEMS a", "[1]");
+    server.set_parameter("lc-exact-limit", "2");
+    let found = client.error("LC.ADMIT other LIMIT 3 ITEMS a");
+    assert!(found.contains("LIMIT 3 is above the counter's EXACT limit of 2: "), "{found}");
+    // Filters have no such limit.
+    client.expect("BF.ADMIT f LIMIT 9223372036854775807 ITEMS a", "[1]");
 }
 
 #[test]

@@ -247,7 +247,7 @@ fn admission_counts_what_the_window_holds() {
     assert_eq!(members(&mut client, "LC.MEMBERS k"), "a c");
     client.expect("LC.ADMIT k LIMIT 3 ITEMS b d", "[1, -1]");
     // The exact limit is of those live too.
-    client.expect("LC.RESERVE e 100 EXACT 2 WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.RESERVE e 100 EXACT 9 BYTES 2 WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.ADMIT e LIMIT 9 ITEMS a b", "[1, 1]");
     client.expect("LC.ADMIT e LIMIT 9 ITEMS c", "-ERR counter would hold an estimate: *");
     advance(&mut client, "e", 5);
