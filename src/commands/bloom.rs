@@ -130,7 +130,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Adds an item to a filter: `BF.ADD key item`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let create_with = Some(|| Creation::defaults(ctx, args));
+    let create_with = changes::defaults::<BloomFilter>(ctx, args);
     let addition = Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true };
     let limit = ServerLimit::new(ctx);
     changes::add::<BloomFilter>(ctx, addition, &limit, |live, _| {

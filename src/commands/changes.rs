@@ -14,6 +14,7 @@ use super::expiry;
 use super::keyspace::{create, open, open_merge, replace, value_mut, values};
 use crate::args::{self, Allowed, Options};
 use crate::command_error::CommandError;
+use crate::config;
 use crate::limits::ServerLimit;
 use crate::reply;
 use crate::server::facts::must_obey;
@@ -241,10 +242,17 @@ pub(super) fn options<T: Changing>(
     Ok((T::Creation::of(ctx, args, &options)?, options))
 }
 
+/// Returns a function that returns the parameters for a key that `ADD` or `MADD` creates. `None` if the option
+/// `auto-create` forbids it. A replicated command always creates the key, because its primary did.
+#[inline]
+pub(super) fn defaults<'a, T: Changing>(ctx: Ctx<'a>, args: Args<'a>) -> Option<impl FnOnce() -> T::Creation + 'a> {
+    (config::auto_create() || must_obey(ctx)).then_some(move || T::Creation::defaults(ctx, args))
+}
+
 /// Runs `MADD key item [item ...]`, or `ADD` of LC.*: adds items, and creates a missing value with the defaults.
 pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (items, limit) = (args.from(2), ServerLimit::new(ctx));
-    let create_with = Some(|| T::Creation::defaults(ctx, args));
+    let create_with = defaults::<T>(ctx, args);
     let addition = Addition { verb: Verb::AddAll, command: args, items, create_with, is_plain: true };
     add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))
 }

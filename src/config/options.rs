@@ -181,6 +181,7 @@ static LC_EXACT_BYTES: Setting = Setting::new(
     SettingKind::Bytes { min: 1, max: counting::Params::MAX_EXACT_BYTES as i64 },
     counting::Params::DEFAULT_EXACT_BYTES as u64,
 );
+static AUTO_CREATE: Setting = Setting::new(c"auto-create", SettingKind::Choice { words: &[c"yes", c"no"] }, 0);
 static MAX_KEY_BYTES: Setting =
     Setting::new(c"max-key-bytes", SettingKind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
 static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fixed();
@@ -212,7 +213,7 @@ impl Commands {
 }
 
 /// All options of this module.
-pub static ALL: [&Setting; 11] = [
+pub static ALL: [&Setting; 12] = [
     &BF_ERROR_RATE,
     &BF_INITIAL_SIZE,
     &BF_EXPANSION,
@@ -221,6 +222,7 @@ pub static ALL: [&Setting; 11] = [
     &LC_ERROR_RATE,
     &LC_EXACT_LIMIT,
     &LC_EXACT_BYTES,
+    &AUTO_CREATE,
     &MAX_KEY_BYTES,
     &HASH_SEED,
     &COMMANDS,
@@ -264,6 +266,11 @@ pub fn counting_defaults() -> counting::Params {
         exact_bytes: LC_EXACT_BYTES.bits() as u32,
         seed: HASH_SEED.bits(),
     }
+}
+
+/// Whether `ADD` and `MADD` of a client create a missing key.
+pub fn auto_create() -> bool {
+    AUTO_CREATE.bits() == 0
 }
 
 /// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set, which limits all values

@@ -13,7 +13,7 @@ struct Parameter {
     bad: &'static [&'static str],
 }
 
-const SETTABLE: [Parameter; 9] = [
+const SETTABLE: [Parameter; 10] = [
     Parameter {
         name: "bf-error-rate",
         default: "0.01",
@@ -56,6 +56,7 @@ const SETTABLE: [Parameter; 9] = [
         good: &["1", "1048576", "65536"],
         bad: &["0", "-1", "1048577", "4294967298", "abc", ""],
     },
+    Parameter { name: "auto-create", default: "yes", good: &["no", "yes"], bad: &["maybe", "1", ""] },
     Parameter { name: "bf-layout", default: "lines", good: &["lines"], bad: &["squares", "line", ""] },
     Parameter {
         name: "max-key-bytes",
@@ -178,7 +179,7 @@ fn config_set_decides_over_new_keys_only() {
 fn every_option_is_a_load_time_argument() {
     let server = Server::with_args(
         "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-capacity 70000 lc-error-rate 0.02 \
-         lc-exact-limit 10 lc-exact-bytes 64kb bf-layout lines max-key-bytes 8388608 hash-seed 18446744073709551615 commands all",
+         lc-exact-limit 10 lc-exact-bytes 64kb auto-create yes bf-layout lines max-key-bytes 8388608 hash-seed 18446744073709551615 commands all",
     );
     for (name, value) in [
         ("bf-error-rate", "0.05"),
@@ -209,6 +210,7 @@ fn bad_load_time_arguments_are_rejected_by_name() {
         ("lc-error-rate", "0.3"),
         ("lc-exact-limit", "65537"),
         ("lc-exact-bytes", "1048577"),
+        ("auto-create", "maybe"),
         ("bf-layout", "squares"),
         ("max-key-bytes", "1048575"),
         ("hash-seed", "18446744073709551616"),
@@ -236,6 +238,7 @@ fn every_option_is_a_line_of_the_configuration_file() {
         .line("rollcall.lc-error-rate 0.02")
         .line("rollcall.lc-exact-limit 10")
         .line("rollcall.lc-exact-bytes 64kb")
+        .line("rollcall.auto-create yes")
         .line("rollcall.bf-layout lines")
         .line("rollcall.max-key-bytes 8mb")
         .line("rollcall.hash-seed 18446744073709551615")

@@ -16,6 +16,7 @@ mod commands_windows_errors;
 mod commands_windows_filters;
 mod commands_windows_rejected;
 mod config;
+mod config_auto_create;
 mod config_drop_in;
 mod info_events;
 mod info_totals;

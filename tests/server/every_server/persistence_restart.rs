@@ -9,7 +9,8 @@ use rollcall_testkit::server::{Server, Setup};
 /// Defaults that differ from those with which the keys were created. None of them may influence a key after the
 /// restart.
 const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
-                              lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 max-key-bytes 1048576";
+                              lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 \
+                              auto-create no max-key-bytes 1048576";
 
 #[test]
 fn rdb_brings_everything_back() {
@@ -69,10 +70,10 @@ fn rewritten_aof_brings_everything_back() {
         let mut client = server.client();
         assert_same(&snapshot(&mut client), &before);
         // Commands that are appended after the rewrite come back too.
-        for line in ["BF.MADD bf:new a b", "BF.CLEAR bf:default", "BF.MERGE bf:left bf:right"] {
+        for line in ["BF.INSERT bf:new ITEMS a b", "BF.CLEAR bf:default", "BF.MERGE bf:left bf:right"] {
             assert!(rollcall_testkit::client::error_text(&client.cmd(line)).is_none(), "{line}");
         }
-        add_many(&mut client, "LC.ADD lc:new", "x", 0..300);
+        add_many(&mut client, "LC.INSERT lc:new ITEMS", "x", 0..300);
         client.expect("LC.MERGE lc:merged lc:dense", "+OK");
         client.expect("RENAME lc:exact lc:renamed", "+OK");
         let before = snapshot(&mut client);
