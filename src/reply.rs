@@ -63,20 +63,26 @@ fn field(ctx: Ctx, field: &Field) {
     }
 }
 
+/// Replies with the label of a field. Labels of filters are simple strings, as in RedisBloom. Some clients turn simple
+/// strings into `true`, so labels of counters are bulk strings.
+fn label(ctx: Ctx, kind: Kind, label: &str) {
+    if kind == Kind::Counter { ctx.reply_bulk(label.as_bytes()) } else { ctx.reply_line(label) }
+}
+
 /// Replies with pairs of a label and a value: as a map in RESP3, as a flat array in RESP2.
-pub fn info_all(ctx: Ctx, lines: impl ExactSizeIterator<Item = (&'static str, Field)>) {
+pub fn info_all(ctx: Ctx, kind: Kind, lines: impl ExactSizeIterator<Item = (&'static str, Field)>) {
     ctx.reply_map(lines.len());
-    for (label, value) in lines {
-        ctx.reply_line(label);
+    for (name, value) in lines {
+        label(ctx, kind, name);
         field(ctx, &value);
     }
 }
 
 /// Replies with one value and its label as a map in RESP3, and with an array of the value alone in RESP2.
-pub fn info_field(ctx: Ctx, label: &str, value: &Field) {
+pub fn info_field(ctx: Ctx, kind: Kind, name: &str, value: &Field) {
     if ctx.is_resp3() {
         ctx.reply_map(1);
-        ctx.reply_line(label);
+        label(ctx, kind, name);
     } else {
         ctx.reply_array(1);
     }

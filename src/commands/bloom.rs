@@ -182,7 +182,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
     let at = FilterAt::new(filter, time_of(ctx, [filter]));
-    info::info(ctx, args, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
+    info::info(ctx, args, Kind::Filter, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
 }
 
 /// Replies with a line of text about each sub-filter: `BF.DEBUG key`

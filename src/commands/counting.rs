@@ -12,7 +12,7 @@ use super::effects::Creating;
 use super::keyspace::{open_all, value, values};
 use super::{info, sets, windows};
 use crate::args::{self, Allowed, Opt, Options};
-use crate::command_error::{CommandError, quoted};
+use crate::command_error::{CommandError, Kind, quoted};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
@@ -177,5 +177,5 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read);
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
     let at = CounterAt::new(counter, time_of(ctx, [counter]))?;
-    info::info(ctx, args, &OF_COUNTERS, OF_COUNTERS.len(), |of| of(&at))
+    info::info(ctx, args, Kind::Counter, &OF_COUNTERS, OF_COUNTERS.len(), |of| of(&at))
 }

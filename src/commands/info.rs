@@ -4,7 +4,7 @@
 use rollcall_core::unstable::info::{Field, InfoField};
 
 use super::table::argument::{Argument, choice};
-use crate::command_error::{CommandError, quoted};
+use crate::command_error::{CommandError, Kind, quoted};
 use crate::reply;
 use crate::server::ffi::{Args, Ctx};
 
@@ -21,16 +21,17 @@ pub const fn choices<F, const N: usize>(fields: &[InfoField<F>; N]) -> [Argument
 
 /// Runs `BF.INFO key [field]` or `LC.INFO key [field]`: replies with the first `shown` of the `fields`, or with the one
 /// field that the command names. A field has two names, its word and its label. `value_of` returns the value of a
-/// field.
+/// field. `kind` is the kind of the value.
 pub fn info<F: Copy>(
     ctx: Ctx,
     args: Args<'_>,
+    kind: Kind,
     fields: &[InfoField<F>],
     shown: usize,
     value_of: impl Fn(F) -> Field,
 ) -> Result<(), CommandError> {
     if args.len() == 2 {
-        reply::info_all(ctx, fields[..shown].iter().map(|field| (field.label, value_of(field.of))));
+        reply::info_all(ctx, kind, fields[..shown].iter().map(|field| (field.label, value_of(field.of))));
         return Ok(());
     }
     let asked = args.get(2).bytes();
@@ -43,6 +44,6 @@ pub fn info<F: Copy>(
             "Invalid information value: expected one of {expected}, got {got}"
         )));
     };
-    reply::info_field(ctx, field.label, &value_of(field.of));
+    reply::info_field(ctx, kind, field.label, &value_of(field.of));
     Ok(())
 }

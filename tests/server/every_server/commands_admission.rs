@@ -35,7 +35,7 @@ fn a_limit_is_kept_in_one_step() {
         ("EXISTS new", "0", "0"),
         ("?.ADMIT new LIMIT 9 NOCREATE ITEMS a", "-ERR not found", "-ERR not found"),
         ("?.ADMIT new LIMIT 250 ALL CAPACITY 7 ERROR 0.1 ITEMS a b", "[1, 1]", "[1, 1]"),
-        ("?.INFO new CAPACITY", "[7]", "{+Capacity: 7}"),
+        ("?.INFO new CAPACITY", "[7]", "{*"),
         ("TTL new", "-1", "-1"),
     ]);
 }

@@ -128,8 +128,8 @@ fn filters_say_whether_they_refresh_and_that_they_go_by_number() {
             ("BF.INFO w LAYOUT", "[\"lines\"]", "{+Layout: \"lines\"}"),
             ("TYPE w", "+RCfilter-", "+RCfilter-"),
             ("LC.RESERVE c 100 WINDOW 40 MANUAL", "+OK", "+OK"),
-            ("LC.INFO c WINDOW", "[40]", "{+Window: 40}"),
-            ("LC.INFO c CLOCK", "[\"manual\"]", "{+Clock: \"manual\"}"),
+            ("LC.INFO c WINDOW", "[40]", "{\"Window\": 40}"),
+            ("LC.INFO c CLOCK", "[\"manual\"]", "{\"Clock\": \"manual\"}"),
             ("TYPE c", "+RCcounter", "+RCcounter"),
         ],
     );

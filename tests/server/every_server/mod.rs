@@ -19,6 +19,7 @@ mod config;
 mod config_auto_create;
 mod config_drop_in;
 mod info_events;
+mod info_keys;
 mod info_totals;
 mod install;
 mod memory;
