@@ -192,7 +192,7 @@ unsafe fn describe(handle: *mut raw::RedisModuleCommand, command: &Command, summ
         complexity: command.complexity.as_ptr(),
         since: SINCE.as_ptr(),
         history: std::ptr::null_mut(),
-        tips: null(),
+        tips: command.tips.as_ptr(),
         arity: command.arity,
         key_specs: key_specs.as_mut_ptr(),
         args: arguments,

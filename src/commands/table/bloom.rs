@@ -9,7 +9,7 @@ use super::argument::{
     FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO,
     argument, field,
 };
-use super::command::{CHANGE_FAST, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
+use super::command::{CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, WRITE, WRITE_FAST, rows};
 
 /// The commands on Bloom filters. Each is registered under BF.* and RF.*.
 pub static BLOOM: &[Command] = rows! { Filter:
@@ -37,16 +37,16 @@ pub static BLOOM: &[Command] = rows! { Filter:
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds new items to a Bloom filter while it has fewer than a limit"
-    c"bf.exists" bloom::exists, 3 READ_FAST Read [KEY, ITEM]
+    c"bf.exists" bloom::exists, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
         c"O(N) where N is the number of sub-filters"
         c"Returns whether an item may be in a Bloom filter, or is certainly not"
-    c"bf.mexists" bloom::mexists, -3 READ_FAST Read [KEY, ITEMS]
+    c"bf.mexists" bloom::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Returns for each item whether it may be in a Bloom filter, or is certainly not"
-    c"bf.card" bloom::card, 2 READ_FAST Read [KEY]
+    c"bf.card" bloom::card, 2 READ_FAST Read CHANGES_WITH_TIME [KEY]
         c"O(1)"
         c"Returns the number of items that were added to a Bloom filter"
-    c"bf.info" bloom::info, -2 READ_FAST Read [KEY, field(&const { info::choices(&OF_FILTERS) })]
+    c"bf.info" bloom::info, -2 READ_FAST Read CHANGES_WITH_TIME [KEY, field(&const { info::choices(&OF_FILTERS) })]
         c"O(1)"
         c"Returns the parameters and the state of a Bloom filter"
     c"bf.advance" advance::advance::<BloomFilter>, -3 CHANGE_FAST Advance [KEY, TO]

@@ -32,6 +32,8 @@ pub struct Command {
     pub summary: &'static CStr,
     pub complexity: &'static CStr,
     pub arguments: &'static [Argument],
+    /// The tip for clients and proxies about the reply; empty if there is none.
+    pub tips: &'static CStr,
 }
 
 /// Which arguments are keys, and how the command accesses them.
@@ -123,15 +125,16 @@ pub(super) unsafe fn obey(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int, ent
     }
 }
 
-/// Makes rows of the command table, for commands on values of one kind. A row has a name, handler, arity, flags, keys and arguments, then its complexity
-/// and summary.
+/// Makes rows of the command table, for commands on values of one kind. A row has a name, handler, arity, flags and
+/// keys, perhaps a tip, then arguments, complexity and summary.
 macro_rules! rows {
-    ($kind:ident: $($name:literal $handler:path, $arity:literal $flags:ident $keys:ident [$($argument:expr),*]
+    ($kind:ident: $(
+        $name:literal $handler:path, $arity:literal $flags:ident $keys:ident $($tip:ident)? [$($argument:expr),*]
         $complexity:literal $summary:literal)*) => {
         &[$({
             use std::ffi::c_int;
             use $crate::command_error::Kind;
-            use $crate::commands::table::command::{self, Argv, Command, Keys};
+            use $crate::commands::table::command::{self, Argv, Command, Keys, first};
             use $crate::server::ffi::{self, RedisModuleCtx};
 
             unsafe extern "C" fn entry(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {
@@ -159,12 +162,21 @@ macro_rules! rows {
                 summary: $summary,
                 complexity: $complexity,
                 arguments: &[$($argument),*],
+                tips: first(&[$($tip,)? c""]),
             }
         }),*]
     };
 }
 
 pub(super) use rows;
+
+/// Returns the first of `tips`, for [`rows!`].
+pub(super) const fn first(tips: &[&'static CStr]) -> &'static CStr {
+    tips[0]
+}
+
+/// The tip of reads whose reply may change although nobody writes, because the members of a window expire.
+pub(super) const CHANGES_WITH_TIME: &CStr = c"nondeterministic_output";
 
 /// The flags of write commands that need no memory. They lack `deny-oom`, so the server runs them even when `maxmemory`
 /// is reached.

@@ -9,7 +9,9 @@ use super::argument::{
     DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES,
     TAIL, TO, argument, field, option, several,
 };
-use super::command::{CHANGE, CHANGE_FAST, Command, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, rows};
+use super::command::{
+    CHANGE, CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, rows,
+};
 
 const NUMKEYS: Argument = argument(c"numkeys", ArgumentKind::Integer);
 const KEYS: Argument = several(c"key", ArgumentKind::Key);
@@ -39,13 +41,13 @@ pub static COUNTING: &[Command] = rows! { Counter:
     ]
         c"O(N+M) where N is the number of items and M the number of members"
         c"Counts new items while there are fewer than a limit; the counter stays exact"
-    c"lc.count" counting::count, -2 READ_FAST ReadAll [KEYS]
+    c"lc.count" counting::count, -2 READ_FAST ReadAll CHANGES_WITH_TIME [KEYS]
         c"O(1) for one key; O(N*M) for the union of N counters of M bits"
         c"Returns the number of distinct members of a counter, or of the union of several"
-    c"lc.countsince" sets::countsince, 3 READ Read [KEY, argument(c"seconds", ArgumentKind::Integer)]
+    c"lc.countsince" sets::countsince, 3 READ Read CHANGES_WITH_TIME [KEY, argument(c"seconds", ArgumentKind::Integer)]
         c"O(N) where N is the number of slots"
         c"Returns the number of distinct members that a counter with a window has seen in the last seconds, at least"
-    c"lc.history" sets::history, 2 READ Read [KEY]
+    c"lc.history" sets::history, 2 READ Read CHANGES_WITH_TIME [KEY]
         c"O(N) where N is the number of slots"
         c"Returns for each slice of a counter's window when it begins, how many distinct members were seen since, and the standard error"
     c"lc.advance" advance::advance::<Counter>, -3 CHANGE Advance [KEY, TO]
@@ -54,37 +56,39 @@ pub static COUNTING: &[Command] = rows! { Counter:
     c"lc.merge" changes::merge::<Counter>, -3 WRITE Merge [DESTINATION, SOURCES]
         c"O(N*M) where N is the number of counters and M their bits"
         c"Makes a counter the union of itself and others"
-    c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered [NUMKEYS, KEYS, SINCE]
+    c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(1) for one key; O(N*M) for the union of N counters of M bits"
         c"Returns the number of distinct members of all counters together, with its standard error"
-    c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered [NUMKEYS, KEYS, SINCE]
+    c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest"
         c"Returns the number of members that all counters have, with its standard error"
-    c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered [NUMKEYS, KEYS, SINCE]
+    c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(N*M) where N is the number of counters and M their bits"
         c"Returns the number of members of the first counter that are in no other, with its standard error"
-    c"lc.union" sets::union, -3 READ_NUMBERED Numbered [NUMKEYS, KEYS, SINCE]
+    c"lc.union" sets::union, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(N) where N is the number of members of all counters"
         c"Lists the members of all counters together, while all are exact"
-    c"lc.inter" sets::inter, -3 READ_NUMBERED Numbered [NUMKEYS, KEYS, SINCE]
+    c"lc.inter" sets::inter, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(N*M) where N is the number of counters and M the number of members of the smallest"
         c"Lists the members that all counters have, while all are exact"
-    c"lc.diff" sets::diff, -3 READ_NUMBERED Numbered [NUMKEYS, KEYS, SINCE]
+    c"lc.diff" sets::diff, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(N*M) where N is the number of counters and M the number of members of the first"
         c"Lists the members of the first counter that are in no other, while all are exact"
-    c"lc.exists" counting::exists, 3 READ_FAST Read [KEY, ITEM]
+    c"lc.exists" counting::exists, 3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEM]
         c"O(1)"
         c"Returns whether an item is a member of a counter, while the counter is exact"
-    c"lc.mexists" counting::mexists, -3 READ_FAST Read [KEY, ITEMS]
+    c"lc.mexists" counting::mexists, -3 READ_FAST Read CHANGES_WITH_TIME [KEY, ITEMS]
         c"O(N) where N is the number of items"
         c"Returns for each item whether it is a member of a counter, while the counter is exact"
-    c"lc.members" counting::members, -2 READ Read [KEY, option(c"SINCE", c"seconds", ArgumentKind::Integer)]
+    c"lc.members" counting::members, -2 READ Read CHANGES_WITH_TIME [
+        KEY, option(c"SINCE", c"seconds", ArgumentKind::Integer)
+    ]
         c"O(N) where N is the number of members"
         c"Lists the members of a counter while it is exact"
     c"lc.clear" changes::clear::<Counter>, 2 CHANGE_FAST Clear [KEY]
         c"O(1)"
         c"Empties a counter, which is exact again unless EXACT is 0, and keeps its parameters and time to live"
-    c"lc.info" counting::info, -2 READ_FAST Read [KEY, field(&const { info::choices(&OF_COUNTERS) })]
+    c"lc.info" counting::info, -2 READ_FAST Read CHANGES_WITH_TIME [KEY, field(&const { info::choices(&OF_COUNTERS) })]
         c"O(1)"
         c"Returns the parameters and the state of a counter"
     c"lc.scandump" dump::scandump::<Counter>, 3 READ Read [KEY, ITERATOR]

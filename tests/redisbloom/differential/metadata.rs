@@ -28,7 +28,7 @@ fn without_fast(value: &Value) -> Vec<String> {
 /// The name of the configuration for ACL categories, which only servers from 7.4 on support for modules.
 const CATEGORIES: &str = "command-categories";
 
-pub const METADATA: [Part; 4] = [
+pub const METADATA: [Part; 5] = [
     // RedisBloom declares no arity.
     ("command-arity", 1, |_, ours, theirs| *theirs == Value::Int(-1) && *ours != Value::Int(-1)),
     ("command-flags", 2, |_, ours, theirs| without_fast(ours) == without_fast(theirs)),
@@ -36,6 +36,11 @@ pub const METADATA: [Part; 4] = [
         let access = if READS.contains(&name) { "@read" } else { "@write" };
         let has = |category: &str| names(ours).iter().any(|given| given == category);
         names(theirs).is_empty() && has("@bloom") && has(access) && names(ours).len() == 3
+    }),
+    // A windowed filter changes with time alone.
+    ("command-tips", 7, |name, ours, theirs| {
+        let changes_with_time = READS.contains(&name) && !["bf.scandump", "bf.debug"].contains(&name);
+        names(theirs).is_empty() && changes_with_time && names(ours) == ["nondeterministic_output"]
     }),
     ("key-flags", 8, |name, ours, theirs| {
         let all = show(theirs).contains("+RW, +access, +update");

@@ -44,6 +44,49 @@ pub fn window(client: &mut Client, family: &str, key: &str) -> String {
     fields.join(" ")
 }
 
+/// Reads whose reply may change although nobody writes, because the members of a window expire.
+const CHANGE_WITH_TIME: [&str; 21] = [
+    "bf.card",
+    "bf.exists",
+    "bf.info",
+    "bf.mexists",
+    "rf.card",
+    "rf.exists",
+    "rf.info",
+    "rf.mexists",
+    "lc.count",
+    "lc.countsince",
+    "lc.diff",
+    "lc.diffcard",
+    "lc.exists",
+    "lc.history",
+    "lc.info",
+    "lc.inter",
+    "lc.intercard",
+    "lc.members",
+    "lc.mexists",
+    "lc.union",
+    "lc.unioncard",
+];
+
+/// Client-side caches and proxies see by this tip that a reply can change by itself, as that of TTL does.
+#[test]
+fn reads_that_change_with_time_carry_the_tip_of_ttl() {
+    let server = Server::start();
+    let mut client = server.client();
+    let mut tips = |name: &str| -> Vec<String> {
+        let Value::Array(info) = client.list(&format!("COMMAND INFO {name}")).remove(0) else { panic!("no {name}") };
+        let Value::Array(tips) = &info[7] else { panic!("no tips: {}", show(&info[7])) };
+        tips.iter().map(text).collect()
+    };
+    let of_ttl = tips("ttl");
+    assert_eq!(of_ttl, ["nondeterministic_output"]);
+    for name in server.client().list("COMMAND LIST FILTERBY MODULE rollcall").iter().map(text) {
+        let expected = if CHANGE_WITH_TIME.contains(&name.as_str()) { &of_ttl[..] } else { &[] };
+        assert_eq!(tips(&name), expected, "{name}");
+    }
+}
+
 #[test]
 fn every_command_that_creates_makes_them() {
     let server = Server::start();
