@@ -179,7 +179,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() > 3 {
         return Err(CommandError::Arity);
     }
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Inspect);
     let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
     let at = FilterAt::new(filter, time_of(ctx, [filter]));
     info::info(ctx, args, Kind::Filter, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
@@ -187,7 +187,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Replies with a line of text about each sub-filter: `BF.DEBUG key`
 pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Inspect);
     let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
     ctx.reply_array(filter.sub_filters().len() + 1);
     ctx.reply_bulk(debug_totals(filter).as_bytes());

@@ -109,10 +109,11 @@ impl Ctx<'_> {
         self.flags() & raw::REDISMODULE_CTX_FLAGS_RESP3 != 0
     }
 
-    /// Opens a key for reading or writing.
+    /// Opens a key as `mode` says.
     pub fn open<'k>(self, name: Arg<'k>, mode: Mode) -> Key<'k> {
         let mode = match mode {
             Mode::Read => raw::REDISMODULE_READ,
+            Mode::Inspect => raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH,
             Mode::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
         };
         // SAFETY: context and name are live; the mode is one the server knows.
@@ -386,10 +387,14 @@ impl Name {
     }
 }
 
-/// Whether a key is opened for reading or for writing. Only commands with the flag `write` may open a key for writing.
+/// How a key is opened.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
     Read,
+    /// For reading facts about the value. The server does not count it as a use of the key, by which it chooses keys to
+    /// evict (LRU, LFU).
+    Inspect,
+    /// For reading and writing. Allowed only in commands with the flag `write`.
     Write,
 }
 

@@ -167,7 +167,7 @@ fn the_rights_that_the_document_names_are_enough() {
     ];
     for (name, rights) in &users {
         for server in [&server, &other] {
-            server.client().expect(&format!("ACL SETUSER {name} on >pw ~* -@all +ping {rights}"), "+OK");
+            server.client().expect(&format!("ACL SETUSER {name} on >pw ~* -@all {rights}"), "+OK");
         }
     }
     let of = |server: &Server, name: &str| format!("redis://{name}:pw@127.0.0.1:{}", server.port());
@@ -191,4 +191,32 @@ fn the_rights_that_the_document_names_are_enough() {
     tool(&["compare", "c", "s", "--url", &of(&server, "compare")]).expect(0);
     tool(&["compare", "--pattern", "c*", "--map", "s{}", "--url", &of(&server, "compare")]).expect(0);
     tool(&["compare", "n", "s", "--url", &of(&server, "compare")]).expect(0);
+}
+
+/// `top` and the exporter read every key again and again, which made them look used to LRU and LFU.
+#[test]
+fn reading_is_no_use_of_a_key() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    // Each use counts, and none is forgotten.
+    client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");
+    client.cmd("BF.MADD f a b");
+    client.cmd("LC.INSERT c WINDOW 86400 ITEMS a b");
+    let uses = || ["f", "c"].map(|key| server.client().int(&format!("OBJECT FREQ {key}")));
+    let before = uses();
+    tool(&["top", "--once", "--url", &to]).expect(0);
+    tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0);
+    assert_eq!(uses(), before);
+    if client.cmd("CLIENT NO-TOUCH OFF") != redis::Value::Okay {
+        eprintln!("skipped: this server has no CLIENT NO-TOUCH, so a dump is a use");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    for key in ["f", "c"] {
+        let file = folder.path().join(key);
+        tool(&["dump", key, file.to_str().expect("a path"), "--url", &to]).expect(0);
+    }
+    assert_eq!(uses(), before);
+    client.expect("BF.EXISTS f a", "1");
+    assert_eq!(uses(), [before[0] + 1, before[1]]);
 }

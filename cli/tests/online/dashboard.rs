@@ -303,6 +303,9 @@ fn the_rights_that_the_documents_name_are_enough() {
     let document = include_str!("../../../docs/monitoring.md");
     let rights = document.lines().find_map(|line| line.strip_prefix("    ACL SETUSER watcher")).expect("the rights");
     client.expect(&format!("ACL SETUSER watcher{rights}"), "+OK");
+    assert!(document.contains("`+client|no-touch`"));
+    // Redis 7.0 has no such command.
+    let _ = client.cmd("ACL SETUSER watcher +client|no-touch");
     let to = format!("redis://watcher:password@127.0.0.1:{}", server.port());
     let pages = Pages::start(&["dashboard", "--url", &to, "--interval", NEVER]);
     let state = state(&pages);
