@@ -246,3 +246,29 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%s\n%v", output, err)
 	}
 }
+
+// Members are those of the table of docs/clients.md.
+func TestMembers(t *testing.T) {
+	client := connect(t)
+	page, err := os.ReadFile("../../../docs/clients.md")
+	check(t, err)
+	cells := regexp.MustCompile("(?m)^\\| redigo \\| (.*) \\|$").FindStringSubmatch(string(page))
+	if len(cells) != 2 {
+		t.Fatal("a row of redigo")
+	}
+	tenth := 0.1 // Of constants the sum would be exact.
+	var found []string
+	for _, value := range []interface{}{1.0, tenth + 0.2, 1e16, 1e21, true, nil} {
+		_, err := client.Do("DEL", "members")
+		check(t, err)
+		_, err = client.Do("LC.ADD", "members", value)
+		check(t, err)
+		members, err := redis.Strings(client.Do("LC.MEMBERS", "members"))
+		check(t, err)
+		found = append(found, "`"+strings.Join(members, " ")+"`")
+	}
+	shown := strings.ReplaceAll(strings.Join(found, " | "), "``", "empty")
+	if shown != cells[1] {
+		t.Error(shown)
+	}
+}

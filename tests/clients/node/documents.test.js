@@ -1,4 +1,5 @@
-// The examples of docs/clients.md. Those of a client build on each other, so they run as one program.
+// The examples of docs/clients.md. Those of a client build on each other, so they run as one program. Also what the
+// page says of values and of node-redis's cache.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -7,8 +8,13 @@ import { it } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
-const { hostname, port } = new URL(process.env.ROLLCALL_URL);
-const URLS = ["redis://127.0.0.1:6379", process.env.ROLLCALL_URL];
+import { Decoder, GlideClient } from "@valkey/valkey-glide";
+import Redis from "ioredis";
+import { createClient } from "redis";
+
+const url = process.env.ROLLCALL_URL;
+const { hostname, port } = new URL(url);
+const URLS = ["redis://127.0.0.1:6379", url];
 const HOSTS = ['host: "127.0.0.1", port: 6379', `host: "${hostname}", port: ${port}`];
 
 for (const [client, assertions, [address, here]] of [
@@ -30,3 +36,60 @@ for (const [client, assertions, [address, here]] of [
     await promisify(execFile)(process.execPath, [file]);
   });
 }
+
+/** That a client stores each value of the page's table as its row has it. */
+async function hasMembers(name, call) {
+  const text = await readFile(process.env.ROLLCALL_CLIENTS_DOCUMENT, "utf8");
+  const row = text.split("\n").find((line) => line.startsWith(`| ${name} | `));
+  const shown = row.split("|").slice(2, -1).map((cell) => cell.trim().replaceAll("`", ""));
+  const values = [1.0, 0.1 + 0.2, 1e16, 1e21, true, null];
+  assert.equal(shown.length, values.length);
+  for (const [at, value] of values.entries()) {
+    const key = `members:${name}:${at}`;
+    await call("DEL", key);
+    if (shown[at] === "rejected") {
+      await assert.rejects(async () => call("LC.ADD", key, value), `${name}: ${value}`);
+    } else {
+      await call("LC.ADD", key, value);
+      assert.deepEqual(await call("LC.MEMBERS", key), [shown[at] === "empty" ? "" : shown[at]], `${name}: ${value}`);
+    }
+  }
+}
+
+it("members of node-redis", async () => {
+  const client = await createClient({ url }).connect();
+  await hasMembers("node-redis", (...words) => client.sendCommand(words));
+  await client.close();
+});
+
+it("members of ioredis", async () => {
+  const client = new Redis(url);
+  await hasMembers("ioredis", (...words) => client.call(...words));
+  await client.quit();
+});
+
+it("members of valkey-glide", async () => {
+  const options = { addresses: [{ host: hostname, port: Number(port) }], requestTimeout: 60_000 };
+  const client = await GlideClient.createClient(options);
+  await hasMembers("valkey-glide, Node.js", (...words) => client.customCommand(words, { decoder: Decoder.String }));
+  client.close();
+});
+
+it("the cache of node-redis has no filters", async () => {
+  const plain = await createClient({ url }).connect();
+  const cached = await createClient({ url, RESP: 3, clientSideCache: { ttl: 0, maxEntries: 0 } }).connect();
+  await plain.set("cached:text", "a");
+  await plain.bf.add("cached:seen", "a");
+  await plain.sendCommand(["CONFIG", "RESETSTAT"]);
+  for (let call = 0; call < 2; call += 1) {
+    await cached.get("cached:text");
+    await cached.bf.exists("cached:seen", "a");
+    await cached.bf.mExists("cached:seen", ["a"]);
+    await cached.bf.card("cached:seen");
+  }
+  const stats = await plain.info("commandstats");
+  for (const [command, calls] of [["get", 1], ["bf.exists", 2], ["bf.mexists", 2], ["bf.card", 2]]) {
+    assert.match(stats, new RegExp(`cmdstat_${command}:calls=${calls},`));
+  }
+  await Promise.all([plain.close(), cached.close()]);
+});

@@ -1,13 +1,15 @@
-"""Tests the examples in docs/clients.md: runs those of redis-py and valkey-glide, and checks those of clients with
-filter methods for gaps."""
+"""Tests docs/clients.md: runs the examples of redis-py and valkey-glide, checks those of clients with filter methods
+for gaps, and tries what the page says of values."""
 
 import re
 import subprocess
 import sys
 import unittest
+from enum import IntEnum
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import glide_sync
 import redis
 from variants import URL
 
@@ -19,6 +21,59 @@ def code(client: str, language: str) -> str:
     """All code blocks of a client's section as one program, because they build on each other."""
     (section,) = re.findall(rf"^## {client}\n(.*?)(?=^## |\Z)", DOCUMENT.read_text(), re.MULTILINE | re.DOTALL)
     return "\n".join(re.findall(rf"^```{language}\n(.*?)^```$", section, re.MULTILINE | re.DOTALL))
+
+
+class Statements(unittest.TestCase):
+    def setUp(self):
+        self.client = self.connect()
+        self.client.flushall()
+
+    def connect(self, **options):
+        client = redis.Redis.from_url(URL, socket_timeout=60, protocol=3, **options)
+        self.addCleanup(client.close)
+        return client
+
+    def has_members(self, client: str, add) -> None:
+        """Adds each value of the page's table, and compares the member with the client's row."""
+        (row,) = re.findall(rf"^\| {client} \|(.*) \|$", DOCUMENT.read_text(), re.MULTILINE)
+        shown = [cell.strip().strip("`") for cell in row.split("|")]
+        for value, expected in zip([1.0, 0.1 + 0.2, 1e16, 1e21, True, None], shown, strict=True):
+            with self.subTest(f"{client}: {value}"):
+                self.client.delete("members")
+                if expected == "rejected":
+                    self.assertRaises((redis.DataError, TypeError), add, value)
+                    continue
+                add(value)
+                member = b"" if expected == "empty" else expected.encode()
+                self.assertEqual(self.client.execute_command("LC.MEMBERS", "members"), [member])
+
+    def test_members_of_redis_py(self):
+        self.has_members("redis-py", lambda value: self.client.execute_command("LC.ADD", "members", value))
+
+    def test_members_of_glide(self):
+        address = urlsplit(URL)
+        node = glide_sync.NodeAddress(address.hostname, address.port)
+        client = glide_sync.GlideClient.create(glide_sync.GlideClientConfiguration([node], request_timeout=60_000))
+        self.addCleanup(client.close)
+        self.has_members("valkey-glide, Python", lambda value: client.custom_command(["LC.ADD", "members", value]))
+
+    def test_members_of_enums(self):
+        role = IntEnum("Role", {"ADMIN": 7})
+        self.client.execute_command("LC.ADD", "members", role.ADMIN)
+        self.assertEqual(self.client.execute_command("LC.MEMBERS", "members"), [b"<Role.ADMIN: 7>"])
+        self.assertIn("`<Role.ADMIN: 7>`", DOCUMENT.read_text())
+
+    def test_chunks_in_a_transaction_of_a_client_that_decodes(self):
+        self.client.execute_command("BF.MADD", "seen", *range(50))
+        decoding = self.connect(decode_responses=True)
+        self.assertIs(type(decoding.bf().scandump("seen", 0)[1]), bytes)
+        for transaction in (True, False):
+            pipe = decoding.pipeline(transaction=transaction)
+            pipe.bf().scandump("seen", 0)
+            if transaction:
+                self.assertRaises(UnicodeDecodeError, pipe.execute)
+            else:
+                self.assertIs(type(pipe.execute()[0][1]), bytes)
 
 
 class Documents(unittest.TestCase):
