@@ -9,7 +9,7 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar
 T = TypeVar("T")
 
 Key: TypeAlias = str | bytes | memoryview
-Item: TypeAlias = str | bytes | memoryview | int | float
+Item: TypeAlias = str | bytes | bytearray | memoryview | int
 Word: TypeAlias = str | bytes | memoryview | int | float
 
 Seconds: TypeAlias = int | timedelta
@@ -42,11 +42,31 @@ def options(*pairs: tuple[str, Word | bool | None]) -> list[Word]:
     return words
 
 
+def encoded(item: Item) -> bytes:
+    """The bytes of an item: those that the classes of `rollcall_redis` store, and for an int its digits.
+
+    Clients would send the `repr` of a number of NumPy or of an enum.
+    """
+    if isinstance(item, str):
+        return item.encode()
+    if isinstance(item, bytes):
+        return item
+    if isinstance(item, bytearray | memoryview):
+        return bytes(item)
+    # True is an int too, whose digits nobody expects.
+    if isinstance(item, int) and not isinstance(item, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+        return int.__repr__(item).encode()
+    raise TypeError(
+        f"an item is str, bytes, bytearray, memoryview or int, got {type(item).__name__}: "
+        "decide on its text, and pass that"
+    )
+
+
 def listed(items: Iterable[Item]) -> list[Word]:
     """The word ITEMS and the items. A single str or bytes is rejected, because its characters would become items."""
     if isinstance(items, str | bytes | bytearray | memoryview):
         raise TypeError(f"items must be a list or another iterable of items, got one {type(items).__name__}")
-    return ["ITEMS", *items]
+    return ["ITEMS", *map(encoded, items)]
 
 
 def in_seconds(span: Seconds) -> int:

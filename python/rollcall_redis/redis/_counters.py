@@ -5,7 +5,21 @@ from typing import Any, Generic, Literal, TypeVar, overload
 
 from rollcall_redis._types import Admission, Estimate
 
-from ._command import Command, Item, Key, Moment, Seconds, Spans, expiry, in_seconds, listed, numbered, options, span
+from ._command import (
+    Command,
+    Item,
+    Key,
+    Moment,
+    Seconds,
+    Spans,
+    encoded,
+    expiry,
+    in_seconds,
+    listed,
+    numbered,
+    options,
+    span,
+)
 from ._reply import (
     Chunk,
     CounterInfo,
@@ -76,7 +90,7 @@ class CounterCommands(Generic[Member]):
 
     def add(self, key: Key, *items: Item) -> Command[int]:
         """LC.ADD: adds items. Returns how many were new; if the counter estimates, how many changed its bitmap."""
-        return Command("LC.ADD", [key, *items], integer)
+        return Command("LC.ADD", [key, *map(encoded, items)], integer)
 
     def insert(
         self,
@@ -226,11 +240,11 @@ class CounterCommands(Generic[Member]):
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
         """LC.EXISTS: whether an item is a member. The counter must be exact."""
-        return Command("LC.EXISTS", [key, item], boolean)
+        return Command("LC.EXISTS", [key, encoded(item)], boolean)
 
     def mexists(self, key: Key, *items: Item) -> Command[list[bool]]:
         """LC.MEXISTS: whether each of several items is a member, in order. The counter must be exact."""
-        return Command("LC.MEXISTS", [key, *items], list_of(boolean))
+        return Command("LC.MEXISTS", [key, *map(encoded, items)], list_of(boolean))
 
     def members(self, key: Key, since: Seconds | None = None) -> Command[list[Member]]:
         """LC.MEMBERS: the members of an exact counter, or those of the last `since` seconds, in no order."""

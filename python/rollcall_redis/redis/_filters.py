@@ -5,7 +5,7 @@ from typing import Any, Literal, TypeAlias, overload
 
 from rollcall_redis._types import Admission
 
-from ._command import Command, Item, Key, Moment, Seconds, Word, expiry, listed, options, span
+from ._command import Command, Item, Key, Moment, Seconds, Word, encoded, expiry, listed, options, span
 from ._reply import (
     Chunk,
     FilterInfo,
@@ -68,7 +68,7 @@ class FilterCommands:
 
     def add(self, key: Key, item: Item) -> Command[bool]:
         """BF.ADD: adds an item. Returns whether it was new to the filter."""
-        return Command("BF.ADD", [key, item], boolean)
+        return Command("BF.ADD", [key, encoded(item)], boolean)
 
     def madd(self, key: Key, *items: Item) -> Command[list[bool]]:
         """BF.MADD: adds items. Returns for each, in order, whether it was new.
@@ -76,7 +76,7 @@ class FilterCommands:
         If a filter that does not scale becomes full, its error is raised for the remaining items. `replies_before`
         returns the replies for the items before.
         """
-        return Command("BF.MADD", [key, *items], list_of(boolean))
+        return Command("BF.MADD", [key, *map(encoded, items)], list_of(boolean))
 
     def insert(
         self,
@@ -167,11 +167,11 @@ class FilterCommands:
 
     def exists(self, key: Key, item: Item) -> Command[bool]:
         """BF.EXISTS: whether an item may be in the filter. False is certain; True may be wrong, at the error rate."""
-        return Command("BF.EXISTS", [key, item], boolean)
+        return Command("BF.EXISTS", [key, encoded(item)], boolean)
 
     def mexists(self, key: Key, *items: Item) -> Command[list[bool]]:
         """BF.MEXISTS: whether each of several items may be in the filter, in order."""
-        return Command("BF.MEXISTS", [key, *items], list_of(boolean))
+        return Command("BF.MEXISTS", [key, *map(encoded, items)], list_of(boolean))
 
     def card(self, key: Key) -> Command[int]:
         """BF.CARD: the number of items that were new when they were added; 0 for a missing key."""

@@ -1,4 +1,5 @@
-"""The section "Commands" of docs/python.md, and the programs of examples/python: they run."""
+"""The section "Commands" of docs/python.md, and the programs of examples/python: they run. What docs/clients.md says of
+valkey-py and of redis-py's cache."""
 
 import os
 import re
@@ -8,8 +9,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import redis
+import valkey
+from redis.cache import CacheConfig
 
 from rollcall_redis.redis import Counters, Filters
 
@@ -71,3 +75,50 @@ def test_programs_keep_their_promises(server: Any, name: str) -> None:
     assert re.search(PROGRAMS[name], printed)
     with client(server) as connected:
         assert connected.keys() == []
+
+
+def test_members_of_valkey_py_and_of_numpy(server: Any) -> None:
+    page = (ROOT / "docs" / "clients.md").read_text()
+    (row,) = re.findall(rf"^\| valkey-py {re.escape(version('valkey'))} \|(.*) \|$", page, re.MULTILINE)
+    values: list[Any] = [1.0, 0.1 + 0.2, 1e16, 1e21, True, None]
+    with valkey.Valkey(port=server.port) as connected:
+        connected.flushall()
+        for value, cell in zip(values, row.split("|"), strict=True):
+            if cell.strip() == "rejected":
+                with pytest.raises(valkey.DataError):
+                    connected.execute_command("LC.ADD", "members", value)
+                continue
+            connected.delete("members")
+            connected.execute_command("LC.ADD", "members", value)
+            assert connected.execute_command("LC.MEMBERS", "members") == [cell.strip(" `").encode()]
+        connected.delete("members")
+    with client(server) as other:
+        other.execute_command("LC.ADD", "members", np.float64(7.0))
+        assert other.execute_command("LC.MEMBERS", "members") == [b"np.float64(7.0)"]
+        other.flushall()
+    assert "`np.float64(7.0)` is stored as these 15 characters" in page
+
+
+def test_the_cache_of_redis_py_has_no_filters_and_counters(server: Any) -> None:
+    assert (
+        f"| redis-py {version('redis')} with `CacheConfig` | no command" in (ROOT / "docs" / "clients.md").read_text()
+    )
+    with client(server) as other:
+        if int(other.info("server")["redis_version"].split(".")[0]) < 8:
+            pytest.skip("redis-py caches with Redis 7.4 and later only")
+        other.flushall()
+        for words in (["SET", "text", "a"], ["BF.ADD", "seen", "a"], ["LC.ADD", "visitors", "a"]):
+            other.execute_command(*words)
+        other.config_resetstat()
+        with redis.Redis(port=server.port, protocol=3, cache_config=CacheConfig()) as cached:
+            for words, calls in (
+                (["GET", "text"], 1),
+                (["BF.EXISTS", "seen", "a"], 2),
+                (["BF.MEXISTS", "seen", "a"], 2),
+                (["BF.CARD", "seen"], 2),
+                (["LC.COUNT", "visitors"], 2),
+            ):
+                for _ in range(2):
+                    cached.execute_command(*words, keys=[words[1]])
+                assert other.info("commandstats")[f"cmdstat_{words[0].lower()}"]["calls"] == calls
+        other.flushall()
