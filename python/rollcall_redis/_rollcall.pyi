@@ -34,16 +34,15 @@ __all__ = [
 __version__: str
 
 class _Array(Protocol):
-    """A NumPy array. Type checkers accept it as `Buffer` only from Python 3.12 on."""
+    """A NumPy array, or a column of pandas or Polars."""
 
-    @property
-    def __array_interface__(self) -> dict[str, Any]: ...
+    def __array__(self, *args: Any, **options: Any) -> Any: ...
 
 _Rows: TypeAlias = Buffer | _Array
 """An object with rows of bytes in memory."""
 
 _Answers: TypeAlias = NDArray[np.bool_]
-"""The answers about the items of a NumPy array, as a NumPy array."""
+"""The answers about the items of an `_Array`."""
 
 class _Client(Protocol):
     """A blocking client."""

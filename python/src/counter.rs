@@ -157,11 +157,11 @@ impl Counter {
         Items::new(members, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many members, and returns for each the result of `add`: in a list, for a NumPy array in a NumPy array, or
-    /// for another buffer in a memoryview of format '?'.
+    /// Adds many members, and returns for each the result of `add`: in a list, for an array of NumPy or a column of
+    /// pandas or Polars in a NumPy array, or for another buffer in a memoryview of format '?'.
     ///
-    /// The members of an array are the elements of a one-dimensional array, or the rows of a two-dimensional array.
-    /// With `width`, each member is the next `width` bytes of an array of any shape.
+    /// The members of an array are the elements of a one-dimensional array of bytes, or the rows of a two-dimensional
+    /// one. With `width`, each member is the next `width` bytes of an array of any shape. Arrays of floats are rejected.
     #[pyo3(signature = (members, *, width=None, now=None))]
     fn add_many<'py>(
         &self,

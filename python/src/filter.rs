@@ -195,11 +195,11 @@ impl BloomFilter {
         Items::new(items, width)?.blocks(py, |block| self.add_block(py, block, now, |_| {}))
     }
 
-    /// Adds many items, and returns for each whether it was new: in a list, for a NumPy array in a NumPy array, or for
-    /// another buffer in a memoryview of format '?'.
+    /// Adds many items, and returns for each whether it was new: in a list, for an array of NumPy or a column of
+    /// pandas or Polars in a NumPy array, or for another buffer in a memoryview of format '?'.
     ///
-    /// The items of an array are the elements of a one-dimensional array, or the rows of a two-dimensional array. With
-    /// `width`, each item is the next `width` bytes of an array of any shape.
+    /// The items of an array are the elements of a one-dimensional array of bytes, or the rows of a two-dimensional
+    /// one. With `width`, each item is the next `width` bytes of an array of any shape. Arrays of floats are rejected.
     #[pyo3(signature = (items, *, width=None, now=None))]
     fn add_many<'py>(
         &self,

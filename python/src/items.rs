@@ -44,9 +44,23 @@ fn copied<'py>(item: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
         return Ok(item.call_method0("tobytes")?.cast_into()?);
     }
     Err(PyTypeError::new_err(format!(
-        "an item is str, bytes, bytearray or memoryview, got {}: str(item).encode() are bytes as clients send them",
+        "an item is str, bytes, bytearray or memoryview, got {}: decide on its text, and pass that",
         item.get_type().name()?
     )))
+}
+
+/// Rejects a masked array of NumPy: its buffer has the masked values too.
+fn reject_masked(given: &Bound<'_, PyAny>) -> PyResult<()> {
+    // What has this method is an array, or a column of pandas or Polars.
+    if given.hasattr("__array__")?
+        && let Ok(masked) = given.py().import("numpy.ma")
+        && given.is_instance(&masked.getattr("MaskedArray")?)?
+    {
+        return Err(PyTypeError::new_err(
+            "what is masked in an array is no item: pass array.compressed(), which leaves it out",
+        ));
+    }
+    Ok(())
 }
 
 /// The buffer of an object.
@@ -85,6 +99,7 @@ impl<'py> Items<'py> {
     /// # Errors
     /// `TypeError` for an object that has no items.
     pub(crate) fn new(given: &Bound<'py, PyAny>, width: Option<Whole>) -> PyResult<Self> {
+        reject_masked(given)?;
         if let Some(Whole(width)) = width {
             // No array is larger than `usize::MAX` bytes, so a larger width fails in the same way.
             let width = usize::try_from(width).unwrap_or(usize::MAX);
@@ -206,8 +221,8 @@ fn with_all(items: &[&Bound<'_, PyAny>], take: &mut impl FnMut(&[&[u8]]) -> PyRe
     take(&all)
 }
 
-/// Calls `ask` with all items, and returns one answer for each: in an array of bool for a NumPy array, in a memoryview
-/// of format `?` for another buffer, and otherwise in a list of bool.
+/// Calls `ask` with all items, and returns one answer for each: in an array of bool for what NumPy takes as an array,
+/// such as a column of pandas; in a memoryview of format `?` for another buffer; and otherwise in a list of bool.
 pub(crate) fn answers<'py>(
     given: &Bound<'py, PyAny>,
     width: Option<Whole>,
@@ -215,18 +230,17 @@ pub(crate) fn answers<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = given.py();
     let items = Items::new(given, width)?;
-    let as_array = items.are_rows();
+    let is_buffer = items.are_rows();
     let mut answers = Vec::new();
     items.blocks(py, |block| ask(block, &mut answers))?;
-    if as_array {
+    // Users without NumPy get the same as for other objects.
+    let numpy = if given.hasattr("__array__")? { py.import("numpy").ok() } else { None };
+    if is_buffer || numpy.is_some() {
         let view = PyMemoryView::from(&PyByteArray::new(py, &answers))?.call_method1("cast", ("?",))?;
-        // Other libraries have this attribute too. Without NumPy their users get the view.
-        if given.hasattr("__array_interface__")?
-            && let Ok(numpy) = py.import("numpy")
-        {
-            return numpy.call_method1("asarray", (view,));
-        }
-        return Ok(view);
+        return match numpy {
+            Some(numpy) => numpy.call_method1("asarray", (view,)),
+            None => Ok(view),
+        };
     }
     let shown = answers.iter().map(|&answer| PyBool::new(py, answer != 0));
     Ok(PyList::new(py, shown)?.into_any())

@@ -28,8 +28,10 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// The rows of a buffer. A row has `width` bytes if given; otherwise it is an element of a one-dimensional array,
-    /// or a row of a two-dimensional one.
+    /// The rows of a buffer. A row has `width` bytes if given; otherwise it is an element of a one-dimensional array of
+    /// bytes, or a row of a two-dimensional one.
+    ///
+    /// Without `width`, numbers are rejected: their bytes are other items than the digits that clients send.
     ///
     /// # Errors
     /// `TypeError` or `ValueError` if the buffer has no rows of bytes; the message says why.
@@ -40,41 +42,39 @@ impl Rows {
             ));
         }
         let format = buffer.format().to_bytes();
-        // The format may begin with its byte order. A structure's format contains the names of its fields.
+        if holds(format, b"O") {
+            return Err(PyTypeError::new_err("an array of objects holds no bytes: pass array.tolist()"));
+        }
+        if holds(format, b"wu") {
+            return Err(PyTypeError::new_err("an array of str holds UTF-32: pass array.tolist()"));
+        }
+        // Among them the letters of complex numbers, `Zf`, `Zd` and `Zg`.
+        if holds(format, b"efdg") {
+            return Err(PyTypeError::new_err(
+                "floats are no items, and a missing value makes floats of whole numbers: drop missing values before, \
+                 and pass map('{:d}'.format, array.tolist())",
+            ));
+        }
         let is_structure = format.starts_with(b"T{");
-        let kind = if is_structure { field_of_objects(format) } else { None };
-        let kind = kind.or_else(|| {
-            format
-                .iter()
-                .rev()
-                .find(|byte| byte.is_ascii_alphabetic() || **byte == b'?')
-                .copied()
-                .filter(|_| !is_structure)
-        });
-        let is_byte = matches!(format, b"B" | b"b" | b"c");
-        let (of_shape, padded) = match (buffer.shape(), kind) {
-            (_, Some(b'O')) => {
-                return Err(PyTypeError::new_err(
-                    "an array of objects holds no bytes: pass a list, or array.astype('S')",
-                ));
-            }
-            (_, Some(b'w' | b'u')) => {
-                return Err(PyTypeError::new_err(
-                    "an array of str holds UTF-32: pass numpy.char.encode(array, 'utf-8') or array.tolist()",
-                ));
-            }
-            (&[_], Some(b's')) => (Some(buffer.item_size()), true),
-            (&[_], _) if !is_byte => (Some(buffer.item_size()), false),
-            (&[_, last], _) if is_byte => (Some(last), false),
+        let (of_shape, padded) = match (buffer.shape(), format) {
+            (&[_], [.., b's']) => (Some(buffer.item_size()), true),
+            // Bytes without a type, as NumPy's void has.
+            (&[_], [.., b'x']) => (Some(buffer.item_size()), false),
+            (&[_, last], b"B" | b"b" | b"c") => (Some(last), false),
             _ => (None, false),
         };
         let (width, padded) = match (width, of_shape) {
             (Some(width), _) => (width, false),
             (None, Some(width)) => (width, padded),
             (None, None) => {
+                let digits = if is_structure || buffer.dimensions() != 1 {
+                    ""
+                } else {
+                    "pass map('{:d}'.format, array.tolist()) for the digits of its numbers, or "
+                };
                 return Err(PyTypeError::new_err(format!(
-                    "expected an array of one dimension, or of two with bytes in the last, got {} of format '{}': \
-                     width= says how many bytes an item has",
+                    "expected an array of bytes (dtype S), or of two dimensions with bytes in the last, got {} of \
+                     format '{}': {digits}width= for its bytes",
                     match buffer.dimensions() {
                         1 => "one dimension".to_owned(),
                         dimensions => format!("{dimensions} dimensions"),
@@ -144,10 +144,11 @@ impl Rows {
     }
 }
 
-/// If a field of a structure holds objects, the format character `O`. The format of a structure is `T{<i8:name:...}`.
-fn field_of_objects(format: &[u8]) -> Option<u8> {
+/// Whether a format has one of these characters, in a structure that of any field. The format of a structure is
+/// `T{<i8:name:...}`.
+fn holds(format: &[u8], characters: &[u8]) -> bool {
     // Types and names alternate, separated by ":".
-    format.split(|&byte| byte == b':').step_by(2).any(|kinds| kinds.contains(&b'O')).then_some(b'O')
+    format.split(|&byte| byte == b':').step_by(2).any(|types| types.iter().any(|byte| characters.contains(byte)))
 }
 
 /// A `MemoryError` that names a number of bytes.

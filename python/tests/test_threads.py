@@ -70,7 +70,7 @@ def test_all_that_threads_add_is_found() -> None:
 
 def test_a_thread_asks_while_another_adds_grows_and_stores() -> None:
     seen = BloomFilter(100)
-    rows = np.arange(200_000)
+    rows = np.arange(200_000).view("V8")
     done = threading.Event()
 
     def adds() -> None:
@@ -143,7 +143,7 @@ def test_lists_and_arrays_that_change_meanwhile() -> None:
 def test_other_threads_run_during_long_calls() -> None:
     """A thread counts while another adds: it would stand still for the whole of each call."""
     seen = BloomFilter(2_000_000)
-    rows = np.arange(2_000_000)
+    rows = np.arange(2_000_000).view("V8")
     ticks = 0
     done = threading.Event()
     within: list[int] = []
