@@ -30,11 +30,7 @@ fn dump(session: &mut Session, key: &str) -> Vec<(i64, Vec<u8>)> {
 
 /// The reply to LC.INFO for a single field.
 fn line(session: &Session, label: &str, value: Value) -> Value {
-    if session.resp3 {
-        Value::Map(vec![(Value::BulkString(label.into()), value)])
-    } else {
-        Value::Array(vec![value])
-    }
+    if session.resp3 { Value::Map(vec![(Value::BulkString(label.into()), value)]) } else { Value::Array(vec![value]) }
 }
 
 in_every_way! {
