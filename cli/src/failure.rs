@@ -17,8 +17,10 @@ enum Kind {
     DoesNotHold,
     /// The arguments are invalid whatever the server holds. Errors that clap finds have the same exit code.
     Arguments,
-    /// The command could not do its work, or found nothing to work on.
+    /// The command could not do its work.
     Failed,
+    /// There is nothing to work on: no key, value or item has the name or is in the place.
+    Nothing,
     /// A signal ended the command.
     Interrupted(i32),
 }
@@ -27,6 +29,11 @@ impl Failure {
     /// A failure that prevented the work.
     pub fn of(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Failed, text: text.into(), advice: None }
+    }
+
+    /// A failure because there is nothing to work on.
+    pub fn of_nothing(text: impl Into<String>) -> Self {
+        Failure { kind: Kind::Nothing, text: text.into(), advice: None }
     }
 
     /// A failure because of invalid arguments.
@@ -76,6 +83,7 @@ impl Failure {
             Kind::DoesNotHold => 1,
             Kind::Arguments => 2,
             Kind::Failed => 3,
+            Kind::Nothing => 4,
             Kind::Interrupted(signal) => Failure::exit_code_of(signal),
         }
     }

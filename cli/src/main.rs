@@ -24,6 +24,7 @@ mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::thread;
 
 use clap::{CommandFactory, Parser};
@@ -80,20 +81,31 @@ fn main() -> ExitCode {
 }
 
 fn run() -> Result<ExitCode, Failure> {
-    let Cli { json, command } = match Cli::try_parse_from(with_other_names(std::env::args_os().collect())) {
+    let arguments = with_other_names(std::env::args_os().collect());
+    let asks_json = arguments.iter().any(|argument| argument == "--json");
+    let Cli { json, command } = match Cli::try_parse_from(arguments) {
         Ok(cli) => cli,
         // Help and version are no errors, but fail if they cannot be printed.
         Err(said) if !said.use_stderr() => return output::written(said.print()).map(|()| ExitCode::SUCCESS),
         Err(wrong) => {
             let _ = wrong.print();
-            return Ok(ExitCode::from(u8::try_from(wrong.exit_code()).unwrap_or(2)));
+            let code = u8::try_from(wrong.exit_code()).unwrap_or(2);
+            let text = wrong.to_string();
+            let (what, _) = text.split_once("\n\n").unwrap_or((&text, ""));
+            Output::new(asks_json).failure(what.trim_start_matches("error: "), None, code);
+            return Ok(ExitCode::from(code));
         }
     };
     // The command runs on another thread. A signal that hits a thread waiting for a reply turns the wait into an error.
-    let work = move || command.run(&Output::new(json), Cli::command());
+    let output = Arc::new(Output::new(json));
+    let of_worker = output.clone();
+    let work = move || command.run(&of_worker, Cli::command());
     let cannot = |error: std::io::Error| Failure::of(format!("cannot start a thread: {error}"));
     let worker = thread::Builder::new().spawn(work).map_err(cannot)?;
     let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    if let Err(failure) = &outcome {
+        output.failure(failure.text(), failure.advice(), failure.exit_code());
+    }
     outcome.map(|()| ExitCode::SUCCESS)
 }
 

@@ -1,6 +1,7 @@
 //! Prints the answer of a command as text or as one JSON value.
 
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -10,11 +11,21 @@ use crate::failure::Failure;
 #[derive(Debug)]
 pub struct Output {
     json: bool,
+    /// Whether an answer was printed.
+    answered: AtomicBool,
+}
+
+/// The answer of a command that failed before it had any other.
+#[derive(Serialize)]
+struct Failed<'a> {
+    error: &'a str,
+    advice: Option<&'a str>,
+    exit_code: u8,
 }
 
 impl Output {
     pub fn new(json: bool) -> Self {
-        Output { json }
+        Output { json, answered: AtomicBool::new(false) }
     }
 
     /// Whether answers are JSON.
@@ -29,7 +40,15 @@ impl Output {
     pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
         let json = || serde_json::to_string(answer).map_err(|error| Failure::of(format!("no JSON: {error}")));
         let line = if self.json { json()? } else { text(answer) };
+        self.answered.store(true, Ordering::Relaxed);
         self.plain(&(line + "\n"))
+    }
+
+    /// Prints a failure as JSON if answers are JSON and none was printed. Standard error has its text in any case.
+    pub fn failure(&self, error: &str, advice: Option<&str>, exit_code: u8) {
+        if self.json && !self.answered.load(Ordering::Relaxed) {
+            let _ = self.answer(&Failed { error, advice, exit_code }, |_| String::new());
+        }
     }
 
     /// Prints a text unchanged.

@@ -126,8 +126,8 @@ impl Check {
                     .advise("say which, with --key (rollcall info lists them)"))
             }
             (Some(value), _) => Ok(value),
-            (None, Some(key)) => Err(Failure::of(format!("{} has no key '{key}'", self.file.display()))),
-            (None, None) => Err(Failure::of(format!("{} has no values", self.file.display()))),
+            (None, Some(key)) => Err(Failure::of_nothing(format!("{} has no key '{key}'", self.file.display()))),
+            (None, None) => Err(Failure::of_nothing(format!("{} has no values", self.file.display()))),
         }
     }
 
@@ -187,7 +187,7 @@ impl Check {
         )?;
         bar.finish_and_clear();
         if all.items == 0 {
-            return Err(Failure::of("there are no items to look for"));
+            return Err(Failure::of_nothing("there are no items to look for"));
         }
         Ok(Present { items: all.items, missing: all.missing, first_missing: all.first })
     }
@@ -215,7 +215,7 @@ impl Check {
         bar.finish_and_clear();
         let (items, found) = parts.iter().fold((0, 0), |sum, Apart(part)| (sum.0 + part.0, sum.1 + part.1));
         if items == 0 {
-            return Err(Failure::of("there are no absent items to measure with"));
+            return Err(Failure::of_nothing("there are no absent items to measure with"));
         }
         let (stated_rate, number) = (filter.params().error_rate, items as f64);
         Ok(Absent {

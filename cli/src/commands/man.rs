@@ -10,16 +10,17 @@ use clap_mangen::roff::{Roff, bold, roman};
 use crate::failure::Failure;
 
 /// Every exit code and its meaning.
-const EXIT_STATUS: [(&str, &str); 5] = [
+const EXIT_STATUS: [(&str, &str); 6] = [
     ("0", "everything was done, and every check holds"),
-    ("1", "a check does not hold, or something was left out"),
+    ("1", "a check does not hold, or something was left out; top --fail-on: there is such a finding"),
     ("2", "wrong arguments"),
-    ("3", "the command failed, or found nothing to do"),
+    ("3", "the command failed: a server is down, a disk is full"),
+    ("4", "there is nothing to work on: no key matches, or a key, value or item is missing"),
     ("128 + N", "signal N ended the command: 130 after Ctrl-C, which ends exporter, dashboard and a live top with 0"),
 ];
 
 /// Tasks, and the commands that do them. A page has the examples of its own command, and of its subcommands.
-pub const EXAMPLES: [(&str, &str); 24] = [
+pub const EXAMPLES: [(&str, &str); 25] = [
     ("Memory of a million addresses, at one false positive in a thousand:", "rollcall plan filter 1M --error 0.1%"),
     ("Build a filter from a file with one item a line:", "rollcall build filter known.rollcall known.txt --error 0.1%"),
     ("Bring it to a server, as the key known:", "rollcall load known.rollcall known"),
@@ -44,6 +45,7 @@ pub const EXAMPLES: [(&str, &str); 24] = [
         "rollcall exporter --url redis://10.0.0.1 --url redis://10.0.0.2 --pattern '*'",
     ),
     ("Figures once, for node_exporter's text files:", "rollcall exporter --once"),
+    ("The exit code of a check that runs every hour:", "rollcall top --fail-on warning"),
     ("A web page at http://127.0.0.1:9728/:", "rollcall dashboard --url redis://10.0.0.1:6379"),
     ("See what a copy from RedisBloom would move:", "rollcall copy redis://old:6379 redis://new:6379 --dry-run"),
     ("Copy, while the source's writers wait:", "rollcall copy redis://old:6379 redis://new:6379 --pause"),

@@ -64,7 +64,7 @@ impl Merge {
             }
         }
         let Some(union) = union else {
-            return Err(Failure::of("the files have no values"));
+            return Err(Failure::of_nothing("the files have no values"));
         };
         let (items, size_bytes) = match &union {
             Value::Filter(filter) => (filter.num_items(), filter.size_bytes()),

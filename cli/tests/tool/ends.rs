@@ -22,8 +22,8 @@ fn folder() -> Folder {
 fn nothing_that_was_done_is_no_success() {
     let folder = folder();
     for (arguments, code, said) in [
-        ("check filter none", 3, "no items to look for"),
-        ("check filter items --absent none", 3, "no absent items"),
+        ("check filter none", 4, "no items to look for"),
+        ("check filter items --absent none", 4, "no absent items"),
         ("check counter none", 1, "off by"),
         ("check filter items", 0, ""),
         ("check counter items", 0, ""),

@@ -36,7 +36,7 @@ fn each_failure_says_what_was_wrong_and_what_to_do() {
         ("merge out items", 3, "items is no file of filters and counters"),
         ("info damaged", 3, "damaged: damaged at byte "),
         ("info cut", 3, "cut: ends at byte "),
-        ("check a items --key b", 3, "a has no key 'b'"),
+        ("check a items --key b", 4, "a has no key 'b'"),
         ("check count items --absent items", 2, "--absent is for filters"),
         ("check a --distinct 5", 2, "--distinct is for counters"),
         ("check a items --within NaN", 2, "within"),
@@ -52,4 +52,32 @@ fn each_failure_says_what_was_wrong_and_what_to_do() {
     }
     let left: Vec<_> = std::fs::read_dir(folder.path("")).unwrap().map(|file| file.unwrap().file_name()).collect();
     assert_eq!(left.len(), 7, "no unfinished file is left: {left:?}");
+}
+
+/// Standard output was once empty where a script expected JSON.
+#[test]
+fn failures_are_one_json_value_too() {
+    let folder = Folder::new();
+    folder.write("items", "ann\nben\n");
+    folder.write("others", "cid\n");
+    assert_eq!(folder.run("build filter filter items").code, 0);
+    for (arguments, code, said) in [
+        ("info missing", 3, "cannot read missing"),
+        ("check filter items --key b", 4, "filter has no key 'b'"),
+        ("build filter out -", 2, "standard input and pipes are read once"),
+        ("build filter out items --error 7", 2, "7 is not between 0 and 1"),
+        ("top --url 127.0.0.1:1", 3, "cannot connect to 127.0.0.1:1"),
+        ("no-such-command", 2, "no-such-command"),
+    ] {
+        let ran = folder.run(&format!("--json {arguments}"));
+        let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!((ran.code, json["exit_code"].as_i64()), (code, Some(code.into())), "{arguments}: {}", ran.err);
+        assert!(json["error"].as_str().unwrap().contains(said), "{arguments}: {json}");
+        assert!(ran.err.contains(said), "{arguments}: {}", ran.err);
+        assert_eq!(folder.run(arguments).out, "", "{arguments}");
+    }
+    // A check that fails has its answer.
+    let ran = folder.run("--json check filter others");
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &json["present"]["missing"]), (1, &1.into()));
 }

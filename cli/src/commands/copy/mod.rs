@@ -162,8 +162,11 @@ impl Copying<'_> {
         self.report.moves = rows.collect();
         if plan.steps.is_empty() {
             let matching = self.arguments.pattern.as_ref().map(|pattern| format!(" that matches {pattern}"));
-            return Err(Failure::of(format!("the source has no filter or counter{}", matching.unwrap_or_default()))
-                .advise("are the URL, its database and the pattern right? rollcall top lists what a server has"));
+            return Err(Failure::of_nothing(format!(
+                "the source has no filter or counter{}",
+                matching.unwrap_or_default()
+            ))
+            .advise("are the URL, its database and the pattern right? rollcall top lists what a server has"));
         }
         if self.arguments.dry_run || rejected > 0 && !self.arguments.skip_refused {
             if rejected > 0 && !self.arguments.dry_run {
