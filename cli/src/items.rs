@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::io::{self, Read};
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -18,6 +19,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
+use crate::lines;
 
 /// Number of bytes of a block of a file. Blocks are large for two reasons: starting threads takes negligible time, and
 /// each round sets many bits of a filter, which it may have to read from memory as a whole.
@@ -105,8 +107,8 @@ pub struct Inputs {
 
 #[derive(Debug)]
 enum Input {
-    /// A file, with its length when it was opened.
-    File { path: PathBuf, file: File, len: u64 },
+    /// A file, with the offset of its first item, and its length when it was opened.
+    File { path: PathBuf, file: File, first: u64, len: u64 },
     /// Standard input or another pipe.
     Stream { path: PathBuf },
 }
@@ -161,8 +163,8 @@ impl Inputs {
         };
         for input in &self.all {
             match input {
-                Input::File { path, file, len } => {
-                    let mut at = 0;
+                Input::File { path, file, first, len } => {
+                    let mut at = *first;
                     while at < *len {
                         // If less than a block for each thread is left, each gets an equal share of it.
                         let share = (*len - at).div_ceil(states.len() as u64).max(PIECE_BYTES);
@@ -183,7 +185,7 @@ impl Inputs {
                                             return Ok(());
                                         }
                                         let end = end.min(start.saturating_add(PIECE_BYTES));
-                                        work(&mut state.0, block_of(file, start, end, reading.end(), buffer)?);
+                                        work(&mut state.0, block_of(file, *first, start..end, reading.end(), buffer)?);
                                         Ok(())
                                     })
                                 }));
@@ -212,21 +214,32 @@ impl Input {
         if metadata.is_dir() {
             return Err(Failure::of(format!("{} is a folder", path.display())));
         }
-        let (path, len) = (path.to_owned(), metadata.len());
-        Ok(if metadata.is_file() { Input::File { path, file, len } } else { Input::Stream { path } })
+        if !metadata.is_file() {
+            return Ok(Input::Stream { path: path.to_owned() });
+        }
+        let mut start = vec![0; lines::MARK_BYTES];
+        let len = read_at(&file, &mut start, 0).map_err(cannot)?;
+        let kept = lines::start(&mut &start[..len]).map_err(cannot)?.len();
+        Ok(Input::File { path: path.to_owned(), file, first: (len - kept) as u64, len: metadata.len() })
     }
 }
 
-/// The items that begin between the offsets `start` and `end` of a file.
-fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<u8>) -> io::Result<&'b [u8]> {
+/// The items that begin in a range of a file, whose first item is at the offset `first`.
+fn block_of<'b>(
+    file: &File,
+    first: u64,
+    Range { start, end }: Range<u64>,
+    sep: u8,
+    buffer: &'b mut Vec<u8>,
+) -> io::Result<&'b [u8]> {
     // The byte before `start` is read too: it shows whether an item begins at `start`.
-    let from = start.saturating_sub(1);
+    let from = if start == first { start } else { start - 1 };
     let len = usize::try_from(end - from).map_err(|_| io::ErrorKind::OutOfMemory)?;
     buffer.resize(len, 0);
     let mut filled = read_at(file, buffer, from)?;
     buffer.truncate(filled);
-    let first = match start {
-        0 => 0,
+    let begin = match start {
+        _ if start == first => 0,
         // No item begins here.
         _ => match memchr::memchr(sep, buffer) {
             Some(at) if at + 1 < len => at + 1,
@@ -250,7 +263,7 @@ fn block_of<'b>(file: &File, start: u64, end: u64, sep: u8, buffer: &'b mut Vec<
         }
         step *= 2;
     }
-    Ok(&buffer[first.min(filled)..filled])
+    Ok(&buffer[begin.min(filled)..filled])
 }
 
 /// Reads from offset `from` until `bytes` is full or the file ends. Returns the number of bytes read.
@@ -327,7 +340,7 @@ fn read_blocks(
     full: &SyncSender<io::Result<Vec<u8>>>,
     empty: &Receiver<Vec<u8>>,
 ) -> io::Result<()> {
-    let mut carried: Vec<u8> = Vec::new();
+    let mut carried = lines::start(&mut input)?;
     loop {
         let mut block = empty.try_recv().unwrap_or_default();
         block.clear();

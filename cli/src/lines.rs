@@ -6,15 +6,36 @@ use std::path::Path;
 
 use crate::failure::Failure;
 
-/// The lines of a file, or of standard input if `path` is `-`. Lines end with `\n` or `\r\n`; empty lines are skipped.
+/// The byte-order mark of UTF-8, which some editors write at the start of a file. It is not part of the first item.
+const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// The number of bytes that [`start`] reads.
+pub const MARK_BYTES: usize = UTF8_MARK.len();
+
+/// Reads the first bytes of an input, and returns those that belong to its first item: none if they are a mark.
+///
+/// # Errors
+/// When the input cannot be read, or begins with the byte-order mark of UTF-16.
+pub fn start(input: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    input.take(MARK_BYTES as u64).read_to_end(&mut start)?;
+    if start.starts_with(b"\xff\xfe") || start.starts_with(b"\xfe\xff") {
+        return Err(io::Error::other("it is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8 FILE > NEW"));
+    }
+    Ok(if start == UTF8_MARK { Vec::new() } else { start })
+}
+
+/// The lines of a file, or of standard input if `path` is `-`. Lines end with `\n` or `\r\n`; empty lines are skipped,
+/// and so is a byte-order mark of UTF-8.
 pub fn of(path: &Path) -> Result<impl Iterator<Item = Result<Vec<u8>, Failure>>, Failure> {
     let name = path.display().to_string();
     let cannot = move |error: &io::Error| Failure::of(format!("cannot read {name}: {error}"));
-    let input: Box<dyn Read> = match path.as_os_str() == "-" {
+    let mut input: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(path).map_err(|error| cannot(&error))?),
     };
-    let lines = BufReader::with_capacity(1 << 20, input).split(b'\n');
+    let start = start(&mut input).map_err(|error| cannot(&error))?;
+    let lines = BufReader::with_capacity(1 << 20, io::Cursor::new(start).chain(input)).split(b'\n');
     Ok(lines
         .map(move |line| {
             let mut line = line.map_err(|error| cannot(&error))?;

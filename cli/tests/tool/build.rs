@@ -180,3 +180,47 @@ fn unions_obey_the_laws_of_sets() {
     let count = |name: &str| values(&folder.read(name))[0].load::<Counter>().count();
     assert_eq!(count("u.count"), count("abc.count"));
 }
+
+/// The byte-order mark of an editor was once part of the first item.
+#[test]
+fn a_mark_of_utf8_is_no_part_of_the_first_item() {
+    let folder = Folder::new();
+    let all = items(3000);
+    let text = all.join("\n");
+    folder.write("plain", &text);
+    folder.write("marked", [&b"\xef\xbb\xbf"[..], text.as_bytes()].concat());
+    // A mark is dropped at the start alone.
+    folder.write("short", b"\xef\xbb\xbfa\n\xef\xbb\xbfa\n");
+    assert_eq!(folder.run("build filter plain.f plain --capacity 5000").code, 0);
+    for more in ["--threads 1 --block-bytes 5", "--threads 3 --block-bytes 1000", ""] {
+        assert_eq!(folder.run(&format!("build filter out marked --capacity 5000 --force {more}")).code, 0);
+        assert!(folder.read("out") == folder.read("plain.f"), "{more}");
+        let ran =
+            folder.run_with(&format!("build filter out - --capacity 5000 --force {more}"), &folder.read("marked"));
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(folder.read("out") == folder.read("plain.f"), "{more}");
+    }
+    assert_eq!(folder.json("build counter out short --force")["distinct"], 2);
+    assert_eq!(folder.run("check plain.f marked").code, 0);
+    // Nothing is left of a file that is a mark alone.
+    folder.write("mark", b"\xef\xbb\xbf");
+    assert_eq!(folder.json("build counter out mark --force")["items"], 0);
+}
+
+/// Three items in UTF-16 were once three others, with zeros in between.
+#[test]
+fn utf16_is_refused_with_what_to_do() {
+    let folder = Folder::new();
+    let text: Vec<u8> = "ann\nben\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    folder.write("little", [&b"\xff\xfe"[..], &text].concat());
+    folder.write("big", b"\xfe\xff\0a\0\n");
+    for ran in [
+        folder.run("build filter out little"),
+        folder.run("build counter out big"),
+        folder.run_with("build counter out -", &folder.read("little")),
+    ] {
+        assert_eq!(ran.code, 3, "{}", ran.err);
+        assert!(ran.err.contains("it is UTF-16; write it as UTF-8: iconv -f UTF-16 -t UTF-8"), "{}", ran.err);
+        assert!(!folder.path("out").exists());
+    }
+}
