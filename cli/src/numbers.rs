@@ -1,5 +1,7 @@
 //! Reads numbers as people type them (`100M`, `1.5k`, `2^20`, `1e6`, `0.1%`, `12 h`), and formats numbers for display.
 
+use std::time::{SystemTime, UNIX_EPOCH};
+
 use crate::table;
 
 /// Reads a whole number: with a suffix k, M, G or T (powers of 1,000), Ki, Mi, Gi or Ti (powers of 1,024), as a power
@@ -68,6 +70,22 @@ pub fn seconds(text: &str) -> Result<u64, String> {
     let (digits, times) = found.unwrap_or((text, 1));
     let number = digits.trim().parse::<u64>().ok().and_then(|number| number.checked_mul(times));
     number.ok_or_else(|| format!("'{text}' is no time: give one as 3600, 90s, 15m, 12h or 7d"))
+}
+
+/// A time to live in seconds, for `--ex`.
+///
+/// # Errors
+/// When `text` is no time, or is out of range.
+pub fn expiry(text: &str) -> Result<u64, String> {
+    const MOST: u64 = 100_000_000_000;
+    let wrong = |time| format!("{time} seconds are not from 1 to {MOST}");
+    seconds(text).and_then(|time| if (1..=MOST).contains(&time) { Ok(time) } else { Err(wrong(time)) })
+}
+
+/// When a key expires that has this number of seconds from now on: milliseconds since 1970.
+pub fn expires_in(seconds: u64) -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    u64::try_from(now).unwrap_or(u64::MAX).saturating_add(seconds.saturating_mul(1000))
 }
 
 /// Formats a share in per cent, in up to three figures: `0.1 %`.

@@ -44,6 +44,9 @@ struct Files {
     /// The key to which `rollcall load` loads the value
     #[arg(long)]
     key: Option<String>,
+    /// The key expires this long after the build: 3600 (seconds), 15m, 24h, 7d
+    #[arg(long, value_name = "TIME", value_parser = numbers::expiry)]
+    ex: Option<u64>,
     #[command(flatten)]
     reading: Reading,
 }
@@ -177,7 +180,8 @@ fn rounded_up(number: f64) -> u64 {
 
 impl Files {
     fn entry(&self, kind: Kind) -> Entry {
-        Entry { key: self.key.as_ref().map(|key| key.clone().into_bytes()), ..Entry::of(kind) }
+        let key = self.key.as_ref().map(|key| key.clone().into_bytes());
+        Entry { kind, key, expires_at: self.ex.map(numbers::expires_in) }
     }
 }
 

@@ -42,7 +42,7 @@ struct Dumped {
     /// Whether the value changed while it was read. Items added since the dump began may be missing from the file.
     changed_meanwhile: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    expires_at: Option<u64>,
+    expires_at_ms: Option<u64>,
 }
 
 /// The end of one attempt: the whole value was read, or the dump has to begin again.
@@ -75,7 +75,7 @@ impl Dump {
                         bytes,
                         resumed_bytes: resumed,
                         changed_meanwhile: changed,
-                        expires_at,
+                        expires_at_ms: expires_at,
                     };
                     return output.answer(&dumped, Dumped::text);
                 }
@@ -218,7 +218,7 @@ fn size(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<u64>, Fa
 }
 
 fn no_key(key: &[u8]) -> Failure {
-    Failure::of(format!("there is no key {}", shown(key)))
+    Failure::of_nothing(format!("there is no key {}", shown(key)))
 }
 
 /// The path where an interrupted dump is kept.

@@ -1,7 +1,6 @@
 //! `load`: loads the values of a file into keys. An interrupted load continues.
 
 use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use rollcall_core::persist;
@@ -13,6 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::failure::Failure;
 use crate::file::{Entry, Kind, Reader};
 use crate::interrupt::Interrupt;
+use crate::numbers::{self, expires_in};
 use crate::output::Output;
 use crate::progress;
 use crate::server::{Class, LOADED, Named, Server, Summing, Url, texts};
@@ -35,6 +35,9 @@ pub struct Load {
     /// Load the values without their times to live
     #[arg(long)]
     no_ttl: bool,
+    /// The values expire after this time, instead of that of the file: 3600 (seconds), 15m, 24h, 7d
+    #[arg(long, value_name = "TIME", value_parser = numbers::expiry, conflicts_with = "no_ttl")]
+    ex: Option<u64>,
     #[command(flatten)]
     url: Url,
 }
@@ -54,8 +57,9 @@ struct Loaded {
 impl Load {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let interrupt = Interrupt::listen()?;
+        // A damaged file is found before anything is sent.
+        let mut reader = Reader::open_verified(&self.file)?;
         let mut server = Server::connect(&self.url.url, &self.url.access)?;
-        let mut reader = Reader::open(&self.file)?;
         let mut all = Vec::new();
         while let Some(entry) = reader.next_value()? {
             if self.key.is_some() && !all.is_empty() {
@@ -68,7 +72,7 @@ impl Load {
             all.push(self.load(&mut server, &mut reader, &entry, &key, &interrupt)?);
         }
         if all.is_empty() {
-            return Err(Failure::of(format!("{} has no values", self.file.display())));
+            return Err(Failure::of_nothing(format!("{} has no values", self.file.display())));
         }
         output.answer(&all, |all| all.iter().map(Loaded::text).collect::<Vec<_>>().join("\n"))
     }
@@ -85,10 +89,13 @@ impl Load {
         if exists == redis::Value::Int(1) && !self.replace {
             return Err(Failure::of(format!("the key {} exists", shown(key))).advise("replace it with --replace"));
         }
-        let expires_at = entry.expires_at.filter(|_| !self.no_ttl);
-        if expires_at.is_some_and(|at| u128::from(at) <= now()) {
+        let expires_at = match self.ex {
+            Some(seconds) => Some(expires_in(seconds)),
+            None => entry.expires_at.filter(|_| !self.no_ttl),
+        };
+        if expires_at.is_some_and(|at| at <= expires_in(0)) {
             return Err(Failure::of(format!("the time of {} is over", shown(key)))
-                .advise("load it without its time to live: --no-ttl"));
+                .advise("load it without its time to live, --no-ttl, or with another, --ex TIME"));
         }
         let empty = || Failure::of(format!("{} has a value without chunks", self.file.display()));
         let header = reader.next_chunk()?.ok_or_else(empty)?;
@@ -110,9 +117,14 @@ impl Load {
         }
         check_rights(server, &temporary)?;
         let arrived = self.arrived(server, class, &temporary)?;
-        let rejected = |server: &Server, text: String| {
+        let rejected = |server: &mut Server, text: String| {
             let failure = not_there(server, class, &temporary, &text);
-            if texts::is_bad_data(&text) { failure.advise("its log has why") } else { failure }
+            if !texts::is_bad_data(&text) {
+                return Ok(failure);
+            }
+            // The same chunks would be rejected again, so nothing is kept to go on from.
+            server.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
+            Ok(failure.advise("its log has why"))
         };
         let (mut summing, mut bytes, mut resumed) = (Summing::new(), 0, 0);
         let bar = progress::bar(None, "bytes");
@@ -126,13 +138,13 @@ impl Load {
             if arrived.is_some_and(|arrived| persist::unstamped(chunk.0) <= arrived + 1) {
                 resumed += chunk.1.len() as u64;
             } else if let Err(text) = arrive(server, class, &temporary, &chunk)? {
-                return Err(rejected(server, text));
+                return Err(rejected(server, text)?);
             }
             next = reader.next_chunk()?;
         }
         bar.finish_and_clear();
         if let Err(text) = server.ask(&temporary, class.count().arg(&temporary))? {
-            return Err(rejected(server, text));
+            return Err(rejected(server, text)?);
         }
         let same = fingerprint(server, class, &temporary)? == Some(summing.end());
         // A window with the system clock may have moved on since it was dumped, so its value may differ.
@@ -182,10 +194,6 @@ impl Loaded {
         }
         text
     }
-}
-
-fn now() -> u128 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis()
 }
 
 /// The failure of a server that rejects values of this class.

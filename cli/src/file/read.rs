@@ -1,7 +1,7 @@
 //! Reading a file of values.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use rollcall_core::persist::Value as Stored;
@@ -26,10 +26,38 @@ impl Reader<BufReader<File>> {
     /// # Errors
     /// When the file cannot be read, or is no file of values.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        let opened = File::open(path).map_err(|error| failure(path, FileError::Io(error)))?;
+        Reader::of(path, open(path)?)
+    }
+
+    /// Opens a file after reading it to its end: all checksums are right. A pipe, which can be read only once, is
+    /// copied to a temporary file.
+    ///
+    /// # Errors
+    /// When the file cannot be read or copied, is no file of values, or is damaged.
+    pub fn open_verified(path: &Path) -> Result<Self, Failure> {
+        let cannot = |error: io::Error| failure(path, FileError::Io(error));
+        let mut opened = open(path)?;
+        if !opened.metadata().map_err(cannot)?.is_file() {
+            let mut copy = tempfile::tempfile().map_err(cannot)?;
+            io::copy(&mut opened, &mut copy).map_err(cannot)?;
+            copy.rewind().map_err(cannot)?;
+            opened = copy;
+        }
+        let mut verified = Reader::of(path, opened.try_clone().map_err(cannot)?)?;
+        while verified.next_value()?.is_some() {}
+        // Both handles have the same position.
+        opened.rewind().map_err(cannot)?;
+        Reader::of(path, opened)
+    }
+
+    fn of(path: &Path, opened: File) -> Result<Self, Failure> {
         let file = file::Reader::new(BufReader::with_capacity(BUFFER_BYTES, opened));
         Ok(Reader { path: path.to_owned(), file: file.map_err(|error| failure(path, error))? })
     }
+}
+
+fn open(path: &Path) -> Result<File, Failure> {
+    File::open(path).map_err(|error| failure(path, FileError::Io(error)))
 }
 
 impl<R: Read> Reader<R> {

@@ -17,6 +17,8 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
         failure.advise("nothing listens there: give the server with --url or ROLLCALL_URL")
     } else if error.is_timeout() {
         failure.advise("no answer: is the address right, and does a firewall let it through? --timeout waits longer")
+    } else if is_client_rejected(&text) {
+        failure.advise("the server rejects this client: give a certificate that it trusts, --cert FILE --key FILE")
     } else if text.contains("ertificate") || text.contains("UnknownIssuer") {
         failure.advise("give the authority that signed the server's certificate: --cacert FILE")
     } else if text.contains("lookup address") {
@@ -24,6 +26,13 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
     } else {
         failure.advise("a URL of redis:// is without TLS, one of rediss:// with it")
     }
+}
+
+/// Whether the server ended the TLS handshake because of the client's certificate, or because there is none. Servers of
+/// TLS 1.2 say only that the handshake failed.
+fn is_client_rejected(text: &str) -> bool {
+    let alerts = ["ertificate", "UnknownCA", "AccessDenied", "HandshakeFailure"];
+    text.contains("received fatal alert") && alerts.iter().any(|alert| text.contains(alert))
 }
 
 /// The failure of a connection that broke during `command`.

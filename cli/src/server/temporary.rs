@@ -37,11 +37,10 @@ pub fn check_rights(server: &mut Server, name: &[u8]) -> Result<(), Failure> {
     // nothing.
     let in_the_far_future = redis::cmd("PEXPIREAT").arg(name).arg(FAR).arg("LT").to_owned();
     let commands = [redis::cmd("PERSIST").arg(name).to_owned(), stay(name), in_the_far_future];
-    let answers = server.ask_all(&commands.map(|command| (name, command)))?;
-    match answers.into_iter().collect::<Result<Vec<_>, _>>() {
-        Ok(_) => Ok(()),
-        Err(text) => Err(server.rejected(name, "what a value is named by", &text)),
+    for command in commands {
+        server.call(name, &command)?;
     }
+    Ok(())
 }
 
 /// The command that sets the expiry time of a partially loaded value.

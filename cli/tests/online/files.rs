@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use crate::{chunks, peer_server, tool, url};
+use crate::{chunks, peer_server, tool, tool_with, url};
+use rollcall_core::persist::file::{Entry, Kind, Writer};
 use rollcall_testkit::client::add_many;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::server::{Server, Setup};
 
 fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("a path").to_owned()
@@ -40,7 +41,7 @@ fn what_is_dumped_is_loaded_the_same() {
         client.expect("DEL copy", "1");
     }
     assert_eq!(client.int("DBSIZE"), 2);
-    let absent = tool(&["dump", "absent", &path(folder.path(), "absent"), "--url", &to]).expect(3);
+    let absent = tool(&["dump", "absent", &path(folder.path(), "absent"), "--url", &to]).expect(4);
     assert!(absent.err.contains("there is no key absent"), "{}", absent.err);
     client.expect("SET text 1", "+OK");
     let text = tool(&["dump", "text", &path(folder.path(), "text"), "--url", &to]).expect(3);
@@ -150,4 +151,75 @@ fn a_classic_filter_that_was_built_loads_though_redisbloom_cuts_it_into_larger_c
     assert_eq!([ours.len(), other.len()], [3, 2]);
     let bytes = |chunks: &[(String, Vec<u8>)]| chunks.iter().flat_map(|(_, bytes)| bytes).copied().collect::<Vec<_>>();
     assert!(bytes(&ours) == bytes(&other));
+}
+
+/// A load of a damaged file once left what it had sent for a day.
+#[test]
+fn a_damaged_file_leaves_nothing_on_the_server() {
+    let (server, folder) = filled();
+    let to = url(&server);
+    let file = path(folder.path(), "big");
+    tool(&["dump", "big", &file, "--url", &to]).expect(0);
+    let bytes = std::fs::read(&file).expect("the dump");
+    let mut damaged = bytes.clone();
+    damaged[3 << 20] ^= 1;
+    std::fs::write(&file, &damaged).expect("the file");
+    let calls = |server: &Server| server.client().text("INFO commandstats").contains("cmdstat_bf.loadchunk");
+    for (input, said) in [(&damaged[..], "damaged at byte"), (&bytes[..4 << 20], "ends at byte")] {
+        std::fs::write(&file, input).expect("the file");
+        let rejected = tool(&["load", &file, "new", "--url", &to]).expect(3);
+        assert!(rejected.err.contains(said), "{}", rejected.err);
+        let rejected = tool_with(&["load", "/dev/stdin", "new", "--url", &to], input, &[]).expect(3);
+        assert!(rejected.err.contains(said), "{}", rejected.err);
+    }
+    assert_eq!((server.client().int("DBSIZE"), calls(&server)), (2, false));
+    // A pipe that is whole is loaded.
+    tool_with(&["load", "/dev/stdin", "new", "--url", &to], &bytes, &[]).expect(0);
+    assert_eq!(server.client().digest("new"), server.client().digest("big"));
+    // Checksums that fit chunks that do not: the server rejects them, and nothing stays.
+    let mut dump = chunks(&mut server.client(), "BF", "big");
+    dump[1].1.truncate(1000);
+    let mut wrong = Writer::new(Vec::new()).expect("a file");
+    wrong.begin(&Entry::of(Kind::Filter)).expect("a value");
+    for (iterator, chunk) in &dump {
+        wrong.chunk(iterator.parse().expect("a number"), chunk).expect("a chunk");
+    }
+    wrong.end().expect("its end");
+    std::fs::write(&file, wrong.finish().expect("the end")).expect("the file");
+    let rejected = tool(&["load", &file, "wrong", "--url", &to]).expect(3);
+    assert!(rejected.err.contains("its log has why"), "{}", rejected.err);
+    assert_eq!(server.client().int("DBSIZE"), 3);
+}
+
+#[test]
+fn keys_get_a_time_to_live_as_they_are_built_or_loaded() {
+    let (server, folder) = (Server::start(), tempfile::tempdir().expect("a folder"));
+    let (mut client, to) = (server.client(), url(&server));
+    let (items, file) = (path(folder.path(), "items"), path(folder.path(), "built"));
+    std::fs::write(&items, "ann\nben\n").expect("items");
+    for kind in ["filter", "counter"] {
+        tool(&["build", kind, &file, &items, "--ex", "1h", "--key", "key", "--force"]).expect(0);
+        for (options, range) in [(&[][..], 3500..=3600), (&["--ex", "7d"], 604_700..=604_800), (&["--no-ttl"], -1..=-1)]
+        {
+            tool(&[&["load", &file, "--url", &to], options].concat()).expect(0);
+            let left = client.int("TTL key");
+            assert!(range.contains(&left), "{kind} {options:?}: {left}");
+            client.expect("DEL key", "1");
+        }
+    }
+    tool(&["load", &file, "--url", &to, "--ex", "0"]).expect(2);
+    tool(&["load", &file, "--url", &to, "--ex", "1h", "--no-ttl"]).expect(2);
+}
+
+/// A replica's error was once the answer to "what a value is named by".
+#[test]
+fn a_replica_says_which_command_it_rejects() {
+    let (primary, folder) = (Server::start(), tempfile::tempdir().expect("a folder"));
+    let replica = Setup::default().line(&format!("replicaof 127.0.0.1 {}", primary.port())).start();
+    let (items, file) = (path(folder.path(), "items"), path(folder.path(), "built"));
+    std::fs::write(&items, "ann\n").expect("items");
+    tool(&["build", "counter", &file, &items, "--key", "key"]).expect(0);
+    let rejected = tool(&["load", &file, "--url", &url(&replica)]).expect(3).err;
+    assert!(rejected.contains(" answered PERSIST with: READONLY "), "{rejected}");
+    assert!(rejected.contains("it is a replica: give the primary"), "{rejected}");
 }
