@@ -34,7 +34,7 @@ pub struct Import {
     /// The number of commands to send before waiting for their replies
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pipeline: u32,
-    /// The number of lines to skip at the start of the file, to resume an interrupted import
+    /// The number of lines to skip at the start of the file, without empty ones, to resume an interrupted import
     #[arg(long, default_value_t = 0)]
     skip: u64,
     #[command(flatten)]
@@ -83,9 +83,13 @@ impl Import {
             (Some(class), _) => class,
             (None, Some(asked)) if self.create.is_some() => asked,
             (None, _) => {
-                return Err(Failure::of(format!("there is no key {}", shown(key))).advise(
-                    "create it: --kind filter --create \"CAPACITY 1000000 ERROR 0.01\"; rollcall plan finds the options",
-                ));
+                let (kind, options) = match asked {
+                    Some(Class::Counter) => ("counter", "CAPACITY 50000 ERROR 0.01"),
+                    _ => ("filter", "CAPACITY 1000000 ERROR 0.01"),
+                };
+                return Err(Failure::of_nothing(format!("there is no key {}", shown(key))).advise(format!(
+                    "create it: --kind {kind} --create \"{options}\"; rollcall plan finds the options"
+                )));
             }
         };
         let started = Instant::now();
@@ -110,19 +114,19 @@ impl Import {
                 let rejected =
                     |text: &str| server.rejected(key, &format!("{}.{}", class.family(), self.verb(class)), text);
                 let reply = answer.map_err(|text| self.go_on(&imported, rejected(&text)))?;
-                let (new, error) = added(&reply);
+                let Added { items, new, error } = added(&reply, size);
                 imported.new += new;
+                imported.items += items;
                 if let Some(text) = error {
                     return Err(self.go_on(&imported, rejected(&text)));
                 }
-                imported.items += size;
                 bar.inc(size);
             }
         }
         bar.finish_and_clear();
         if imported.items == 0 {
             let after = if self.skip > 0 { format!(" after the first {}", self.skip) } else { String::new() };
-            return Err(Failure::of(format!("nothing was added: {} has no items{after}", self.file.display())));
+            return Err(Failure::of_nothing(format!("nothing was added: {} has no items{after}", self.file.display())));
         }
         imported.seconds = started.elapsed().as_secs_f64();
         output.answer(&imported, Imported::text)
@@ -147,10 +151,14 @@ impl Import {
         command
     }
 
-    /// Adds the number of lines imported so far to a failure.
+    /// Adds the number of lines imported so far to a failure. Commands of the same pipeline may have added later lines.
     fn go_on(&self, imported: &Imported, failure: Failure) -> Failure {
         let done = imported.items + self.skip;
-        failure.note(format!("{done} lines are in; to go on after them: --skip {done}. Adding twice does no harm"))
+        let what = match done {
+            0 => "run the same again".to_owned(),
+            _ => format!("the first {done} lines are in: to go on after them, add --skip {done}"),
+        };
+        failure.note(format!("{what}. Adding twice does no harm"))
     }
 }
 
@@ -169,13 +177,26 @@ impl Imported {
     }
 }
 
-/// The number of new items in the reply to a command with several items, and the error at the end of the reply, if any.
-fn added(reply: &Value) -> (u64, Option<String>) {
+/// What a command with several items did.
+struct Added {
+    /// The number of items that the key has now: those before the error, if there is one.
+    items: u64,
+    new: u64,
+    error: Option<String>,
+}
+
+/// Reads the reply to a command with `size` items. An item that a filter rejects has an error in its place, the last.
+fn added(reply: &Value, size: u64) -> Added {
     match reply {
         Value::Array(items) => {
             let new = items.iter().filter(|item| matches!(item, Value::Int(1) | Value::Boolean(true))).count();
-            (new as u64, items.last().and_then(crate::server::error_text))
+            let error = items.last().and_then(crate::server::error_text);
+            let items = if error.is_some() { items.len() as u64 - 1 } else { size };
+            Added { items, new: new as u64, error }
         }
-        other => (crate::server::integer(other).and_then(|new| u64::try_from(new).ok()).unwrap_or(0), None),
+        other => {
+            let new = crate::server::integer(other).and_then(|new| u64::try_from(new).ok()).unwrap_or(0);
+            Added { items: size, new, error: None }
+        }
     }
 }

@@ -15,7 +15,7 @@ fn lines_of_files_and_of_standard_input_are_added() {
     let file = folder.path().join("items");
     std::fs::write(&file, lines(0..20_000) + "\nlast without an end\r").expect("the file");
     let file = file.to_str().expect("a path");
-    let absent = tool(&["import", file, "f", "--url", &to]).expect(3);
+    let absent = tool(&["import", file, "f", "--url", &to]).expect(4);
     assert!(absent.err.contains("there is no key f") && absent.err.contains("--create"), "{}", absent.err);
     let create = ["--kind", "filter", "--create", "CAPACITY 50000 ERROR 0.001"];
     let ended = tool(&[&["--json", "import", file, "f", "--url", &to], &create[..]].concat()).expect(0).json();
@@ -51,6 +51,26 @@ fn what_is_rejected_says_how_many_lines_are_in() {
     assert!(wrong.err.contains("full is a filter"), "{}", wrong.err);
     let wrong = ["import", "-", "n", "--kind", "filter", "--create", "ERROR 7", "--url", &to];
     let wrong = tool_with(&wrong, b"a\n", &[]).expect(3);
-    assert!(wrong.err.contains("0 lines are in") && wrong.err.contains("error rate"), "{}", wrong.err);
+    assert!(!wrong.err.contains("lines are in") && wrong.err.contains("error rate"), "{}", wrong.err);
     client.expect("EXISTS n", "0");
+    // Ten items of a command are in, and the eleventh was rejected: that was once called 0 lines.
+    client.expect("BF.RESERVE ten 0.01 10 NONSCALING", "+OK");
+    let part = tool_with(&["import", "-", "ten", "--url", &to], lines(0..500).as_bytes(), &[]).expect(3);
+    let number = client.int("BF.CARD ten");
+    let said = format!("the first {number} lines are in: to go on after them, add --skip {number}.");
+    assert!(number >= 10 && part.err.contains(&said), "{}", part.err);
+}
+
+/// A mark at the start was once part of the first item, and UTF-16 three items of zeros.
+#[test]
+fn marks_of_editors_are_no_items() {
+    let server = Server::start();
+    let (mut client, to) = (server.client(), url(&server));
+    let args = ["import", "-", "c", "--kind", "counter", "--create", "CAPACITY 100", "--url", &to];
+    tool_with(&args, b"\xef\xbb\xbfann\nben\n", &[]).expect(0);
+    client.expect("LC.MEXISTS c ann ben", "[1, 1]");
+    client.expect("LC.COUNT c", "2");
+    let rejected = tool_with(&args, b"\xff\xfea\0\n\0", &[]).expect(3);
+    assert!(rejected.err.contains("it is UTF-16; write it as UTF-8: iconv"), "{}", rejected.err);
+    client.expect("LC.COUNT c", "2");
 }
