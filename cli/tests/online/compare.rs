@@ -27,8 +27,15 @@ fn counters_agree_with_their_sets_within_their_errors() {
         assert_eq!(report["counters"]["judged"]["judged"], "as_chance");
     }
     let text = tool(&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &to]).expect(0).out;
-    for part in ["60 counters that estimate", "no more than chance", "3 standard errors", "95.45 %", "quantile", " ##"]
-    {
+    for part in [
+        "60 keys compared; 60 estimates: off by no more than chance",
+        "60 counters that estimate",
+        "no more than chance",
+        "3 standard errors",
+        "95.45 %",
+        "quantile",
+        " ##",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     // Sets that lack one member in twenty are distinguished, though each counter alone could be off by chance.
@@ -77,8 +84,18 @@ fn every_member_of_a_set_is_looked_for_in_its_filter() {
     let both = tool(&["compare", "--pairs", &path("pairs"), "--url", &to]).expect(1).out;
     assert!(both.contains("without a set: seen"), "{both}");
     // The last line once said "0 counters differ though nothing may be off".
-    let last = "\n2 compared; members missing from filters: 0; exact counts that are wrong: 0\n";
+    let last = "\n2 keys compared; 1 filter: all members are found; 1 counter: the same members as the set\n";
     assert!(both.ends_with(last), "{both}");
+    // Equal numbers of other members were once taken for agreement.
+    client.expect("SADD others b c d", "3");
+    let ended = tool(&["compare", "exact", "others", "--url", &to]).expect(1);
+    assert!(ended.out.contains("1 counter: 1 with other members than the set"), "{}", ended.out);
+    let report = tool(&["--json", "compare", "exact", "others", "--url", &to]).expect(1).json();
+    let row = &report["compared"][0];
+    assert_eq!((&row["wrong"], &row["missing"], &row["misses"][0]), (&true.into(), &1.into(), &"d".into()), "{report}");
+    std::fs::write(path("lines"), "a\nb\nd\n").expect("the file");
+    tool(&["compare", "exact", "--file", &path("lines"), "--url", &to]).expect(1);
+    tool(&["compare", "exact", "three", "--url", &to]).expect(0);
     client.expect("SADD three d", "1");
     let wrong = tool(&["compare", "exact", "three", "--url", &to]).expect(1);
     assert!(wrong.err.contains("1 counters differ from their sets, and not by chance"), "{}", wrong.err);

@@ -17,7 +17,7 @@ use crate::lines;
 use crate::numbers;
 use crate::output::Output;
 use crate::progress;
-use crate::server::{Class, Server, Url, integer, number, pairs, shown};
+use crate::server::{Class, Server, Url, integer, number, pairs, shown, text};
 use crate::table::{count, table};
 use judge::{Counters, Judged};
 use set::{MAX_MISSES, Set};
@@ -73,12 +73,12 @@ pub struct Compared {
     /// The standard error of the difference between count and set, in members.
     #[serde(skip)]
     pub standard_error: f64,
-    /// Number of members of the set that the filter does not contain.
+    /// Number of members of the set that the filter or the exact counter does not contain.
     pub missing: u64,
     /// The first of the missing members.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub misses: Vec<String>,
-    /// Whether the counter is certainly wrong: its count differs although the counter is exact or the set is empty.
+    /// Whether the counter is certainly wrong: it is exact and has other members, or the set is empty.
     pub wrong: bool,
 }
 
@@ -100,7 +100,7 @@ impl Against {
         let mut report = Report { compared: Vec::new(), without_set: Vec::new(), counters: None };
         let all = self.names(&mut server)?;
         if all.is_empty() {
-            return Err(Failure::of("there is nothing to compare: no filter or counter matches"));
+            return Err(Failure::of_nothing("there is nothing to compare: no filter or counter matches"));
         }
         let bar = progress::bar(Some(all.len() as u64), "keys");
         for (key, set) in all {
@@ -172,7 +172,7 @@ fn compare(
     mut set: Set,
     interrupt: &Interrupt,
 ) -> Result<Compared, Failure> {
-    let class = server.class_of(key)?.ok_or_else(|| Failure::of(format!("there is no key {}", shown(key))))?;
+    let class = server.class_of(key)?.ok_or_else(|| Failure::of_nothing(format!("there is no key {}", shown(key))))?;
     let counted = integer(&server.call(key, class.count().arg(key))?).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
     let mut compared = Compared {
         key: shown(key),
@@ -188,23 +188,9 @@ fn compare(
     };
     if class != Class::Counter {
         if compared.members == 0 {
-            return Err(Failure::of(format!("{} has no members to look for", set.name())));
+            return Err(Failure::of_nothing(format!("{} has no members to look for", set.name())));
         }
-        let asked = set.each_piece(of_sets, |items| {
-            interrupt.check()?;
-            let reply = server.call(key, class.command("MEXISTS").arg(key).arg(items))?;
-            let redis::Value::Array(found) = &reply else {
-                return Err(Failure::of(format!("BF.MEXISTS {} answered what it never should", shown(key))));
-            };
-            for (item, _) in items.iter().zip(found).filter(|(_, found)| integer(found) != Some(1)) {
-                compared.missing += 1;
-                if compared.misses.len() < MAX_MISSES {
-                    compared.misses.push(shown(item));
-                }
-            }
-            Ok(())
-        })?;
-        if !asked {
+        if !look_up(server, of_sets, (class, key), &mut set, &mut compared, interrupt)? {
             return Err(Failure::of(format!("{} has no members to look for: it is a HyperLogLog", set.name()))
                 .advise("a filter is compared with a set, a sorted set, a hash or a file"));
         }
@@ -213,15 +199,57 @@ fn compare(
     let info = pairs(&server.call(key, class.command("INFO").arg(key))?);
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
     let relative = value("Standard error").and_then(number).unwrap_or(0.0);
+    let is_exact = value("Mode").and_then(text).as_deref() == Some("exact");
     let others = if set.is_estimate() { HYPERLOGLOG_ERROR } else { 0.0 };
     let difference = counted as f64 - compared.members as f64;
     compared.standard_error = relative.hypot(others) * compared.members as f64;
     if compared.standard_error > 0.0 {
         compared.errors = Some(difference / compared.standard_error);
     } else {
-        compared.wrong = difference != 0.0;
+        // Equal numbers are no proof: an exact counter is compared member by member. A HyperLogLog lists none.
+        if is_exact {
+            look_up(server, of_sets, (class, key), &mut set, &mut compared, interrupt)?;
+        }
+        compared.wrong = difference != 0.0 || compared.missing > 0;
     }
     Ok(compared)
+}
+
+/// Asks a filter or an exact counter for each member of the set, and notes those that it does not contain. Returns `false`
+/// for a HyperLogLog, which has no list of members.
+fn look_up(
+    server: &mut Server,
+    of_sets: &mut Server,
+    (class, key): (Class, &[u8]),
+    set: &mut Set,
+    compared: &mut Compared,
+    interrupt: &Interrupt,
+) -> Result<bool, Failure> {
+    set.each_piece(of_sets, |items| {
+        interrupt.check()?;
+        let reply = server.call(key, class.command("MEXISTS").arg(key).arg(items))?;
+        let redis::Value::Array(found) = &reply else {
+            return Err(Failure::of(format!("MEXISTS {} answered what it never should", shown(key))));
+        };
+        for (item, _) in items.iter().zip(found).filter(|(_, found)| integer(found) != Some(1)) {
+            compared.missing += 1;
+            if compared.misses.len() < MAX_MISSES {
+                compared.misses.push(shown(item));
+            }
+        }
+        Ok(())
+    })
+}
+
+impl Compared {
+    fn is_filter(&self) -> bool {
+        self.kind == Class::Filter.noun()
+    }
+}
+
+/// A number of things.
+fn noun(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number as i64), if number == 1 { "" } else { "s" })
 }
 
 impl Report {
@@ -242,7 +270,7 @@ impl Report {
                     whole(row.counted),
                     numbers::change(row.members, row.counted),
                     row.errors.map(numbers::signed).unwrap_or_default(),
-                    if row.kind == "filter" { whole(row.missing) } else { String::new() },
+                    if row.errors.is_none() { whole(row.missing) } else { String::new() },
                     row.misses.join(" "),
                 ]);
             }
@@ -254,17 +282,47 @@ impl Report {
         if !self.without_set.is_empty() {
             parts.push(format!("without a set: {}", self.without_set.join(" ")));
         }
-        let missing: u64 = self.compared.iter().map(|row| row.missing).sum();
-        let wrong = self.compared.iter().filter(|row| row.wrong).count();
-        parts.push(format!(
-            "{} compared; members missing from filters: {missing}; exact counts that are wrong: {wrong}",
-            self.compared.len()
-        ));
+        parts.push(self.summary());
         parts.join("\n\n")
     }
 
+    /// What was compared and what differs, in one line.
+    fn summary(&self) -> String {
+        let number = |of: fn(&Compared) -> bool| self.compared.iter().filter(|row| of(row)).count();
+        let (filters, estimates) = (number(Compared::is_filter), number(|row| row.errors.is_some()));
+        let counters = self.compared.len() - filters - estimates;
+        let mut parts = vec![format!("{} compared", noun(self.compared.len(), "key"))];
+        if filters > 0 {
+            let found = match self.missing() {
+                0 => "all members are found".to_owned(),
+                missing => format!("{} not found", noun(missing as usize, "member")),
+            };
+            parts.push(format!("{}: {found}", noun(filters, "filter")));
+        }
+        if counters > 0 {
+            let same = match number(|row| row.wrong) {
+                0 => "the same members as the set".to_owned(),
+                wrong => format!("{} with other members than the set", count(wrong as i64)),
+            };
+            parts.push(format!("{}: {same}", noun(counters, "counter")));
+        }
+        if estimates > 0 {
+            let judged = match self.counters.as_ref().map(|counters| &counters.judged) {
+                Some(Judged::BeyondChance { .. }) => "off by more than chance",
+                _ => "off by no more than chance",
+            };
+            parts.push(format!("{}: {judged}", noun(estimates, "estimate")));
+        }
+        parts.join("; ")
+    }
+
+    /// The number of members that filters lack.
+    fn missing(&self) -> u64 {
+        self.compared.iter().filter(|row| row.is_filter()).map(|row| row.missing).sum()
+    }
+
     fn verdict(&self) -> Result<(), Failure> {
-        let missing: u64 = self.compared.iter().map(|row| row.missing).sum();
+        let missing = self.missing();
         if missing > 0 {
             return Err(Failure::does_not_hold(format!("{missing} members are not in their filters"))
                 .advise("a filter finds all that was added: these were never added to it"));
@@ -281,8 +339,8 @@ impl Report {
             _ => {
                 let number = self.without_set.len();
                 let text = format!("{number} of {} keys have no set", number + self.compared.len());
-                // If no key was compared, the command itself failed; otherwise a check failed.
-                let failure = if self.compared.is_empty() { Failure::of(text) } else { Failure::does_not_hold(text) };
+                let is_nothing = self.compared.is_empty();
+                let failure = if is_nothing { Failure::of_nothing(text) } else { Failure::does_not_hold(text) };
                 Err(failure.advise("name the set as it is on the server; --set-url if it is on another"))
             }
         }
