@@ -55,6 +55,8 @@ pub struct Planned {
     size_bytes: u64,
     /// Bytes of the counter in a dump or an RDB file.
     stored_bytes: u64,
+    /// Bytes of a set of the same members on Redis 8.2.
+    set_bytes: u64,
     representation: &'static str,
     bits: u64,
     /// The relative standard error with the planned members; 0 while the counter is exact.
@@ -66,6 +68,22 @@ pub struct Planned {
     keys: u64,
     bytes_of_keys: Option<u64>,
     command: String,
+}
+
+/// Bytes of a set on Redis 8.2: a listpack, or from 129 members on, or with members above 64 bytes, a hash table.
+fn set_bytes(members: u64, length: u64) -> u64 {
+    if members <= 128 && length <= 64 {
+        return members * (length + 2) + 7;
+    }
+    // An entry has 24 bytes. A string has a header and a closing byte, and takes a multiple of 8 bytes.
+    let header = match length {
+        0..32 => 1,
+        32..256 => 3,
+        _ => 5,
+    };
+    let entry = 24 + (length + header + 1).next_multiple_of(8);
+    let table = members.checked_next_power_of_two().unwrap_or(u64::MAX);
+    members.saturating_mul(entry).saturating_add(table.saturating_mul(8))
 }
 
 impl Counting {
@@ -101,6 +119,7 @@ impl Counting {
             error_rate: self.error,
             size_bytes,
             stored_bytes: persist::dump(&counter).map(|(_, chunk)| chunk.len() as u64).sum(),
+            set_bytes: set_bytes(items, u64::from(self.length)),
             representation: counter.representation().name(),
             bits: counter.num_bits(),
             standard_error,
@@ -146,7 +165,7 @@ impl Counting {
     }
 
     fn text(&self, all: &[Planned]) -> String {
-        let heads = [">members", ">error asked", ">standard error", ">size", ">in a file", "held as"];
+        let heads = [">members", ">error asked", ">standard error", ">size", ">in a file", ">as a set", "held as"];
         let mut rows = vec![heads.map(str::to_owned).to_vec()];
         let many = self.asked.keys > 1;
         if many {
@@ -159,6 +178,7 @@ impl Counting {
                 if one.standard_error == 0.0 { "exact".to_owned() } else { percent(one.standard_error) },
                 bytes(one.size_bytes),
                 bytes(one.stored_bytes),
+                bytes(one.set_bytes),
                 one.representation.to_owned(),
             ];
             if many {
