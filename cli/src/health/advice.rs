@@ -13,7 +13,12 @@ pub(super) fn round_up(items: u64) -> u64 {
 /// A rate in three significant digits.
 pub(super) fn rate(rate: f64) -> String {
     let rounded: f64 = format!("{rate:.2e}").parse().unwrap_or(rate);
-    if rounded > 0.0 && rounded < 1e-4 { format!("{rounded:e}") } else { format!("{rounded}") }
+    exact(rounded)
+}
+
+/// A rate in all its digits, for commands. MERGE takes only values with equal rates.
+pub(super) fn exact(rate: f64) -> String {
+    if rate > 0.0 && rate < 1e-4 { format!("{rate:e}") } else { format!("{rate}") }
 }
 
 /// A share in per cent, in three significant digits: `99.5 %`.
@@ -58,6 +63,7 @@ mod tests {
         assert_eq!([0.01, 0.010449, 1.0 / 3.0, 0.0].map(rate), ["0.01", "0.0104", "0.333", "0"]);
         // Smaller rates are written with an exponent, so that nobody has to count zeros.
         assert_eq!([1e-4, 9.99e-5, 1e-5].map(rate), ["0.0001", "9.99e-5", "1e-5"]);
+        assert_eq!([0.012345678, 1.0 / 3.0, 1.2345e-5].map(exact), ["0.012345678", "0.3333333333333333", "1.2345e-5"]);
         assert_eq!([0.995, 1.0, 1.23456].map(percent), ["99.5 %", "100 %", "123 %"]);
     }
 

@@ -10,7 +10,7 @@ use rollcall_core::unstable::rounding::error_of_whole;
 
 mod advice;
 
-use advice::{new_name, percent, rate, round_up};
+use advice::{exact, new_name, percent, rate, round_up};
 
 /// The number of times that a filter may grow without a finding. After each growth a look-up asks one more sub-filter.
 pub const HARMLESS_GROWTHS: u64 = 3;
@@ -193,18 +193,6 @@ pub enum WindowFacts {
     Last,
 }
 
-impl WindowFacts {
-    /// The options of RESERVE that create a value with this window, with a leading space.
-    fn options(self) -> String {
-        match self {
-            WindowFacts::Seconds(seconds) => format!(" WINDOW {seconds}"),
-            WindowFacts::Volatile(seconds) => format!(" WINDOW {seconds} VOLATILE"),
-            WindowFacts::Manual(seconds) => format!(" WINDOW {seconds} MANUAL"),
-            WindowFacts::Last => " LAST".to_owned(),
-        }
-    }
-}
-
 /// Facts about a filter; unknown facts are `None`. Start from [`FilterFacts::of`], because more fields may be added.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterFacts<'a> {
@@ -226,6 +214,10 @@ pub struct FilterFacts<'a> {
     pub error_rate: Option<f64>,
     /// The window of the filter; `None` without one.
     pub window: Option<WindowFacts>,
+    /// The options of RESERVE that make a filter like this one, except error rate and capacity.
+    pub options: &'a str,
+    /// Whether items that have expired take memory.
+    pub keeps_expired: bool,
     /// Whether the key has a time to live.
     pub expires: bool,
     /// Whether the server evicts keys with a time to live, and no other keys.
@@ -245,6 +237,8 @@ impl<'a> FilterFacts<'a> {
             rate: None,
             error_rate: None,
             window: None,
+            options: "",
+            keeps_expired: false,
             expires: false,
             evicts_expiring: false,
         }
@@ -253,7 +247,7 @@ impl<'a> FilterFacts<'a> {
     /// The problems of the filter, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let past = self.past_rate();
-        let idle = idle(self.window, self.items, self.expires);
+        let idle = idle(self.window, self.keeps_expired && self.items == 0, self.expires);
         let evicted = may_be_evicted(self.window, self.evicts_expiring);
         let mut found: Vec<Finding> = [self.full(), past, self.grown(), idle, evicted].into_iter().flatten().collect();
         sort(&mut found);
@@ -321,14 +315,11 @@ impl<'a> FilterFacts<'a> {
     /// A command that reserves a similar filter under another name, for `items` and a tenth more. `None` if the
     /// requested error rate is unknown.
     fn reserve(&self, items: u64) -> Option<String> {
-        let error_rate = rate(self.error_rate?);
-        let capacity = round_up(items);
-        let end = match self.window {
-            Some(window) => window.options(),
-            None if !self.grows => " NONSCALING".to_owned(),
-            None => String::new(),
-        };
-        Some(format!("{}.RESERVE {} {error_rate} {capacity}{end}", self.prefix, new_name(self.key)))
+        let (error_rate, capacity) = (exact(self.error_rate?), round_up(items));
+        Some(with_options(
+            format!("{}.RESERVE {} {error_rate} {capacity}", self.prefix, new_name(self.key)),
+            self.options,
+        ))
     }
 }
 
@@ -347,6 +338,10 @@ pub struct CounterFacts<'a> {
     pub error: f64,
     /// The window of the counter; `None` without one.
     pub window: Option<WindowFacts>,
+    /// The options of RESERVE that make a counter like this one, except capacity and error.
+    pub options: &'a str,
+    /// Whether members that have expired take memory.
+    pub keeps_expired: bool,
     /// Whether the key has a time to live.
     pub expires: bool,
     /// Whether the server evicts keys with a time to live, and no other keys.
@@ -363,6 +358,8 @@ impl<'a> CounterFacts<'a> {
             standard_error: 0.0,
             error: 0.0,
             window: None,
+            options: "",
+            keeps_expired: false,
             expires: false,
             evicts_expiring: false,
         }
@@ -370,7 +367,7 @@ impl<'a> CounterFacts<'a> {
 
     /// The problems of the counter, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
-        let idle = idle(self.window, self.members, self.expires);
+        let idle = idle(self.window, self.keeps_expired && self.members == 0, self.expires);
         let evicted = may_be_evicted(self.window, self.evicts_expiring);
         let mut found: Vec<Finding> = [self.past_capacity(), idle, evicted].into_iter().flatten().collect();
         sort(&mut found);
@@ -393,9 +390,9 @@ impl<'a> CounterFacts<'a> {
             percent(self.standard_error),
             percent(self.error)
         );
-        let window = self.window.map(WindowFacts::options).unwrap_or_default();
-        let (capacity, error) = (round_up(self.members), rate(self.error));
-        let command = format!("LC.RESERVE {} {capacity} ERROR {error}{window}", new_name(self.key));
+        let (capacity, error) = (round_up(self.members), exact(self.error));
+        let command = format!("LC.RESERVE {} {capacity} ERROR {error}", new_name(self.key));
+        let command = with_options(command, self.options);
         let advice = "reserve the next one for what it counts";
         let found = Finding::of(Problem::PastCapacity, severity, wrong, advice).command(command);
         Some(found.with_window(self.window, self.members))
@@ -428,7 +425,9 @@ impl LoadingFacts {
 
 /// Facts about a server. Start from `ServerFacts::default()`, because more fields may be added.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct ServerFacts {
+pub struct ServerFacts<'a> {
+    /// The URL of the server, for suggested commands of the tool.
+    pub url: &'a str,
     /// Number of bytes of memory that the server uses.
     pub used_bytes: u64,
     /// The server's `maxmemory` in bytes; 0 for no limit.
@@ -445,7 +444,7 @@ pub struct ServerFacts {
     pub half_loaded: u64,
 }
 
-impl ServerFacts {
+impl ServerFacts<'_> {
     /// The problems of the server, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let mut found: Vec<Finding> =
@@ -463,7 +462,12 @@ impl ServerFacts {
         let own = percent(self.own_bytes as f64 / self.used_bytes.max(1) as f64);
         let wrong = format!("uses {} of maxmemory, {own} of that for filters and counters", percent(share));
         let advice = "raise maxmemory, or find what is too large";
-        Some(Finding::of(Problem::Memory, severity, wrong, advice).command("rollcall top --sort bytes".to_owned()))
+        Some(Finding::of(Problem::Memory, severity, wrong, advice).command(self.top(" --sort bytes")))
+    }
+
+    /// The command that lists the keys of the server.
+    fn top(&self, options: &str) -> String {
+        format!("rollcall top --url {}{options}", self.url)
     }
 
     fn may_evict(&self) -> Option<Finding> {
@@ -489,16 +493,16 @@ impl ServerFacts {
         (keys > 0).then(|| {
             let wrong = format!("has {keys} half-loaded {}, which answer nobody", plural(keys, "key"));
             let advice = "go on with their dumps, or delete them";
-            Finding::of(Problem::HalfLoaded, Severity::Warning, wrong, advice).command("rollcall top".to_owned())
+            Finding::of(Problem::HalfLoaded, Severity::Warning, wrong, advice).command(self.top(""))
         })
     }
 }
 
 /// The finding about a windowed value in which everything has expired. Expired items are freed only by a write, so a
-/// value that nobody writes to keeps its memory. The finding has no command: only the user knows whether the key is
+/// value that nobody writes to keeps its memory. A value that nobody has written to yet takes none. The finding has no command: only the user knows whether the key is
 /// still in use, and `EXPIRE` would delete it then.
-fn idle(window: Option<WindowFacts>, held: u64, expires: bool) -> Option<Finding> {
-    let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires && held == 0) else { return None };
+fn idle(window: Option<WindowFacts>, is_expired: bool, expires: bool) -> Option<Finding> {
+    let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires && is_expired) else { return None };
     let wrong = format!(
         "has only expired items: nothing was written to it for its window of {seconds} s, and the key does not expire"
     );
@@ -513,6 +517,11 @@ fn may_be_evicted(window: Option<WindowFacts>, evicts_expiring: bool) -> Option<
     let wrong = "may be evicted whole when memory is used up, since it has a time to live".to_owned();
     let advice = "give volatile keys a server of their own with maxmemory-policy noeviction";
     Some(Finding::of(Problem::MayEvict, Severity::Notice, wrong, advice))
+}
+
+/// Appends options, if there are any, to a command.
+fn with_options(command: String, options: &str) -> String {
+    if options.is_empty() { command } else { format!("{command} {options}") }
 }
 
 /// Sorts findings, the most urgent first; equally urgent ones keep their order.

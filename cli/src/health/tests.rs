@@ -43,8 +43,9 @@ fn growth_is_a_finding_from_the_fourth_on() {
     assert_eq!(unknown.findings()[0].command, None);
     let beside = FilterFacts { prefix: "RF", ..grown(5) };
     assert_eq!(command(&beside.findings()), "RF.RESERVE {k}:new 0.01 90000");
-    let window = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..grown(5) };
-    assert_eq!(command(&window.findings()), "BF.RESERVE {k}:new 0.01 90000 WINDOW 3600");
+    let window =
+        FilterFacts { window: Some(WindowFacts::Seconds(3600)), options: "WINDOW 3600 SLICES 6 REFRESH", ..grown(5) };
+    assert_eq!(command(&window.findings()), "BF.RESERVE {k}:new 0.01 90000 WINDOW 3600 SLICES 6 REFRESH");
 }
 
 #[test]
@@ -92,8 +93,8 @@ fn only_what_cannot_grow_is_full() {
         assert!(FilterFacts { window: Some(WindowFacts::Last), ..with(items, false) }.findings().is_empty());
         assert!(FilterFacts { capacity: 0, ..with(items, false) }.findings().is_empty());
     }
-    let known = FilterFacts { error_rate: Some(0.01), ..with(1000, false) };
-    assert_eq!(command(&known.findings()), "BF.RESERVE {k}:new 0.01 2200 NONSCALING");
+    let known = FilterFacts { error_rate: Some(0.012345), options: "NONSCALING", ..with(1000, false) };
+    assert_eq!(command(&known.findings()), "BF.RESERVE {k}:new 0.012345 2200 NONSCALING");
     // At high error rates the rate by the bits decides, because the filter counts fewer items than it holds.
     let loose = |rate| FilterFacts { rate: Some(rate), error_rate: Some(0.5), ..with(720, false) };
     assert_eq!(codes(&loose(0.44).findings()), []);
@@ -115,11 +116,14 @@ fn only_what_cannot_grow_is_full() {
 
 #[test]
 fn a_window_with_everything_expired_is_idle() {
-    let filter = FilterFacts { window: Some(WindowFacts::Seconds(3600)), ..FilterFacts::of(b"my key") };
+    let filter =
+        FilterFacts { window: Some(WindowFacts::Seconds(3600)), keeps_expired: true, ..FilterFacts::of(b"my key") };
     assert_eq!(codes(&filter.findings()), [("idle", Severity::Notice)]);
     // No command is suggested: `EXPIRE` would also delete a key that is still in use.
     assert_eq!(filter.findings()[0].command, None);
     assert!(FilterFacts { expires: true, ..filter }.findings().is_empty());
+    // Nothing has expired in a key that was not written to yet.
+    assert!(FilterFacts { keeps_expired: false, ..filter }.findings().is_empty());
     // A volatile key whose expiry a user removed gets a new one with its next slice.
     assert!(FilterFacts { window: Some(WindowFacts::Volatile(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { items: 1, capacity: 9, ..filter }.findings().is_empty());
@@ -128,9 +132,11 @@ fn a_window_with_everything_expired_is_idle() {
         assert!(FilterFacts { window: Some(window), ..filter }.findings().is_empty());
     }
     assert!(FilterFacts { window: None, ..filter }.findings().is_empty());
-    let counter = CounterFacts { window: Some(WindowFacts::Seconds(u64::MAX)), ..CounterFacts::of(KEY) };
+    let window = Some(WindowFacts::Seconds(u64::MAX));
+    let counter = CounterFacts { window, keeps_expired: true, ..CounterFacts::of(KEY) };
     assert_eq!(codes(&counter.findings()), [("idle", Severity::Notice)]);
     assert!(CounterFacts { expires: true, ..counter }.findings().is_empty());
+    assert!(CounterFacts { keeps_expired: false, ..counter }.findings().is_empty());
     assert!(CounterFacts { members: 1, ..counter }.findings().is_empty());
 }
 
@@ -154,10 +160,9 @@ fn a_counter_is_past_its_capacity_when_it_estimates() {
     let more = CounterFacts { standard_error: 0.51 / 300.0, ..few };
     assert_eq!(codes(&more.findings()), [("past-capacity", Severity::Warning)]);
     assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
-    let window = CounterFacts { window: Some(WindowFacts::Seconds(60)), ..worse };
-    assert_eq!(command(&window.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60");
-    let manual = CounterFacts { window: Some(WindowFacts::Manual(60)), ..worse };
-    assert_eq!(command(&manual.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01 WINDOW 60 MANUAL");
+    let options = "EXACT 0 WINDOW 60 SLICES 6 MANUAL";
+    let window = CounterFacts { window: Some(WindowFacts::Manual(60)), options, ..worse };
+    assert_eq!(command(&window.findings()), format!("LC.RESERVE {{k}}:new 3300 ERROR 0.01 {options}"));
 }
 
 /// A regression test: the finding suggested reserving a key in place of a volatile one. The reserved key never expired,
@@ -227,7 +232,7 @@ fn the_most_urgent_comes_first() {
         ..FilterFacts::of(KEY)
     };
     assert_eq!(codes(&facts.findings()), [("past-rate", Severity::Critical), ("grown", Severity::Warning)]);
-    let forgotten = FilterFacts { items: 0, ..facts };
+    let forgotten = FilterFacts { items: 0, keeps_expired: true, ..facts };
     assert_eq!(codes(&forgotten.findings()).last(), Some(&("idle", Severity::Notice)));
 }
 
@@ -239,7 +244,8 @@ fn servers_are_judged_by_memory_and_by_what_they_keep() {
         let findings = ServerFacts { used_bytes, ..server }.findings();
         assert_eq!(codes(&findings), [("memory", severity)]);
     }
-    let short = ServerFacts { used_bytes: 900, ..server }.findings();
+    let short = ServerFacts { used_bytes: 900, url: "redis://host:6380", ..server }.findings();
+    assert_eq!(command(&short), "rollcall top --url redis://host:6380 --sort bytes");
     assert_eq!(short[0].wrong, "uses 90 % of maxmemory, 33.3 % of that for filters and counters");
     assert!(ServerFacts { max_bytes: 0, used_bytes: u64::MAX, ..server }.findings().is_empty());
     let evicting = ServerFacts { evicts_any: true, filters: 1, ..server };

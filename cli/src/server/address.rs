@@ -154,6 +154,18 @@ impl Address {
         self.certificates.is_some()
     }
 
+    /// The address as a URL, without user and password.
+    pub fn url(&self) -> String {
+        let db = if self.db == 0 { String::new() } else { format!("/{}", self.db) };
+        let host = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        match self.info.addr() {
+            ConnectionAddr::Tcp(name, port) => format!("redis://{}:{port}{db}", host(name)),
+            ConnectionAddr::TcpTls { host: name, port, .. } => format!("rediss://{}:{port}{db}", host(name)),
+            ConnectionAddr::Unix(path) => format!("redis+unix://{}?db={}", path.display(), self.db),
+            _ => self.name(),
+        }
+    }
+
     /// The address of another node of the same cluster. An empty `host` stands for the host of this address.
     pub fn node(&self, host: &str, port: u16) -> Self {
         let addr = match self.info.addr() {

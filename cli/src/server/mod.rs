@@ -72,6 +72,11 @@ impl Server {
         self.address.name()
     }
 
+    /// The URL of the server, without user and password.
+    pub fn url(&self) -> String {
+        self.address.url()
+    }
+
     /// The addresses of the cluster's primaries, and for each slot the index of its primary.
     pub fn primaries(&mut self) -> Result<(Vec<Address>, Vec<u16>), Failure> {
         let reply = self.call_node(0, redis::cmd("CLUSTER").arg("SLOTS"))?;

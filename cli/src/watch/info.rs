@@ -41,7 +41,7 @@ impl Info {
     /// Asks the first node of `server`.
     pub fn of(server: &mut Server) -> Result<Self, Failure> {
         let reply = server.call_node(0, redis::cmd("INFO").arg(&SECTIONS))?;
-        Ok(Info::parse(&text(&reply).unwrap_or_default()))
+        Ok(Info::parse(&text(&reply).unwrap_or_default(), &server.url()))
     }
 
     /// A number of the module by its name in INFO; `None` if the node does not report it.
@@ -49,7 +49,7 @@ impl Info {
         self.fields.get(name).copied()
     }
 
-    fn parse(reply: &str) -> Self {
+    fn parse(reply: &str, url: &str) -> Self {
         let all: BTreeMap<&str, &str> = reply.lines().filter_map(|line| line.trim_end().split_once(':')).collect();
         let word = |name: &str| all.get(name).map(|&value| value.to_owned());
         let number = |name: &str| all.get(name).and_then(|value| value.parse().ok());
@@ -68,13 +68,14 @@ impl Info {
             maxmemory_policy: word("maxmemory_policy"),
             findings: Vec::new(),
         };
-        info.findings = info.facts().findings();
+        info.findings = info.facts(url).findings();
         info
     }
 
-    fn facts(&self) -> ServerFacts {
+    fn facts<'a>(&self, url: &'a str) -> ServerFacts<'a> {
         let field = |name: &str| self.field(name).unwrap_or(0);
         ServerFacts {
+            url,
             used_bytes: self.used_memory.unwrap_or(0),
             max_bytes: self.maxmemory.unwrap_or(0),
             own_bytes: field("rollcall_allocated_bytes"),
@@ -96,7 +97,7 @@ mod tests {
                      used_memory:990\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n\
                      # rollcall\r\nrollcall_version:0.1.0\r\nrollcall_filters:3\r\nrollcall_filters_not_served:1\r\n\
                      rollcall_allocated_bytes:99\r\nrollcall_counters_loading:2\r\n";
-        let info = Info::parse(reply);
+        let info = Info::parse(reply, "redis://host");
         assert_eq!(info.server.as_deref(), Some("valkey 9.1.2"));
         assert_eq!((info.version.as_deref(), info.role.as_deref()), (Some("0.1.0"), Some("slave")));
         assert_eq!((info.field("rollcall_filters"), info.field("rollcall_counters")), (Some(3), None));
@@ -104,7 +105,7 @@ mod tests {
         let codes: Vec<_> = info.findings.iter().map(|found| found.problem.name()).collect();
         assert_eq!(codes, ["memory", "half-loaded", "may-evict", "not-served"]);
         assert!(info.findings[0].wrong.contains("10 % of that"), "{}", info.findings[0].wrong);
-        let without = Info::parse("redis_version:7.0.15\r\nused_memory:990\r\nmaxmemory:0\r\n");
+        let without = Info::parse("redis_version:7.0.15\r\nused_memory:990\r\nmaxmemory:0\r\n", "redis://host");
         assert_eq!((without.version, without.server.as_deref()), (None, Some("redis 7.0.15")));
         assert!(without.fields.is_empty() && without.findings.is_empty());
     }

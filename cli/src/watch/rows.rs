@@ -5,7 +5,9 @@ use std::collections::btree_map::Entry;
 
 use crate::health::{CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts};
 use redis::Value;
+use rollcall_core::counting::{Counter, Params};
 use rollcall_core::unstable::wire::StillLoading;
+use rollcall_core::window::{ClockSource, Window};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 
 use crate::failure::Failure;
@@ -21,7 +23,11 @@ const BESIDE: &str = "RF";
 const USUAL: &str = "BF";
 
 /// Fields that a filter is asked for one by one with `INFO key FIELD`, in this order, after the plain `INFO key`.
-const FIELDS: [&str; 6] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE"];
+const FIELDS: [&str; 7] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE", "REFRESH"];
+
+/// The expansion and the exact limit of new values by default. Advice leaves out options that have their default.
+const DEFAULT_EXPANSION: i64 = 2;
+const DEFAULT_EXACT: i64 = 250;
 
 /// RedisBloom gives this share of the requested error rate to the first sub-filter of a scaling filter.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
@@ -78,13 +84,20 @@ pub struct Row {
     pub asked: Option<f64>,
     /// Number of sub-filters; with a window, the mean number in each slice.
     pub filters: Option<i64>,
+    /// Bytes of the value, as its INFO has them. `MEMORY USAGE` of a module's key is wrong on some servers.
     pub bytes: Option<i64>,
     /// Remaining time to live in milliseconds; `None` if the key does not expire.
-    pub ttl: Option<i64>,
+    pub ttl_ms: Option<i64>,
     /// The window: its seconds or `last`, and whether the key expires once it is empty. `None` without a window.
     #[serde(flatten, serialize_with = "as_window")]
     pub window: Option<WindowFacts>,
     pub slices: Option<i64>,
+    /// The options of RESERVE that make a value like this one, except capacity and error.
+    #[serde(skip)]
+    pub options: String,
+    /// Whether items that have expired take memory.
+    #[serde(skip)]
+    pub keeps_expired: bool,
     /// Whether the server evicts keys with a time to live, and no other keys. Looked up for volatile keys only.
     #[serde(skip)]
     pub evicts_expiring: bool,
@@ -105,7 +118,7 @@ impl Row {
     }
 
     /// The severity of the worst finding; `None` without findings. A higher value is more urgent.
-    pub(super) fn urgency(&self) -> Option<Severity> {
+    pub fn urgency(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
 
@@ -123,7 +136,7 @@ impl Row {
             return Vec::new();
         }
         let count = |value: Option<i64>| value.and_then(|value| u64::try_from(value).ok()).unwrap_or(0);
-        let (window, expires) = (self.window, self.ttl.is_some());
+        let (window, expires) = (self.window, self.ttl_ms.is_some());
         if self.is_counter() {
             let counter = CounterFacts {
                 members: count(self.items),
@@ -131,6 +144,8 @@ impl Row {
                 standard_error: self.rate.unwrap_or(0.0),
                 error: self.asked.unwrap_or(0.0),
                 window,
+                options: &self.options,
+                keeps_expired: self.keeps_expired,
                 expires,
                 evicts_expiring: self.evicts_expiring,
                 ..CounterFacts::of(&self.name)
@@ -146,6 +161,8 @@ impl Row {
             rate: self.rate,
             error_rate: self.asked,
             window,
+            options: &self.options,
+            keeps_expired: self.keeps_expired,
             expires,
             evicts_expiring: self.evicts_expiring,
             ..FilterFacts::of(&self.name)
@@ -226,7 +243,7 @@ fn evicts_expiring(server: &mut Server, node: usize) -> Result<bool, Failure> {
 
 /// Whether the server rejected the filter's `INFO` command because the user lacks the permission.
 fn is_forbidden(key: &Key, answers: &[Answer]) -> bool {
-    key.class == Class::Filter && matches!(answers.get(2), Some(Err(text)) if texts::is_forbidden(text))
+    key.class == Class::Filter && matches!(answers.get(1), Some(Err(text)) if texts::is_forbidden(text))
 }
 
 /// The slices of a windowed counter, newest first: the Unix time at which each begins, and the number of members since.
@@ -242,11 +259,7 @@ pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failu
 /// The commands that ask about a key. All keys of one class get the same commands.
 fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
     let info = redis::cmd(&format!("{prefix}.INFO")).arg(&key.name).to_owned();
-    let mut questions = vec![
-        redis::cmd("PTTL").arg(&key.name).to_owned(),
-        redis::cmd("MEMORY").arg("USAGE").arg(&key.name).to_owned(),
-        info.clone(),
-    ];
+    let mut questions = vec![redis::cmd("PTTL").arg(&key.name).to_owned(), info.clone()];
     if key.class != Class::Counter {
         questions.extend(FIELDS.map(|field| info.clone().arg(field).to_owned()));
     }
@@ -269,16 +282,16 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         name: key.name.clone(),
         key: shown(&key.name),
         kind: kind(key.class),
-        ttl: of(0).and_then(integer).filter(|&ttl| ttl >= 0),
-        bytes: of(1).and_then(integer),
+        ttl_ms: of(0).and_then(integer).filter(|&ttl| ttl >= 0),
         ..Row::default()
     };
-    let info = match answers.get(2)? {
+    let info = match answers.get(1)? {
         Ok(info) => pairs(info),
         Err(text) if texts::is_gone(text) => return None,
         Err(text) => {
             row.loading = StillLoading::of(text)
                 .map(|StillLoading { received_bytes, total_bytes }| LoadingFacts { received_bytes, total_bytes });
+            row.bytes = row.loading.and_then(|loading| i64::try_from(loading.total_bytes).ok());
             row.rejected = row.loading.is_none().then(|| text.clone());
             return Some((row, true));
         }
@@ -286,6 +299,7 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
     let seconds = |value: &Value| integer(value).and_then(|seconds| u64::try_from(seconds).ok());
     row.capacity = value("Capacity").and_then(integer);
+    row.bytes = value("Size").and_then(integer);
     let mut grows = true;
     if key.class == Class::Counter {
         row.items = value("Count").and_then(integer);
@@ -298,23 +312,41 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         if let Some(window) = row.window {
             row.mode += &format!(", {}", mode(window));
         }
+        let exact = ["Exact limit", "Exact bytes"].map(|label| value(label).and_then(integer));
+        let defaults = [("EXACT", DEFAULT_EXACT), ("BYTES", i64::from(Params::DEFAULT_EXACT_BYTES))];
+        let options = exact.iter().zip(defaults).filter_map(|(&number, (word, default))| option(word, number, default));
+        row.options =
+            options.chain(row.window.map(|window| options_of(window, row.slices))).collect::<Vec<_>>().join(" ");
+        row.keeps_expired =
+            row.items == Some(0) && empty_bytes(&row, exact).is_some_and(|empty| row.bytes > Some(empty));
     } else {
-        let of_one = |at: usize| of(at).and_then(one);
+        // The answers to the fields come after those to `PTTL` and to the plain `INFO`.
+        let of_field = |name: &str| of(2 + FIELDS.iter().position(|field| *field == name)?).and_then(one);
         row.items = value("Number of items inserted").and_then(integer);
         row.filters = value("Number of filters").and_then(integer);
-        row.asked = of_one(3).as_ref().and_then(number);
-        row.rate = of_one(4).as_ref().and_then(number);
-        row.window = of_one(5).and_then(|window| match seconds(&window) {
-            Some(seconds) => Some(window_of_time(seconds, of_one(7).as_ref(), of_one(8).as_ref())),
+        row.asked = of_field("ERROR").as_ref().and_then(number);
+        row.rate = of_field("FPR").as_ref().and_then(number);
+        row.window = of_field("WINDOW").and_then(|window| match seconds(&window) {
+            Some(seconds) => Some(window_of_time(seconds, of_field("CLOCK").as_ref(), of_field("VOLATILE").as_ref())),
             None => text(&window).map(|_| WindowFacts::Last),
         });
-        row.slices = of_one(6).as_ref().and_then(integer);
+        row.slices = of_field("SLICES").as_ref().and_then(integer);
         grows = !matches!(value("Expansion rate"), Some(Value::Nil));
         row.mode = match row.window {
             Some(window) => mode(window),
             None if grows => "grows".to_owned(),
             None => "fixed".to_owned(),
         };
+        let expansion = option("EXPANSION", value("Expansion rate").and_then(integer), DEFAULT_EXPANSION);
+        let window = match row.window {
+            Some(window) => Some(options_of(window, row.slices)),
+            None => (!grows).then(|| "NONSCALING".to_owned()),
+        };
+        let is_refreshed = of_field("REFRESH").as_ref().and_then(integer) == Some(1);
+        let refresh = is_refreshed.then(|| "REFRESH".to_owned());
+        row.options = [expansion, window, refresh].into_iter().flatten().collect::<Vec<_>>().join(" ");
+        // Each slice allocates a sub-filter at its first item.
+        row.keeps_expired = row.filters > Some(0);
         row.filters = match (row.window, row.slices) {
             // A filter of the last items does not grow, so each generation counts as one sub-filter.
             (Some(WindowFacts::Last), _) => row.filters.map(|_| 1),
@@ -337,6 +369,38 @@ fn window_of_time(seconds: u64, clock_source: Option<&Value>, is_volatile: Optio
         _ if is_manual => WindowFacts::Manual(seconds),
         _ => WindowFacts::Seconds(seconds),
     }
+}
+
+/// An option of RESERVE; `None` if it has its default, or is unknown.
+fn option(word: &str, number: Option<i64>, default: i64) -> Option<String> {
+    number.filter(|&number| number != default).map(|number| format!("{word} {number}"))
+}
+
+/// The options of RESERVE that make a value with this window.
+fn options_of(window: WindowFacts, slices: Option<i64>) -> String {
+    let slices = slices.map(|slices| format!(" SLICES {slices}")).unwrap_or_default();
+    match window {
+        WindowFacts::Seconds(seconds) => format!("WINDOW {seconds}{slices}"),
+        WindowFacts::Volatile(seconds) => format!("WINDOW {seconds}{slices} VOLATILE"),
+        WindowFacts::Manual(seconds) => format!("WINDOW {seconds}{slices} MANUAL"),
+        WindowFacts::Last => format!("LAST{slices}"),
+    }
+}
+
+/// The bytes of a counter with the parameters of `row` that nobody has written to; `None` unless it has a window.
+fn empty_bytes(row: &Row, [exact_limit, exact_bytes]: [Option<i64>; 2]) -> Option<i64> {
+    let Some(WindowFacts::Seconds(seconds)) = row.window else { return None };
+    let params = Params {
+        capacity: u64::try_from(row.capacity?).ok()?,
+        error_rate: row.asked?,
+        exact_limit: u32::try_from(exact_limit?).ok()?,
+        exact_bytes: u32::try_from(exact_bytes?).ok()?,
+        seed: 0,
+    };
+    let slices = u32::try_from(row.slices?).ok()?;
+    let window = Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::System).ok()?;
+    let counter = Counter::new(params).ok()?.with_window(window, 0).ok()?;
+    i64::try_from(counter.size_bytes()).ok()
 }
 
 /// The text for a window in the column of modes.
@@ -392,10 +456,10 @@ fn as_window<S: Serializer>(window: &Option<WindowFacts>, serializer: S) -> Resu
     let mut map = serializer.serialize_map(Some(2))?;
     match window {
         Some(WindowFacts::Seconds(seconds) | WindowFacts::Volatile(seconds) | WindowFacts::Manual(seconds)) => {
-            map.serialize_entry("window", seconds)?;
+            map.serialize_entry("window_seconds", seconds)?;
         }
-        Some(WindowFacts::Last) => map.serialize_entry("window", "last")?,
-        None => map.serialize_entry("window", &())?,
+        Some(WindowFacts::Last) => map.serialize_entry("window_seconds", "last")?,
+        None => map.serialize_entry("window_seconds", &())?,
     }
     map.serialize_entry("volatile", &window.map(|window| matches!(window, WindowFacts::Volatile(_))))?;
     map.end()
@@ -437,7 +501,6 @@ mod tests {
             ];
             let answers = [
                 Ok(Value::Int(-1)),
-                Ok(Value::Int(2048)),
                 info(&fields),
                 field(text("0.01")),
                 field(text("0.02")),
@@ -445,6 +508,7 @@ mod tests {
                 field(slices),
                 field(text(clock_source)),
                 field(Value::Int(is_volatile)),
+                field(Value::Int(0)),
             ];
             let (mut row, grows) = row(&key, &answers).expect("a row");
             row.findings = row.judge("BF", grows);
@@ -465,7 +529,9 @@ mod tests {
         assert_eq!(codes(&window), ["past-rate"]);
         let manual = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "manual", 0);
         assert_eq!((manual.mode.as_str(), codes(&manual)), ("60 s manual", vec!["past-rate"]));
-        assert!(manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 MANUAL")));
+        assert!(
+            manual.findings[0].command.as_ref().is_some_and(|command| command.ends_with(" WINDOW 60 SLICES 4 MANUAL"))
+        );
         let volatile = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "system", 1);
         assert_eq!((volatile.mode.as_str(), volatile.window), ("60 s volatile", Some(WindowFacts::Volatile(60))));
         assert_eq!((codes(&volatile), &volatile.findings[0].command), (vec!["past-rate"], &None));
@@ -475,20 +541,23 @@ mod tests {
         let different = of(text("last"), Value::Nil, Value::Nil);
         assert_eq!((different.slices, different.filters, codes(&different)), (None, Some(1), codes(&last)));
         let json = serde_json::to_value(&window).expect("JSON");
-        assert_eq!((json["window"].as_u64(), json["ttl"].is_null(), json["name"].is_null()), (Some(60), true, true));
+        assert_eq!(
+            (json["window_seconds"].as_u64(), json["ttl_ms"].is_null(), json["name"].is_null()),
+            (Some(60), true, true)
+        );
         assert_eq!(json["findings"][0]["problem"], "past-rate");
         assert_eq!(json["volatile"], false);
         let json = serde_json::to_value(&volatile).expect("JSON");
-        assert_eq!((json["window"].as_u64(), json["volatile"].as_bool()), (Some(60), Some(true)));
-        assert_eq!(serde_json::to_value(&last).expect("JSON")["window"], "last");
+        assert_eq!((json["window_seconds"].as_u64(), json["volatile"].as_bool()), (Some(60), Some(true)));
+        assert_eq!(serde_json::to_value(&last).expect("JSON")["window_seconds"], "last");
         let json = serde_json::to_value(&growing).expect("JSON");
-        assert!(json["window"].is_null() && json["volatile"].is_null(), "{json}");
+        assert!(json["window_seconds"].is_null() && json["volatile"].is_null(), "{json}");
     }
 
     #[test]
     fn errors_are_half_loaded_keys_or_errors() {
         let key = Key { name: b"k".to_vec(), class: Class::Counter };
-        let of = |error: &str| row(&key, &[Ok(Value::Int(5)), Ok(Value::Int(6)), Err(error.to_owned())]);
+        let of = |error: &str| row(&key, &[Ok(Value::Int(5)), Err(error.to_owned())]);
         let (half, _) = of("ERR counter is still loading: 5 of 10 bytes").expect("a row");
         assert_eq!(half.loading, Some(LoadingFacts { received_bytes: 5, total_bytes: 10 }));
         assert_eq!(half.judge("LC", true)[0].problem.name(), "half-loaded");

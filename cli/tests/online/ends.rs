@@ -26,21 +26,21 @@ fn nothing_that_was_done_is_no_success() {
     let cases: &[(&[&str], i32, &str)] = &[
         (&["compare", "count:1", "set:1", "--url", &here], 0, ""),
         (&["compare", "count:1", "--url", &here], 2, "nothing to compare with"),
-        (&["compare", "count:1", "absent", "--url", &here], 3, "1 of 1 keys have no set"),
-        (&["compare", "absent", "set:1", "--url", &here], 3, "there is no key absent"),
+        (&["compare", "count:1", "absent", "--url", &here], 4, "1 of 1 keys have no set"),
+        (&["compare", "absent", "set:1", "--url", &here], 4, "there is no key absent"),
         (&["compare", "--pairs", &pairs, "--url", &here], 1, "1 of 2 keys have no set"),
-        (&["compare", "--pairs", &no_lines, "--url", &here], 3, "nothing to compare"),
-        (&["compare", "--pattern", "no:*", "--map", "set:{}", "--url", &here], 3, "nothing to compare"),
-        (&["compare", "--pattern", "count:*", "--map", "no:{}", "--url", &here], 3, "2 of 2 keys have no set"),
+        (&["compare", "--pairs", &no_lines, "--url", &here], 4, "nothing to compare"),
+        (&["compare", "--pattern", "no:*", "--map", "set:{}", "--url", &here], 4, "nothing to compare"),
+        (&["compare", "--pattern", "count:*", "--map", "no:{}", "--url", &here], 4, "2 of 2 keys have no set"),
         (&["compare", "--pattern", "count:*", "--map", "set:{}", "--url", &here], 1, "1 of 2 keys have no set"),
         (&["compare", "--pattern", "count", "--map", "set:{}", "--url", &here], 2, "one * in the pattern"),
-        (&["compare", "seen", "--file", &no_lines, "--url", &here], 3, "no members to look for"),
+        (&["compare", "seen", "--file", &no_lines, "--url", &here], 4, "no members to look for"),
         (&["compare", "count:1", "--file", &no_lines, "--url", &here], 1, "not by chance"),
         (&["compare", "many", "--file", &no_lines, "--url", &here], 1, "not by chance"),
         (&["compare", "none", "--file", &no_lines, "--url", &here], 0, ""),
-        (&["copy", &nothing, &there, "--watch", "0"], 3, "no filter or counter"),
-        (&["copy", &nothing, &there, "--dry-run"], 3, "no filter or counter"),
-        (&["copy", &here, &there, "--watch", "0", "--pattern", "no:*"], 3, "no filter or counter that matches no:*"),
+        (&["copy", &nothing, &there, "--watch", "0"], 4, "no filter or counter"),
+        (&["copy", &nothing, &there, "--dry-run"], 4, "no filter or counter"),
+        (&["copy", &here, &there, "--watch", "0", "--pattern", "no:*"], 4, "no filter or counter that matches no:*"),
         (&["copy", &here, &there, "--watch", "-1"], 2, ""),
         (&["copy", &here, &there, "--watch", "NaN", "--skip-refused"], 2, "--watch"),
         (&["copy", &here, &there, "--dry-run"], 1, "1 of 5 keys cannot be moved"),
@@ -51,16 +51,16 @@ fn nothing_that_was_done_is_no_success() {
         (&["copy", &here, &there, "--watch", "0", "--replace"], 0, ""),
         (&["top", "--url", &nothing], 0, ""),
         (&["top", "--pattern", "seen", "--url", &here], 0, ""),
-        (&["top", "--pattern", "no:*", "--url", &here], 3, "no filter or counter matches no:*"),
-        (&["--json", "top", "--pattern", "no:*", "--url", &here], 3, "no filter or counter matches no:*"),
-        (&["dump", "absent", &new, "--url", &here], 3, "there is no key absent"),
+        (&["top", "--pattern", "no:*", "--url", &here], 4, "no filter or counter matches no:*"),
+        (&["--json", "top", "--pattern", "no:*", "--url", &here], 4, "no filter or counter matches no:*"),
+        (&["dump", "absent", &new, "--url", &here], 4, "there is no key absent"),
         (&["dump", "set:1", &new, "--url", &here], 3, "no filter and no counter"),
         (&["dump", "count:1", &new, "--url", &here], 0, ""),
         (&["load", &new, "count:1", "--url", &here], 3, "exists"),
         (&["import", &lines, "count:1", "--url", &here], 0, ""),
-        (&["import", &no_lines, "count:1", "--url", &here], 3, "nothing was added"),
-        (&["import", &lines, "count:1", "--skip", "2", "--url", &here], 3, "has no items after the first 2"),
-        (&["import", &lines, "absent", "--url", &here], 3, "there is no key absent"),
+        (&["import", &no_lines, "count:1", "--url", &here], 4, "nothing was added"),
+        (&["import", &lines, "count:1", "--skip", "2", "--url", &here], 4, "has no items after the first 2"),
+        (&["import", &lines, "absent", "--url", &here], 4, "there is no key absent"),
         (
             &["import", &lines, "made", "--kind", "filter", "--create", "CAPACITY 10 ITEMS junk", "--url", &here],
             2,
@@ -83,7 +83,7 @@ fn nothing_that_was_done_is_no_success() {
     // What has not arrived is neither.
     add_half_loaded(&mut client);
     tool(&["copy", &here, &there, "--watch", "0", "--dry-run"]).expect(1);
-    tool_with(&["import", "-", "count:1", "--url", &here], b"\n\n", &[]).expect(3);
+    tool_with(&["import", "-", "count:1", "--url", &here], b"\n\n", &[]).expect(4);
 }
 
 /// A counter that is far from its set was once `+124988850.00 %` off.

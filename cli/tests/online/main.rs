@@ -23,6 +23,7 @@ mod planning;
 mod rollback;
 mod stopped;
 mod terminal;
+mod typed;
 
 use std::io::Write;
 use std::path::PathBuf;

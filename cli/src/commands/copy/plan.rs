@@ -1,5 +1,7 @@
 //! Decides the step for each key before the first key is moved.
 
+use redis::Value;
+
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::server::{Answer, Class, Key, SMALL_BYTES, Server};
@@ -81,21 +83,15 @@ impl Plan {
         let mut plan = Plan::default();
         for batch in keys.chunks(BATCH) {
             interrupt.check()?;
-            let about = |name: &str, of_class: bool| {
-                let command = |key: &Key| match of_class {
-                    true => key.class.command(name).arg(&key.name).to_owned(),
-                    false if name == "MEMORY" => redis::cmd(name).arg("USAGE").arg(&key.name).to_owned(),
-                    false => redis::cmd(name).arg(&key.name).to_owned(),
-                };
-                batch.iter().map(|key| (&key.name[..], command(key))).collect::<Vec<_>>()
+            let about = |command: fn(&Key) -> redis::Cmd| {
+                batch.iter().map(|key| (&key.name[..], command(key).arg(&key.name).to_owned())).collect::<Vec<_>>()
             };
-            let infos = source.ask_all(&about("INFO", true))?;
-            let usages = source.ask_all(&about("MEMORY", false))?;
-            let types = target.ask_all(&about("TYPE", false))?;
-            let same = same_of(source, target, batch, &usages, &types)?;
+            let infos = source.ask_all(&about(|key| key.class.command("INFO")))?;
+            let types = target.ask_all(&about(|_| redis::cmd("TYPE")))?;
+            let sizes: Vec<Option<u64>> = infos.iter().map(|info| size_of(info.as_ref().ok()?)).collect();
+            let same = same_of(source, target, batch, &sizes, &types)?;
             for (at, key) in batch.iter().enumerate() {
-                let bytes = usages[at].as_ref().ok().and_then(integer);
-                let bytes = bytes.and_then(|bytes| u64::try_from(bytes).ok()).unwrap_or(0);
+                let bytes = sizes[at].unwrap_or(0);
                 let filters = match &infos[at] {
                     Err(text) if texts::is_gone(text) => continue,
                     Err(text) => {
@@ -145,22 +141,25 @@ impl Plan {
     }
 }
 
+/// The bytes of a value in memory, from the reply to its INFO.
+fn size_of(info: &Value) -> Option<u64> {
+    let (_, size) = pairs(info).into_iter().find(|(label, _)| label == "Size")?;
+    u64::try_from(integer(&size)?).ok()
+}
+
 /// Whether source and target have equal values, for each key. Small values are read in batches.
 fn same_of(
     source: &mut Server,
     target: &mut Server,
     keys: &[Key],
-    usages: &[Answer],
+    sizes: &[Option<u64>],
     types: &[Answer],
 ) -> Result<Vec<bool>, Failure> {
     let is_there = |at: usize| {
         let found = types[at].as_ref().ok().and_then(text);
         found.as_deref() == Some(keys[at].class.type_name())
     };
-    let is_small = |at: usize| {
-        let bytes = usages[at].as_ref().ok().and_then(integer);
-        bytes.is_some_and(|bytes| u64::try_from(bytes).is_ok_and(|bytes| bytes <= SMALL_BYTES))
-    };
+    let is_small = |at: usize| sizes[at].is_some_and(|bytes| bytes <= SMALL_BYTES);
     let small: Vec<usize> = (0..keys.len()).filter(|&at| is_there(at) && is_small(at)).collect();
     let names: Vec<_> = small.iter().map(|&at| (&keys[at].name[..], keys[at].class)).collect();
     let (ours, theirs) = (read_small(source, &names)?, read_small(target, &names)?);

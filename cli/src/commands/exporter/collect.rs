@@ -103,6 +103,13 @@ impl Target {
         self.look_at_keys();
     }
 
+    /// The number of failed answers in the last polls.
+    pub fn failures(&self) -> usize {
+        let of_nodes = |failed: usize, is_failed: bool| failed + usize::from(is_failed);
+        let infos = self.infos().iter().flat_map(|look| &look.nodes).map(|node| node.answer.is_err()).fold(0, of_nodes);
+        self.rows().iter().flat_map(|look| &look.nodes).map(|node| node.answer.is_err()).fold(infos, of_nodes)
+    }
+
     /// Starts threads that poll the target until the process ends.
     pub fn watch(targets: &Arc<[Target]>, at: usize) -> Result<(), Failure> {
         let spawn = |name: &str, look: fn(&Target) -> Duration| {

@@ -92,7 +92,7 @@ fn add_row(families: &mut Families, server: &str, row: &Row) {
         (&m::KEY_ERROR_ASKED, row.asked),
         (&m::KEY_SUB_FILTERS, number(row.filters)),
         (&m::KEY_MEMORY, number(row.bytes)),
-        (&m::KEY_TTL, row.ttl.map(|millis| millis as f64 / 1000.0)),
+        (&m::KEY_TTL, row.ttl_ms.map(|millis| millis as f64 / 1000.0)),
         (&m::KEY_HALF_LOADED, Some(truth(row.loading.is_some()))),
     ] {
         if let Some(value) = value {

@@ -62,7 +62,8 @@ pub const KEY_ERROR: Metric =
     of(Of::Ratio, gauge("key_error", "False positives to be expected now, or the standard error of a counter."));
 pub const KEY_ERROR_ASKED: Metric = of(Of::Ratio, gauge("key_error_asked", "The error that was asked for."));
 pub const KEY_SUB_FILTERS: Metric = gauge("key_sub_filters", "Sub-filters; with a window those of one slice.");
-pub const KEY_MEMORY: Metric = of(Of::Bytes, gauge("key_memory", "Memory of the value, as MEMORY USAGE has it."));
+pub const KEY_MEMORY: Metric =
+    of(Of::Bytes, gauge("key_memory", "Memory of the value, as BF.INFO and LC.INFO have its size."));
 pub const KEY_TTL: Metric = of(Of::Seconds, gauge("key_ttl", "Time until it expires; absent if it does not."));
 pub const KEY_HALF_LOADED: Metric = gauge("key_half_loaded", "Whether some of its chunks are still to come.");
 pub const KEY_FINDING: Metric = gauge("key_finding", "What is wrong with the key: 1 for each finding.");

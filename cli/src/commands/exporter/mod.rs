@@ -58,7 +58,7 @@ pub struct Exporter {
     /// Seconds between two readings of the keys, or nine times the duration of a reading if that is longer
     #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     keys_interval: u64,
-    /// Print the figures once, in the format of node_exporter's text files, and exit
+    /// Print the figures once, in the format of node_exporter's text files, and exit; with 3 if a server is down
     #[arg(long)]
     once: bool,
 }
@@ -78,7 +78,12 @@ impl Exporter {
         let mut targets = targets.collect::<Result<Vec<Target>, Failure>>()?;
         if self.once {
             targets.iter_mut().for_each(Target::look);
-            return output.plain(&figures::text(&targets, Form::Plain));
+            output.plain(&figures::text(&targets, Form::Plain))?;
+            return match targets.iter().map(Target::failures).sum() {
+                0 => Ok(()),
+                // Standard error has the reasons.
+                failures => Err(Failure::of(format!("{failures} readings of servers failed"))),
+            };
         }
         let targets: Arc<[Target]> = targets.into();
         for at in 0..targets.len() {

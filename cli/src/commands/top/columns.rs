@@ -83,7 +83,7 @@ impl Column {
             Column::Asked => rate(row.asked),
             Column::Filters => number(row.filters),
             Column::Bytes => row.bytes.map(|value| bytes(unsigned(value))).unwrap_or_default(),
-            Column::Ttl => row.ttl.map(|ttl| seconds(unsigned(ttl) / 1000)).unwrap_or_default(),
+            Column::Ttl => row.ttl_ms.map(|ttl| seconds(unsigned(ttl) / 1000)).unwrap_or_default(),
             Column::Wrong => wrong(row),
         }
     }
@@ -105,7 +105,7 @@ impl Column {
             Column::Asked => by(|row| row.asked),
             Column::Filters => b.filters.cmp(&a.filters),
             Column::Bytes => b.bytes.cmp(&a.bytes),
-            Column::Ttl => b.ttl.cmp(&a.ttl),
+            Column::Ttl => b.ttl_ms.cmp(&a.ttl_ms),
             Column::Wrong => urgency(b).cmp(&urgency(a)),
         }
         .then_with(|| a.key.cmp(&b.key))
@@ -224,7 +224,7 @@ mod tests {
             items: Some(1_234_567),
             capacity: Some(1_000_000),
             bytes: Some(98_765_432),
-            ttl: Some(987_654_321),
+            ttl_ms: Some(987_654_321),
             rejected: Some("it holds more than it is for, and a command_of_many_letters_in_a_word helps ".repeat(5)),
             ..Row::default()
         };

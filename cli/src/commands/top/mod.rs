@@ -6,12 +6,13 @@ mod live;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
+use crate::health::Severity;
 use crate::output::Output;
 use crate::server::{Server, Url};
-use crate::watch::{Nodes, Scope, rows};
+use crate::watch::{Nodes, Row, Scope, rows};
 use columns::{Column, printed, sort, summary};
 use live::View;
 
@@ -33,6 +34,9 @@ pub struct Top {
     /// Print the table once and exit, as is done when the output is not a terminal
     #[arg(long)]
     once: bool,
+    /// Print the table once, and exit with 1 if a finding has this severity or a higher one
+    #[arg(long, value_name = "SEVERITY")]
+    fail_on: Option<FailOn>,
     /// Seconds between two readings of the server
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=3600))]
     interval: u64,
@@ -40,10 +44,17 @@ pub struct Top {
     url: Url,
 }
 
+/// The severities that `--fail-on` takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Warning,
+    Critical,
+}
+
 impl Top {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let pattern = self.pattern.as_deref();
-        if !self.once && !output.is_json() && std::io::stdout().is_terminal() {
+        if !self.once && self.fail_on.is_none() && !output.is_json() && std::io::stdout().is_terminal() {
             let nodes = Nodes::new(&self.url.url, &self.url.access)?;
             let view = View::new(self.sort, self.reverse, self.limit);
             return live::show(nodes, pattern, Duration::from_secs(self.interval), view);
@@ -52,11 +63,30 @@ impl Top {
         let mut all = rows(&mut server, &Scope::matching(pattern))?.rows;
         sort(&mut all, self.sort, self.reverse);
         let summary = summary(&all);
+        let failing = self.fail_on.map_or(0, |fail_on| all.iter().filter(|row| fail_on.is_reached(row)).count());
+        let found = all.len();
         all.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));
         output.answer(&all, |rows| if rows.is_empty() { summary } else { format!("{}\n{summary}", printed(rows)) })?;
         match pattern {
-            Some(pattern) if all.is_empty() => Err(Failure::of(format!("no filter or counter matches {pattern}"))),
+            Some(pattern) if all.is_empty() => {
+                Err(Failure::of_nothing(format!("no filter or counter matches {pattern}")))
+            }
+            _ if failing > 0 => {
+                Err(Failure::does_not_hold(format!("{failing} of {found} filters and counters need a look"))
+                    .advise("the table says what is wrong with each, and what to do"))
+            }
             _ => Ok(()),
         }
+    }
+}
+
+impl FailOn {
+    /// Whether a row has a finding of this severity or a higher one. An error of the server counts as critical.
+    fn is_reached(self, row: &Row) -> bool {
+        let severity = match self {
+            FailOn::Warning => Severity::Warning,
+            FailOn::Critical => Severity::Critical,
+        };
+        row.rejected.is_some() || row.urgency() >= Some(severity)
     }
 }

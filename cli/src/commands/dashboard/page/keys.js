@@ -9,14 +9,14 @@ const KIND_WORDS = { filter: 'Filter', classic: 'Filter, classic layout', counte
 
 // The kind of a key in words, with its mode and its window.
 function kindOf(row) {
-  const isTimed = Number.isFinite(row.window);
+  const isTimed = Number.isFinite(row.window_seconds);
   const how = row.volatile ? ', volatile' : row.mode.endsWith('manual') ? ' manual' : '';
-  const forgets = isTimed ? `window of ${span(row.window)}${how}` : '';
+  const forgets = isTimed ? `window of ${span(row.window_seconds)}${how}` : '';
   const mode = !isTimed ? row.mode : isCounter(row) ? row.mode.split(',')[0] : '';
   return [KIND_WORDS[row.kind] || row.kind, mode, forgets].filter(Boolean).join(' · ');
 }
 
-const lived = (row) => (known(row.ttl) ? span(row.ttl / 1000) : 'none');
+const lived = (row) => (known(row.ttl_ms) ? span(row.ttl_ms / 1000) : 'none');
 
 function meter(share) {
   const bar = el('i', {});
@@ -84,7 +84,7 @@ const COLUMNS = [
       (row) => (known(row.asked) ? `asked ${percent(row.asked)}` : '')) },
   { id: 'filters', head: 'Subs', right: true, by: (row) => row.filters, ...numberCell('Sub-filters', (row) => count(row.filters), null, (row) => !(row.filters > 1)) },
   { id: 'bytes', head: 'Memory', right: true, by: (row) => row.bytes, ...numberCell('Memory', (row) => bytes(row.bytes)) },
-  { id: 'ttl', head: 'TTL', right: true, by: (row) => (known(row.ttl) ? row.ttl : Infinity), ...numberCell('TTL', lived) },
+  { id: 'ttl', head: 'TTL', right: true, by: (row) => (known(row.ttl_ms) ? row.ttl_ms : Infinity), ...numberCell('TTL', lived) },
   { id: 'growth', head: 'Last hour', by: (row) => row.growth, make: () => {
     const line = svg('polyline', {});
     const note = el('small', {});

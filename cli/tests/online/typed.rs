@@ -1,0 +1,196 @@
+//! Whatever the tool prints to type works when it is typed.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::pages::Pages;
+use crate::{add_grown, tool, tool_with, url};
+use rollcall_testkit::client::{Client, add_many, pairs, wait_until};
+use rollcall_testkit::server::{Server, Setup};
+
+/// What redis-cli prints for a line that is typed into it.
+fn typed(server: &Server, line: &str) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["-p", &server.port().to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().expect("redis-cli is installed with the server");
+    child.stdin.take().expect("its input").write_all(line.as_bytes()).expect("it reads");
+    String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("text").trim().to_owned()
+}
+
+/// The options of a key, as its INFO has them.
+fn options(client: &mut Client, family: &str, key: &str) -> Vec<String> {
+    let mut all: Vec<String> = ["ERROR", "WINDOW", "SLICES", "CLOCK", "REFRESH", "EXACT", "BYTES"]
+        .iter()
+        .map(|field| format!("{field} {:?}", client.call(&[&format!("{family}.INFO"), key, field])))
+        .filter(|answer| !answer.contains("Error"))
+        .collect();
+    let info = pairs(&client.call(&[&format!("{family}.INFO"), key]));
+    all.extend(info.iter().filter(|(label, _)| label == "Expansion rate").map(|(_, value)| format!("{value:?}")));
+    all
+}
+
+/// Types every command that `top` prints, for keys with each finding. None fails, none changes a key that is there, and
+/// what is made has the options of what it is to replace: once it lacked SLICES, and MERGE into it failed.
+#[test]
+fn commands_of_findings_make_like_keys_and_harm_none() {
+    for (family, commands) in [("BF", "commands all"), ("RF", "commands beside")] {
+        let server = Setup::default().args(commands).start();
+        let (mut client, to) = (server.client(), url(&server));
+        for (key, rate, options, items) in [
+            ("grown", "0.01", "EXPANSION 1", 4000),
+            ("slot:{7}:grown", "0.012345678", "", 4000),
+            ("nearly", "0.001", "NONSCALING", 95),
+            ("full", "0.01", "NONSCALING", 100),
+            ("days", "0.01", "WINDOW 3600 SLICES 6 REFRESH EXPANSION 1", 4000),
+        ] {
+            client.expect(&format!("{family}.RESERVE {key} {rate} 100 {options}"), "+OK");
+            add_many(&mut client, &format!("{family}.MADD {key}"), "item:", 0..items);
+        }
+        for (key, options) in [
+            ("over", "ERROR 0.0512345 EXACT 10 BYTES 2000"),
+            ("day", "ERROR 0.02 EXACT 0 WINDOW 3600 SLICES 6"),
+            ("{7}", "EXACT 0 WINDOW 60 SLICES 5 MANUAL"),
+        ] {
+            client.expect(&format!("LC.RESERVE {key} 100 {options}"), "+OK");
+            add_many(&mut client, &format!("LC.ADD {key}"), "item:", 0..3000);
+        }
+        let odd = "two \"words\"";
+        client.call(&["LC.RESERVE", odd, "100", "EXACT", "0"]);
+        for member in 0..3000 {
+            client.call(&["LC.ADD", odd, &member.to_string()]);
+        }
+        // What writes to these makes them too, so there is nothing to type.
+        let filter = format!("{family}.INSERT seen:9 CAPACITY 10 WINDOW 3600 SLICES 1 VOLATILE ITEMS");
+        add_many(&mut client, &filter, "item:", 0..6000);
+        add_many(&mut client, "LC.INSERT sent:9 CAPACITY 100 EXACT 0 WINDOW 3600 VOLATILE ITEMS", "item:", 0..3000);
+        let rows = tool(&["--json", "top", "--url", &to]).expect(0).json();
+        let rows = rows.as_array().expect("rows").clone();
+        let keys: Vec<&str> = rows.iter().map(|row| row["key"].as_str().expect("a key")).collect();
+        let mut state = |key: &str| client.call(&["DEBUG", "DIGEST-VALUE", key]);
+        let before: Vec<_> = keys.iter().map(|key| state(key)).collect();
+        let mut made = 0;
+        for (row, key) in rows.iter().zip(&keys) {
+            assert!(!row["findings"].as_array().expect("findings").is_empty(), "{row}");
+            let family = if row["kind"] == "counter" { "LC" } else { family };
+            for finding in row["findings"].as_array().expect("findings") {
+                let Some(command) = finding["command"].as_str() else {
+                    let advice = finding["advice"].as_str().expect("a text");
+                    assert!(row["volatile"] == true && advice.starts_with("give CAPACITY "), "{row}");
+                    continue;
+                };
+                assert_eq!(typed(&server, command), "OK", "{command}");
+                made += 1;
+                let name = if *key == odd { "{two \"words\"}:new" } else { command.split(' ').nth(1).expect("a name") };
+                let mut client = server.client();
+                assert_eq!(options(&mut client, family, name), options(&mut client, family, key), "{command}");
+                let new = client.call(&[&format!("{family}.INFO"), name]);
+                let capacity = pairs(&new).into_iter().find(|(label, _)| label == "Capacity").expect("it").1;
+                assert!(
+                    matches!(capacity, redis::Value::Int(number) if number as f64 > row["items"].as_f64().unwrap())
+                );
+                if family == "LC" {
+                    assert_eq!(client.call(&["LC.MERGE", name, key]), redis::Value::Okay, "{command}");
+                }
+                assert_eq!(client.call(&["DEL", name]), redis::Value::Int(1));
+            }
+        }
+        assert!(made >= 9, "{rows:?}");
+        assert_eq!(keys.iter().map(|key| state(key)).collect::<Vec<_>>(), before);
+    }
+}
+
+/// All commands of this tool in a JSON value.
+fn of_tool(value: &Value) -> Vec<String> {
+    match value {
+        Value::String(text) if text.starts_with("rollcall ") => vec![text.clone()],
+        Value::Array(values) => values.iter().flat_map(of_tool).collect(),
+        Value::Object(fields) => fields.values().flat_map(of_tool).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Runs a command of the tool as it is printed, with these words behind it. It works, and shows the key `grown`.
+fn shows_grown(command: &str, more: &[&str]) {
+    let words: Vec<&str> = command.split(' ').skip(1).chain(more.iter().copied()).collect();
+    let out = tool(&words).expect(0).out;
+    assert!(out.contains("\ngrown "), "{command}: {out}");
+}
+
+/// The commands of findings about a server once asked whichever server the default was.
+#[test]
+fn commands_of_the_tool_ask_the_server_that_the_finding_is_about() {
+    let server = Server::start();
+    let mut client = server.client();
+    add_grown(&mut client);
+    crate::add_half_loaded(&mut client);
+    let used = client.info_number("used_memory");
+    client.expect(&format!("CONFIG SET maxmemory {}", used + 100_000), "+OK");
+    let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1"]);
+    let commands = wait_until("the findings", || {
+        let state: Value = serde_json::from_str(&pages.get("/api/state").body).ok()?;
+        Some(of_tool(&state)).filter(|commands| !commands.is_empty())
+    });
+    assert_eq!(commands.len(), 2, "{commands:?}");
+    commands.iter().for_each(|command| shows_grown(command, &[]));
+    // Those of the alerts name no server, since Prometheus has the label.
+    let alerts = include_str!("../../../packaging/monitoring/alerts.yml");
+    let advice = alerts.lines().filter_map(|line| line.split_once("rollcall top --sort ")).map(|(_, rest)| rest);
+    let columns: Vec<&str> = advice.map(|rest| rest.split([',', '.', '"', ' ']).next().expect("a column")).collect();
+    assert!(columns.len() >= 5, "{columns:?}");
+    for column in columns {
+        shows_grown(&format!("rollcall top --sort {column}"), &["--url", &url(&server)]);
+    }
+}
+
+/// `--kind counter` was once answered with `--kind filter`.
+#[test]
+fn import_says_how_to_create_the_key_and_how_to_go_on() {
+    let server = Server::start();
+    let to = url(&server);
+    let lines: String = (0..20).map(|number| format!("item:{number}\n")).collect();
+    for (asked, kind) in [(&[][..], "filter"), (&["--kind", "filter"], "filter"), (&["--kind", "counter"], "counter")] {
+        let import =
+            |more: &[&str]| tool_with(&[&["import", "-", "key", "--url", &to], more].concat(), lines.as_bytes(), &[]);
+        let said = import(asked).expect(4).err;
+        let (_, rest) = said.split_once("create it: --kind ").expect("the options");
+        let (created, rest) = rest.split_once(" --create \"").expect("the options");
+        assert_eq!(created, kind, "{said}");
+        let out = import(&["--kind", kind, "--create", rest.split_once('"').expect("their end").0]).expect(0).out;
+        assert!(out.contains(&format!("a {kind}")), "{out}");
+        server.client().expect("DEL key", "1");
+    }
+    server.client().expect("BF.RESERVE key 0.01 10 NONSCALING", "+OK");
+    let said = tool_with(&["import", "-", "key", "--url", &to], lines.as_bytes(), &[]).expect(3).err;
+    let (_, skip) = said.split_once("add --skip ").expect("the option");
+    server.client().expect("DEL key", "1");
+    let number = skip.split('.').next().expect("a number");
+    server.client().expect("BF.RESERVE key 0.01 10", "+OK");
+    let rest = ["--json", "import", "-", "key", "--url", &to, "--skip", number];
+    let items = tool_with(&rest, lines.as_bytes(), &[]).expect(0).json()["items"].as_u64();
+    assert_eq!(items, number.parse::<u64>().ok().map(|number| 20 - number));
+}
+
+#[test]
+fn commands_of_plans_are_taken() {
+    let server = Server::start();
+    for options in [
+        "filter 1M --error 0.1%",
+        "filter 1000 2000 --window 1d --slices 7 --refresh",
+        "filter 1000 --nonscaling --seed 7",
+        "filter 400M --error 0.001",
+        "counter 50k --window 7d",
+        "counter 100 1M --error 1/300 --exact 10 --exact-bytes 2000 --seed 7",
+    ] {
+        let words: Vec<&str> = ["plan"].into_iter().chain(options.split(' ')).collect();
+        let out = tool(&words).expect(0).out;
+        let is_command = |line: &&str| ["BF.", "LC.", "CONFIG "].iter().any(|start| line.starts_with(start));
+        let commands: Vec<&str> = out.lines().filter(is_command).collect();
+        assert!(!commands.is_empty(), "{out}");
+        for command in commands {
+            assert_eq!(typed(&server, command), "OK", "{command}");
+            server.client().cmd("DEL key");
+        }
+    }
+}
