@@ -87,15 +87,17 @@ impl Geometry {
 pub fn geometry(error_rate: f64, capacity: u64) -> Result<Geometry, Error> {
     check_error_rate(error_rate)?;
     Error::check_range(capacity != 0, Parameter::Capacity, "at least 1", capacity)?;
-    let (lines_per_item, probes_per_line, num_lines) = with_shape(error_rate, |shape| {
-        let num_lines = shape.num_lines(capacity);
-        (shape.lines_per_item, shape.line.probes(), num_lines)
-    });
+    let shape = rated_shape(error_rate);
+    let num_lines = shape.num_lines(capacity);
     // Fewer than 2^55 lines of 2^9 bits. There is always at least one: capacity is at least 1 and the load is finite.
     let is_within = (1.0..(1u64 << 55) as f64).contains(&num_lines);
     let expected = "of an addressable size at this error rate";
     Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
-    Ok(Geometry { lines_per_item, probes_per_line, num_lines: num_lines as u64 })
+    Ok(Geometry {
+        lines_per_item: shape.lines_per_item,
+        probes_per_line: shape.line.probes,
+        num_lines: num_lines as u64,
+    })
 }
 
 /// The part of a geometry that depends only on the error rate.
@@ -113,31 +115,9 @@ impl RatedShape {
     }
 
     /// Number of lines for `capacity` items.
-    fn num_lines(&mut self, capacity: u64) -> f64 {
-        let lines_per_item = f64::from(self.lines_per_item);
-        let at = |load: f64| {
-            let bits_per_item = f64::from(LINE_BITS) * lines_per_item / load;
-            libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
-        };
-        // Every operation of `at` is monotone. So if both bounds give the same number, every load between them gives
-        // this number.
-        at(self.narrowed(|low, high| at(low) == at(high)))
-    }
-
-    /// The load, exact to the last bit: the mean number of items on a line at which the line reaches its error rate.
-    fn load(&mut self) -> f64 {
-        self.narrowed(|_, _| false)
-    }
-
-    /// Narrows the bounds of the load until they are equal or `is_enough` accepts them. Returns the upper bound.
-    fn narrowed(&mut self, is_enough: impl Fn(f64, f64) -> bool) -> f64 {
-        loop {
-            let (low, high) = self.line.loads();
-            if low == high || is_enough(low, high) {
-                return high;
-            }
-            self.line.narrow();
-        }
+    fn num_lines(&self, capacity: u64) -> f64 {
+        let bits_per_item = f64::from(LINE_BITS) * f64::from(self.lines_per_item) / self.line.load;
+        libm::ceil(MARGIN * capacity as f64 * bits_per_item / f64::from(LINE_BITS))
     }
 }
 
@@ -158,25 +138,27 @@ pub(super) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
     if error_rate <= COUNT_SERVES_UP_TO {
         return None;
     }
-    let load = with_shape(error_rate, RatedShape::load);
+    let load = rated_shape(error_rate).line.load;
     let share = -libm::expm1(load * geometry.num_lines as f64 * ln_free_after_pick(geometry));
     Some((share * geometry.num_bits() as f64) as u64)
 }
 
-/// Calls `f` with the shape for an error rate. Shapes of recent rates are cached: a server that loads a million filters
-/// of one rate should compute the shape once.
-fn with_shape<R>(error_rate: f64, f: impl FnOnce(&mut RatedShape) -> R) -> R {
-    const KEPT_BITS: u32 = 5;
+/// The shape for an error rate. Shapes of recent rates are cached: a server that loads a million filters of one rate
+/// should compute the shape once.
+fn rated_shape(error_rate: f64) -> RatedShape {
+    const CACHED_BITS: u32 = 7;
     thread_local! {
-        static KEPT: [Cell<Option<(f64, RatedShape)>>; 1 << KEPT_BITS] = const { [const { Cell::new(None) }; 1 << KEPT_BITS] };
+        static CACHED: [Cell<Option<(f64, RatedShape)>>; 1 << CACHED_BITS] =
+            const { [const { Cell::new(None) }; 1 << CACHED_BITS] };
     }
-    let place = (error_rate.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - KEPT_BITS)) as usize;
-    KEPT.with(|kept| {
-        let known = kept[place].get().filter(|(rate, _)| *rate == error_rate);
-        let mut shape = known.map_or_else(|| RatedShape::new(error_rate), |(_, shape)| shape);
-        let result = f(&mut shape);
-        kept[place].set(Some((error_rate, shape)));
-        result
+    let place = (error_rate.to_bits().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> (u64::BITS - CACHED_BITS)) as usize;
+    CACHED.with(|cached| match cached[place].get() {
+        Some((rate, shape)) if rate == error_rate => shape,
+        _ => {
+            let shape = RatedShape::new(error_rate);
+            cached[place].set(Some((error_rate, shape)));
+            shape
+        }
     })
 }
 
