@@ -41,7 +41,7 @@ fn all_keys(kinds: &Kinds) -> u64 {
     kinds.iter().map(|(_, kinds)| keys(kinds)).sum()
 }
 
-unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, for_crash_report: c_int) {
+unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report: c_int) {
     // The server shows a section with an empty name under the module's name. It prefixes each name with the module's
     // name, and takes no fields of a section that was not requested.
     let begin = |section: &str| raw::add_info_section(ctx, Some(section)) == Status::Ok;
@@ -55,10 +55,6 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, for_crash_report:
     guard(
         "INFO",
         || {
-            // A deleted value must not count. A crash report frees nothing: the allocator may be what crashed.
-            if for_crash_report == 0 {
-                reclaim::free_kept();
-            }
             if begin("") {
                 raw::add_info_field_str(ctx, "version", env!("CARGO_PKG_VERSION"));
                 add("filters", all_keys(FILTERS));

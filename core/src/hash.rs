@@ -107,23 +107,16 @@ const MURMUR_MULTIPLIER: u64 = 0xc6a4_a793_5bd1_e995;
 /// The shift of MurmurHash64A, in bits.
 const MURMUR_SHIFT: u32 = 47;
 
-/// The first step of MurmurHash64A, before any word.
-#[inline(always)]
-fn murmur_start(bytes: &[u8], seed: u64) -> u64 {
-    seed ^ (bytes.len() as u64).wrapping_mul(MURMUR_MULTIPLIER)
-}
-
-/// The step of MurmurHash64A for a word of eight bytes.
-#[inline(always)]
-fn murmur_word(hash: u64, word: &[u8; 8]) -> u64 {
-    let word = u64::from_le_bytes(*word).wrapping_mul(MURMUR_MULTIPLIER);
-    let mixed = (word ^ (word >> MURMUR_SHIFT)).wrapping_mul(MURMUR_MULTIPLIER);
-    (hash ^ mixed).wrapping_mul(MURMUR_MULTIPLIER)
-}
-
-/// The last step of MurmurHash64A, with the bytes after the last word.
-#[inline(always)]
-fn murmur_end(mut hash: u64, tail: &[u8]) -> u64 {
+/// MurmurHash64A (Austin Appleby, public domain), the 64-bit variant of MurmurHash2 for 64-bit machines.
+#[inline]
+fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
+    let (words, tail) = bytes.as_chunks::<8>();
+    let mut hash = seed ^ (bytes.len() as u64).wrapping_mul(MURMUR_MULTIPLIER);
+    for word in words {
+        let word = u64::from_le_bytes(*word).wrapping_mul(MURMUR_MULTIPLIER);
+        let mixed = (word ^ (word >> MURMUR_SHIFT)).wrapping_mul(MURMUR_MULTIPLIER);
+        hash = (hash ^ mixed).wrapping_mul(MURMUR_MULTIPLIER);
+    }
     if !tail.is_empty() {
         let last = tail.iter().rev().fold(0, |last, &byte| last << 8 | u64::from(byte));
         hash = (hash ^ last).wrapping_mul(MURMUR_MULTIPLIER);
@@ -132,72 +125,11 @@ fn murmur_end(mut hash: u64, tail: &[u8]) -> u64 {
     hash ^ (hash >> MURMUR_SHIFT)
 }
 
-/// MurmurHash64A (Austin Appleby, public domain), the 64-bit variant of MurmurHash2 for 64-bit machines.
-#[inline]
-fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
-    let (words, tail) = bytes.as_chunks::<8>();
-    murmur_end(words.iter().fold(murmur_start(bytes, seed), murmur_word), tail)
-}
-
-/// The [`murmur64a`] of both items, each under its seed. Within a hash, each word waits some four cycles for the result
-/// of the word before. A processor works on the other hash meanwhile, so two hashes take little longer than one.
-#[inline(always)]
-fn murmur64a_of_two(items: [&[u8]; 2], seeds: [u64; 2]) -> [u64; 2] {
-    let [(words, tail), (other_words, other_tail)] = items.map(|item| item.as_chunks::<8>());
-    let (mut hash, mut other_hash) = (murmur_start(items[0], seeds[0]), murmur_start(items[1], seeds[1]));
-    for (word, other_word) in words.iter().zip(other_words) {
-        hash = murmur_word(hash, word);
-        other_hash = murmur_word(other_hash, other_word);
-    }
-    let common = words.len().min(other_words.len());
-    hash = words[common..].iter().fold(hash, murmur_word);
-    other_hash = other_words[common..].iter().fold(other_hash, murmur_word);
-    [murmur_end(hash, tail), murmur_end(other_hash, other_tail)]
-}
-
 /// Start and step of an item's positions in RedisBloom's layout: the second hash is seeded with the first.
 #[inline]
 pub(crate) fn classic_hash(item: &[u8]) -> Hash128 {
     let start = murmur64a(item, MURMUR_MULTIPLIER);
     Hash128 { lo: start, hi: murmur64a(item, start) }
-}
-
-/// The size from which an item is hashed together with the next one, whatever the size of that one, in bytes. After a
-/// shorter item, a processor begins with the next hash by itself. Four items at a time gain little more, and lose where
-/// sizes are mixed. Free to change: nothing stored depends on it.
-const LONG: usize = 64;
-
-/// The [`classic_hash`] of each item, in order.
-#[inline(always)]
-pub(crate) fn classic_hashes<'a>(items: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = Hash128> {
-    // Fused: after a long last item, `items` is asked for another one twice.
-    let (mut items, mut kept) = (items.fuse(), None);
-    from_fn(move || {
-        if let Some(hash) = kept.take() {
-            return Some(hash);
-        }
-        let item = items.next()?;
-        if item.len() < LONG {
-            return Some(classic_hash(item));
-        }
-        let hash;
-        (hash, kept) = classic_hash_with_next(item, &mut items);
-        Some(hash)
-    })
-}
-
-/// The [`classic_hash`] of an item and of the next one, if there is one. Out of line, so that the code for short items
-/// stays small.
-#[inline(never)]
-fn classic_hash_with_next<'a>(
-    item: &'a [u8],
-    items: &mut impl Iterator<Item = &'a [u8]>,
-) -> (Hash128, Option<Hash128>) {
-    let Some(next) = items.next() else { return (classic_hash(item), None) };
-    let starts = murmur64a_of_two([item, next], [MURMUR_MULTIPLIER; 2]);
-    let steps = murmur64a_of_two([item, next], starts);
-    let [hash, next_hash] = [0, 1].map(|n| Hash128 { lo: starts[n], hi: steps[n] });
-    (hash, Some(next_hash))
 }
 
 #[cfg(test)]
@@ -229,22 +161,6 @@ mod tests {
         for (item, start, step, unseeded) in rows {
             assert_eq!(classic_hash(item), Hash128 { lo: start, hi: step });
             assert_eq!(murmur64a(item, 0), unseeded);
-        }
-    }
-
-    /// All pairs of lengths around a word and around [`LONG`], in lists that start with each of the items. A list must
-    /// not be asked again after its end.
-    #[test]
-    fn items_are_hashed_in_lists_as_one_by_one() {
-        let bytes: Vec<u8> = (0..=255).cycle().take(1000).collect();
-        let lens = [0, 1, 7, 8, 9, LONG - 1, LONG, LONG + 1, LONG + 8, 500];
-        let pairs = lens.iter().flat_map(|one| lens.iter().flat_map(move |other| [*one, *other]));
-        let items: Vec<&[u8]> = pairs.enumerate().map(|(start, len)| &bytes[start..start + len]).collect();
-        for start in 0..=items.len() {
-            let expected: Vec<Hash128> = items[start..].iter().map(|item| classic_hash(item)).collect();
-            let mut left = items[start..].iter().map(Some).chain([None]);
-            let list = from_fn(|| left.next().expect("no call after the end").copied());
-            assert_eq!(classic_hashes(list).collect::<Vec<_>>(), expected);
         }
     }
 }

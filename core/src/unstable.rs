@@ -33,7 +33,7 @@ pub mod size_limit {
 
 /// Filters of one layout, and their parts.
 pub mod bloom {
-    pub use crate::bloom::bitmap::{Line, LineBuffer};
+    pub use crate::bloom::bitmap::Line;
     pub use crate::bloom::build::FilterBuild;
     pub use crate::bloom::chain::{Chain, SubFilter};
     pub use crate::bloom::classic::ClassicFilter;

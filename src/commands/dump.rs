@@ -15,7 +15,7 @@ use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode, WARNING};
 use crate::server::metrics::CORRUPT_REJECTED;
 use crate::types::before::Before;
-use crate::types::entry::{Block, KeyEntry, check_kind, entry_of, finalize, peek_entry, set_entry};
+use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, peek_entry, set_entry};
 use crate::types::family::{Family, State, is_complete};
 use crate::types::names::Verb;
 
@@ -137,6 +137,6 @@ fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Co
         check_kind::<T>(&loading)?;
     }
     // An empty counter is complete from its header on.
-    set_entry(key, Block::<T>::new(State::of(loading)?));
+    set_entry(key, KeyEntry::<T>::new(State::of(loading)?));
     Ok(())
 }

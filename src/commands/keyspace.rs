@@ -13,7 +13,7 @@ use crate::server::alloc;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
 use crate::types::before::Before;
-use crate::types::entry::{self, Block, entry_of, peek_entry, set_entry};
+use crate::types::entry::{KeyEntry, entry_of, peek_entry, set_entry};
 use crate::types::family::{Family, State};
 
 /// Opens a key, and fails if it holds a value of another type than `T`. For commands that must check the type before
@@ -53,14 +53,14 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
 
 /// Stores a new value in a key that is missing, and sets the key's expiry in milliseconds since 1970, if any.
 pub(super) fn create<T: Family>(key: &mut Key<'_>, value: T, expiry: Option<i64>) {
-    set_entry(key, Block::new(State::Ready(value)));
+    set_entry(key, KeyEntry::new(State::Ready(value)));
     key.set_expiry(expiry);
 }
 
 /// Replaces the value `old` by `value`. Frees the old value, in the background if it is large.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
     let before = Before::any(old);
-    let replaced = entry::replace(old, value);
+    let replaced = std::mem::replace(old, value);
     before.changed(old);
     reclaim::dispose(replaced, |replaced| replaced.num_bytes() as usize);
 }
@@ -109,6 +109,5 @@ pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, C
 pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), Error> {
     let mut rounded_bytes = 0;
     value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);
-    // Allocations do not include lines that the value borrows from its block. Its copy will have them.
-    limit.check_rounded(0, value.num_bytes(), rounded_bytes.max(value.num_bytes()))
+    limit.check_rounded(0, value.num_bytes(), rounded_bytes)
 }

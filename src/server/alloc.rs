@@ -82,24 +82,21 @@ const TRIED: usize = 16;
 /// Probes the alignment of malloc's blocks, see [`ALIGNMENT`]. The probe tries several sizes, because all blocks of one
 /// size may be aligned by chance.
 ///
-/// jemalloc aligns blocks to cache lines: a block of whole cache lines comes from a size class that is a multiple of 64
-/// bytes, and its pages start at a cache line. The probe does not go by the name of the allocator, because another
-/// allocator may be preloaded. It checks that blocks of several size classes have jemalloc's sizes and the alignment.
+/// jemalloc aligns blocks of whole cache lines to cache lines, so a small filter needs no padding: it would take 64
+/// bytes more. The probe does not go by the name of the allocator, because another allocator may be preloaded.
 ///
 /// # Safety
 /// The API's pointers are filled in.
 unsafe fn malloc_alignment() -> usize {
     let is_aligned = |block: *mut c_void, align| !block.is_null() && (block as usize).is_multiple_of(align);
     let doubles = [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000];
-    let classes = [(64, 64), (192, 192), (576, 640), (1344, 1536), (5184, 6144), (20_544, 24_576)];
+    let lines = [64, 192, 576, 1344, 5184, 20_544];
     // SAFETY: as the caller promises; `all_blocks` passes allocated blocks.
     unsafe {
         if !doubles.into_iter().all(|size| all_blocks(size, |block| is_aligned(block, DOUBLE_ALIGN))) {
             return MALLOC_ALIGN;
         }
-        let is_jemallocs = |block, class| is_aligned(block, CACHE_LINE) && size_of_block(block) == class;
-        let aligns_lines =
-            classes.into_iter().all(|(size, class)| all_blocks(size, |block| is_jemallocs(block, class)));
+        let aligns_lines = lines.into_iter().all(|size| all_blocks(size, |block| is_aligned(block, CACHE_LINE)));
         if aligns_lines { CACHE_LINE } else { DOUBLE_ALIGN }
     }
 }
@@ -123,7 +120,7 @@ unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> boo
 ///
 /// # Safety
 /// The API's pointers are filled in, and the block is allocated.
-pub unsafe fn size_of_block(block: *const c_void) -> usize {
+unsafe fn size_of_block(block: *const c_void) -> usize {
     // SAFETY: as the caller promises. The server changes nothing.
     unsafe { raw::RedisModule_MallocSize.map_or(0, |malloc_size| malloc_size(block.cast_mut())) }
 }
@@ -138,11 +135,6 @@ pub fn set_size_classes(jemalloc: bool) {
         false => 16,
     };
     QUANTUM.store(quantum, Ordering::Relaxed);
-}
-
-/// Whether the server's malloc aligns blocks of whole cache lines to cache lines.
-pub fn aligns_to_lines() -> bool {
-    ALIGNMENT.load(Ordering::Relaxed) >= CACHE_LINE
 }
 
 /// Returns the number of bytes that this module has allocated and not freed.

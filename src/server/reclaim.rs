@@ -6,12 +6,11 @@
 //!
 //! While the server's memory has reached `maxmemory`, values are freed on the server's thread. Eviction measures how
 //! much memory each evicted key gives back. If the memory were freed later, the server would evict more keys than
-//! necessary. Small filters of some hundred bytes are the exception: each is freed with the next one.
+//! necessary.
 
-use std::ffi::c_void;
 use std::hint::black_box;
+use std::sync::OnceLock;
 use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, OnceLock};
 
 use super::facts;
 use super::ffi::guard;
@@ -107,51 +106,6 @@ pub fn dispose<V: Send + 'static>(value: V, bytes: impl FnOnce(&V) -> usize) {
     }
 }
 
-/// A small value that the server does not use any more. It is freed when it is dropped.
-pub struct Unused {
-    value: *mut c_void,
-    free: unsafe fn(*mut c_void),
-}
-
-impl Unused {
-    /// Takes over a value.
-    ///
-    /// # Safety
-    /// `free` may be called with `value`, once and by any thread.
-    pub unsafe fn new(value: *mut c_void, free: unsafe fn(*mut c_void)) -> Self {
-        Unused { value, free }
-    }
-}
-
-// SAFETY: any thread may free it, as `new` requires.
-unsafe impl Send for Unused {}
-
-impl Drop for Unused {
-    fn drop(&mut self) {
-        // SAFETY: as `new` requires; a value is dropped once.
-        unsafe { (self.free)(self.value) };
-    }
-}
-
-/// The value that the next call of [`free_with_next`] frees.
-static KEPT: Mutex<Option<Unused>> = Mutex::new(None);
-
-/// Keeps a small value until the next call, and frees the one of the call before. Meanwhile a value that the caller has
-/// prefetched can arrive from memory. Waits for no other thread: while one uses [`KEPT`], the value is freed at once.
-pub fn free_with_next(value: Unused) {
-    let freed = match KEPT.try_lock() {
-        Ok(mut kept) => kept.replace(value),
-        Err(_) => Some(value),
-    };
-    drop(freed);
-}
-
-/// Frees the value that [`free_with_next`] keeps. Does nothing while another thread uses [`KEPT`].
-pub fn free_kept() {
-    let freed = KEPT.try_lock().ok().and_then(|mut kept| kept.take());
-    drop(freed);
-}
-
 /// Blocks until the background thread has freed all values that were queued before this call.
 pub fn wait() {
     let (freed, is_freed) = channel::<()>();
@@ -161,39 +115,5 @@ pub fn wait() {
     {
         // The thread drops `freed` after all values before it, which ends `recv` with an error.
         let _ = is_freed.recv();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use std::sync::atomic::{AtomicUsize, Ordering};
-
-    #[test]
-    fn a_kept_value_is_freed_once_with_the_next_or_when_asked() {
-        static FREED: AtomicUsize = AtomicUsize::new(0);
-        unsafe fn free(value: *mut c_void) {
-            FREED.fetch_add(value as usize, Ordering::Relaxed);
-        }
-        // SAFETY: the function does not use the memory of the value.
-        let keep =
-            |number: usize| free_with_next(unsafe { Unused::new(std::ptr::without_provenance_mut(number), free) });
-        let freed = || FREED.load(Ordering::Relaxed);
-        keep(1);
-        assert_eq!(freed(), 0);
-        keep(10);
-        assert_eq!(freed(), 1);
-        free_kept();
-        free_kept();
-        assert_eq!(freed(), 11);
-        // While another thread changes what is kept, nobody waits for it.
-        keep(100);
-        let kept = KEPT.lock().unwrap();
-        keep(1000);
-        free_kept();
-        assert_eq!(freed(), 1011);
-        drop(kept);
-        free_kept();
-        assert_eq!(freed(), 1111);
     }
 }

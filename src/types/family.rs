@@ -9,7 +9,7 @@ use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::counting::{Counter, Representation};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
-use rollcall_core::unstable::bloom::{EitherChain, LineBuffer};
+use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
@@ -99,41 +99,8 @@ pub trait Family: Stored + OnHeap {
         false
     }
 
-    /// The number of lines in the block of a value. The type takes no memory for a family without lines.
-    type NumLines: NumLines;
-
-    /// The lines of a filter's first sub-filter, which can lie in the block of the value; `None` for other values.
-    fn lines_mut(&mut self) -> Option<&mut LineBuffer> {
-        None
-    }
-
     /// Copies the value; an error if memory for the copy is lacking.
     fn try_clone(&self) -> Result<Self, Error>;
-}
-
-/// A number of lines, stored with each value of a family.
-pub trait NumLines: Copy + Send + 'static {
-    fn of(number: u8) -> Self;
-    fn get(self) -> u8;
-}
-
-/// For a family without lines.
-impl NumLines for () {
-    fn of(_number: u8) {}
-
-    fn get(self) -> u8 {
-        0
-    }
-}
-
-impl NumLines for u8 {
-    fn of(number: u8) -> u8 {
-        number
-    }
-
-    fn get(self) -> u8 {
-        self
-    }
 }
 
 /// A data type of values, which the module registers with the server.
@@ -309,12 +276,6 @@ impl Family for BloomFilter {
         }
     }
 
-    type NumLines = u8;
-
-    fn lines_mut(&mut self) -> Option<&mut LineBuffer> {
-        self.first_lines_mut()
-    }
-
     fn becomes_classic(loading: &LoadingBloomFilter) -> bool {
         matches!(loading, LoadingBloomFilter::Classic(_))
     }
@@ -347,8 +308,6 @@ impl Family for Counter {
     }
 
     const COUNTS_ITEMS: bool = false;
-
-    type NumLines = ();
 
     /// Whether the counter has no window and already has a bit for every slot that a hash can fall into. If so, adding
     /// items only sets bits.

@@ -223,12 +223,12 @@ impl Filter {
             &mut hashes,
             |hashes, block| hashes.extend(reading.items(block).map(hash)),
             |hashes| {
-                let blocks: Vec<&[Hash128]> = hashes.iter().map(|Apart(hashes)| hashes.as_slice()).collect();
-                let round = blocks.iter().map(|block| block.len() as u64).sum::<u64>();
-                distinct += build.add(&blocks, threads, &limit).map_err(|error| rejected(&error, counted))?;
-                hashes.iter_mut().for_each(|Apart(hashes)| hashes.clear());
-                items += round;
-                bar.inc(round);
+                for Apart(hashes) in hashes {
+                    distinct += build.add(hashes, &limit).map_err(|error| rejected(&error, counted))?;
+                    items += hashes.len() as u64;
+                    bar.inc(hashes.len() as u64);
+                    hashes.clear();
+                }
                 Ok(())
             },
         )?;

@@ -2,7 +2,6 @@
 
 use std::alloc::Layout;
 use std::fmt;
-use std::ops::{Deref, DerefMut};
 
 use bytemuck::{Pod, Zeroable};
 
@@ -25,66 +24,11 @@ pub struct Line(pub(super) [u64; 8]);
 /// The number of lines that [`LineBitmap::count_union`] unites at a time: 4 KiB on the stack.
 const BLOCK: usize = 64;
 
-/// The lines of a bitmap. A server keeps the lines of a small filter in the memory block of the value, so that one
-/// block has all that a look-up reads. The bitmap then borrows them.
-#[derive(Debug)]
-pub enum LineBuffer {
-    /// Lines in a block of their own.
-    Own(Box<[Line]>),
-    /// Lines in borrowed memory. The lender keeps the memory until the bitmap is dropped or has other lines.
-    Borrowed(&'static mut [Line]),
-}
-
-impl LineBuffer {
-    /// Copies the lines to `memory`, and borrows it from now on.
-    ///
-    /// # Panics
-    /// If `memory` has another number of lines.
-    pub fn move_to(&mut self, memory: &'static mut [Line]) {
-        memory.copy_from_slice(self);
-        *self = LineBuffer::Borrowed(memory);
-    }
-
-    /// The borrowed memory, to be replaced by other memory with the same contents; `None` if no memory is borrowed.
-    pub fn borrowed_mut(&mut self) -> Option<&mut &'static mut [Line]> {
-        if let LineBuffer::Borrowed(memory) = self { Some(memory) } else { None }
-    }
-}
-
-// Both kinds have the same fields at the same places, so that reading the lines takes no branch.
-impl Deref for LineBuffer {
-    type Target = [Line];
-
-    #[inline(always)]
-    fn deref(&self) -> &[Line] {
-        match self {
-            LineBuffer::Own(lines) => lines,
-            LineBuffer::Borrowed(lines) => lines,
-        }
-    }
-}
-
-impl DerefMut for LineBuffer {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut [Line] {
-        match self {
-            LineBuffer::Own(lines) => lines,
-            LineBuffer::Borrowed(lines) => lines,
-        }
-    }
-}
-
-impl PartialEq for LineBuffer {
-    fn eq(&self, other: &Self) -> bool {
-        **self == **other
-    }
-}
-
 /// A bitmap of whole lines, and the number of its set bits. Invariant: `set_bits` bits are set.
 #[derive(PartialEq)]
 pub(super) struct LineBitmap {
     set_bits: u64,
-    pub(super) lines: LineBuffer,
+    lines: Box<[Line]>,
 }
 
 /// Prints the number of lines and of set bits, not the bits.
@@ -98,7 +42,7 @@ impl LineBitmap {
     /// A bitmap of `num_lines` lines of zeros. A failed allocation is an error and does not end the process.
     pub(super) fn zeroed(num_lines: u64) -> Result<Self, Error> {
         let len = usize::try_from(num_lines).unwrap_or(usize::MAX);
-        Ok(LineBitmap { lines: LineBuffer::Own(try_zeroed(len)?), set_bits: 0 })
+        Ok(LineBitmap { lines: try_zeroed(len)?, set_bits: 0 })
     }
 
     pub(super) fn try_clone(&self) -> Result<Self, Error> {
@@ -199,20 +143,19 @@ impl LineBitmap {
         self.set_bits = 0;
     }
 
-    /// Lets `f` move the lines to another place in memory. Borrowed lines stay.
+    /// Lets `f` move the lines to another place in memory.
     ///
     /// # Panics
     /// If `f` returns another number of lines than it was given.
     pub(super) fn relocate(&mut self, f: impl FnOnce(Box<[Line]>) -> Box<[Line]>) {
-        let LineBuffer::Own(lines) = &mut self.lines else { return };
-        let len = lines.len();
-        *lines = f(std::mem::take(lines));
-        assert_eq!(lines.len(), len, "a relocated bitmap keeps its length");
+        let len = self.lines.len();
+        self.lines = f(std::mem::take(&mut self.lines));
+        assert_eq!(self.lines.len(), len, "a relocated bitmap keeps its length");
     }
 
-    /// The layout of the block of the lines; `None` if they are borrowed.
-    pub(super) fn heap_layout(&self) -> Option<Layout> {
-        if let LineBuffer::Own(lines) = &self.lines { Some(Layout::for_value::<[Line]>(lines)) } else { None }
+    /// The layout of the allocation of the lines.
+    pub(super) fn heap_layout(&self) -> Layout {
+        Layout::for_value::<[Line]>(&self.lines)
     }
 }
 

@@ -5,16 +5,15 @@ use std::alloc::Layout;
 use std::fmt;
 use std::iter::once;
 
-use super::bitmap::{Line, LineBuffer};
+use super::bitmap::Line;
 use super::params::Params;
 use crate::error::{Error, Parameter};
-use crate::hash::{CHUNK, Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks};
+use crate::hash::{Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks};
 use crate::live::sealed::Sealed;
 use crate::shared::own_layout;
 use crate::size_limit::{SizeLimit, try_collect_ok};
 
 mod admit;
-pub(super) mod build;
 mod chunk;
 pub(super) mod merge;
 mod store;
@@ -48,11 +47,6 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     fn params(&self) -> &Params;
     /// The hash of an item.
     fn hash(item: &[u8], seed: u64) -> Hash128;
-    /// The hashes of items, in order. A layout may take an item ahead, to hash two at a time.
-    #[inline(always)]
-    fn hash_all<'a>(items: impl Iterator<Item = &'a [u8]>, seed: u64) -> impl Iterator<Item = Hash128> {
-        items.map(move |item| Self::hash(item, seed))
-    }
     /// Makes the sub-filter that follows `newest`: number `index` of the chain that starts with `self`. `limit` is
     /// asked for the growth before memory is allocated; `held_bytes` is the size of the chain without the new
     /// sub-filter.
@@ -140,17 +134,6 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// bit.
     fn insert_chunk(&mut self, hashes: &[Hash128], pending: Marks) -> Marks;
 
-    /// Inserts the hashes in order, on up to `_threads` threads where the layout allows it.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`]; nothing is changed then.
-    fn insert_blocks(&mut self, blocks: &[&[Hash128]], _threads: usize) -> Result<(), Error> {
-        for chunk in blocks.iter().flat_map(|block| block.chunks(CHUNK)) {
-            self.insert_chunk(chunk, first_marks(chunk.len()));
-        }
-        Ok(())
-    }
-
     /// Whether any of `sub_filters` may contain the item of this hash.
     fn look_up(sub_filters: &[Self], hash: Hash128) -> bool {
         // Newest first: it is the largest, so it most likely holds a present item.
@@ -214,7 +197,7 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     }
     /// Calls `visit` with the layout of every heap allocation that the sub-filter owns.
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        self.store().bitmap.heap_layout().into_iter().for_each(&mut *visit);
+        visit(self.store().bitmap.heap_layout());
         own_layout(&self.store().spec).into_iter().for_each(visit);
     }
 }
@@ -258,11 +241,6 @@ impl<S: SubFilter> Chain<S> {
     pub(super) fn of_all(sub_filters: Vec<S>) -> Result<Self, Error> {
         let none = || Error::corrupt("number of sub-filters", "at least 1", 0);
         Ok(Chain { sub_filters: SubFilters::from_vec(sub_filters).ok_or_else(none)? })
-    }
-
-    /// The lines of the first sub-filter.
-    pub(super) fn first_lines_mut(&mut self) -> &mut LineBuffer {
-        &mut self.sub_filters_mut()[0].store_mut().bitmap.lines
     }
 
     /// A copy of the filter.
@@ -324,7 +302,16 @@ impl<S: SubFilter> Chain<S> {
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
-        let hashes = S::hash_all(items.into_iter(), seed);
+        self.add_hashes(items.into_iter().map(|item| S::hash(item, seed)), limit, added)
+    }
+
+    /// Adds the items with these hashes, otherwise like [`Self::add_all`].
+    pub(super) fn add_hashes(
+        &mut self,
+        hashes: impl Iterator<Item = Hash128>,
+        limit: &impl SizeLimit,
+        added: impl FnMut(bool),
+    ) -> Result<(), Error> {
         let add = |chain: &mut Self, chunk: &[Hash128]| chain.add_chunk(chunk, limit);
         add_chunks(self, hashes, Self::prefetch_addition, add, added)
     }
@@ -342,7 +329,7 @@ impl<S: SubFilter> Chain<S> {
     /// after another.
     pub fn may_contain_all<'a>(&self, items: impl IntoIterator<Item = &'a [u8]>, mut found: impl FnMut(bool)) {
         let seed = self.params().seed;
-        let hashes = S::hash_all(items.into_iter(), seed);
+        let hashes = items.into_iter().map(|item| S::hash(item, seed));
         look_up_chunks(self.sub_filters(), hashes, |_, is_found| found(is_found));
     }
 
@@ -500,7 +487,7 @@ pub(super) fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expe
 ///
 /// Unless its bits are in a cache, a chunk is prefetched first. Then the chunk before is decided as far as it is open:
 /// the bits for this were prefetched when it was screened. Its answers are passed on, and the next chunk is hashed, an
-/// item or two at a time, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a
+/// item at a time, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a
 /// prefetch waits for the address of its page, and a processor finds several addresses at a time only if the prefetches
 /// follow each other closely.
 pub(super) fn look_up_chunks<S: SubFilter>(

@@ -2,7 +2,6 @@
 
 use std::alloc::Layout;
 
-use super::bitmap::LineBuffer;
 use super::chain::SubFilter;
 use super::classic::ClassicFilter;
 use super::lines::LineFilter;
@@ -21,7 +20,7 @@ pub struct BloomFilter {
 }
 
 /// The size of the struct matters because a server may hold millions of small filters: it fits in a cache line.
-const _: () = assert!(size_of::<BloomFilter>() == 56);
+const _: () = assert!(size_of::<BloomFilter>() == 48);
 
 /// A chain of either layout.
 #[derive(Debug, PartialEq)]
@@ -190,17 +189,6 @@ impl BloomFilter {
     /// The current false-positive rate, estimated from the set bits.
     pub fn false_positive_rate(&self) -> f64 {
         reached!(&self.chain, false_positive_rate(), 0)
-    }
-
-    /// The lines of the first sub-filter; `None` for a windowed filter, whose sub-filters come and go. For the server
-    /// module.
-    #[doc(hidden)]
-    pub fn first_lines_mut(&mut self) -> Option<&mut LineBuffer> {
-        match &mut self.chain {
-            EitherChain::Lines(chain) => Some(chain.first_lines_mut()),
-            EitherChain::Classic(chain) => Some(chain.first_lines_mut()),
-            EitherChain::Windowed(_) => None,
-        }
     }
 
     pub(super) fn as_lines(&self) -> Option<&LineFilter> {

@@ -224,7 +224,7 @@ impl WindowedFilter {
         slices_later: u64,
     ) {
         let (live, seed) = (self.live(slices_later), self.params.seed);
-        let hashes = LineSubFilter::hash_all(items.into_iter(), seed);
+        let hashes = items.into_iter().map(|item| hash128(item, seed));
         look_up_chunks(live, hashes, |_, is_found| found(is_found));
     }
 

@@ -4,7 +4,6 @@ use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
 use rollcall_core::window::{ClockSource, Time};
 
@@ -202,37 +201,5 @@ fn filters_are_loaded_or_not_at_all() {
                 redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
             }),
         }
-    }
-}
-
-/// Building removes known items from the list first: if little memory is left, or if there are older sub-filters.
-#[test]
-fn filters_are_built_or_stay_as_they_are() {
-    for (layout, capacity, expansion) in
-        [(BitLayout::Lines, 4500, 2), (BitLayout::Lines, 300, 100), (BitLayout::Classic, 300, 100)]
-    {
-        let first_built = || {
-            let mut build = FilterBuild::new(layout, params(capacity, expansion), &Unlimited).unwrap();
-            let hashes: Vec<_> = (0..1500u32).map(|item| build.hasher()(&item.to_le_bytes())).collect();
-            build.add(&[&hashes], 1, &Unlimited).unwrap();
-            build
-        };
-        let hasher = first_built().hasher();
-        let hashes: Vec<_> = items(2500).iter().map(|item| hasher(item)).collect();
-        let before = first_built().finish();
-        let mut failures = 0;
-        for n in 1.. {
-            let mut build = first_built();
-            let (outcome, failed) = with_failure(n, || build.add(&[&hashes], 1, &Unlimited));
-            let filter = build.finish();
-            if !failed {
-                assert!(outcome.is_ok_and(|new| filter.num_items() == before.num_items() + new && new > 2400));
-                break;
-            }
-            assert_out_of_memory("build", &outcome);
-            assert!(filter == before, "allocation {n}: changed");
-            failures = n;
-        }
-        assert!(failures > 0, "{layout}");
     }
 }

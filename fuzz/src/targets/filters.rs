@@ -84,7 +84,7 @@ impl Tracked {
             5 => self.add_both_ways(&input.items(), limit),
             6 => self.admit(input, limit),
             // Rarely: threads take longer than all else.
-            7 if input.choice(16) == 0 => self.build(&input.items(), input, limit),
+            7 if input.choice(16) == 0 => self.build(&input.items(), limit),
             7 => self.add_all(&input.items(), limit),
             8 | 9 => self.advance(input, limit),
             10 => self.filter.rebase(newest.saturating_sub(input.number().into()).max(0) as u64),
@@ -194,16 +194,15 @@ impl Tracked {
         }
     }
 
-    /// Checks that a filter built from hashes in parallel equals a filter to which the items were added.
-    fn build(&self, numbers: &[usize], input: &mut Input<'_>, limit: &Limit) {
+    /// Checks that a filter built from hashes equals a filter to which the items were added.
+    fn build(&self, numbers: &[usize], limit: &Limit) {
         let (layout, params) = (self.filter.layout(), *self.filter.params());
         let made = (BloomFilter::new(layout, params, limit), FilterBuild::new(layout, params, limit));
         let (Ok(mut filter), Ok(mut build)) = made else { return };
         let hashes: Vec<_> = items_of(numbers).map(build.hasher()).collect();
-        let blocks: Vec<_> = hashes.chunks(usize::from(input.byte()).max(1)).collect();
         let mut new = 0;
         let added = filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| new += u64::from(is_new));
-        let built = build.add(&blocks, 1, limit);
+        let built = build.add(&hashes, limit);
         // As above: the filter is counted with the specs that the build shares then, and may be rejected earlier.
         if let Err(Error::TooLarge { .. }) = added {
             return;

@@ -50,7 +50,7 @@ impl<S: SubFilter> Chain<S> {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let (mut look_up, seed) = (LookUp::of(items.len())?, self.params().seed);
-        let hashes = S::hash_all(items, seed);
+        let hashes = items.map(|item| S::hash(item, seed));
         look_up_chunks(self.sub_filters(), hashes, |hash, is_known| look_up.record(hash.lo, hash, is_known));
         let new = look_up.new_items();
         let admitted = terms.admitted(self.num_items(), new.len());

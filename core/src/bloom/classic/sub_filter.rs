@@ -13,7 +13,7 @@ use super::sizing::{NO_SCALING, Shape};
 use super::spec::{ClassicSpec, Rules};
 use crate::bits;
 use crate::error::{Error, Parameter};
-use crate::hash::{Hash128, Marks, classic_hash, classic_hashes, first_marked, first_marks, marked};
+use crate::hash::{Hash128, Marks, classic_hash, first_marked, first_marks, marked};
 use crate::live::sealed::Sealed;
 use crate::size_limit::SizeLimit;
 
@@ -196,11 +196,6 @@ impl SubFilter for ClassicSubFilter {
     #[inline(always)]
     fn hash(item: &[u8], _seed: u64) -> Hash128 {
         classic_hash(item)
-    }
-
-    #[inline(always)]
-    fn hash_all<'a>(items: impl Iterator<Item = &'a [u8]>, _seed: u64) -> impl Iterator<Item = Hash128> {
-        classic_hashes(items)
     }
 
     fn next(&self, newest: &Self, _index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {

@@ -8,7 +8,7 @@ use super::line::{line_index, pick};
 use super::sizing;
 use super::spec::LineSpec;
 use super::sub_filter::LineSubFilter;
-use super::{build, probe, screen};
+use super::{probe, screen};
 use crate::error::{Error, Parameter};
 use crate::hash::{Hash128, Marks, hash128};
 use crate::live::sealed::Sealed;
@@ -131,15 +131,6 @@ impl SubFilter for LineSubFilter {
         *set_bits += free;
         self.0.num_items = (self.0.num_items + u64::from(new.count_ones())).min(most_items);
         new
-    }
-
-    fn insert_blocks(&mut self, blocks: &[&[Hash128]], threads: usize) -> Result<(), Error> {
-        let (shape, most_items) = (self.shape(), self.num_bits());
-        let (lines, set_bits) = self.0.bitmap.lines_mut();
-        let (free, new) = build::insert_blocks(shape, lines, blocks, threads)?;
-        *set_bits += free;
-        self.0.num_items = (self.0.num_items + new).min(most_items);
-        Ok(())
     }
 
     #[inline(always)]

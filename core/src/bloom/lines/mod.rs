@@ -1,7 +1,6 @@
 //! Cache-line blocked Bloom filters (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
 //! 2007). A block is a cache line of 512 bits. An item has all its bits in one line, or in a few at low error rates.
 
-mod build;
 mod chained;
 mod line;
 mod load;

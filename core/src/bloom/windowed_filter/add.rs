@@ -7,7 +7,7 @@ use super::super::chain::{AddedChunk, Expected, SubFilter, add_chunks, look_up_c
 use super::super::lines::sub_filter::LineSubFilter;
 use super::{Expired, Generation, WindowedFilter};
 use crate::error::Error;
-use crate::hash::{Hash128, Marks, first_marked, first_marks, marked};
+use crate::hash::{Hash128, Marks, first_marked, first_marks, hash128, marked};
 use crate::live::Outcome;
 use crate::size_limit::{SizeLimit, try_reserve};
 use crate::window::{Mark, Move, Time};
@@ -107,7 +107,7 @@ impl WindowedFilter {
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params.seed;
-        let hashes = LineSubFilter::hash_all(items, seed);
+        let hashes = items.map(move |item| hash128(item, seed));
         let prefetch_addition = |filter: &Self, hashes: &[Hash128]| {
             prefetch(&filter.sub_filters, hashes, Expected::Absent);
             // New items set all their bits in the newest sub-filter.
