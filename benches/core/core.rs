@@ -158,7 +158,7 @@ mod windowed {
             filter.live(Time::Reached).add_all(bytes(&super::items(0..count)), &Unlimited, |_| ()).expect("room");
             return filter;
         }
-        let day = Windowing::time(86_400, 4, ClockSource::Manual, false).expect("a window");
+        let day = Windowing::new(86_400, 4, ClockSource::Manual, false).expect("a window");
         let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
         for slice in 0..5 {
             filter.advance(slice);

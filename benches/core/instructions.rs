@@ -108,7 +108,7 @@ fn insert_in_chain(layout: BitLayout, from: u64) {
 /// A filter with a window of four slices and the items `items(0)`, a fifth in each live slice.
 fn windowed() -> BloomFilter {
     let params = BloomParams { capacity: 10_000, error_rate: 0.001, expansion: 1, seed: 0 };
-    let day = Windowing::time(86_400, 4, ClockSource::Manual, false).expect("a window");
+    let day = Windowing::new(86_400, 4, ClockSource::Manual, false).expect("a window");
     let mut filter = BloomFilter::windowed(params, day, 0, &Unlimited).expect("a filter");
     for (slice, of_slice) in (0..).zip(items(0).chunks(ITEMS / 5)) {
         filter.advance(slice);

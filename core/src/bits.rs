@@ -115,15 +115,6 @@ fn sum_of_both<T: Send + Sync>(dst: &mut [T], src: &[T], work: impl Fn(&mut [T],
     parallel::sum(dst.chunks_mut(piece).zip(src.chunks(piece)), num_bytes, |(dst, src)| work(dst, src))
 }
 
-/// Clears all bits. Pages of zeros are not written, for the reason given at [`copy_to_zeroed`].
-pub(crate) fn clear(words: &mut [u64]) {
-    for page in words.chunks_mut(PAGE_WORDS) {
-        if has_ones(bytemuck::cast_slice(page)) {
-            page.fill(0);
-        }
-    }
-}
-
 /// ORs `src` into `dst` of the same length, and returns the number of newly set bits. Pages of zeros in `src` leave
 /// `dst` untouched.
 pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {

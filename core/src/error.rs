@@ -182,12 +182,6 @@ pub enum Error {
         /// The sum of the lengths of the members after the change, in bytes.
         bytes: u64,
     },
-    /// The operation is not possible on a filter of the last items.
-    #[error("a filter of the last items has no {what}")]
-    NotOfLast {
-        /// The name of the operation.
-        what: &'static str,
-    },
     /// Stored or received bytes do not describe a value.
     #[error("{field}: expected {expected}, got {got}")]
     Corrupt {

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::ffi::CStr;
 
-use crate::bloom::{BloomFilter, Present, Windowing};
+use crate::bloom::{BloomFilter, Present};
 use crate::counting::Counter;
 use crate::counting::counter::Shaped;
 use crate::error::Error;
@@ -99,12 +99,9 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field!("False positive rate", c"FPR", c"fpr", |at| Field::Double(at.present.false_positive_rate())),
     field!("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.present.fill_ratio())),
     field!("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
-    field!("Window", c"WINDOW", c"window", |at| match (at.filter.windowing(), at.filter.window()) {
-        (Some(_), None) => Field::Text("last"),
-        (_, window) => seconds(window),
-    }),
+    field!("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
     field!("Slices", c"SLICES", c"slices", |at| number(
-        at.filter.windowing().and_then(Windowing::slices).map(u64::from)
+        at.filter.windowing().map(|windowing| windowing.window.slices()).map(u64::from)
     )),
     field!("Slice", c"SLICE", c"slice", |at| slice(at.filter, at.time)),
     field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),

@@ -8,7 +8,7 @@
 //! use rollcall_core::size_limit::Unlimited;
 //! use rollcall_core::window::{Move, ClockSource, Time};
 //!
-//! let day = Windowing::time(86_400, 4, ClockSource::System, false)?;
+//! let day = Windowing::new(86_400, 4, ClockSource::System, false)?;
 //! let (now, later) = (1_800_000_000, 1_800_000_000 + 2 * 86_400);
 //! let mut sent = BloomFilter::windowed(Params::default(), day, day.first_slice(now), &Unlimited)?;
 //! assert!(sent.live(Time::At(now)).add("ann", &Unlimited)?);
@@ -48,16 +48,6 @@ pub struct Outcome<F> {
     pub after: Move,
     /// The expired data that the moves dropped. Freeing it may take long.
     pub expired: F,
-}
-
-impl<F> Outcome<F> {
-    /// Adds the outcome of later changes.
-    pub(crate) fn join(&mut self, later: Self) {
-        if later.before != Move::Stay {
-            (self.before, self.expired) = (later.before, later.expired);
-        }
-        self.changed |= later.changed;
-    }
 }
 
 /// The operations on windows that filters and counters implement. No type of another crate can implement the trait.
@@ -217,8 +207,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`Self::add`]; [`Error::PastExact`] and [`Error::NotExact`] of counters; [`Error::NotOfLast`] of
-    /// filters of the last items. Nothing is changed then.
+    /// The errors of [`Self::add`]; [`Error::PastExact`] and [`Error::NotExact`] of counters. Nothing is changed then.
     pub fn admit<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a I>,

@@ -35,13 +35,14 @@ pub mod size_limit {
 pub mod bloom {
     pub use crate::bloom::bitmap::Line;
     pub use crate::bloom::build::FilterBuild;
-    pub use crate::bloom::chain::{Chain, SubFilter};
+    pub use crate::bloom::chain::Chain;
     pub use crate::bloom::classic::ClassicFilter;
     pub use crate::bloom::classic::sub_filter::ClassicSubFilter;
     pub use crate::bloom::filter::EitherChain;
     pub use crate::bloom::lines::LineFilter;
     pub use crate::bloom::lines::sub_filter::LineSubFilter;
     pub use crate::bloom::params::expansion_error;
+    pub use crate::bloom::sub_filter::SubFilter;
 
     /// Sizes of RedisBloom's filters.
     pub mod classic {

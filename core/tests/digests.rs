@@ -301,7 +301,7 @@ fn filters_of_lines() {
 
 #[test]
 fn filters_with_windows() {
-    let time = |clock_source, refresh| Windowing::time(86_400, 4, clock_source, refresh).unwrap();
+    let time = |clock_source, refresh| Windowing::new(86_400, 4, clock_source, refresh).unwrap();
     let kinds = [
         ("system clock", params(100, 2), time(ClockSource::System, false), &[10, 20, 0, 70, 5][..]),
         ("manual clock", params(100, 2), time(ClockSource::Manual, true), &[10, 20, 5]),
@@ -414,7 +414,7 @@ fn digests_see_how_much_has_arrived() {
     }
     check(&filter(params(300, 2), BitLayout::Lines, 700));
     check(&filter(bloom::Params { seed: 0, ..params(20, 2) }, BitLayout::Classic, 10));
-    check(&windowed(params(1_000, 2), Windowing::time(86_400, 4, ClockSource::System, false).unwrap(), &[300, 0, 200]));
+    check(&windowed(params(1_000, 2), Windowing::new(86_400, 4, ClockSource::System, false).unwrap(), &[300, 0, 200]));
     check::<Counter>(&counter(50_000, 1_000, 100));
     check::<Counter>(&counter_of(0.1, 1_000, 0, 100));
     check::<BloomFilter>(&filter(params(3_000, 0), BitLayout::Lines, 0));

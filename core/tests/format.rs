@@ -9,7 +9,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::LineFilter;
+use rollcall_core::unstable::bloom::BloomFilter;
 use rollcall_core::unstable::counting::{Shaped, layout};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
@@ -20,11 +20,11 @@ use rollcall_fuzz::values::{
     load_rdb_classic, rdb_of, rdb_of_filter, rdb_of_loading, reload, same_dump, windowed,
 };
 
-fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
+fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
-    let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+    let mut filter = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap();
     for item in 0..items {
-        filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
     }
     filter
 }
@@ -122,7 +122,7 @@ fn damage_is_rejected() {
         assert_every_truncation_is_rejected(&filter);
         assert_every_flipped_bit_is_rejected(&filter);
     }
-    let of_time = Windowing::time(86_400, 4, ClockSource::System, false).unwrap();
+    let of_time = Windowing::new(86_400, 4, ClockSource::System, false).unwrap();
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
     for filter in [windowed(params, of_time, &[10, 20, 0, 70, 5]), windowed(params, of_time, &[500, 2000, 3000])] {
         assert_every_truncation_is_rejected(&filter);
@@ -141,14 +141,14 @@ fn pieces_of_another_value_do_not_fit() {
     let ours = dump_of(&filter(10_000, 2, 1000));
     let theirs = dump_of(&filter(20_000, 2, 1000));
     let mixed = vec![ours[0].clone(), theirs[1].clone()];
-    assert!(matches!(error::<LineFilter>(mixed), Some(Error::Corrupt { .. })));
+    assert!(matches!(error::<BloomFilter>(mixed), Some(Error::Corrupt { .. })));
 }
 
 #[test]
 fn sizes_are_checked_before_they_are_allocated() {
     let params = bloom::Params { error_rate: 0.001, capacity: 1 << 20, expansion: 2, seed: 0 };
-    let header = LineFilter::new(params, &Unlimited).unwrap().header();
-    let rejected = persist::load::<LineFilter, _>([(1, header)], &MaxBytes(1 << 20));
+    let header = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap().header();
+    let rejected = persist::load::<BloomFilter, _>([(1, header)], &MaxBytes(1 << 20));
     assert!(matches!(rejected, Err(Error::TooLarge { .. })), "{rejected:?}");
 }
 
@@ -174,7 +174,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
         (bitmaps, filter.sub_filters().len() as u64 * 64)
     };
     let params = bloom::Params { error_rate: 0.01, capacity: 10, expansion: 1, seed: 0 };
-    let of_time = Windowing::time(300, 3, ClockSource::Manual, true).unwrap();
+    let of_time = Windowing::new(300, 3, ClockSource::Manual, true).unwrap();
     let plain = |layout| move |limit: &Recording| BloomFilter::new(layout, params, limit).unwrap();
     let windowed = move |limit: &Recording| BloomFilter::windowed(params, of_time, 0, limit).unwrap();
     let makers: [&dyn Fn(&Recording) -> BloomFilter; 3] =
@@ -384,10 +384,10 @@ proptest! {
     #[test]
     fn any_filter_reads_back(capacity in 1u64..500, expansion in 0u32..4, items in proptest::collection::vec(".{0,20}", 0..300)) {
         let params = bloom::Params { error_rate: 0.02, capacity, expansion, seed: 3 };
-        let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+        let mut filter = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap();
         for item in &items {
             // A filter that does not scale may be full.
-            let _ = filter.add(item.as_bytes(), &Unlimited);
+            let _ = filter.live(Time::Reached).add(item.as_bytes(), &Unlimited);
         }
         prop_assert!(same_dump(&filter, &reload(&filter)));
     }
@@ -442,7 +442,7 @@ proptest! {
         let (windowing, expansion) = match seconds {
             0 if refresh => (Ok(Windowing::last_different()), 0),
             0 => (Windowing::last(slices), 0),
-            _ => (Windowing::time(seconds, slices, clock_source, refresh), expansion),
+            _ => (Windowing::new(seconds, slices, clock_source, refresh), expansion),
         };
         let Ok(windowing) = windowing else { return Ok(()) };
         let params = bloom::Params { error_rate, capacity, expansion, seed };
@@ -543,7 +543,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_a_clean_error(chunks in proptest::collection::vec((any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)), 0..4)) {
-        prop_assert!(error::<LineFilter>(chunks.clone()).is_some());
+        prop_assert!(error::<BloomFilter>(chunks.clone()).is_some());
         prop_assert!(error::<Counter>(chunks).is_some());
     }
 }

@@ -176,7 +176,7 @@ fn power_of_two() -> BloomFilter {
 }
 
 fn window_of(capacity: u64, expansion: u32, clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilter {
-    windowed(params(capacity, expansion, 7), Windowing::time(86_400, 4, clock_source, refresh).unwrap(), items)
+    windowed(params(capacity, expansion, 7), Windowing::new(86_400, 4, clock_source, refresh).unwrap(), items)
 }
 
 fn window(clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilter {
@@ -224,7 +224,7 @@ fn volatile(members: &[u32]) -> Counter {
 }
 
 fn volatile_filter(items: &[u32]) -> BloomFilter {
-    let windowing = Windowing::time(40, 4, ClockSource::System, false).unwrap().with_volatile(true);
+    let windowing = Windowing::new(40, 4, ClockSource::System, false).unwrap().with_volatile(true);
     windowed(params(100, 2, 7), windowing, items)
 }
 

@@ -10,7 +10,7 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
-use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
+use rollcall_core::unstable::bloom::{BloomFilter, SubFilter};
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
@@ -19,11 +19,11 @@ use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{Dump, counter, load_rdb, rdb_of_loading, same_dump, windowed};
 
-fn filter(capacity: u64, expansion: u32, items: u32) -> LineFilter {
+fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity, expansion, seed: 7 };
-    let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+    let mut filter = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap();
     for item in 0..items {
-        filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
     }
     filter
 }
@@ -37,7 +37,7 @@ fn error<T: Stored>(chunks: Dump) -> Option<Error> {
 /// first; the fourth one has grown.
 fn of_a_day(clock_source: ClockSource) -> BloomFilter {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
-    windowed(params, Windowing::time(86_400, 4, clock_source, false).unwrap(), &[10, 20, 0, 70, 5])
+    windowed(params, Windowing::new(86_400, 4, clock_source, false).unwrap(), &[10, 20, 0, 70, 5])
 }
 
 /// Replaces `range` in a header and corrects the checksum, so that only the checks of the fields can reject the header.
@@ -93,7 +93,7 @@ fn forged_filter_headers_are_rejected_by_field() {
         (9..10, b"\x02", "lines_per_item"),
     ];
     for (range, bytes, field) in cases {
-        let rejected = rejected_field::<LineFilter>(forged(&header, range.clone(), bytes));
+        let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
     // Where the payload is, and what is left of it.
@@ -106,16 +106,16 @@ fn forged_filter_headers_are_rejected_by_field() {
         (12..13, b"\x01", "coded payload"),
         (12..13, b"\0\0", "coded payload"),
     ] {
-        let rejected = rejected_field::<LineFilter>(forged(&empty, range.clone(), bytes));
+        let rejected = rejected_field::<BloomFilter>(forged(&empty, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    assert_eq!(rejected_field::<LineFilter>(forged(&header, end..end, b"\0")), "payload length");
-    assert_eq!(rejected_field::<LineFilter>(forged(&header, end - 1..end, b"")), "payload length");
+    assert_eq!(rejected_field::<BloomFilter>(forged(&header, end..end, b"\0")), "payload length");
+    assert_eq!(rejected_field::<BloomFilter>(forged(&header, end - 1..end, b"")), "payload length");
     // A few bytes do not stand for many megabytes.
     let params = bloom::Params { error_rate: 0.01, capacity: 2_000_000, expansion: 0, seed: 0 };
-    let large = LineFilter::new(params, &Unlimited).unwrap().header();
+    let large = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap().header();
     let form = large.len() - 5;
-    assert_eq!(rejected_field::<LineFilter>(forged(&large, form..form + 1, b"\x02\0")), "payload length");
+    assert_eq!(rejected_field::<BloomFilter>(forged(&large, form..form + 1, b"\x02\0")), "payload length");
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
 #[test]
 fn slices_that_a_window_does_not_need_are_rejected() {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
-    let of_filter = windowed(params, Windowing::time(65, 64, ClockSource::Manual, false).unwrap(), &[0]).header();
+    let of_filter = windowed(params, Windowing::new(65, 64, ClockSource::Manual, false).unwrap(), &[0]).header();
     let of_counter = windowed_counter(counting_params(), 65, 64);
     assert_eq!(of_filter[6..8], [65, 33]);
     assert_eq!(of_counter[11..13], [65, 33]);
@@ -330,7 +330,7 @@ fn push_number(bytes: &mut Vec<u8>, mut number: u64) {
 #[test]
 fn generations_share_the_sub_filters_that_there_may_be() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 7 };
-    let mut filter = windowed(params, Windowing::time(400, 4, ClockSource::Manual, false).unwrap(), &[600]);
+    let mut filter = windowed(params, Windowing::new(400, 4, ClockSource::Manual, false).unwrap(), &[600]);
     filter.advance(1_001);
     let rejected = (0u32..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
     assert!(matches!(rejected, Some(Error::OutOfRange { parameter: Parameter::SubFilters, .. })), "{rejected:?}");
@@ -422,8 +422,8 @@ fn small_payloads_may_come_out_of_line() {
     let (header, bits) = (whole.header(), whole.sub_filters()[0].as_bytes());
     let out_of_line = forged(&header, 11..header.len() - 4, b"\0");
     let as_it_is = forged(&header, 11..header.len() - 4, &[b"\x01", bits].concat());
-    assert!(same_dump(&persist::load::<LineFilter, _>([(1, as_it_is)], &Unlimited).unwrap(), &whole));
-    type Partial = <LineFilter as Stored>::Loading;
+    assert!(same_dump(&persist::load::<BloomFilter, _>([(1, as_it_is)], &Unlimited).unwrap(), &whole));
+    type Partial = <BloomFilter as Stored>::Loading;
     let loading = Partial::begin(&out_of_line, &Unlimited).unwrap();
     assert_eq!((loading.total_bytes(), loading.received_bytes()), (64, 0));
     for end in 0..64 {
@@ -533,7 +533,7 @@ proptest! {
                 filter.heap_layouts(&mut |layout| bytes += layout.size());
                 prop_assert!(bytes <= 1 << 20 && filter.size_bytes() <= 1 << 20);
             }
-            let _ = persist::load::<LineFilter, _>([(1, header.clone())], &MaxBytes(1 << 20));
+            let _ = persist::load::<BloomFilter, _>([(1, header.clone())], &MaxBytes(1 << 20));
             let _ = persist::load::<Counter, _>([(1, header)], &MaxBytes(1 << 20));
         }
     }

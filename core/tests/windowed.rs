@@ -15,7 +15,7 @@ fn params(capacity: u64, expansion: u32) -> Params {
 }
 
 fn day(slices: u32, clock_source: ClockSource, refresh: bool) -> Windowing {
-    Windowing::time(86_400, slices, clock_source, refresh).unwrap()
+    Windowing::new(86_400, slices, clock_source, refresh).unwrap()
 }
 
 /// Dumps a filter call by call. Before call number `at`, `between` changes the filter.

@@ -108,7 +108,7 @@ impl Family for BloomFilter {
         }
         let asked: Vec<&[u8]> = (0..ASKED).map(item).collect();
         let start =
-            self.windowing().and_then(|windowing| Some(Time::At(windowing.window()?.start_of(self.newest_slice()?))));
+            self.windowing().and_then(|windowing| Some(Time::At(windowing.window.start_of(self.newest_slice()?))));
         for now in TIMES.into_iter().chain(start) {
             let (present, mut found) = (self.at(now), Vec::new());
             present.may_contain_all(asked.iter().copied(), |is_there| found.push(is_there));

@@ -38,7 +38,7 @@ fn first_slice(input: &mut Input<'_>) -> u64 {
 /// # Errors
 /// If the input chooses invalid parameters, or if the filter would exceed `limit`.
 pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter, Error> {
-    let kind = input.choice(5);
+    let kind = input.choice(4);
     let (error_rate, capacity, growth) = (input.rate(), input.number(), input.number() as u32);
     let params = bloom::Params { error_rate, capacity, expansion: growth, seed: input.byte().into() };
     match kind {
@@ -46,13 +46,8 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
         1 => BloomFilter::new(BitLayout::Classic, params, limit),
         2 => {
             let (slices, seconds) = (input.up_to(66) as u32, input.number());
-            let windowing = Windowing::time(seconds, slices, clock_source(input), input.flag())?;
+            let windowing = Windowing::new(seconds, slices, clock_source(input), input.flag())?;
             BloomFilter::windowed(params, windowing.with_volatile(seconds % 2 == 1), first_slice(input), limit)
-        }
-        3 => {
-            let (slices, is_renewed) = (input.up_to(66) as u32, input.flag());
-            let windowing = if is_renewed { Windowing::last_different() } else { Windowing::last(slices)? };
-            BloomFilter::windowed(bloom::Params { expansion: 0, ..params }, windowing, first_slice(input), limit)
         }
         // With options that no command of ours sets, as RedisBloom's powers of two.
         _ => {

@@ -1,10 +1,11 @@
 //! Builds RedisBloom's filters and headers field by field, and damages them. The server tests use this module too.
 
-use rollcall_core::bloom::Params;
+use rollcall_core::bloom::{BloomFilter, Params};
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{ClassicFilter, SubFilter};
+use rollcall_core::unstable::bloom::{ClassicFilter, EitherChain, SubFilter};
 use rollcall_core::unstable::persist::Stored;
+use rollcall_core::window::Time;
 
 pub use crate::fields::{Field, Fields, written};
 
@@ -31,12 +32,18 @@ pub fn item(index: usize) -> Vec<u8> {
 
 /// A filter with several sub-filters.
 pub fn grown() -> ClassicFilter {
-    let mut filter = classic(params(0.01, 50, 2));
-    for index in 0..200 {
-        filter.add(&item(index), &Unlimited).unwrap();
-    }
+    let mut filter = BloomFilter::from(classic(params(0.01, 50, 2)));
+    filter.live(Time::Reached).add_all(&(0..200).map(item).collect::<Vec<_>>(), &Unlimited, |_| ()).unwrap();
     assert_eq!(filter.sub_filters().len(), 3);
-    filter
+    classic_of(&filter)
+}
+
+/// A copy of a filter whose layout is classic.
+pub fn classic_of(filter: &BloomFilter) -> ClassicFilter {
+    match filter.as_ref() {
+        EitherChain::Classic(classic) => classic.try_clone().unwrap(),
+        EitherChain::Lines(_) => panic!("the layout is lines"),
+    }
 }
 
 /// A header of RedisBloom's dump, field by field.
@@ -77,7 +84,7 @@ impl HeaderOf {
             }
         });
         HeaderOf {
-            size: filter.num_items(),
+            size: filter.num_items(0),
             count: filter.sub_filters().len() as u32,
             options: filter.options(),
             growth: filter.growth(),

@@ -63,7 +63,6 @@ pub fn rdb_of_loading<L: Loading>(loading: &L) -> Vec<Field> {
 pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
     match filter.as_ref() {
         EitherChain::Lines(lines) => rdb_of(lines),
-        EitherChain::Windowed(filter) => rdb_of(&**filter),
         EitherChain::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
     }
 }

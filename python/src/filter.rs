@@ -102,7 +102,7 @@ fn windowing_of(
         }
         (Some(Seconds(seconds)), false) => {
             let slices = slices.map_or_else(|| default_slices(default, seconds), Whole::narrow);
-            Windowing::time(seconds, slices, if manual { ClockSource::Manual } else { ClockSource::System }, refresh)
+            Windowing::new(seconds, slices, if manual { ClockSource::Manual } else { ClockSource::System }, refresh)
         }
         (None, true) if manual => {
             return Err(PARAMETER.error(py, "manual does not go with last: it goes by items, not by slices of time"));

@@ -64,7 +64,7 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandE
         (None, true) => Windowing::last(given.slices.map_or(default_slices, narrow)),
         (Some(seconds), false) => {
             let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
-            Windowing::time(seconds, slices, clock_source_of(given), given.refresh)
+            Windowing::new(seconds, slices, clock_source_of(given), given.refresh)
         }
     };
     let windowing = windowing.map_err(|error| options.as_given(error))?;

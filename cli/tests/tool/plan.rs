@@ -52,10 +52,10 @@ fn filters_take_what_was_planned() {
 fn filters_that_forget_take_what_was_planned() {
     let folder = Folder::new();
     for (options, windowing, expansion) in [
-        ("--window 1d", Windowing::time(86_400, 4, ClockSource::System, false), 2),
-        ("--window 2", Windowing::time(2, 2, ClockSource::System, false), 2),
-        ("--window 13 --slices 12", Windowing::time(13, 7, ClockSource::System, false), 2),
-        ("--window 1h --slices 9 --refresh --expansion 3", Windowing::time(3600, 9, ClockSource::System, true), 3),
+        ("--window 1d", Windowing::new(86_400, 4, ClockSource::System, false), 2),
+        ("--window 2", Windowing::new(2, 2, ClockSource::System, false), 2),
+        ("--window 13 --slices 12", Windowing::new(13, 7, ClockSource::System, false), 2),
+        ("--window 1h --slices 9 --refresh --expansion 3", Windowing::new(3600, 9, ClockSource::System, true), 3),
         ("--last", Windowing::last(4), 0),
         ("--last --slices 64", Windowing::last(64), 0),
         ("--last --refresh", Ok(Windowing::last_different()), 0),

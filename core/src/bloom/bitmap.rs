@@ -138,11 +138,6 @@ impl LineBitmap {
         self.set_bits = earlier.set_bits;
     }
 
-    pub(super) fn clear(&mut self) {
-        bits::clear(bytemuck::cast_slice_mut(&mut self.lines));
-        self.set_bits = 0;
-    }
-
     /// Lets `f` move the lines to another place in memory.
     ///
     /// # Panics

@@ -1,10 +1,10 @@
 //! Filters built from many items, which several threads may hash.
 
-use super::chain::SubFilter;
 use super::classic::sub_filter::ClassicSubFilter;
 use super::filter::{BloomFilter, EitherChain};
 use super::lines::sub_filter::LineSubFilter;
 use super::params::{BitLayout, Params};
+use super::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::SizeLimit;
@@ -40,10 +40,8 @@ impl FilterBuild {
         let mut new = 0;
         let (hashes, added) = (hashes.iter().copied(), |is_new| new += u64::from(is_new));
         match &mut self.0.chain {
-            EitherChain::Lines(filter) => filter.add_hashes(hashes, limit, added)?,
-            EitherChain::Classic(filter) => filter.add_hashes(hashes, limit, added)?,
-            // [`FilterBuild::new`] makes no windowed filter.
-            EitherChain::Windowed(_) => {}
+            EitherChain::Lines(filter) => filter.add_hashes(hashes, limit, &mut false, added)?,
+            EitherChain::Classic(filter) => filter.add_hashes(hashes, limit, &mut false, added)?,
         }
         Ok(new)
     }

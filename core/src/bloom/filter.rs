@@ -2,16 +2,17 @@
 
 use std::alloc::Layout;
 
-use super::chain::SubFilter;
 use super::classic::ClassicFilter;
 use super::lines::LineFilter;
 use super::lines::sizing::Geometry;
 use super::lines::sub_filter::LineSubFilter;
 use super::params::{BitLayout, Params};
-use super::windowed_filter::WindowedFilter;
+use super::sub_filter::SubFilter;
+use super::windowing::Windowing;
 use crate::error::Error;
 use crate::heap::{Mover, OnHeap};
 use crate::size_limit::SizeLimit;
+use crate::window::Time;
 
 /// A Bloom filter that grows, in either layout. The [module](crate::bloom) describes its guarantees.
 #[derive(Debug, PartialEq)]
@@ -20,17 +21,15 @@ pub struct BloomFilter {
 }
 
 /// The size of the struct matters because a server may hold millions of small filters: it fits in a cache line.
-const _: () = assert!(size_of::<BloomFilter>() == 48);
+const _: () = assert!(size_of::<BloomFilter>() == 56);
 
 /// A chain of either layout.
 #[derive(Debug, PartialEq)]
 pub enum EitherChain {
-    /// A filter in the cache-line layout.
+    /// A filter in the cache-line layout, the only one that can have a window.
     Lines(LineFilter),
     /// A filter in RedisBloom's layout.
     Classic(ClassicFilter),
-    /// A windowed filter in the cache-line layout.
-    Windowed(Box<WindowedFilter>),
 }
 
 /// Parameters, size and fill of a sub-filter.
@@ -61,25 +60,11 @@ macro_rules! either {
         match $chain {
             EitherChain::Lines($filter) => $call,
             EitherChain::Classic($filter) => $call,
-            EitherChain::Windowed($filter) => $call,
-        }
-    };
-}
-
-/// Calls a method of the chain, whatever its layout. A windowed filter is also given `$slices_later`: the number of
-/// slices that have begun since its newest slice.
-macro_rules! reached {
-    ($chain:expr, $method:ident($($argument:expr),*), $slices_later:expr) => {
-        match $chain {
-            EitherChain::Lines(filter) => filter.$method($($argument),*),
-            EitherChain::Classic(filter) => filter.$method($($argument),*),
-            EitherChain::Windowed(filter) => filter.$method($($argument,)* $slices_later),
         }
     };
 }
 
 pub(crate) use either;
-pub(super) use reached;
 
 impl BloomFilter {
     /// An empty filter with this layout and these parameters.
@@ -96,7 +81,7 @@ impl BloomFilter {
     /// The layout of the filter.
     pub fn layout(&self) -> BitLayout {
         match self.chain {
-            EitherChain::Lines(_) | EitherChain::Windowed(_) => BitLayout::Lines,
+            EitherChain::Lines(_) => BitLayout::Lines,
             EitherChain::Classic(_) => BitLayout::Classic,
         }
     }
@@ -114,18 +99,48 @@ impl BloomFilter {
     /// # Errors
     /// [`Error::OutOfMemory`], and an error of `limit`.
     pub fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Ok(either!(&self.chain, filter => filter.new_like(limit)?.into()))
+        Ok(match &self.chain {
+            EitherChain::Classic(filter) => filter.new_like(limit)?.into(),
+            EitherChain::Lines(filter) => match (filter.windowing(), filter.newest_slice()) {
+                (Some(&windowing), Some(newest)) => LineFilter::windowed(*filter.params(), windowing, newest, limit)?,
+                _ => filter.new_like(limit)?,
+            }
+            .into(),
+        })
+    }
+
+    /// An empty windowed filter whose newest slice is `newest_slice`. Methods without a time parameter answer as of the
+    /// newest slice.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`, which is asked for the bytes
+    /// of all slices at once.
+    pub fn windowed(
+        params: Params,
+        windowing: Windowing,
+        newest_slice: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        Ok(LineFilter::windowed(params, windowing, newest_slice, limit)?.into())
+    }
+
+    /// The window, if the filter has one.
+    pub fn windowing(&self) -> Option<&Windowing> {
+        either!(&self.chain, filter => filter.windowing())
+    }
+
+    /// A view of the filter at this time.
+    #[inline]
+    pub fn at(&self, time: Time) -> Present<'_> {
+        let reached = either!(&self.chain, filter => filter.windowing().zip(filter.newest_slice()));
+        let slices_later = reached.map_or(0, |(windowing, newest)| windowing.window.present(newest, time) - newest);
+        Present { filter: self, slices_later }
     }
 
     /// Whether the item may have been added; if `false`, it certainly was not.
     #[inline]
     pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
-        self.may_contain_bytes(item.as_ref())
-    }
-
-    // Compiled once for all types of items.
-    fn may_contain_bytes(&self, item: &[u8]) -> bool {
-        reached!(&self.chain, may_contain(item), 0)
+        self.at(Time::Reached).may_contain(item)
     }
 
     /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
@@ -135,8 +150,7 @@ impl BloomFilter {
         items: impl IntoIterator<Item = &'a T>,
         found: impl FnMut(bool),
     ) {
-        let items = items.into_iter().map(AsRef::as_ref);
-        reached!(&self.chain, may_contain_all(items, found), 0);
+        self.at(Time::Reached).may_contain_all(items, found);
     }
 
     /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
@@ -150,14 +164,13 @@ impl BloomFilter {
         let len = either!(&self.chain, filter => filter.sub_filters().len());
         (0..len).map(move |index| match &self.chain {
             EitherChain::Lines(filter) => info_of_lines(&filter.sub_filters()[index]),
-            EitherChain::Windowed(filter) => info_of_lines(&filter.sub_filters()[index]),
             EitherChain::Classic(filter) => info(&filter.sub_filters()[index], None),
         })
     }
 
     /// The number of added items that were new. After a merge it is an estimate.
     pub fn num_items(&self) -> u64 {
-        reached!(&self.chain, num_items(), 0)
+        self.at(Time::Reached).num_items()
     }
 
     /// Whether the filter is in the state of a new filter: clearing it would change nothing.
@@ -183,12 +196,12 @@ impl BloomFilter {
 
     /// The share of set bits.
     pub fn fill_ratio(&self) -> f64 {
-        reached!(&self.chain, fill_ratio(), 0)
+        self.at(Time::Reached).fill_ratio()
     }
 
     /// The current false-positive rate, estimated from the set bits.
     pub fn false_positive_rate(&self) -> f64 {
-        reached!(&self.chain, false_positive_rate(), 0)
+        self.at(Time::Reached).false_positive_rate()
     }
 
     pub(super) fn as_lines(&self) -> Option<&LineFilter> {
@@ -198,17 +211,60 @@ impl BloomFilter {
     pub(super) fn as_classic(&self) -> Option<&ClassicFilter> {
         if let EitherChain::Classic(filter) = &self.chain { Some(filter) } else { None }
     }
+}
 
-    pub(super) fn as_windowed(&self) -> Option<&WindowedFilter> {
-        if let EitherChain::Windowed(filter) = &self.chain { Some(filter) } else { None }
+/// A view of a filter at a given time. The view ignores items that have expired by this time, and changes nothing.
+///
+/// ```
+/// use rollcall_core::bloom::BloomFilter;
+/// use rollcall_core::window::Time;
+///
+/// // Without a window it answers the same at any time.
+/// let seen: BloomFilter = ["ann"].into_iter().collect();
+/// assert!(seen.at(Time::At(1_800_000_000)).may_contain("ann"));
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Present<'a> {
+    filter: &'a BloomFilter,
+    slices_later: u64,
+}
+
+impl Present<'_> {
+    /// The answer of [`BloomFilter::may_contain`] at the time of the view.
+    #[inline]
+    pub fn may_contain(&self, item: impl AsRef<[u8]>) -> bool {
+        let item = item.as_ref();
+        either!(&self.filter.chain, filter => filter.may_contain(item, self.slices_later))
+    }
+
+    /// Calls `found` like [`BloomFilter::may_contain_all`], with the answers at the time of the view.
+    pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
+        &self,
+        items: impl IntoIterator<Item = &'a T>,
+        found: impl FnMut(bool),
+    ) {
+        let items = items.into_iter().map(AsRef::as_ref);
+        either!(&self.filter.chain, filter => filter.may_contain_all(items, self.slices_later, found));
+    }
+
+    /// The result of [`BloomFilter::num_items`] at the time of the view.
+    pub fn num_items(&self) -> u64 {
+        either!(&self.filter.chain, filter => filter.num_items(self.slices_later))
+    }
+
+    /// The result of [`BloomFilter::fill_ratio`] at the time of the view.
+    pub fn fill_ratio(&self) -> f64 {
+        either!(&self.filter.chain, filter => filter.fill_ratio(self.slices_later))
+    }
+
+    /// The result of [`BloomFilter::false_positive_rate`] at the time of the view.
+    pub fn false_positive_rate(&self) -> f64 {
+        either!(&self.filter.chain, filter => filter.false_positive_rate(self.slices_later))
     }
 }
 
 impl OnHeap for BloomFilter {
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        if let EitherChain::Windowed(filter) = &self.chain {
-            visit(Layout::for_value::<WindowedFilter>(filter));
-        }
         either!(&self.chain, filter => filter.heap_layouts(visit));
     }
 
@@ -242,12 +298,6 @@ fn info(sub_filter: &impl SubFilter, geometry: Option<Geometry>) -> SubFilterInf
         hashes: sub_filter.hashes(),
         set_bits: sub_filter.set_bits(),
         geometry,
-    }
-}
-
-impl From<WindowedFilter> for BloomFilter {
-    fn from(filter: WindowedFilter) -> Self {
-        BloomFilter { chain: EitherChain::Windowed(Box::new(filter)) }
     }
 }
 

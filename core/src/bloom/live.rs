@@ -1,24 +1,20 @@
 //! Implements [`Windowed`] for [`BloomFilter`]: all changes of a filter, with or without a window.
 
-use super::filter::{BloomFilter, EitherChain};
-use super::windowed_filter::{Expired, WindowedFilter};
+use super::filter::{BloomFilter, EitherChain, either};
+use super::lines::sub_filter::LineSubFilter;
 use super::windowing::Windowing;
 use crate::admission::{Admission, Terms};
 use crate::error::{Error, Parameter};
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
 use crate::size_limit::{SizeLimit, try_collect};
-use crate::window::{ClockSource, Merging, Time, Window};
+use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
 
 impl BloomFilter {
     /// Gives access to change the filter at this time.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
-    }
-
-    pub(super) fn as_windowed_mut(&mut self) -> Option<&mut WindowedFilter> {
-        if let EitherChain::Windowed(filter) = &mut self.chain { Some(filter) } else { None }
     }
 
     /// Checks that `other` has the layout of this filter, and that both filters or neither have a window.
@@ -41,70 +37,107 @@ impl Live<'_, BloomFilter> {
 
 impl Sealed for BloomFilter {}
 
+/// The expired sub-filters of a filter. Freeing large sub-filters takes long, so the caller may send them to another
+/// thread.
+///
+/// ```
+/// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
+/// use rollcall_core::live::Windowed;
+/// use rollcall_core::size_limit::Unlimited;
+/// use rollcall_core::window::{ClockSource, Time};
+///
+/// let day = Windowing::new(86_400, 4, ClockSource::Manual, false)?;
+/// let mut filter = BloomFilter::windowed(Params::default(), day, 0, &Unlimited)?;
+/// filter.live(Time::Reached).add("ann", &Unlimited)?;
+/// assert_eq!(filter.advance(4).num_bytes(), 0);
+/// assert!(filter.advance(5).num_bytes() > 0);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Expired(
+    /// `None` if nothing expired, as after nearly every change: dropping that costs only a comparison.
+    Option<Vec<LineSubFilter>>,
+);
+
+impl Expired {
+    /// Bytes of the expired bitmaps.
+    pub fn num_bytes(&self) -> u64 {
+        self.0.iter().flatten().map(|sub_filter| sub_filter.geometry().num_bytes()).sum()
+    }
+}
+
 impl Windowed for BloomFilter {
     type Expired = Expired;
 
+    #[inline]
     fn window(&self) -> Option<&Window> {
-        self.windowing().and_then(Windowing::window)
+        self.windowing().map(|windowing| &windowing.window)
     }
 
+    #[inline]
     fn newest_slice(&self) -> Option<u64> {
-        self.as_windowed().map(WindowedFilter::newest_slice)
+        either!(&self.chain, filter => filter.newest_slice())
     }
 
     fn set_clock_source(&mut self, clock_source: ClockSource) {
-        self.as_windowed_mut().into_iter().for_each(|filter| filter.set_clock_source(clock_source));
+        either!(&mut self.chain, filter => filter.set_clock_source(clock_source));
     }
 
     fn advance(&mut self, slice: u64) -> Expired {
-        self.as_windowed_mut().map_or_else(Expired::default, |filter| filter.advance(slice))
+        match &mut self.chain {
+            EitherChain::Lines(filter) => Expired(filter.advance(slice)),
+            EitherChain::Classic(_) => Expired::default(),
+        }
     }
 
     fn rebase(&mut self, slice: u64) {
-        self.as_windowed_mut().into_iter().for_each(|filter| filter.rebase(slice));
+        either!(&mut self.chain, filter => filter.rebase(slice));
     }
 
     fn renews(&self) -> bool {
-        self.windowing().is_some_and(|windowing| windowing.refresh)
+        either!(&self.chain, filter => filter.renews())
     }
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
-        let others = others.iter().filter_map(|other| other.as_windowed());
-        self.as_windowed().map_or_else(|| Ok(Merging::default()), |filter| filter.merging(others, time))
+        let others = others.iter().filter_map(|other| other.as_lines());
+        self.as_lines().map_or_else(|| Ok(Merging::default()), |filter| filter.merging(others, time))
     }
 
     #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        let is_new = match &mut live.value.chain {
-            EitherChain::Lines(filter) => filter.add(item, limit)?,
-            EitherChain::Classic(filter) => filter.add(item, limit)?,
-            EitherChain::Windowed(filter) => {
-                // By value, so that the outcome of a plain filter stays in registers.
-                let (added, outcome) = filter.add_at(item, live.time, limit);
-                live.outcome.join(outcome);
-                return added;
+        let due = live.due();
+        if due != Move::Stay {
+            if !either!(&live.value.chain, filter => filter.is_changed_by(item, due)) {
+                return Ok(false);
             }
-        };
-        live.outcome.changed |= is_new;
-        Ok(is_new)
+            live.make(due);
+        }
+        let mark = either!(&mut live.value.chain, filter => filter.add(item, limit)?);
+        live.outcome.changed |= mark != Mark::Same;
+        Ok(mark == Mark::New)
     }
 
     fn add_all_live<'a>(
         live: &mut Live<'_, Self>,
-        items: impl Iterator<Item = &'a [u8]>,
+        mut items: impl Iterator<Item = &'a [u8]>,
         limit: &impl SizeLimit,
         mut added: impl FnMut(bool),
     ) -> Result<(), Error> {
-        let changed = &mut live.outcome.changed;
-        let note = |is_new| {
-            *changed |= is_new;
-            added(is_new);
-        };
-        match &mut live.value.chain {
-            EitherChain::Lines(filter) => filter.add_all(items, limit, note),
-            EitherChain::Classic(filter) => filter.add_all(items, limit, note),
-            EitherChain::Windowed(filter) => filter.add_all_at(items, live.time, limit, &mut live.outcome, added),
+        let (due, mut first) = (live.due(), None);
+        if due != Move::Stay {
+            // Until the move is made, known items change nothing.
+            while first.is_none() {
+                let Some(item) = items.next() else { return Ok(()) };
+                if either!(&live.value.chain, filter => filter.is_changed_by(item, due)) {
+                    first = Some(item);
+                } else {
+                    added(false);
+                }
+            }
+            live.make(due);
         }
+        let (items, changed) = (first.into_iter().chain(items), &mut live.outcome.changed);
+        either!(&mut live.value.chain, filter => filter.add_all(items, limit, changed, added))
     }
 
     fn admit_live<'a>(
@@ -113,10 +146,29 @@ impl Windowed for BloomFilter {
         terms: Terms,
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
+        let due = live.due();
+        let slices_later = match (due, live.value.newest_slice()) {
+            (Move::Advance(slice), Some(newest)) => slice - newest,
+            _ => 0,
+        };
+        // A rebase is made even if all items are rejected: the clock had jumped ahead and came back. Without the
+        // rebase, no item would expire and make room below the limit for a long time.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let reported = match &mut live.value.chain {
-            EitherChain::Lines(filter) => filter.admit(items, terms, limit)?,
-            EitherChain::Classic(filter) => filter.admit(items, terms, limit)?,
-            EitherChain::Windowed(filter) => return filter.admit_at(items, terms, live.time, limit, &mut live.outcome),
+            EitherChain::Lines(filter) => {
+                let admitting = filter.plan_admission(items, terms, slices_later, limit)?;
+                live.outcome.changed |= admitting.renews();
+                if admitting.adds() || rebases {
+                    live.make(due);
+                }
+                // Borrowed anew: the move has changed the value.
+                let EitherChain::Lines(filter) = &mut live.value.chain else { return Ok(Vec::new()) };
+                filter.admit(admitting)?
+            }
+            EitherChain::Classic(filter) => {
+                let admitting = filter.plan_admission(items, terms, 0, limit)?;
+                filter.admit(admitting)?
+            }
         };
         live.outcome.changed |= !terms.dry_run && reported.contains(&Admission::Admitted);
         Ok(reported)
@@ -126,13 +178,12 @@ impl Windowed for BloomFilter {
         others.iter().try_for_each(|other| live.value.check_kind(other))?;
         let merging = live.value.merging(others, live.time)?;
         let changed = match &mut live.value.chain {
-            EitherChain::Lines(ours) => ours.merge(&all_of(others, Self::as_lines)?, limit)?,
-            EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, limit)?,
-            EitherChain::Windowed(ours) => {
-                let (changed, expired) = ours.merge(&all_of(others, Self::as_windowed)?, merging, limit)?;
-                live.outcome.expired = expired;
+            EitherChain::Lines(ours) => {
+                let (changed, expired) = ours.merge(&all_of(others, Self::as_lines)?, merging, limit)?;
+                live.outcome.expired = Expired(expired);
                 changed
             }
+            EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, merging, limit)?.0,
         };
         (live.outcome.before, live.outcome.after) = (merging.before, merging.after);
         live.outcome.changed |= changed;

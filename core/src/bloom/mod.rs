@@ -25,15 +25,13 @@ pub(crate) mod filter;
 pub(crate) mod lines;
 mod live;
 pub(crate) mod params;
-mod windowed;
-pub(crate) mod windowed_filter;
+pub(crate) mod sub_filter;
 pub(crate) mod windowing;
 
-pub use filter::{BloomFilter, SubFilterInfo};
+pub use filter::{BloomFilter, Present, SubFilterInfo};
+pub use live::Expired;
 pub use params::{BitLayout, Params};
-pub use windowed::Present;
-pub use windowed_filter::Expired;
-pub use windowing::{Span, Windowing};
+pub use windowing::Windowing;
 
 /// Sizes and false-positive rates of filters in the cache-line layout, computed without making a filter.
 pub mod sizing {

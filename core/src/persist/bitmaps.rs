@@ -7,7 +7,8 @@ use std::fmt;
 use super::codec::expect;
 use super::payload::Payload;
 use super::value::{ChunkFormat, Loading, Stored};
-use crate::bloom::chain::{SubFilter, try_clone_all};
+use crate::bloom::chain::try_clone_all;
+use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_to_vec};
 

@@ -2,11 +2,16 @@
 //!
 //! | what | field |
 //! |---|---|
-//! | byte | kind and version, 0xf1 |
+//! | byte | kind and version: 0xf1, or 0xe1 with a window |
 //! | rate | error rate |
 //! | number | capacity, items |
 //! | number | expansion, 0 = does not scale |
 //! | number | seed |
+//! | number, number | with a window: its seconds and its slices |
+//! | byte | with a window: 1 if its clock is manual, or 4 if its key expires once it is empty; plus 2 if items are renewed |
+//! | number | with a window: the newest slice |
+//! | number | with a window: number of generations that hold items; then for each generation, oldest first: |
+//! | number, number | with a window: its age in slices, its items that were renewed later |
 //! | number | number of sub-filters; then for each sub-filter: |
 //! | number, number | lines, items |
 //! | number, number | lines per item, probes per line |
@@ -26,13 +31,17 @@ use super::inline::{self, Content};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Stored};
 use crate::bloom::bitmap::{LINE_BITS, Line};
-use crate::bloom::chain::{self, SubFilter};
+use crate::bloom::chain;
+use crate::bloom::chain::generations::{Generation, check_generations};
 use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::lines::{LineFilter, sizing};
 use crate::bloom::params::Params;
+use crate::bloom::sub_filter::SubFilter;
+use crate::bloom::windowing::Windowing;
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
-use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_with_capacity};
+use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_to_vec, try_with_capacity};
+use crate::window::ClockSource;
 
 /// The least bytes that a sub-filter takes in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
@@ -48,12 +57,12 @@ fn num_bits(sub_filters: &[LineSubFilter]) -> u64 {
 }
 
 /// The payload outside the header; empty if it is inline.
-pub(super) fn payload_out_of_line(sub_filters: &[LineSubFilter]) -> Payload<'_> {
+fn payload_out_of_line(sub_filters: &[LineSubFilter]) -> Payload<'_> {
     inline::out_of_line(all_bits(sub_filters))
 }
 
 /// Begins a header with the parameters.
-pub(super) fn begin_header(kind: HeaderKind, params: &Params) -> HeaderWriter {
+fn begin_header(kind: HeaderKind, params: &Params) -> HeaderWriter {
     let mut writer = HeaderWriter::new(kind);
     writer.rate(params.error_rate);
     writer.number(params.capacity);
@@ -63,14 +72,14 @@ pub(super) fn begin_header(kind: HeaderKind, params: &Params) -> HeaderWriter {
 }
 
 /// Ends a header with the payload, or with the byte that says that the payload is out of line.
-pub(super) fn finish_header(mut writer: HeaderWriter, sub_filters: &[LineSubFilter]) -> Vec<u8> {
+fn finish_header(mut writer: HeaderWriter, sub_filters: &[LineSubFilter]) -> Vec<u8> {
     let set_bits = sub_filters.iter().map(SubFilter::set_bits).sum();
     inline::write(&mut writer, all_bits(sub_filters), Content::Bits(num_bits(sub_filters)), set_bits);
     writer.finish()
 }
 
 /// Writes the sub-filters of a chain: their number, then the fields of each.
-pub(super) fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSubFilter]) {
+fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSubFilter]) {
     writer.number(sub_filters.len() as u64);
     for sub_filter in sub_filters {
         let geometry = sub_filter.geometry();
@@ -82,10 +91,10 @@ pub(super) fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSu
 }
 
 /// Zeroed sub-filters, and the payload if it is inline in the header.
-pub(super) type Allocated<'a> = (Vec<LineSubFilter>, Option<Cow<'a, [u8]>>);
+type Allocated<'a> = (Vec<LineSubFilter>, Option<Cow<'a, [u8]>>);
 
 /// The sub-filters that a header describes. Memory is allocated only after the header's fields are checked.
-pub(super) struct Claimed<'l, L> {
+struct Claimed<'l, L> {
     limit: &'l L,
     /// For each sub-filter: the parameters of its chain, its index in the chain, and its number of items.
     sub_filters: Vec<(Params, u64, u64)>,
@@ -95,7 +104,7 @@ pub(super) struct Claimed<'l, L> {
 
 impl<'l, L: SizeLimit> Claimed<'l, L> {
     /// Starts with no sub-filters. `filter_bytes` is the size of the filter without its sub-filters.
-    pub(super) fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
+    fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
         let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(header.len() as u64));
         Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }
     }
@@ -105,12 +114,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-    pub(super) fn read_chain(
-        &mut self,
-        reader: &mut HeaderReader<'_>,
-        params: &Params,
-        most: u32,
-    ) -> Result<u32, Error> {
+    fn read_chain(&mut self, reader: &mut HeaderReader<'_>, params: &Params, most: u32) -> Result<u32, Error> {
         let count = reader.number_u32("number of sub-filters")?;
         let is_within = (1..=most).contains(&count);
         Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), count)?;
@@ -132,6 +136,11 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
         Ok(count)
     }
 
+    /// The number of items of the sub-filters that have been read.
+    fn num_items(&self) -> u64 {
+        self.sub_filters.iter().fold(0, |sum, &(.., num_items)| sum.saturating_add(num_items))
+    }
+
     fn hold(&mut self, bytes: u64) {
         self.held_bytes = self.held_bytes.saturating_add(bytes);
     }
@@ -140,7 +149,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
-    pub(super) fn allocate<'a>(self, mut reader: HeaderReader<'a>) -> Result<Allocated<'a>, Error> {
+    fn allocate<'a>(self, mut reader: HeaderReader<'a>) -> Result<Allocated<'a>, Error> {
         self.limit.check(0, self.held_bytes)?;
         let num_bits = self.num_lines.saturating_mul(LINE_BITS.into());
         let inline = inline::read(&mut reader, Content::Bits(num_bits))?;
@@ -159,7 +168,7 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
 ///
 /// # Errors
 /// [`Error::Corrupt`].
-pub(super) fn read_params(reader: &mut HeaderReader<'_>) -> Result<Params, Error> {
+fn read_params(reader: &mut HeaderReader<'_>) -> Result<Params, Error> {
     let params = Params {
         error_rate: reader.rate("error_rate")?,
         capacity: reader.number("capacity")?,
@@ -170,13 +179,57 @@ pub(super) fn read_params(reader: &mut HeaderReader<'_>) -> Result<Params, Error
     Ok(params)
 }
 
+const BY_HAND: u8 = 1;
+const REFRESH: u8 = 2;
+const VOLATILE: u8 = 4;
+
+fn write_window(writer: &mut HeaderWriter, windowing: &Windowing, newest_slice: u64) {
+    let Windowing { window, refresh } = windowing;
+    writer.number(window.seconds());
+    writer.number(window.slices().into());
+    let flag = |flag: u8, is_set| if is_set { flag } else { 0 };
+    let is_manual = window.clock_source() == ClockSource::Manual;
+    writer.u8(flag(BY_HAND, is_manual) | flag(REFRESH, *refresh) | flag(VOLATILE, window.is_volatile()));
+    writer.number(newest_slice);
+}
+
+fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<Windowing, Error> {
+    let (seconds, slices, flags) = (reader.number("window")?, reader.number_u32("slices")?, reader.u8("flags")?);
+    let most = REFRESH | if flags & BY_HAND == 0 { VOLATILE } else { BY_HAND };
+    let is_valid = flags & !most == 0;
+    Error::check_field(is_valid, "flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}"))?;
+    let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
+    let windowing = Windowing::new(seconds, slices, clock_source, flags & REFRESH != 0).map_err(stored_parameter)?;
+    // Windows are always made with the fewest slices that they need.
+    expect("slices", windowing.window.slices(), slices)?;
+    Ok(windowing.with_volatile(flags & VOLATILE != 0))
+}
+
+/// The numbers that, together with the seed and the sizes, determine the positions of bits in a windowed filter. They
+/// change once a slice or a sub-filter begins, and a dump then ends with an error.
+fn places(newest_slice: Option<u64>, generations: &[Generation]) -> impl Iterator<Item = u64> {
+    newest_slice.into_iter().chain(generations.iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]))
+}
+
 impl Stored for LineFilter {
     type Loading = LoadingFilter;
     const KIND: super::value::Kind = super::value::Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        let mut writer = begin_header(HeaderKind::Filter, self.params());
-        write_sub_filters(&mut writer, self.sub_filters());
+        let mut writer;
+        if let (Some(windowing), Some(newest_slice)) = (self.windowing(), self.newest_slice()) {
+            writer = begin_header(HeaderKind::WindowedFilter, self.params());
+            write_window(&mut writer, windowing, newest_slice);
+            writer.number(self.generations().len() as u64);
+            for (generation, sub_filters) in self.by_generation() {
+                writer.number(generation.age.into());
+                writer.number(generation.renewed);
+                write_sub_filters(&mut writer, sub_filters);
+            }
+        } else {
+            writer = begin_header(HeaderKind::Filter, self.params());
+            write_sub_filters(&mut writer, self.sub_filters());
+        }
         finish_header(writer, self.sub_filters())
     }
 
@@ -185,41 +238,109 @@ impl Stored for LineFilter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chunk_format(self.params(), [], self.sub_filters())
+        chunk_format(self.params(), places(self.newest_slice(), self.generations()), self.sub_filters())
+    }
+
+    fn stamp(&self) -> u64 {
+        self.newest_slice().unwrap_or(0)
     }
 }
 
 /// The format of the chunks. Its fingerprint covers the seed, the sizes, and `places`: all other numbers that determine
 /// the positions of bits. Items may be added while a dump is read. A new sub-filter changes the fingerprint, since it
 /// would not fit the header.
-pub(super) fn chunk_format(
-    params: &Params,
-    places: impl IntoIterator<Item = u64>,
-    sub_filters: &[LineSubFilter],
-) -> ChunkFormat {
+fn chunk_format(params: &Params, places: impl IntoIterator<Item = u64>, sub_filters: &[LineSubFilter]) -> ChunkFormat {
     let lines = sub_filters.iter().map(|sub_filter| sub_filter.geometry().num_lines);
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(places.into_iter().chain(lines), params.seed) }
 }
 
-/// A partially loaded filter in the cache-line layout.
+/// A partially loaded filter in the cache-line layout, with or without a window.
 pub(super) type LoadingFilter = LoadingBitmaps<LineFilter>;
+
+/// The fields of a header except the sub-filters.
+#[derive(Debug, Clone)]
+pub struct LineClaims {
+    params: Params,
+    window: Option<WindowClaims>,
+}
+
+/// The fields of a header that only windowed filters have.
+#[derive(Debug, Clone)]
+struct WindowClaims {
+    windowing: Windowing,
+    newest_slice: u64,
+    generations: Vec<Generation>,
+}
+
+impl WindowClaims {
+    /// Reads the window and the generations, with their sub-filters.
+    fn read<L: SizeLimit>(
+        reader: &mut HeaderReader<'_>,
+        params: &Params,
+        claimed: &mut Claimed<'_, L>,
+    ) -> Result<Self, Error> {
+        let windowing = read_windowing(reader)?;
+        let of_generation = windowing.of_generation(params).map_err(stored_parameter)?;
+        let newest_slice = reader.number("newest slice")?;
+        let (count, most) = (reader.number_u32("number of generations")?, windowing.generations());
+        Error::check_field(count <= most, "number of generations", format_args!("at most {most}"), count)?;
+        let mut generations = try_with_capacity(count as usize)?;
+        claimed.hold(array_bytes::<Generation>(count.into()));
+        let mut left = chain::MAX_SUB_FILTERS as u32;
+        for _ in 0..count {
+            let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
+            let before = claimed.num_items();
+            let len = claimed.read_chain(reader, &of_generation, left)?;
+            let num_items = claimed.num_items() - before;
+            Error::check_field(renewed <= num_items, "renewed items", format_args!("at most {num_items}"), renewed)?;
+            left -= len;
+            generations.push(Generation { age, len, renewed });
+        }
+        check_generations(&windowing, &generations)?;
+        Ok(WindowClaims { windowing, newest_slice, generations })
+    }
+}
 
 impl Loads for LineFilter {
     type SubFilter = LineSubFilter;
 
-    type Claims = Params;
+    type Claims = LineClaims;
 
     fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
-        let mut reader = HeaderReader::new(header, HeaderKind::Filter)?;
+        let kind = kind_of(header).unwrap_or(HeaderKind::Filter);
+        let mut reader = HeaderReader::new(header, kind)?;
         let params = read_params(&mut reader)?;
-        let most = if params.expansion == 0 { 1 } else { chain::MAX_SUB_FILTERS as u32 };
         let mut claimed = Claimed::of(header, size_of::<LineFilter>() as u64, limit);
-        claimed.read_chain(&mut reader, &params, most)?;
+        let window = if kind == HeaderKind::WindowedFilter {
+            Some(WindowClaims::read(&mut reader, &params, &mut claimed)?)
+        } else {
+            let most = if params.expansion == 0 { 1 } else { chain::MAX_SUB_FILTERS as u32 };
+            claimed.read_chain(&mut reader, &params, most)?;
+            None
+        };
         let (sub_filters, inline) = claimed.allocate(reader)?;
-        Ok(Begun { claims: params, format: chunk_format(&params, [], &sub_filters), sub_filters, inline })
+        let format = match &window {
+            Some(WindowClaims { newest_slice, generations, .. }) => {
+                chunk_format(&params, places(Some(*newest_slice), generations), &sub_filters)
+            }
+            None => chunk_format(&params, [], &sub_filters),
+        };
+        Ok(Begun { claims: LineClaims { params, window }, format, sub_filters, inline })
     }
 
-    fn complete(&params: &Params, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
-        LineFilter::from_sub_filters(params, sub_filters)
+    fn complete(claims: &LineClaims, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
+        match &claims.window {
+            Some(WindowClaims { windowing, newest_slice, generations }) => {
+                let generations = try_to_vec(generations)?;
+                LineFilter::from_generations(claims.params, *windowing, *newest_slice, generations, sub_filters)
+            }
+            None => LineFilter::of_all(sub_filters),
+        }
     }
+}
+
+/// The kind of filter whose headers begin like `bytes`; `None` if they begin like no header of our own.
+pub(super) fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
+    let first = *bytes.first()?;
+    [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }

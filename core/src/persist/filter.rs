@@ -2,12 +2,11 @@
 
 use std::alloc::Layout;
 
-use super::bloom::LoadingFilter;
+use super::bloom::{LoadingFilter, kind_of};
 use super::codec::{HeaderKind, HeaderReader};
 use super::payload::Payload;
 use super::redisbloom::{LoadingClassic, header_bytes};
 use super::value::{ChunkFormat, Loading, Stored};
-use super::windowed_filter::LoadingWindowedFilter;
 use crate::bloom::filter::{BloomFilter, EitherChain, either as chain};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
@@ -28,12 +27,6 @@ pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
 pub fn has_window(header: &[u8]) -> bool {
     let begins = |kind: HeaderKind| header.first().is_some_and(|&first| kind.begins_with(first));
     begins(HeaderKind::WindowedFilter) || begins(HeaderKind::WindowedCounter)
-}
-
-/// The kind of filter whose headers begin like `bytes`; `None` if they begin like no header of our own.
-fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
-    let first = *bytes.first()?;
-    [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))
 }
 
 impl Stored for BloomFilter {
@@ -64,12 +57,10 @@ impl Stored for BloomFilter {
 /// A partially loaded filter of any layout, with or without a window.
 #[derive(Debug)]
 pub enum LoadingBloomFilter {
-    /// A filter in the cache-line layout.
+    /// A filter in the cache-line layout, with or without a window.
     Lines(LoadingFilter),
     /// A filter in RedisBloom's layout.
     Classic(LoadingClassic),
-    /// A windowed filter in the cache-line layout.
-    Windowed(LoadingWindowedFilter),
 }
 
 /// Calls a method of the partially loaded filter, whatever its layout.
@@ -78,7 +69,6 @@ macro_rules! either {
         match $self {
             LoadingBloomFilter::Lines($loading) => $call,
             LoadingBloomFilter::Classic($loading) => $call,
-            LoadingBloomFilter::Windowed($loading) => $call,
         }
     };
 }
@@ -89,8 +79,6 @@ impl Loading for LoadingBloomFilter {
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         if is_redisbloom_header(header) {
             LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
-        } else if kind_of(header) == Some(HeaderKind::WindowedFilter) {
-            LoadingWindowedFilter::begin(header, limit).map(LoadingBloomFilter::Windowed)
         } else {
             LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)
         }
@@ -140,7 +128,6 @@ impl Loading for LoadingBloomFilter {
         Ok(match self {
             LoadingBloomFilter::Lines(loading) => LoadingBloomFilter::Lines(loading.try_clone()?),
             LoadingBloomFilter::Classic(loading) => LoadingBloomFilter::Classic(loading.try_clone()?),
-            LoadingBloomFilter::Windowed(loading) => LoadingBloomFilter::Windowed(loading.try_clone()?),
         })
     }
 }

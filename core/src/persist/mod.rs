@@ -95,7 +95,6 @@ pub(crate) mod payload;
 pub(crate) mod rdb;
 pub(crate) mod redisbloom;
 pub(crate) mod value;
-mod windowed_filter;
 
 pub use chunks::{dump, load, unstamped};
 pub use file::{from_bytes, to_bytes};

@@ -26,10 +26,10 @@ use super::rdb::{Sink, Source};
 use super::value::{ChunkFormat, Stored};
 use crate::bits;
 use crate::bloom::bitmap::Line;
-use crate::bloom::chain::SubFilter;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
 use crate::bloom::classic::sub_filter::ClassicSubFilter;
 use crate::bloom::classic::{ClassicFilter, Rules, check_chain};
+use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
@@ -57,7 +57,7 @@ impl Stored for ClassicFilter {
 
     fn header(&self) -> Vec<u8> {
         let mut writer = HeaderWriter::plain();
-        writer.u64(self.num_items());
+        writer.u64(self.num_items(0));
         writer.u32(self.sub_filters().len() as u32);
         writer.u32(self.options());
         writer.u32(self.growth());
@@ -201,7 +201,7 @@ fn growth_of(options: u32, noted: u32) -> u32 {
 
 /// Writes `filter` as an RDB value in RedisBloom's format.
 pub fn save_rdb(filter: &ClassicFilter, sink: &mut impl Sink) {
-    sink.unsigned(filter.num_items());
+    sink.unsigned(filter.num_items(0));
     sink.unsigned(filter.sub_filters().len() as u64);
     sink.unsigned(u64::from(filter.options()));
     sink.unsigned(u64::from(filter.growth()));
@@ -255,7 +255,7 @@ pub fn load_rdb(
         sub_filters.push(sub_filter);
     }
     let filter = ClassicFilter::from_sub_filters(options, growth, sub_filters)?;
-    expect("size", filter.num_items(), total_items)?;
+    expect("size", filter.num_items(0), total_items)?;
     Ok(filter)
 }
 

@@ -17,7 +17,7 @@ fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
 }
 
 fn window(error_rate: f64, slices: u32, refresh: bool) -> BloomFilter {
-    let windowing = Windowing::time(86_400, slices, ClockSource::Manual, refresh).unwrap();
+    let windowing = Windowing::new(86_400, slices, ClockSource::Manual, refresh).unwrap();
     BloomFilter::windowed(params(error_rate, CAPACITY, 2), windowing, 0, &Unlimited).unwrap()
 }
 
@@ -175,7 +175,7 @@ fn windows_take_the_memory_that_theory_asks_for() {
     let capacity = 1_000_000;
     for error_rate in [0.01, 0.001] {
         for slices in [2u32, 4, 8, 16, 32] {
-            let windowing = Windowing::time(86_400, slices, ClockSource::Manual, false).unwrap();
+            let windowing = Windowing::new(86_400, slices, ClockSource::Manual, false).unwrap();
             let mut filter = BloomFilter::windowed(params(error_rate, capacity, 2), windowing, 0, &Unlimited).unwrap();
             for slice in 0..=u64::from(slices) {
                 filter.advance(slice);

@@ -99,7 +99,7 @@ fn params(expansion: u32) -> bloom::Params {
 }
 
 fn of_time() -> Windowing {
-    Windowing::time(40, 4, ClockSource::Manual, true).unwrap()
+    Windowing::new(40, 4, ClockSource::Manual, true).unwrap()
 }
 
 /// Filters of every kind. The next items make each one grow or begin a new generation.

@@ -34,7 +34,7 @@ fn filters() -> Vec<BloomFilter> {
 /// Windowed filters: one that grew in its last slice, and one of the last items that is about to begin a new
 /// generation.
 fn windows() -> Vec<BloomFilter> {
-    let of_time = Windowing::time(86_400, 2, ClockSource::Manual, true).unwrap();
+    let of_time = Windowing::new(86_400, 2, ClockSource::Manual, true).unwrap();
     let of_last = Windowing::last(2).unwrap();
     let windows =
         vec![windowed(params(20_000, 2), of_time, &[15_000, 25_000]), windowed(params(40_000, 0), of_last, &[20_000])];
@@ -176,7 +176,7 @@ fn windows_merge_or_stay_as_they_are() {
 #[test]
 fn windows_advance_without_memory() {
     let params = bloom::Params { error_rate: 1e-6, capacity: 4, expansion: 1, seed: 0 };
-    let window = Windowing::time(4, 4, ClockSource::Manual, false).unwrap();
+    let window = Windowing::new(4, 4, ClockSource::Manual, false).unwrap();
     let filter = windowed(params, window, &[700]);
     let advance = |filter: &mut BloomFilter| drop(filter.advance(1_005));
     let (mut ours, mut expected) = (clone_of(&filter), clone_of(&filter));

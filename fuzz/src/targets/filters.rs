@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::mem::discriminant;
 
 use rollcall_core::admission::{Admission, Terms};
-use rollcall_core::bloom::{BloomFilter, Span};
+use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -13,7 +13,7 @@ use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::window::{ClockSource, Move, Time, Window};
 
 use crate::family::Family;
-use crate::input::{ITEMS, Input, item, items_of};
+use crate::input::{Input, item, items_of};
 use crate::laws;
 use crate::limit::Limit;
 use crate::{made, operation};
@@ -254,7 +254,7 @@ impl Tracked {
     }
 
     fn window(&self) -> Option<Window> {
-        self.filter.windowing().and_then(|windowing| windowing.window()).copied()
+        self.filter.windowing().map(|windowing| windowing.window)
     }
 
     fn merge(&mut self, other: &Tracked, limit: &Limit) {
@@ -275,27 +275,10 @@ impl Tracked {
 
     /// Checks that the filter has no false negatives.
     fn check(&self) {
-        let Remembered { since, order, .. } = &self.remembered;
-        let numbers: Vec<usize> = match self.filter.windowing().map(|windowing| (windowing.span, windowing)) {
-            None => since.keys().copied().collect(),
-            Some((Span::Time(window), _)) => {
-                let live = |since: i128| since + i128::from(window.slices()) >= self.newest();
-                since.iter().filter(|&(_, &since)| live(since)).map(|(&number, _)| number).collect()
-            }
-            Some((Span::Last { .. } | Span::LastDifferent, windowing)) => {
-                let capacity = self.filter.capacity();
-                let generations = windowing.generations(capacity);
-                let of_generation = windowing.of_generation(self.filter.params()).expect("it was made of these");
-                let is_counted = of_generation.error_rate <= COUNTED_UP_TO;
-                assert!(self.filter.sub_filters().len() <= generations as usize);
-                assert!(self.filter.num_items() <= of_generation.capacity.saturating_mul(generations.into()));
-                let most = if is_counted { capacity } else { 0 };
-                let mut numbers: Vec<usize> = order.keys().copied().collect();
-                numbers.sort_by_key(|number| std::cmp::Reverse(order[number]));
-                numbers.truncate(usize::try_from(most).unwrap_or(ITEMS));
-                numbers
-            }
-        };
+        let live =
+            |since: i128| self.window().is_none_or(|window| since + i128::from(window.slices()) >= self.newest());
+        let since = self.remembered.since.iter();
+        let numbers: Vec<usize> = since.filter(|&(_, &since)| live(since)).map(|(&number, _)| number).collect();
         self.filter.may_contain_all(items_of(&numbers), |is_there| assert!(is_there, "a false negative"));
     }
 }

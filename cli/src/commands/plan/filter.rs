@@ -102,7 +102,7 @@ impl Filter {
         Ok(match self.asked.window {
             Some(seconds) => {
                 let slices = self.asked.slices.unwrap_or(slices.min(u32::try_from(seconds.max(1)).unwrap_or(slices)));
-                Some(Windowing::time(seconds, slices, ClockSource::System, self.refresh)?)
+                Some(Windowing::new(seconds, slices, ClockSource::System, self.refresh)?)
             }
             None if self.last && self.refresh => match self.asked.slices {
                 Some(slices) => {
@@ -268,7 +268,7 @@ fn overhead(layout: BitLayout, expansion: u32, sub_filters: u64) -> Result<u64, 
 /// Bytes of a windowed filter in addition to its bits, if each of `generations` generations has an item.
 fn overhead_of_windowed(generations: u32) -> Result<u64, Error> {
     let slices = generations.saturating_sub(1).max(1);
-    let windowing = Windowing::time(slices.into(), slices, ClockSource::Manual, false)?;
+    let windowing = Windowing::new(slices.into(), slices, ClockSource::Manual, false)?;
     let params = Params { error_rate: 0.01, capacity: slices.into(), expansion: 1, seed: 0 };
     let mut filter = BloomFilter::windowed(params, windowing, 0, &Unlimited)?;
     for slice in 0..u64::from(generations) {

@@ -1,10 +1,10 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
-use super::{Chain, Expected, SubFilter, look_up_chunk, look_up_chunks, prefetch};
+use super::{Chain, Expected, SubFilter, look_up_chunks, prefetch, taken_bytes};
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::error::Error;
-use crate::hash::{CHUNK, Hash128, first_marked, first_marks, marked};
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::hash::{CHUNK, Hash128};
+use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
 /// A sub-filter's state before items were added to it.
 enum Undo<S> {
@@ -35,132 +35,199 @@ impl<S: SubFilter> Undo<S> {
     }
 }
 
+/// An admission that was decided, with all the memory that it needs.
+pub(in crate::bloom) struct Admitting<S> {
+    look_up: LookUp<Hash128>,
+    /// Known items that the newest generation takes too, each with the number of new items before it.
+    renewed: Vec<(usize, Hash128)>,
+    /// The number of new items that the terms admit.
+    admitted: usize,
+    terms: Terms,
+    /// The sub-filters by which the newest generation may have to grow.
+    more: Vec<S>,
+    /// The error that kept a chain without a window from growing.
+    stopped: Option<Error>,
+    /// The outcome of each new item.
+    reported: Vec<Admission>,
+}
+
+impl<S> Admitting<S> {
+    /// Whether the admission may add an item.
+    pub(in crate::bloom) fn adds(&self) -> bool {
+        !self.terms.dry_run && (self.admitted > 0 || self.renews())
+    }
+
+    /// Whether the admission renews an item.
+    pub(in crate::bloom) fn renews(&self) -> bool {
+        !self.terms.dry_run && !self.renewed.is_empty()
+    }
+}
+
 impl<S: SubFilter> Chain<S> {
-    /// Adds the items that `terms` admit, in order, and returns the outcome of each.
-    ///
-    /// All memory is allocated before the first bit is set. A filter that does not scale rejects items for which it has
-    /// no room.
+    /// Decides which items `terms` admit, in order, once `slices_later` more slices have begun. Nothing is changed yet.
     ///
     /// # Errors
-    /// The error that keeps the filter from growing, [`Error::OutOfMemory`]. Nothing is changed then.
-    pub fn admit<'a>(
+    /// The error that keeps a windowed filter from growing, [`Error::OutOfMemory`].
+    pub(in crate::bloom) fn plan_admission<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
         terms: Terms,
+        slices_later: u64,
         limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
-        let (mut look_up, seed) = (LookUp::of(items.len())?, self.params().seed);
-        let hashes = items.map(|item| S::hash(item, seed));
-        look_up_chunks(self.sub_filters(), hashes, |hash, is_known| look_up.record(hash.lo, hash, is_known));
-        let new = look_up.new_items();
-        let admitted = terms.admitted(self.num_items(), new.len());
-        let of_new = if admitted == 0 { first_of(0, new.len())? } else { self.admit_new(new, admitted, terms, limit)? };
-        Ok(look_up.into_answers(&of_new))
-    }
-
-    /// Adds the first `most` of the absent items with these hashes, as far as they fit. Returns the outcome of each.
-    fn admit_new(
-        &mut self,
-        hashes: &[Hash128],
-        most: usize,
-        terms: Terms,
-        limit: &impl SizeLimit,
-    ) -> Result<Vec<Admission>, Error> {
-        let mut reported = first_of(if terms.dry_run { most } else { 0 }, hashes.len())?;
-        let len = self.sub_filters().len();
-        let stopped = self.grow_ahead(most as u64, limit).err();
-        let kept = self.admit_to_newest(len - 1, hashes, most, &mut reported, terms, stopped);
-        self.sub_filters.truncate(*kept.as_ref().unwrap_or(&len));
-        kept.map(|_| reported)
-    }
-
-    /// Grows by the sub-filters that `items` new items may need.
-    fn grow_ahead(&mut self, items: u64, limit: &impl SizeLimit) -> Result<(), Error> {
-        let mut room = self.room();
-        while room < items {
-            self.grow(limit)?;
-            // A new sub-filter takes at least one.
-            room = room.saturating_add(self.room().max(1));
+    ) -> Result<Admitting<S>, Error> {
+        let (renews, seed) = (self.renews(), self.params().seed);
+        let mut look_up = LookUp::of(items.len())?;
+        let mut renewed = try_with_capacity(if renews { items.len() } else { 0 })?;
+        let newest = if slices_later == 0 { self.newest() } else { &[] };
+        look_up_chunks(self.live(slices_later), items.map(|item| S::hash(item, seed)), |hash, is_known| {
+            look_up.record(hash.lo, hash, is_known);
+            if is_known && renews && !S::look_up(newest, hash) {
+                renewed.push((look_up.new_items().len(), hash));
+            }
+        });
+        let new = look_up.new_items().len();
+        let admitted = terms.admitted(self.num_items(slices_later), new);
+        if terms.all && admitted < new {
+            renewed.clear();
         }
-        Ok(())
+        let reported = first_of(if terms.dry_run { admitted } else { 0 }, new)?;
+        let items = (admitted + renewed.len()) as u64;
+        let (more, stopped) = match self.sub_filters_for(items, slices_later, limit) {
+            (_, Some(error)) if self.ring.is_some() => return Err(error),
+            grown => grown,
+        };
+        if let Some(ring) = &mut self.ring {
+            // The move to another slice comes next, and after it nothing may fail.
+            try_reserve(&mut ring.list, 1)?;
+            self.sub_filters.reserve(more.len())?;
+        }
+        Ok(Admitting { look_up, renewed, admitted, terms, more, stopped, reported })
     }
 
-    /// Adds items to the sub-filter at index `newest`, which was the newest before the chain grew, and to its
-    /// successors. Returns the number of sub-filters that the chain keeps. `stopped` is the error that ended the
-    /// growth, if any.
-    fn admit_to_newest(
-        &mut self,
-        newest: usize,
-        hashes: &[Hash128],
-        most: usize,
-        reported: &mut [Admission],
-        terms: Terms,
-        stopped: Option<Error>,
-    ) -> Result<usize, Error> {
-        if stopped.is_none() && terms.dry_run {
-            return Ok(newest + 1);
+    /// Adds the items of a decided admission, and returns the outcome of each item of the call. A filter that does not
+    /// scale rejects items for which it has no room.
+    ///
+    /// # Errors
+    /// The error that keeps the filter from growing, [`Error::OutOfMemory`]. Nothing is changed then.
+    pub(in crate::bloom) fn admit(&mut self, admitting: Admitting<S>) -> Result<Vec<Admission>, Error> {
+        let Admitting { look_up, renewed, admitted, terms, more, stopped, mut reported } = admitting;
+        if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
+            return Ok(look_up.into_answers(&reported));
         }
         // Where growth was rejected, the items may fit nevertheless: the room is a lower bound, and the bits decide.
         // Only adding the items shows it.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
-        let one = &self.sub_filters()[newest];
-        // A full sub-filter changes no more, so nothing of it is saved.
-        let may_return = (terms.dry_run || !goes_on) && !one.is_full();
-        let before = if may_return { Some(Undo::of(one, hashes)?) } else { None };
-        let end = self.fill(newest, hashes, most, reported, goes_on);
+        let (len, has_newest) = (self.sub_filters().len(), !self.newest().is_empty());
+        // Only a chain without a window is ever changed back, and it has a newest sub-filter. A full one changes no
+        // more.
+        let before = match self.sub_filters().last() {
+            Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
+                Some(Undo::of(newest, look_up.new_items())?)
+            }
+            _ => None,
+        };
+        self.append(more.into_iter())?;
+        let first = len - usize::from(has_newest);
+        let end = self.fill(first, look_up.new_items(), &renewed, admitted, &mut reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
-            return Ok(newest + 1 + end);
+            // Sub-filters are left over if other items of the call made some items known.
+            self.truncate(end + 1);
+            return Ok(look_up.into_answers(&reported));
         }
+        self.truncate(len);
         if let Some(before) = before {
-            before.put_back(&mut self.sub_filters_mut()[newest]);
+            before.put_back(&mut self.sub_filters_mut()[len - 1]);
         }
         match (end, stopped) {
             (None, Some(error)) if !does_not_scale => return Err(error),
             (None, _) => reported.fill(Admission::Rejected),
             (Some(_), _) => {}
         }
-        Ok(newest + 1)
+        Ok(look_up.into_answers(&reported))
     }
 
-    /// Adds the first `most` of the absent items in `hashes` to the sub-filters from index `newest` on, and rejects the
-    /// others. An item counts as known instead if items added before it have set all of its bits. Returns the number of
-    /// sub-filters after `newest` that received an item. If `goes_on`, an item for which there is no room is rejected.
-    /// Otherwise such an item makes the method return `None`.
+    /// Makes the additional sub-filters that `items` more items may need. They are for the generation that is the
+    /// newest once `slices_later` more slices have begun. Also returns the error that ended the growth, if any.
+    fn sub_filters_for(&self, items: u64, slices_later: u64, limit: &impl SizeLimit) -> (Vec<S>, Option<Error>) {
+        let mut more: Vec<S> = Vec::new();
+        let live = self.live(slices_later);
+        let dead_bytes: u64 = self.sub_filters()[..self.sub_filters().len() - live.len()].iter().map(taken_bytes).sum();
+        let mut held = self.held_bytes().saturating_sub(dead_bytes);
+        let newest = if slices_later == 0 { self.newest() } else { &[] };
+        let mut room = newest.last().map_or(0, S::room);
+        while room < items {
+            let last = more.last().or(newest.last());
+            let next = self.next(newest.len() + more.len(), last, live.len() + more.len(), held, limit);
+            let next = match next.and_then(|next| try_reserve(&mut more, 1).map(|()| next)) {
+                Ok(next) => next,
+                Err(error) => return (more, Some(error)),
+            };
+            held = held.saturating_add(taken_bytes(&next));
+            // A new sub-filter takes at least one item.
+            room = room.saturating_add(next.room().max(1));
+            more.push(next);
+        }
+        (more, None)
+    }
+
+    /// Adds the first `most` of the absent items `new` and all `renewed` items, in order, to the sub-filters from index
+    /// `first` on. An item counts as known if items added before it have set all of its bits. Returns the index of the
+    /// last sub-filter that received an item. If `goes_on`, an item for which there is no room is rejected. Otherwise
+    /// such an item makes the method return `None`.
     fn fill(
         &mut self,
-        newest: usize,
-        hashes: &[Hash128],
+        first: usize,
+        new: &[Hash128],
+        renewed: &[(usize, Hash128)],
         most: usize,
         reported: &mut [Admission],
         goes_on: bool,
     ) -> Option<usize> {
-        let tail = &mut self.sub_filters_mut()[newest..];
-        let (mut at, mut admitted) = (0, 0);
-        for (hashes, reported) in hashes.chunks(CHUNK).zip(reported.chunks_mut(CHUNK)) {
-            prefetch(&tail[at..=at], hashes, Expected::Present);
-            reported.fill(Admission::Known);
-            let mut left = !look_up_chunk(&tail[..=at], hashes, Expected::Absent) & first_marks(hashes.len());
-            while left != 0 {
-                if admitted < most && tail[at].is_full() && at + 1 < tail.len() {
-                    at += 1;
-                }
-                if admitted == most || tail[at].is_full() {
-                    if admitted < most && !goes_on {
-                        return None;
-                    }
-                    marked(left).for_each(|i| reported[i] = Admission::Rejected);
-                    break;
-                }
-                // At most the hashes that fit if all are new, and that may be admitted.
-                let fitting = first_marked(left, tail[at].room().min((most - admitted) as u64));
-                left ^= fitting;
-                let new = tail[at].insert_chunk(hashes, fitting);
-                marked(new).for_each(|i| reported[i] = Admission::Admitted);
-                admitted += new.count_ones() as usize;
-                left &= !tail[at].look_up_chunk(hashes, left);
+        let (mut at, mut admitted, mut renewed) = (first, 0, renewed.iter().peekable());
+        for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
+            if place % CHUNK == 0 {
+                let chunk = &new[place..new.len().min(place + CHUNK)];
+                prefetch(&self.sub_filters()[at..=at], chunk, Expected::Present);
             }
+            while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
+                // Only an item that the newest generation took counts as renewed.
+                if self.insert_from(first, &mut at, hash) == Some(true) {
+                    self.count_renewed(hash);
+                }
+            }
+            let Some(&hash) = hash else { break };
+            reported[place] = if admitted == most {
+                let is_known = S::look_up(&self.sub_filters()[first..=at], hash);
+                if is_known { Admission::Known } else { Admission::Rejected }
+            } else {
+                match self.insert_from(first, &mut at, hash) {
+                    Some(true) => {
+                        admitted += 1;
+                        Admission::Admitted
+                    }
+                    Some(false) => Admission::Known,
+                    None if goes_on => Admission::Rejected,
+                    None => return None,
+                }
+            };
         }
         Some(at)
+    }
+
+    /// Inserts an item into the sub-filter at index `at`, or into the next one if that one is full. Returns false if
+    /// the sub-filters from `first` to `at` already had the item, and `None` without room for it.
+    fn insert_from(&mut self, first: usize, at: &mut usize, hash: Hash128) -> Option<bool> {
+        let sub_filters = self.sub_filters_mut();
+        if S::look_up(&sub_filters[first..=*at], hash) {
+            return Some(false);
+        }
+        if sub_filters[*at].is_full() {
+            if *at + 1 == sub_filters.len() {
+                return None;
+            }
+            *at += 1;
+        }
+        Some(sub_filters[*at].insert(hash))
     }
 }

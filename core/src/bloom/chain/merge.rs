@@ -1,17 +1,37 @@
-//! Unions of chains with equal parameters, sub-filter by sub-filter. The chains may have different lengths.
+//! Unions of chains with equal parameters: generation by generation, and in each sub-filter by sub-filter. The chains
+//! may have different lengths.
 
 use std::iter::once;
 
-use super::{Chain, SubFilter, chain_rate, taken_bytes};
-use crate::error::Error;
+use super::generations::Generation;
+use super::{Chain, MAX_SUB_FILTERS, SubFilter, chain_rate, num_items, taken_bytes};
+use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
+use crate::window::{Ahead, Merging, Move, Time};
 
 /// The largest relative error that rounding causes in the rate of a chain.
 const ROUNDING: f64 = 1e-12;
 
+/// The parts that make up a generation of the union.
+struct Planned<'a, S> {
+    /// The number of sub-filters that our generation has.
+    ours: usize,
+    renewed: u64,
+    /// For each other filter that has this generation, the number of items that are counted as renewed.
+    their_renewed: Vec<u64>,
+    their_sub_filters: Vec<&'a [S]>,
+    /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
+    num_items: Option<Vec<u64>>,
+    /// The empty sub-filters that our generation needs to become as long as the union.
+    added: Vec<S>,
+    age: u32,
+}
+
 impl<S: SubFilter> Chain<S> {
-    /// Turns the chain into the union with `others`. Returns whether that set a bit or added a sub-filter. The union
-    /// has the number of sub-filters of the longest chain.
+    /// Turns the filter into the union with `others`. The slices are renumbered before and after, as `merging` says.
+    /// The newest slice becomes the newest slice of all filters, and generations that have expired by then are dropped.
+    /// Returns whether anything changed, and the dropped sub-filters. The union has the number of sub-filters of the
+    /// longest chain.
     ///
     /// If one of the merged sub-filters has all bits of the union, its number of items is kept. Otherwise the number is
     /// estimated from the bits, and clamped: at least the largest number among the merged sub-filters, at most their
@@ -21,16 +41,151 @@ impl<S: SubFilter> Chain<S> {
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] means that the false-positive
     /// rate of the union would exceed the rate asked for. Other errors come from `limit` or are [`Error::OutOfMemory`].
     /// Nothing is changed then.
-    pub fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
-        others.iter().try_for_each(|other| self.params().check_equal(other.params()))?;
-        let lists = try_collect(others.len(), others.iter().map(|other| other.sub_filters()))?;
-        let Some(num_items) = plan_union(self.sub_filters(), &lists)? else { return Ok(false) };
-        let held = self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow());
-        let more = all_new_like(self.sub_filters(), &lists, held, limit)?;
-        self.sub_filters.append(more.into_iter())?;
-        unite(self.sub_filters_mut(), &lists, &num_items);
-        Ok(true)
+    pub(in crate::bloom) fn merge(
+        &mut self,
+        others: &[&Self],
+        merging: Merging,
+        limit: &impl SizeLimit,
+    ) -> Result<(bool, Option<Vec<S>>), Error> {
+        let stored = self.newest_slice();
+        if let Move::Rebase(slice) = merging.before {
+            self.rebase(slice);
+        }
+        let united = self.unite(others, limit);
+        match (&united, merging.after, &mut self.ring) {
+            (Ok(_), Move::Rebase(slice), _) => self.rebase(slice),
+            (Err(_), _, Some(ring)) => ring.newest_slice = stored.unwrap_or(ring.newest_slice),
+            _ => {}
+        }
+        united
     }
+
+    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Option<Vec<S>>), Error> {
+        for other in others {
+            self.params().check_equal(other.params())?;
+            if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing())
+                && !ours.is_like(theirs)
+            {
+                let [ours, theirs] = [ours, theirs].map(|windowing| windowing.with_volatile(false));
+                return Err(Error::incompatible(Parameter::Window, ours, theirs));
+            }
+        }
+        let newest_slice = others.iter().fold(self.newest_slice(), |newest, other| newest.max(other.newest_slice()));
+        let plans = self.plan(others, newest_slice, limit)?;
+        let changed = newest_slice > self.newest_slice() || plans.iter().any(|plan| plan.num_items.is_some());
+        if !changed {
+            return Ok((false, None));
+        }
+        let len = plans.iter().map(|plan| plan.ours + plan.added.len()).sum();
+        let is_within = self.ring.is_none() || len <= MAX_SUB_FILTERS;
+        Error::check_range(is_within, Parameter::SubFilters, "at most 1024", len)?;
+        let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
+        let expired = newest_slice.and_then(|slice| self.advance(slice));
+        let mut ours = self.sub_filters.take();
+        for mut plan in plans {
+            let start = sub_filters.len();
+            sub_filters.extend(ours.by_ref().take(plan.ours));
+            sub_filters.append(&mut plan.added);
+            let these = &mut sub_filters[start..];
+            generations.push(Generation { age: plan.age, len: these.len() as u32, renewed: plan.unite(these) });
+        }
+        self.sub_filters.put_back(sub_filters, self.ring.is_none());
+        if let Some(ring) = &mut self.ring {
+            ring.list = generations;
+        }
+        Ok((true, expired))
+    }
+
+    /// Checks that a merge with `others` at `time` is allowed, and returns its effect on the slice numbers.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if one of `others` is more than a slice ahead: this filter would expire items early.
+    pub(in crate::bloom) fn merging<'a>(
+        &self,
+        others: impl Iterator<Item = &'a Self>,
+        time: Time,
+    ) -> Result<Merging, Error> {
+        let Some(ring) = &self.ring else { return Ok(Merging::default()) };
+        // Filters with other windows are left out, since their slices mean other times. The merge rejects them.
+        let same = others
+            .filter_map(|other| other.ring.as_ref())
+            .filter(|other| other.windowing.is_like(&ring.windowing))
+            .map(|other| other.newest_slice);
+        ring.windowing.window.merging(ring.newest_slice, same, time).map_err(|Ahead { slice, present }| {
+            let got = format_args!("{slice}, where that is {present}");
+            Error::out_of_range(Parameter::Slice, "at most one ahead of the destination's", got)
+        })
+    }
+
+    /// Plans each generation of the union that is live once `newest_slice` is the newest, oldest first.
+    fn plan<'a>(
+        &self,
+        others: &[&'a Self],
+        newest_slice: Option<u64>,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Planned<'a, S>>, Error> {
+        let live = self.windowing().map_or(1, |windowing| windowing.generations());
+        let mut plans = try_with_capacity(live as usize)?;
+        let mut held = self.held_bytes();
+        for age in (0..live).rev() {
+            let (renewed, ours) = self.aged(age, newest_slice).unwrap_or_default();
+            let theirs = others.iter().filter_map(|other| other.aged(age, newest_slice));
+            let (their_renewed, their_sub_filters) = (
+                try_collect(others.len(), theirs.clone().map(|one| one.0))?,
+                try_collect(others.len(), theirs.map(|one| one.1))?,
+            );
+            if ours.is_empty() && their_sub_filters.is_empty() {
+                continue;
+            }
+            let num_items = plan_union(ours, &their_sub_filters)?;
+            let added = all_new_like(ours, &their_sub_filters, held, limit)?;
+            held = added.iter().map(taken_bytes).fold(held, u64::saturating_add);
+            plans.push(Planned { ours: ours.len(), renewed, their_renewed, their_sub_filters, num_items, added, age });
+        }
+        Ok(plans)
+    }
+
+    /// The generation that has this age once `newest_slice` is the newest: its renewed items and its sub-filters.
+    fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<(u64, &[S])> {
+        let (Some(own), Some(newest)) = (self.newest_slice(), newest_slice) else {
+            return Some((0, self.sub_filters()));
+        };
+        let slices_later = newest - own;
+        let (one, sub_filters) = self
+            .by_generation()
+            .find(|(one, _)| u64::from(one.age).checked_add(slices_later) == Some(u64::from(age)))?;
+        Some((one.renewed, sub_filters))
+    }
+}
+
+impl<S: SubFilter> Planned<'_, S> {
+    /// Adds the items of the merged generations to the sub-filters `ours`. Returns how many items of the union count as
+    /// renewed: they were added again later, so a younger generation has them too.
+    fn unite(&self, ours: &mut [S]) -> u64 {
+        let Some(planned) = &self.num_items else { return self.renewed };
+        // If one of the merged generations has all bits of the union, its number of renewed items is kept. Else the
+        // union gets the share of renewed items that all merged generations have together.
+        let theirs = self.their_renewed.iter().zip(&self.their_sub_filters);
+        let theirs = theirs.map(|(&renewed, list)| (renewed, num_items(list), set_bits(list)));
+        let of_ours = (self.renewed, num_items(ours), set_bits(ours));
+        unite(ours, &self.their_sub_filters, planned);
+        let all = once(of_ours).chain(theirs);
+        let (bits, items) = (set_bits(ours), num_items(ours));
+        let (mut whole, mut renewed, mut sum) = (None, 0u128, 0u128);
+        for (one_renewed, one_items, one_bits) in all {
+            if one_bits == bits {
+                whole = whole.max(Some(one_renewed));
+            }
+            (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
+        }
+        // The share is at most `items`, because `renewed` is at most `sum`.
+        let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
+        whole.unwrap_or(share).min(items)
+    }
+}
+
+fn set_bits<S: SubFilter>(sub_filters: &[S]) -> u64 {
+    sub_filters.iter().map(S::set_bits).sum()
 }
 
 /// For each sub-filter of the union, yields the sub-filters to unite: the first one, and an iterator over the others.
@@ -51,7 +206,7 @@ fn merged<'a, S: Sync>(
 /// # Errors
 /// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the false-positive rate of
 /// the union would exceed the rate asked for, now or once the union has grown.
-pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u64>>, Error> {
+fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u64>>, Error> {
     // A loaded filter may have sizes that do not follow from its parameters.
     merged(ours, others).try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
     let Some((oldest, _)) = merged(ours, others).next() else { return Ok(None) };
@@ -93,7 +248,7 @@ pub(in crate::bloom) fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) ->
 
 /// Makes an empty sub-filter for each sub-filter that the longest of `others` has and `ours` lacks. `held` is the
 /// number of bytes that our value takes already.
-pub(in crate::bloom) fn all_new_like<S: SubFilter>(
+fn all_new_like<S: SubFilter>(
     ours: &[S],
     others: &[&[S]],
     mut held: u64,
@@ -110,7 +265,7 @@ pub(in crate::bloom) fn all_new_like<S: SubFilter>(
 
 /// Turns `ours` into the union with `others`, and sets the numbers of items to `num_items`. `ours` must be as long as
 /// the longest of `others`.
-pub(in crate::bloom) fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) {
+fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) {
     for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
         for theirs in others.iter().filter_map(|other| other.get(index)) {
             ours.union_with(theirs);

@@ -44,6 +44,35 @@ impl<S> SubFilters<S> {
         &self.as_slice()[0]
     }
 
+    /// Takes all sub-filters out. [`Self::put_back`] has to follow.
+    pub(super) fn take(&mut self) -> impl Iterator<Item = S> + use<S> {
+        let (one, many) = match std::mem::replace(self, SubFilters::Many(Vec::new())) {
+            SubFilters::One(one) => (Some(one), Vec::new()),
+            SubFilters::Many(all) => (None, all),
+        };
+        one.into_iter().chain(many)
+    }
+
+    /// Puts sub-filters into a list that was taken out. A single one is stored in place if `in_place`.
+    pub(super) fn put_back(&mut self, mut all: Vec<S>, in_place: bool) {
+        *self = match all.pop() {
+            Some(one) if in_place && all.is_empty() => SubFilters::One(one),
+            last => {
+                all.extend(last);
+                SubFilters::Many(all)
+            }
+        };
+    }
+
+    /// Makes room in a list for more sub-filters, so that [`Self::append`] does not fail. A single one in place has no
+    /// list.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn reserve(&mut self, more: usize) -> Result<(), Error> {
+        if let SubFilters::Many(all) = self { try_reserve(all, more) } else { Ok(()) }
+    }
+
     /// Appends sub-filters.
     ///
     /// # Errors

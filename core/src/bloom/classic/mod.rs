@@ -13,7 +13,7 @@ pub(crate) mod sizing;
 pub(in crate::bloom) mod spec;
 pub(crate) mod sub_filter;
 
-use sizing::{DEFAULT_GROWTH, FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
+use sizing::{NO_SCALING, default_growth};
 pub use spec::Rules;
 use sub_filter::ClassicSubFilter;
 
@@ -37,8 +37,7 @@ impl ClassicFilter {
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
     pub fn new(params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
-        let growth = if params.expansion == 0 { DEFAULT_GROWTH } else { params.expansion };
-        Self::with_growth(params, growth, limit)
+        Self::with_growth(params, default_growth(&params), limit)
     }
 
     /// An empty filter like [`ClassicFilter::new`], with the growth factor `growth`. RedisBloom stores this number even
@@ -59,12 +58,7 @@ impl ClassicFilter {
     pub fn of_any_range(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
         let is_expansion = params.expansion == 0 || params.expansion == growth;
         Error::check_range(is_expansion, Parameter::Growth, "the expansion of a filter that scales", growth)?;
-        let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
-        let options = NOROUND | FORCE64 | scaling;
-        let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
-        // The parameters are derived from the shape, as in loading. Half of a subnormal rate may be rounded, and twice
-        // the half then differs from the rate asked for.
-        Ok(Chain::of(ClassicSubFilter::new(Rules { options, growth }, true, shape, 0, limit)?))
+        Ok(Chain::of(ClassicSubFilter::first_with(&params, growth, 0, limit)?))
     }
 
     /// Builds a filter from its loaded sub-filters, oldest first.
@@ -80,14 +74,18 @@ impl ClassicFilter {
         Chain::of_all(sub_filters)
     }
 
+    fn rules(&self) -> Rules {
+        self.sub_filters()[0].rules()
+    }
+
     /// The options of the filter, as RedisBloom stores them: [`sizing::NOROUND`] and so on.
     pub fn options(&self) -> u32 {
-        self.sub_filters.first().rules().options
+        self.rules().options
     }
 
     /// The growth factor that RedisBloom stores, also for filters that do not scale.
     pub fn growth(&self) -> u32 {
-        self.sub_filters.first().rules().growth
+        self.rules().growth
     }
 }
 

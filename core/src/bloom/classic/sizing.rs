@@ -12,8 +12,9 @@
 //! Powers of two are kept in whole words of 64 bits too, but positions are taken modulo `2^n2`.
 
 use super::super::bitmap::LINE_BYTES;
-use super::super::chain::check_items;
+use super::super::params::Params;
 use super::super::params::check_error_rate;
+use super::super::sub_filter::check_items;
 use crate::error::{Error, Parameter};
 
 /// Sizes are not rounded up to powers of two.
@@ -29,6 +30,11 @@ pub(crate) const ALL_OPTIONS: u32 = NOROUND | ENTRIES_IS_BITS | FORCE64 | NO_SCA
 
 /// The growth factor that RedisBloom stores by default.
 pub const DEFAULT_GROWTH: u32 = 2;
+
+/// The growth factor that RedisBloom stores for a filter with these parameters.
+pub(crate) fn default_growth(params: &Params) -> u32 {
+    if params.expansion == 0 { DEFAULT_GROWTH } else { params.expansion }
+}
 
 /// The error rate of a sub-filter divided by the error rate of the sub-filter before. Changing it breaks the equality
 /// with RedisBloom's filters.

@@ -7,9 +7,9 @@
 
 use std::ops::Range;
 
-use super::super::chain::{Store, SubFilter};
 use super::super::params::Params;
-use super::sizing::{NO_SCALING, Shape};
+use super::super::sub_filter::{Store, SubFilter};
+use super::sizing::{FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING, default_growth};
 use super::spec::{ClassicSpec, Rules};
 use crate::bits;
 use crate::error::{Error, Parameter};
@@ -60,6 +60,22 @@ impl ClassicSubFilter {
     ) -> Result<Self, Error> {
         let spec = ClassicSpec::of(rules, is_first, shape)?;
         Ok(ClassicSubFilter(Store::new(spec, shape.num_lines(), held_bytes, limit)?))
+    }
+
+    /// The first sub-filter of a chain with these parameters and this growth, which RedisBloom stores even for filters
+    /// that do not scale.
+    pub(super) fn first_with(
+        params: &Params,
+        growth: u32,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
+        let options = NOROUND | FORCE64 | scaling;
+        let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
+        // The parameters are derived from the shape, as in loading. Half of a subnormal rate may be rounded, and twice
+        // the half then differs from the rate asked for.
+        ClassicSubFilter::new(Rules { options, growth }, true, shape, held_bytes, limit)
     }
 
     /// The shape of the sub-filter.
@@ -196,6 +212,10 @@ impl SubFilter for ClassicSubFilter {
     #[inline(always)]
     fn hash(item: &[u8], _seed: u64) -> Hash128 {
         classic_hash(item)
+    }
+
+    fn first(params: &Params, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        ClassicSubFilter::first_with(params, default_growth(params), held_bytes, limit)
     }
 
     fn next(&self, newest: &Self, _index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {

@@ -2,8 +2,9 @@
 //! [`screen`] needs the type, and the methods here need [`screen`].
 
 use super::super::bitmap::LINE_BITS;
-use super::super::chain::{Chain, Expected, Screened, Store, SubFilter};
+use super::super::chain::Chain;
 use super::super::params::Params;
+use super::super::sub_filter::{Expected, Screened, Store, SubFilter};
 use super::line::{line_index, pick};
 use super::sizing;
 use super::spec::LineSpec;
@@ -48,6 +49,10 @@ impl SubFilter for LineSubFilter {
     #[inline(always)]
     fn hash(item: &[u8], seed: u64) -> Hash128 {
         hash128(item, seed)
+    }
+
+    fn first(params: &Params, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
+        LineSubFilter::of_chain(params, 0, held_bytes, limit)
     }
 
     fn next(&self, _newest: &Self, index: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {

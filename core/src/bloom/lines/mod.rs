@@ -11,8 +11,10 @@ mod spec;
 pub(crate) mod sub_filter;
 
 use self::sub_filter::LineSubFilter;
-use super::chain::{Chain, MAX_SUB_FILTERS};
+use super::chain::Chain;
+use super::chain::generations::Generation;
 use super::params::Params;
+use super::windowing::Windowing;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
@@ -30,19 +32,22 @@ impl LineFilter {
         Ok(Chain::of(LineSubFilter::of_chain(&params, 0, 0, limit)?))
     }
 
-    /// Builds a filter from its loaded sub-filters, oldest first.
+    /// An empty windowed filter whose newest slice is `newest_slice`. `limit` is asked for the bytes of all generations
+    /// at once.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for parameters outside their ranges, [`Error::Corrupt`] for sub-filters
-    /// that no filter of these parameters can have.
-    pub fn from_sub_filters(params: Params, sub_filters: Vec<LineSubFilter>) -> Result<Self, Error> {
-        params.validate()?;
-        let is_within = (1..=MAX_SUB_FILTERS).contains(&sub_filters.len());
-        Error::check_field(is_within, "sub_filters", "from 1 to 1024", sub_filters.len())?;
-        for (index, sub_filter) in sub_filters.iter().enumerate() {
-            sub_filter.check_place(&params, index as u64)?;
-        }
-        Chain::of_all(sub_filters)
+    /// [`Error::OutOfRange`] for parameters outside their ranges, and an error of `limit`.
+    pub(in crate::bloom) fn windowed(
+        params: Params,
+        windowing: Windowing,
+        newest_slice: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        let of_generation = windowing.of_generation(&params)?;
+        let bytes = LineSubFilter::bytes_for(&of_generation)?.saturating_add(size_of::<Generation>() as u64);
+        let filter = Chain::from_generations(params, windowing, newest_slice, Vec::new(), Vec::new())?;
+        limit.check(filter.size_bytes(), bytes.saturating_mul(windowing.generations().into()))?;
+        Ok(filter)
     }
 }
 

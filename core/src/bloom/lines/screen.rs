@@ -7,7 +7,7 @@
 //! looked up in full.
 
 use super::super::bitmap::Line;
-use super::super::chain::{Expected, Screened, SubFilter};
+use super::super::sub_filter::{Expected, Screened, SubFilter};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};

@@ -1,8 +1,8 @@
 //! A cache-line blocked Bloom filter of a fixed size.
 
 use super::super::bitmap::Line;
-use super::super::chain::Store;
 use super::super::params::Params;
+use super::super::sub_filter::Store;
 use super::probe::ItemShape;
 use super::sizing::Geometry;
 use super::spec::LineSpec;
@@ -47,18 +47,6 @@ impl LineSubFilter {
     /// [`Error::OutOfRange`] when no such sub-filter can exist.
     pub(in crate::bloom) fn bytes_for(params: &Params) -> Result<u64, Error> {
         Ok(Store::<LineSpec>::bytes_for(LineSpec::of(params, 0)?.geometry.num_lines))
-    }
-
-    /// Checks that the filter can be sub-filter `index` of a chain with these parameters.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`].
-    pub(in crate::bloom) fn check_place(&self, params: &Params, index: u64) -> Result<(), Error> {
-        let spec = &self.0.spec;
-        Error::check_field(spec.index == index, "sub-filter", format_args!("number {index}"), spec.index)?;
-        let expected = format_args!("those of the filter, {params:?}");
-        let got = format_args!("{:?}", spec.params);
-        Error::check_field(spec.params == *params, "parameters of a sub-filter", expected, got)
     }
 
     #[inline(always)]

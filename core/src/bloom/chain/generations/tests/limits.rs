@@ -6,11 +6,11 @@ use super::*;
 #[test]
 fn all_generations_are_asked_for_at_once() {
     let params = Params { error_rate: 0.01, capacity: 1000, expansion: 2, seed: 0 };
-    let day = Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap();
+    let day = Windowing::new(4 * LEN, 4, ClockSource::System, false).unwrap();
     let of_generation = Params { error_rate: 0.01 / 5.0, capacity: 250, ..params };
     let bytes = sizing::sub_filter_geometry(&of_generation, 0).unwrap().num_bytes();
     let of_each = size_of::<LineSubFilter>() + size_of::<Generation>();
-    let needed = (size_of::<LineFilter>() + size_of::<WindowedFilter>() + 5 * of_each) as u64 + 5 * bytes;
+    let needed = (size_of::<LineFilter>() + size_of::<Generations>() + 5 * of_each) as u64 + 5 * bytes;
     assert!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed)).is_ok());
     let rejected = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
     assert_eq!(BloomFilter::windowed(params, day, 0, &MaxBytes(needed - 1)), Err(rejected));
@@ -21,20 +21,15 @@ fn all_generations_are_asked_for_at_once() {
 #[test]
 fn limits_are_sizes_with_all_slices_full() {
     for (capacity, windowing) in [
-        (1000, Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap()),
-        (20, Windowing::time(60 * LEN, 60, ClockSource::Manual, true).unwrap()),
-        (1000, Windowing::last(7).unwrap()),
-        (1000, Windowing::last_different()),
+        (1000, Windowing::new(4 * LEN, 4, ClockSource::System, false).unwrap()),
+        (20, Windowing::new(60 * LEN, 60, ClockSource::Manual, true).unwrap()),
     ] {
-        let expansion = if windowing.window().is_some() { 2 } else { 0 };
-        let params = Params { error_rate: 0.01, capacity, expansion, seed: 0 };
+        let params = Params { error_rate: 0.01, capacity, expansion: 2, seed: 0 };
         let full = |limit: &MaxBytes| -> Result<u64, Error> {
             let mut filter = BloomFilter::windowed(params, windowing, 0, limit)?;
-            // A slice takes a few items. A filter of the last items begins slices by itself, and stops growing once it
-            // has all its generations.
-            let (of_slice, slices) = if windowing.window().is_some() { (3, 70u32) } else { (10_000, 1) };
-            for item in 0..of_slice * slices {
-                filter.advance(u64::from(item / of_slice));
+            // A slice takes a few items.
+            for item in 0..3 * 70u32 {
+                filter.advance(u64::from(item / 3));
                 filter.add(item.to_le_bytes(), limit)?;
             }
             Ok(filter.size_bytes())

@@ -6,23 +6,22 @@ use super::*;
 use crate::admission::{Admission, Terms};
 use crate::bloom::lines::LineFilter;
 use crate::bloom::lines::sub_filter::LineSubFilter;
-use crate::bloom::windowed_filter::Generation;
-use crate::bloom::{Span, sizing};
+use crate::bloom::{BloomFilter, sizing};
 use crate::error::{Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
-use crate::window::{ClockSource, Merging, Move, Window};
+use crate::window::{Merging, Time, Window};
 use proptest::prelude::*;
 use std::alloc::Layout;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 const LEN: u64 = 10;
 
 fn filter(slices: u32, refresh: bool, capacity: u64, now: u64) -> BloomFilter {
     let params = Params { error_rate: 1e-6, capacity, expansion: 2, seed: 0 };
-    let windowing = Windowing::time(LEN * u64::from(slices), slices, ClockSource::System, refresh).unwrap();
-    BloomFilter::windowed(params, windowing, windowing.first_slice(now), &Unlimited).unwrap()
+    let windowing = Windowing::new(LEN * u64::from(slices), slices, ClockSource::System, refresh).unwrap();
+    BloomFilter::windowed(params, windowing, windowing.window.first_slice(now), &Unlimited).unwrap()
 }
 
 /// The number of additions. A renewed item counts in each slice to which it was added.
@@ -39,54 +38,6 @@ fn add(filter: &mut BloomFilter, items: &[u32], now: u64) -> (Move, Vec<bool>) {
     let mut live = filter.live(Time::At(now));
     live.add_all(&items, &Unlimited, |is_new| new.push(is_new)).unwrap();
     (live.finish().before, new)
-}
-
-/// A model of a filter of the last items: its generations as sets, newest first.
-struct Last {
-    generations: Vec<HashSet<u32>>,
-    most_items: usize,
-    most: usize,
-    refresh: bool,
-}
-
-impl Last {
-    fn new(capacity: u64, slices: u32, refresh: bool) -> Self {
-        let share = if refresh { capacity } else { capacity.div_ceil(slices.into()) };
-        let most = if refresh { 2 } else { (capacity - 1).div_ceil(share) + 1 };
-        Last { generations: vec![HashSet::new()], most_items: share as usize, most: most as usize, refresh }
-    }
-
-    fn add(&mut self, item: u32) -> bool {
-        let is_known = self.holds(item);
-        if !(is_known && !self.refresh || self.generations[0].contains(&item)) {
-            if self.generations[0].len() == self.most_items {
-                self.generations.insert(0, HashSet::new());
-                self.generations.truncate(self.most);
-            }
-            self.generations[0].insert(item);
-        }
-        !is_known
-    }
-
-    fn holds(&self, item: u32) -> bool {
-        self.generations.iter().any(|one| one.contains(&item))
-    }
-
-    fn len(&self) -> u64 {
-        self.generations.iter().flatten().collect::<HashSet<_>>().len() as u64
-    }
-}
-
-#[test]
-fn what_came_again_is_among_the_last_different_items() {
-    let params = Params { error_rate: 1e-6, capacity: 3, expansion: 0, seed: 0 };
-    let mut filter = BloomFilter::windowed(params, Windowing::last_different(), 0, &Unlimited).unwrap();
-    let new = b"abcdabe".map(|item| filter.add([item], &Unlimited).unwrap());
-    assert_eq!(new, [true, true, true, true, false, false, true]);
-    // The generation d a b is full, and e has begun the newest one. The generation a b c has expired, and only c was
-    // not renewed.
-    let found = b"abcdez".map(|item| filter.may_contain([item]));
-    assert_eq!((found, filter.num_items()), ([true, true, false, true, true, false], 4));
 }
 
 proptest! {
@@ -129,40 +80,6 @@ proptest! {
             present.may_contain_all(asked.iter().map(|item| &item[..]), |is_there| found.push(is_there));
             prop_assert!(found.iter().zip(0u32..).all(|(&is_there, item)| is_there == model.contains_key(&item)));
             prop_assert!(listed.try_clone().unwrap() == listed);
-        }
-    }
-
-    /// The filter finds at least the last `capacity` new items, and at most the items of all full generations. With
-    /// refresh, it finds at least the last `capacity` different items, and at most twice that number.
-    #[test]
-    fn the_last_items_are_remembered(
-        slices in prop_oneof![1u32..8, Just(64)], refresh: bool, capacity in 1u64..60, range in 2u32..250,
-        items in prop::collection::vec(0u32..250, 1..600),
-    ) {
-        let params = Params { error_rate: 1e-6, capacity, expansion: 0, seed: 0 };
-        let windowing = if refresh { Windowing::last_different() } else { Windowing::last(slices).unwrap() };
-        let most = match (refresh, capacity.div_ceil(slices.into())) {
-            (true, _) => 2 * capacity,
-            (false, share) => ((capacity - 1).div_ceil(share) + 1) * share,
-        };
-        let make = || BloomFilter::windowed(params, windowing, 0, &Unlimited).unwrap();
-        let (mut one, mut listed, mut model) = (make(), make(), Last::new(capacity, slices, refresh));
-        let mut came: Vec<u32> = Vec::new();
-        let items: Vec<u32> = items.into_iter().map(|item| item % range).collect();
-        for part in items.chunks(150) {
-            let (_, new) = add(&mut listed, part, 0);
-            for (item, is_new) in part.iter().zip(new) {
-                prop_assert_eq!(model.add(*item), is_new);
-                prop_assert_eq!(one.add(item.to_le_bytes(), &Unlimited).unwrap(), is_new);
-                if is_new || refresh {
-                    came.retain(|known| known != item);
-                    came.push(*item);
-                }
-                prop_assert!(model.len() <= most && model.len() == one.num_items());
-            }
-            prop_assert!(came.iter().rev().take(capacity as usize).all(|item| model.holds(*item)));
-            prop_assert!(one == listed);
-            prop_assert!((0..range).all(|item| one.may_contain(item.to_le_bytes()) == model.holds(item)));
         }
     }
 
@@ -333,16 +250,10 @@ fn a_clock_that_jumped_expires_nothing_early() {
 #[test]
 fn what_does_not_fit_is_rejected() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
-    let day = Windowing::time(86_400, 4, ClockSource::Manual, false).unwrap();
-    let last = Windowing::last(4).unwrap();
+    let day = Windowing::new(86_400, 4, ClockSource::Manual, false).unwrap();
     let fixed = Params { expansion: 0, ..params };
     assert!(BloomFilter::windowed(fixed, day, 0, &Unlimited).is_err());
-    assert!(BloomFilter::windowed(params, last, 0, &Unlimited).is_err());
-    assert!(BloomFilter::windowed(params, Windowing::last_different(), 0, &Unlimited).is_err());
-    assert!(Windowing::last(65).is_err() && Windowing::time(3, 4, ClockSource::System, true).is_err());
-    let mut of_last = BloomFilter::windowed(fixed, last, 0, &Unlimited).unwrap();
-    let same = of_last.try_clone().unwrap();
-    assert!(matches!(of_last.merge(&[&same], &Unlimited), Err(Error::NotOfLast { .. })));
+    assert!(Windowing::new(3, 4, ClockSource::System, true).is_err());
     let mut of_time = BloomFilter::windowed(params, day, 0, &Unlimited).unwrap();
     let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
     assert!(matches!(
@@ -354,9 +265,7 @@ fn what_does_not_fit_is_rejected() {
     assert!(of_time.merging(&[&ahead], Time::At(0)).is_ok());
     ahead.advance(2);
     assert!(of_time.merging(&[&ahead], Time::At(0)).is_err());
-    assert!(
-        matches!(of_time.windowing(), Some(Windowing { span: Span::Time(window), .. }) if window.seconds() == 86_400)
-    );
+    assert!(of_time.windowing().is_some_and(|windowing| windowing.window.seconds() == 86_400));
     assert!(Window::new(86_400, 4, Windowing::MAX_SLICES, ClockSource::Manual).is_ok());
 }
 
@@ -393,7 +302,7 @@ fn memory_is_shown_and_bitmaps_relocate() {
 #[test]
 fn fill_and_rate_are_those_of_what_is_live() {
     let params = Params { error_rate: 0.05, capacity: 100, expansion: 2, seed: 0 };
-    let windowing = Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap();
+    let windowing = Windowing::new(4 * LEN, 4, ClockSource::System, false).unwrap();
     let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
     assert_eq!((filter.fill_ratio(), filter.false_positive_rate()), (0.0, 0.0));
     let mut reported = Vec::new();
@@ -430,32 +339,28 @@ fn layouts_of(filter: &BloomFilter) -> Vec<Layout> {
 /// A cleared filter takes no memory before its first item, whatever its capacity.
 #[test]
 fn a_cleared_filter_is_as_new_at_its_slice() {
-    let of_time = Windowing::time(4 * LEN, 4, ClockSource::System, false).unwrap();
-    for (windowing, expansion) in [(of_time, 2), (Windowing::last(4).unwrap(), 0)] {
-        let params = Params { error_rate: 0.01, capacity: 100, expansion, seed: 0 };
-        let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
-        assert!(filter.is_empty());
-        assert_eq!((filter.capacity(), filter.room(), filter.num_items()), (100, 0, 0));
-        assert_eq!(layouts_of(&filter), [Layout::new::<WindowedFilter>()]);
-        for slice in 0..3u32 {
-            add(&mut filter, &(slice * 70..slice * 70 + 70).collect::<Vec<_>>(), 1_000 + LEN * u64::from(slice));
-            assert!(!filter.is_empty() && filter.capacity() == 100);
-        }
-        let empty = filter.new_like(&Unlimited).unwrap();
-        assert!(filter != empty && filter.num_items() > 100 && filter.sub_filters().len() > 3);
-        // Expired items are in the filter until it moves on.
-        assert!(!filter.is_empty() && layouts_of(&filter).iter().all(|layout| layout.size() > 0));
-        assert_eq!(filter.newest_slice(), empty.newest_slice());
-        filter = empty;
-        assert!(filter.is_empty() && !filter.may_contain(200u32.to_le_bytes()));
-        assert_eq!((filter.num_items(), filter.room(), filter.sub_filters().len()), (0, 0, 0));
-        assert_eq!(layouts_of(&filter), [Layout::new::<WindowedFilter>()]);
-        assert_eq!(add(&mut filter, &[1], 1_020), (Move::Stay, vec![true]));
-        if windowing == of_time {
-            drop(filter.advance(1_000));
-            assert!(filter.is_empty());
-        }
+    let windowing = Windowing::new(4 * LEN, 4, ClockSource::System, false).unwrap();
+    let params = Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 0 };
+    let mut filter = BloomFilter::windowed(params, windowing, 1_000, &Unlimited).unwrap();
+    assert!(filter.is_empty());
+    assert_eq!((filter.capacity(), filter.room(), filter.num_items()), (100, 0, 0));
+    assert_eq!(layouts_of(&filter), [Layout::new::<Generations>()]);
+    for slice in 0..3u32 {
+        add(&mut filter, &(slice * 70..slice * 70 + 70).collect::<Vec<_>>(), 1_000 + LEN * u64::from(slice));
+        assert!(!filter.is_empty() && filter.capacity() == 100);
     }
+    let empty = filter.new_like(&Unlimited).unwrap();
+    assert!(filter != empty && filter.num_items() > 100 && filter.sub_filters().len() > 3);
+    // Expired items are in the filter until it moves on.
+    assert!(!filter.is_empty() && layouts_of(&filter).iter().all(|layout| layout.size() > 0));
+    assert_eq!(filter.newest_slice(), empty.newest_slice());
+    filter = empty;
+    assert!(filter.is_empty() && !filter.may_contain(200u32.to_le_bytes()));
+    assert_eq!((filter.num_items(), filter.room(), filter.sub_filters().len()), (0, 0, 0));
+    assert_eq!(layouts_of(&filter), [Layout::new::<Generations>()]);
+    assert_eq!(add(&mut filter, &[1], 1_020), (Move::Stay, vec![true]));
+    drop(filter.advance(1_000));
+    assert!(filter.is_empty());
 }
 
 /// The total number of sub-filters of all generations is bounded, whichever way they are added.
@@ -463,8 +368,7 @@ fn a_cleared_filter_is_as_new_at_its_slice() {
 fn windows_end_at_a_number_of_sub_filters() {
     let params = Params { error_rate: 0.01, capacity: 1, expansion: 1, seed: 0 };
     let make = || {
-        BloomFilter::windowed(params, Windowing::time(1, 1, ClockSource::Manual, false).unwrap(), 0, &Unlimited)
-            .unwrap()
+        BloomFilter::windowed(params, Windowing::new(1, 1, ClockSource::Manual, false).unwrap(), 0, &Unlimited).unwrap()
     };
     let expected = "at most 1024, as a larger capacity or expansion needs";
     let rejected = Error::out_of_range(Parameter::SubFilters, expected, 1025);
@@ -500,9 +404,8 @@ fn windows_end_at_a_number_of_sub_filters() {
 #[test]
 fn what_goes_by_no_time_does_not_move() {
     let params = Params { error_rate: 0.01, capacity: 100, expansion: 0, seed: 0 };
-    let last = BloomFilter::windowed(params, Windowing::last(2).unwrap(), 1_000, &Unlimited).unwrap();
-    let plain = BloomFilter::new(crate::bloom::BitLayout::Lines, params, &Unlimited).unwrap();
-    for mut filter in [last, plain] {
+    for layout in [crate::bloom::BitLayout::Lines, crate::bloom::BitLayout::Classic] {
+        let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
         (0..90).for_each(|item: u32| drop(filter.add(item.to_le_bytes(), &Unlimited)));
         let before = filter.try_clone().unwrap();
         assert_eq!(filter.advance(1_000).num_bytes(), 0);
@@ -557,9 +460,6 @@ fn renewed_items_are_moved_to_the_newest_slice() {
     // In its slice it is not renewed again.
     assert_eq!(ours.admit_at(asked(), SOME, Time::At(1_010), &Unlimited).unwrap().1.before, Move::Stay);
     assert!(ours.at(Time::At(1_039)).may_contain(known[0]) && !ours.at(Time::At(1_040)).may_contain(known[0]));
-    let last = Params { error_rate: 0.01, capacity: 10, expansion: 0, seed: 0 };
-    let mut last = BloomFilter::windowed(last, Windowing::last_different(), 0, &Unlimited).unwrap();
-    assert!(matches!(last.admit_at(asked(), SOME, Time::At(1_010), &Unlimited), Err(Error::NotOfLast { .. })));
 }
 
 #[test]
