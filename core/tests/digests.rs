@@ -307,7 +307,6 @@ fn filters_with_windows() {
         ("manual clock", params(100, 2), time(ClockSource::Manual, true), &[10, 20, 5]),
         ("of one slice", params(10, 2), time(ClockSource::System, false), &[0, 0, 0, 2]),
         ("apart", params(1_000, 2), time(ClockSource::System, false), &[300, 0, 200]),
-        ("the last items", params(100, 0), Windowing::last(4).unwrap(), &[60]),
     ];
     let checked = kinds.map(|(name, params, windowing, items)| {
         let filter = windowed(params, windowing, items);

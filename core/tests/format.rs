@@ -431,7 +431,7 @@ proptest! {
         error_rate in prop_oneof![1e-12..=0.9, Just(0.01), (-30i32..0).prop_map(|exponent| 2f64.powi(exponent))],
         capacity in prop_oneof![1u64..20, 1u64..=1 << 40, (0u32..=40).prop_map(|n| 1u64 << n)],
         expansion in prop_oneof![1u32..4, 0u32..=32768],
-        (seconds, slices) in (prop_oneof![Just(0), 1u64..200, 1u64..=1 << 40], 1u32..=64),
+        (seconds, slices) in (prop_oneof![1u64..200, 1u64..=1 << 40], 1u32..=64),
         (by_hand, refresh) in any::<(bool, bool)>(),
         newest in prop_oneof![0u64..10, any::<u64>()],
         seed: u64,
@@ -439,12 +439,7 @@ proptest! {
         cut: u8,
     ) {
         let (clock_source, limit) = (if by_hand { ClockSource::Manual } else { ClockSource::System }, MaxBytes(1 << 20));
-        let (windowing, expansion) = match seconds {
-            0 if refresh => (Ok(Windowing::last_different()), 0),
-            0 => (Windowing::last(slices), 0),
-            _ => (Windowing::new(seconds, slices, clock_source, refresh), expansion),
-        };
-        let Ok(windowing) = windowing else { return Ok(()) };
+        let Ok(windowing) = Windowing::new(seconds, slices, clock_source, refresh) else { return Ok(()) };
         let params = bloom::Params { error_rate, capacity, expansion, seed };
         let Ok(mut filter) = BloomFilter::windowed(params, windowing, newest, &limit) else { return Ok(()) };
         let mut other = filter.new_like(&limit).unwrap();

@@ -168,11 +168,11 @@ fn power_of_two() -> BloomFilter {
     assert_eq!(shape.n2, 9);
     let rules = Rules { options: FORCE64, growth: 2 };
     let first = ClassicSubFilter::new(rules, true, shape, 0, &Unlimited).unwrap();
-    let mut filter = ClassicFilter::from_sub_filters(FORCE64, 2, vec![first]).unwrap();
+    let mut filter = BloomFilter::from(ClassicFilter::from_sub_filters(FORCE64, 2, vec![first]).unwrap());
     for item in 0..100u32 {
-        filter.add(format!("item:{item}").as_bytes(), &Unlimited).unwrap();
+        filter.live(Time::Reached).add(format!("item:{item}"), &Unlimited).unwrap();
     }
-    filter.into()
+    filter
 }
 
 fn window_of(capacity: u64, expansion: u32, clock_source: ClockSource, refresh: bool, items: &[u32]) -> BloomFilter {
@@ -191,11 +191,6 @@ fn renewed() -> BloomFilter {
     }
     assert_eq!((filter.num_items(), filter.sub_filters().map(|one| one.num_items).sum::<u64>()), (40, 60));
     filter
-}
-
-fn last(capacity: u64, refresh: bool, items: u32) -> BloomFilter {
-    let windowing = if refresh { Windowing::last_different() } else { Windowing::last(4).unwrap() };
-    windowed(params(capacity, 0, 7), windowing, &[items])
 }
 
 /// A windowed counter. Its tags have 4 bits up to 14 slices, and 8 bits for more slices.
@@ -313,12 +308,6 @@ fn values() -> Vec<(&'static str, Value)> {
             Value::cut_filter(window_of(8_000, 2, ClockSource::Manual, false, &[1_700, 1_700]), 1_500),
         ),
         ("windowed-begun", Value::cut_filter(window_of(8_000, 2, ClockSource::Manual, true, &[1_700, 1_700]), 0)),
-        ("windowed-last", F(last(100, false, 330))),
-        // Three generations of two hold the last five.
-        ("windowed-last-uneven", F(last(5, false, 12))),
-        ("windowed-last-refresh", F(last(100, true, 150))),
-        ("windowed-last-empty", F(last(100, false, 0))),
-        ("windowed-last-large", F(last(10_000, false, 13_000))),
         ("classic-scaling", F(classic(50, 2, 200))),
         ("classic-empty", F(classic(50, 2, 0))),
         ("classic-nonscaling", F(classic(100, 0, 100))),

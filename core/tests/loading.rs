@@ -30,8 +30,8 @@ fn filters() -> [BloomFilter; 3] {
         filter(|params| BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()),
         filter(|params| BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap()),
         filter(|params| {
-            let last = Windowing::last(4).unwrap();
-            BloomFilter::windowed(Params { expansion: 0, ..params }, last, 0, &Unlimited).unwrap()
+            let windowing = Windowing::new(60, 4, ClockSource::Manual, false).unwrap();
+            BloomFilter::windowed(params, windowing, 0, &Unlimited).unwrap()
         }),
     ]
 }

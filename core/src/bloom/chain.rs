@@ -394,7 +394,7 @@ impl<S: SubFilter> Chain<S> {
 }
 
 /// Returns the mask of the hashes that any of `sub_filters` may contain.
-fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) -> Marks {
+pub(super) fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) -> Marks {
     S::resolve_chunk(sub_filters, hashes, &screen_chunk(sub_filters, hashes, expected))
 }
 
@@ -420,7 +420,7 @@ fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expec
 /// item at a time, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a
 /// prefetch waits for the address of its page, and a processor finds several addresses at a time only if the prefetches
 /// follow each other closely.
-fn look_up_chunks<S: SubFilter>(
+pub(super) fn look_up_chunks<S: SubFilter>(
     sub_filters: &[S],
     hashes: impl Iterator<Item = Hash128>,
     mut found: impl FnMut(Hash128, bool),

@@ -10,7 +10,7 @@
 use rollcall_core::bloom::{Params, sizing};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{LineFilter, LineSubFilter, SubFilter};
+use rollcall_core::unstable::bloom::{LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::hash128;
 
 /// Four standard deviations of the share that one filter finds in `trials` look-ups, if `rate` is the mean rate of
@@ -87,10 +87,10 @@ fn small_filters_keep_their_rate_on_average() {
 fn grown_chains_keep_their_rate() {
     for (error_rate, trials) in [(0.01, 1_000_000), (0.001, 2_000_000)] {
         let params = Params { error_rate, capacity: 1000, expansion: 2, seed: 0 };
-        let mut filter = LineFilter::new(params, &Unlimited).unwrap();
+        let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
         let mut next = 0u64;
         while filter.num_items() < 1_023_000 {
-            filter.add(&next.to_le_bytes(), &Unlimited).unwrap();
+            filter.live(Time::Reached).add(next.to_le_bytes(), &Unlimited).unwrap();
             next += 1;
         }
         assert_eq!((filter.sub_filters().len(), filter.capacity()), (10, 1_023_000));
@@ -159,8 +159,9 @@ fn filters_filled_until_they_reject_keep_their_rate() {
             let (mut rates, mut cards) = (Vec::new(), Vec::new());
             for seed in 0..filters {
                 let params = Params { error_rate, capacity, expansion: 0, seed };
-                let mut filter = LineFilter::new(params, &Unlimited).unwrap();
-                let rejected = (0u64..).find_map(|item| filter.add(&item.to_le_bytes(), &Unlimited).err());
+                let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+                let rejected =
+                    (0u64..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
                 assert_eq!(rejected, Some(Error::Full { capacity }));
                 rates.push(rate_of(&filter.sub_filters()[0]) / error_rate);
                 cards.push(filter.num_items() as f64 / capacity as f64);
@@ -208,10 +209,11 @@ fn chains_of_high_rates_keep_their_rate_as_they_grow() {
     for error_rate in [0.5, 0.3, 0.1, 0.05] {
         for expansion in [2, 4] {
             let params = Params { error_rate, capacity: 10_000, expansion, seed: 0 };
-            let (mut filter, mut next, trials) = (LineFilter::new(params, &Unlimited).unwrap(), 0u64, 1_000_000);
+            let (mut filter, mut next, trials) =
+                (BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap(), 0u64, 1_000_000);
             let mut measured_of = 0;
             while filter.num_items() < 1_000_000 {
-                filter.add(&next.to_le_bytes(), &Unlimited).unwrap();
+                filter.live(Time::Reached).add(next.to_le_bytes(), &Unlimited).unwrap();
                 next += 1;
                 // The chain is measured each time that it is about to grow.
                 if filter.room() == 0 && filter.sub_filters().len() > measured_of {

@@ -134,39 +134,6 @@ fn the_reported_rate_counts_shared_items_once() {
     }
 }
 
-/// A filter of the last items finds the requested number of items, and its memory stays constant once all generations
-/// have been replaced.
-#[test]
-fn the_last_items_are_found_in_the_same_memory_for_ever() {
-    for (error_rate, trials) in [(0.1, 100_000), (0.01, 400_000), (0.001, 1_000_000)] {
-        let of_slices = [1, 4, 16].map(|slices| Windowing::last(slices).unwrap());
-        for last in of_slices.into_iter().chain([Windowing::last_different()]) {
-            let generations = last.generations(CAPACITY);
-            let mut filter = BloomFilter::windowed(params(error_rate, CAPACITY, 0), last, 0, &Unlimited).unwrap();
-            let (mut came, mut bytes, mut next) = (Vec::new(), None, 0u64);
-            while came.len() < 6 * CAPACITY as usize {
-                if filter.live(Time::Reached).add(&next.to_le_bytes(), &Unlimited).unwrap() {
-                    came.push(next);
-                }
-                next += 1;
-                let has_gone_round = filter.newest_slice() >= Some(generations.into());
-                if has_gone_round && came.len() % 4_000 == 0 {
-                    assert_eq!(*bytes.get_or_insert(filter.size_bytes()), filter.size_bytes());
-                    let last = came.iter().rev().take(CAPACITY as usize);
-                    assert!(last.copied().all(|item| filter.may_contain(&item.to_le_bytes())));
-                }
-            }
-            assert!(bytes.is_some());
-            // The share that was never new is at most the rate.
-            let lost = error_rate * next as f64;
-            assert!((next - came.len() as u64) as f64 <= lost + 4.0 * lost.sqrt());
-            if !last.refresh {
-                check_rate(&filter, error_rate, trials);
-            }
-        }
-    }
-}
-
 /// Compares the bits per item of a window with `(g + 1) / g * log2((g + 1) / p) / ln 2`, the size with ideal Bloom
 /// filters. Rollcall's filters take 2 to 7 % more: the first sub-filter of a chain gets nine tenths of the rate,
 /// blocked filters take 1 to 5 % more, and 0.5 % is margin.

@@ -103,13 +103,12 @@ fn of_time() -> Windowing {
 }
 
 /// Filters of every kind. The next items make each one grow or begin a new generation.
-const FILTERS: [Kind<BloomFilter>; 6] = [
+const FILTERS: [Kind<BloomFilter>; 5] = [
     ("filter of lines", || filter(params(2), BitLayout::Lines, 10)),
     ("chain of lines", || filter(params(2), BitLayout::Lines, 30)),
     ("classic filter", || filter(params(2), BitLayout::Classic, 10)),
     ("classic chain", || filter(params(2), BitLayout::Classic, 30)),
     ("filter with a window", || windowed(params(2), of_time(), &[10, 20, 5])),
-    ("filter of the last items", || windowed(params(0), Windowing::last(2).unwrap(), &[10])),
 ];
 
 fn same_filter(a: &BloomFilter, b: &BloomFilter) -> bool {
@@ -122,11 +121,8 @@ fn of_filters() -> Operations {
         let make = move |(): &()| BloomFilter::new(layout, params(2), &Unlimited);
         all.push((format!("make a {kind}"), reading(|| (), make)));
     }
-    for (kind, windowing) in [("window", of_time()), ("last items", Windowing::last(2).unwrap())] {
-        let expansion = if kind == "window" { 2 } else { 0 };
-        let make = move |(): &()| BloomFilter::windowed(params(expansion), windowing, 7, &Unlimited);
-        all.push((format!("make a filter with a {kind}"), reading(|| (), make)));
-    }
+    let make = |(): &()| BloomFilter::windowed(params(2), of_time(), 7, &Unlimited);
+    all.push(("make a filter with a window".to_owned(), reading(|| (), make)));
     for (kind, make) in FILTERS {
         let mut push = |what: &str, operation| all.push((format!("{what} a {kind}"), operation));
         push("copy", reading(make, BloomFilter::try_clone));

@@ -31,13 +31,12 @@ fn filters() -> Vec<BloomFilter> {
     filters
 }
 
-/// Windowed filters: one that grew in its last slice, and one of the last items that is about to begin a new
-/// generation.
+/// Windowed filters: one that grew in its last slice, and one whose newest generation is full.
 fn windows() -> Vec<BloomFilter> {
-    let of_time = Windowing::new(86_400, 2, ClockSource::Manual, true).unwrap();
-    let of_last = Windowing::last(2).unwrap();
+    let [renewing, other] =
+        [true, false].map(|refresh| Windowing::new(86_400, 2, ClockSource::Manual, refresh).unwrap());
     let windows =
-        vec![windowed(params(20_000, 2), of_time, &[15_000, 25_000]), windowed(params(40_000, 0), of_last, &[20_000])];
+        vec![windowed(params(20_000, 2), renewing, &[15_000, 25_000]), windowed(params(40_000, 2), other, &[20_000])];
     assert_eq!([windows[0].sub_filters().len(), windows[1].sub_filters().len()], [3, 1]);
     windows
 }

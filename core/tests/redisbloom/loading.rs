@@ -12,7 +12,9 @@ use rollcall_core::unstable::persist::{
 use rollcall_core::window::Time;
 
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
-use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, classic, dump_of, grown, item, params, written};
+use rollcall_fuzz::redisbloom_values::{
+    Dump, Fields, HeaderOf, classic, classic_of, dump_of, grown, item, params, written,
+};
 
 fn push_all(mut loading: LoadingBloomFilter, chunks: &[(u64, Vec<u8>)]) -> BloomFilter {
     chunks.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
@@ -117,7 +119,7 @@ fn headers_are_laid_out_as_documented() {
     let header = filter.header();
     assert_eq!(header, HeaderOf::of(&filter).bytes());
     assert_eq!(header.len(), 20 + 53 * 3);
-    assert_eq!(header[..8], filter.num_items().to_le_bytes());
+    assert_eq!(header[..8], filter.num_items(0).to_le_bytes());
     assert_eq!(header[8..20], [3, 0, 0, 0, 5, 0, 0, 0, 2, 0, 0, 0]);
     let (first, f64_bytes) = (filter.sub_filters()[0].shape(), |value: f64| value.to_bits().to_le_bytes());
     assert_eq!(header[20..28], first.num_bytes.to_le_bytes());
@@ -179,9 +181,10 @@ proptest! {
     fn any_classic_filter_reads_back_every_way(
         capacity in 1u64..300, exponent in 0.05f64..9.0, expansion in 0u32..5, items in prop::collection::vec(".{0,20}", 0..400),
     ) {
-        let mut filter = classic(params(10f64.powf(-exponent), capacity, expansion));
+        let mut filter = BloomFilter::from(classic(params(10f64.powf(-exponent), capacity, expansion)));
         // A filter that does not scale may be full.
-        let _ = filter.add_all(items.iter().map(String::as_bytes), &Unlimited, |_| ());
+        let _ = filter.live(Time::Reached).add_all(&items, &Unlimited, |_| ());
+        let filter = classic_of(&filter);
         let from_dump: ClassicFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
         prop_assert!(from_dump == filter);
         let mut fields = HeaderOf::of(&filter).rdb();
@@ -218,11 +221,13 @@ proptest! {
                 *old = field;
             }
         }
-        if let Ok(mut filter) = redisbloom::load_rdb(&mut Fields(&value), encoding, &MaxBytes(1 << 20), &mut |_| ()) {
+        if let Ok(filter) = redisbloom::load_rdb(&mut Fields(&value), encoding, &MaxBytes(1 << 20), &mut |_| ()) {
             // An accepted value can be used.
+            let mut filter = BloomFilter::from(filter);
+            let mut live = filter.live(Time::Reached);
             for index in 0..200 {
-                let _ = filter.add(&item(index), &MaxBytes(1 << 20));
-                prop_assert!(filter.add(&item(index), &MaxBytes(1 << 20)) != Ok(true));
+                let _ = live.add(item(index), &MaxBytes(1 << 20));
+                prop_assert!(live.add(item(index), &MaxBytes(1 << 20)) != Ok(true));
             }
         }
     }

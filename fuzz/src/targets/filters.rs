@@ -21,9 +21,6 @@ use crate::{made, operation};
 /// The largest number of operations that one input runs.
 const MOST_STEPS: usize = 16;
 
-/// The highest error rate of a slice for which the number of items alone decides when the slice is full.
-const COUNTED_UP_TO: f64 = 0.02;
-
 /// Makes two filters with equal parameters, and runs the operations of the input on them.
 pub fn filters(data: &[u8]) {
     let mut input = Input::new(data);
@@ -50,16 +47,11 @@ pub fn filters(data: &[u8]) {
 struct Remembered {
     /// For each item, the newest slice in which the filter certainly recorded it.
     since: BTreeMap<usize, i128>,
-    /// For each item, the number of items that were recorded before its last addition.
-    order: BTreeMap<usize, u64>,
-    come: u64,
 }
 
 impl Remembered {
     fn note(&mut self, number: usize, slice: i128) {
         self.since.insert(number, slice);
-        self.order.insert(number, self.come);
-        self.come += 1;
     }
 }
 

@@ -231,3 +231,17 @@ impl<S: SubFilter> Chain<S> {
         Some(sub_filters[*at].insert(hash))
     }
 }
+
+#[cfg(test)]
+impl<S: SubFilter> Chain<S> {
+    /// Decides an admission and adds the items.
+    pub(in crate::bloom) fn admit_now<'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Admission>, Error> {
+        let admitting = self.plan_admission(items, terms, 0, limit)?;
+        self.admit(admitting)
+    }
+}

@@ -5,12 +5,12 @@ use std::alloc::Layout;
 use crate::error::Error;
 use crate::size_limit::{try_reserve, try_with_capacity};
 
-/// A list of at least one sub-filter, oldest first. A single sub-filter is stored in place, so that a small filter
-/// needs no allocation for the list.
+/// A list of sub-filters, oldest first. A plain filter stores a single one in place, so that a small filter needs no
+/// allocation for the list.
 #[derive(Debug, PartialEq)]
 pub(in crate::bloom) enum SubFilters<S> {
     One(S),
-    /// Two or more sub-filters; never empty.
+    /// Two or more sub-filters; with a window any number.
     Many(Vec<S>),
 }
 
@@ -112,19 +112,12 @@ impl<S> SubFilters<S> {
         if let SubFilters::One(_) = self { size_of::<S>() as u64 } else { 0 }
     }
 
-    /// The layout of the allocation of the list; `None` for a single sub-filter, which is stored in place.
+    /// The layout of the allocation of the list. It is `None` for a single sub-filter, which is stored in place, and for
+    /// none.
     pub(super) fn list_layout(&self) -> Option<Layout> {
         match self {
             SubFilters::One(_) => None,
-            SubFilters::Many(all) => Some(Layout::for_value::<[S]>(all)),
-        }
-    }
-
-    #[cfg(test)]
-    pub(in crate::bloom) fn into_vec(self) -> Vec<S> {
-        match self {
-            SubFilters::One(one) => vec![one],
-            SubFilters::Many(all) => all,
+            SubFilters::Many(all) => Layout::array::<S>(all.capacity()).ok().filter(|layout| layout.size() > 0),
         }
     }
 }

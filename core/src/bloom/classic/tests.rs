@@ -1,10 +1,13 @@
 //! Tests of chains in RedisBloom's layout. `core/tests/redisbloom/golden.rs` compares their bits with dumps of
 //! RedisBloom.
 
-use super::super::chain::SubFilter;
+use super::super::chain::try_clone_all;
+use super::super::sub_filter::SubFilter;
+use super::sizing::{FORCE64, NOROUND, Shape};
 use super::*;
 use crate::hash::classic_hash;
 use crate::size_limit::{MaxBytes, Unlimited};
+use crate::window::{Mark, Merging};
 use proptest::prelude::*;
 
 fn params(error_rate: f64, capacity: u64, expansion: u32) -> Params {
@@ -17,8 +20,13 @@ fn filter(params: Params) -> ClassicFilter {
 
 fn filled(params: Params, items: &[u16]) -> ClassicFilter {
     let mut filter = filter(params);
-    filter.add_all(bytes(items), &Unlimited, |_| ()).unwrap();
+    filter.add_all(bytes(items), &Unlimited, &mut false, |_| ()).unwrap();
     filter
+}
+
+/// Copies of the sub-filters.
+fn list(filter: &ClassicFilter) -> Vec<ClassicSubFilter> {
+    try_clone_all(filter.sub_filters()).unwrap()
 }
 
 fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
@@ -56,8 +64,7 @@ fn parameters_are_checked() {
 fn parameters_survive_what_redisbloom_keeps_of_them() {
     for params in [params(0.01, 100, 2), params(0.9, 1, 1), params(0.3, 7, 0), params(1e-300, 3, 32768)] {
         let filter = filter(params);
-        let again =
-            ClassicFilter::from_sub_filters(filter.options(), filter.growth(), filter.sub_filters.into_vec()).unwrap();
+        let again = ClassicFilter::from_sub_filters(filter.options(), filter.growth(), list(&filter)).unwrap();
         assert_eq!(*again.params(), params);
     }
 }
@@ -67,10 +74,13 @@ fn a_full_filter_that_does_not_scale_rejects_only_new_items() {
     let mut filter = filter(params(0.001, 50, 0));
     let items: Vec<u16> = (0..100).collect();
     let mut added = Vec::new();
-    assert_eq!(filter.add_all(bytes(&items), &Unlimited, |new| added.push(new)), Err(Error::Full { capacity: 50 }));
+    assert_eq!(
+        filter.add_all(bytes(&items), &Unlimited, &mut false, |new| added.push(new)),
+        Err(Error::Full { capacity: 50 })
+    );
     assert_eq!((added.len(), added.iter().filter(|&&new| new).count()), (50, 50));
     added.clear();
-    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, |new| added.push(new)), Ok(()));
+    assert_eq!(filter.add_all(bytes(&items[..50]), &Unlimited, &mut false, |new| added.push(new)), Ok(()));
     assert_eq!(added, [false; 50]);
     assert_eq!(filter.add(b"another", &Unlimited), Err(Error::Full { capacity: 50 }));
 }
@@ -81,12 +91,12 @@ fn growth_that_is_rejected_changes_nothing() {
     assert_eq!(filter.size_bytes(), 32 + 64 + 144);
     let limit = MaxBytes(filter.size_bytes() + 10);
     let items: Vec<u16> = (0..300).collect();
-    assert!(matches!(filter.add_all(bytes(&items), &limit, |_| ()), Err(Error::TooLarge { .. })));
-    assert_eq!((filter.num_items(), filter.sub_filters().len()), (100, 1));
+    assert!(matches!(filter.add_all(bytes(&items), &limit, &mut false, |_| ()), Err(Error::TooLarge { .. })));
+    assert_eq!((filter.num_items(0), filter.sub_filters().len()), (100, 1));
     let before = filter.try_clone().unwrap();
     assert!(matches!(filter.add(b"another", &limit), Err(Error::TooLarge { .. })));
     assert!(filter == before);
-    assert_eq!(filter.add(b"another", &Unlimited), Ok(true));
+    assert_eq!(filter.add(b"another", &Unlimited), Ok(Mark::New));
     assert_eq!((filter.sub_filters().len(), filter.capacity()), (2, 300));
     let rejected = ClassicFilter::new(params(0.01, 1 << 40, 2), &MaxBytes(1 << 32));
     assert!(matches!(rejected, Err(Error::TooLarge { .. })));
@@ -95,9 +105,9 @@ fn growth_that_is_rejected_changes_nothing() {
 #[test]
 fn growth_ends_in_an_error_where_numbers_end() {
     let mut tiny = filter(params(f64::from_bits(2), 1, 2));
-    assert_eq!(tiny.add(b"a", &Unlimited), Ok(true));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(Mark::New));
     assert!(matches!(tiny.add(b"b", &Unlimited), Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
-    assert_eq!(tiny.add(b"a", &Unlimited), Ok(false));
+    assert_eq!(tiny.add(b"a", &Unlimited), Ok(Mark::Same));
 }
 
 #[test]
@@ -108,14 +118,14 @@ fn stored_sub_filters_are_checked() {
         other => panic!("{other:?}"),
     };
     let options = NOROUND | FORCE64;
-    assert_eq!(ClassicFilter::from_sub_filters(options, 2, grown().sub_filters.into_vec()), Ok(grown()));
+    assert_eq!(ClassicFilter::from_sub_filters(options, 2, list(&grown())), Ok(grown()));
     assert_eq!(field(options, 2, Vec::new()), "number of sub-filters");
-    assert_eq!(field(options | NO_SCALING, 2, grown().sub_filters.into_vec()), "number of sub-filters");
-    assert_eq!(field(options, 0, grown().sub_filters.into_vec()), "growth");
-    assert_eq!(field(options | 16, 2, grown().sub_filters.into_vec()), "options");
-    assert_eq!(field(NOROUND, 2, grown().sub_filters.into_vec()), "options");
-    assert_eq!(field(options, 3, grown().sub_filters.into_vec()), "rules");
-    let mut many = grown().sub_filters.into_vec();
+    assert_eq!(field(options | NO_SCALING, 2, list(&grown())), "number of sub-filters");
+    assert_eq!(field(options, 0, list(&grown())), "growth");
+    assert_eq!(field(options | 16, 2, list(&grown())), "options");
+    assert_eq!(field(NOROUND, 2, list(&grown())), "options");
+    assert_eq!(field(options, 3, list(&grown())), "rules");
+    let mut many = list(&grown());
     let most = many[0].shape().num_positions();
     assert_eq!(many[0].set_num_items(most), Ok(()));
     assert!(matches!(many[0].set_num_items(most + 1), Err(Error::Corrupt { field: "num_items", .. })));
@@ -136,7 +146,7 @@ fn counts_stay_within_the_bits_whatever_is_added_and_merged() {
         filter
     };
     let (mut ours, theirs) = (claiming("a"), claiming("b"));
-    ours.merge(&[&theirs], &Unlimited).unwrap();
+    ours.merge(&[&theirs], Merging::default(), &Unlimited).map(|(changed, _)| changed).unwrap();
     for filter in [&ours, &theirs] {
         for sub_filter in filter.sub_filters() {
             assert_eq!(sub_filter.shape().validate_items(sub_filter.num_items()), Ok(()));
@@ -196,14 +206,15 @@ fn merging_is_rejected_by_name_and_by_rate() {
         (filter(params(0.01, 100, 3)), Parameter::Expansion),
     ] {
         assert!(
-            matches!(ours.merge(&[&theirs], &Unlimited), Err(Error::Incompatible { parameter, .. }) if parameter == name),
+            matches!(ours.merge(&[&theirs], Merging::default(), &Unlimited).map(|(changed, _)| changed), Err(Error::Incompatible { parameter, .. }) if parameter == name),
             "{name:?}"
         );
     }
     let before = ours.try_clone().unwrap();
     let others: Vec<ClassicFilter> =
         (1..4).map(|n| filled(params(0.01, 100, 2), &(n * 100..n * 100 + 90).collect::<Vec<_>>())).collect();
-    let rejected = ours.merge(&others.iter().collect::<Vec<_>>(), &Unlimited);
+    let rejected =
+        ours.merge(&others.iter().collect::<Vec<_>>(), Merging::default(), &Unlimited).map(|(changed, _)| changed);
     assert!(matches!(rejected, Err(Error::RateExceeded { would_be, asked }) if would_be > asked && asked == 0.01));
     assert!(ours == before);
 }
@@ -215,11 +226,11 @@ fn the_rate_measured_is_the_rate_estimated() {
     for expansion in [0, 2] {
         let filter = filled(params(0.02, if expansion == 0 { 10_000 } else { 1000 }, expansion), &items);
         let absent = 200_000u32;
-        let errors = (0..absent).filter(|probe| filter.may_contain(&probe.to_be_bytes())).count() as f64;
-        let (measured, estimated) = (errors / f64::from(absent), filter.false_positive_rate());
+        let errors = (0..absent).filter(|probe| filter.may_contain(&probe.to_be_bytes(), 0)).count() as f64;
+        let (measured, estimated) = (errors / f64::from(absent), filter.false_positive_rate(0));
         let deviation = (estimated / f64::from(absent)).sqrt();
         assert!((measured - estimated).abs() < 6.0 * deviation, "{expansion}: {measured} {estimated}");
-        assert!(filter.fill_ratio() > 0.2 && filter.fill_ratio() < 0.55);
+        assert!(filter.fill_ratio(0) > 0.2 && filter.fill_ratio(0) < 0.55);
     }
 }
 
@@ -230,13 +241,13 @@ proptest! {
     ) {
         let mut filter = filter(params(libm::pow(10.0, -exponent), capacity, expansion));
         for item in bytes(&items) {
-            let seen = filter.may_contain(item);
-            prop_assert_eq!(filter.add(item, &Unlimited), Ok(!seen));
-            let num_items = filter.num_items();
-            prop_assert_eq!(filter.add(item, &Unlimited), Ok(false));
-            prop_assert_eq!(filter.num_items(), num_items);
+            let seen = filter.may_contain(item, 0);
+            prop_assert_eq!(filter.add(item, &Unlimited), Ok(if seen { Mark::Same } else { Mark::New }));
+            let num_items = filter.num_items(0);
+            prop_assert_eq!(filter.add(item, &Unlimited), Ok(Mark::Same));
+            prop_assert_eq!(filter.num_items(0), num_items);
         }
-        prop_assert!(bytes(&items).all(|item| filter.may_contain(item)));
+        prop_assert!(bytes(&items).all(|item| filter.may_contain(item, 0)));
         let full = filter.sub_filters().split_last().unwrap().1;
         prop_assert!(full.iter().all(|one| one.num_items() == one.capacity()));
     }
@@ -250,15 +261,15 @@ proptest! {
         let (mut single, mut batch) = (filter(params), filter(params));
         let (mut one_by_one, mut at_once) = (Vec::new(), Vec::new());
         let stopped = items().try_for_each(|item| {
-            one_by_one.push(single.add(item, &Unlimited)?);
+            one_by_one.push(single.add(item, &Unlimited)? == Mark::New);
             Ok(())
         });
-        prop_assert_eq!(batch.add_all(items(), &Unlimited, |new| at_once.push(new)), stopped);
+        prop_assert_eq!(batch.add_all(items(), &Unlimited, &mut false, |new| at_once.push(new)), stopped);
         prop_assert_eq!(at_once, one_by_one);
         prop_assert!(single == batch);
         let mut found = Vec::new();
-        batch.may_contain_all(probes(), |is_there| found.push(is_there));
-        let expected: Vec<bool> = probes().map(|probe| single.may_contain(probe)).collect();
+        batch.may_contain_all(probes(), 0, |is_there| found.push(is_there));
+        let expected: Vec<bool> = probes().map(|probe| single.may_contain(probe, 0)).collect();
         prop_assert_eq!(found, expected);
     }
 
@@ -268,13 +279,13 @@ proptest! {
         let (ours, theirs) = (filled(params, &a), filled(params, &b));
         let both = filled(params, &[a.clone(), b.clone()].concat());
         let (mut left, mut right) = (ours.try_clone().unwrap(), theirs.try_clone().unwrap());
-        let changed = left.merge(&[&theirs], &Unlimited).unwrap();
-        right.merge(&[&ours], &Unlimited).unwrap();
+        let changed = left.merge(&[&theirs], Merging::default(), &Unlimited).map(|(changed, _)| changed).unwrap();
+        right.merge(&[&ours], Merging::default(), &Unlimited).map(|(changed, _)| changed).unwrap();
         prop_assert_eq!(changed, both.sub_filters()[0].set_bits() != ours.sub_filters()[0].set_bits());
         prop_assert_eq!(left.sub_filters()[0].as_bytes(), both.sub_filters()[0].as_bytes());
         prop_assert!(left == right);
-        prop_assert!(bytes(&a).chain(bytes(&b)).all(|item| left.may_contain(item)));
-        prop_assert!(left.num_items().abs_diff(both.num_items()) <= 2);
-        prop_assert_eq!(left.merge(&[&ours, &theirs], &Unlimited), Ok(false));
+        prop_assert!(bytes(&a).chain(bytes(&b)).all(|item| left.may_contain(item, 0)));
+        prop_assert!(left.num_items(0).abs_diff(both.num_items(0)) <= 2);
+        prop_assert_eq!(left.merge(&[&ours, &theirs], Merging::default(), &Unlimited).map(|(changed, _)| changed), Ok(false));
     }
 }

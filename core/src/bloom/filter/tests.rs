@@ -384,7 +384,6 @@ fn room_is_what_is_left_before_a_filter_grows() {
                 let has_room = match filter.as_ref() {
                     EitherChain::Lines(chain) => chain.has_room_for(more),
                     EitherChain::Classic(chain) => chain.has_room_for(more),
-                    EitherChain::Windowed(_) => unreachable!("it has no window"),
                 };
                 let mut grown = filter.try_clone().unwrap();
                 grown

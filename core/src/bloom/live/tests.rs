@@ -1,11 +1,13 @@
 use crate::admission::Admission::{self, Admitted, Known, Rejected};
 use crate::admission::Terms;
-use crate::bloom::chain::{Chain, SubFilter};
+use crate::bloom::chain::Chain;
 use crate::bloom::classic::ClassicFilter;
 use crate::bloom::lines::LineFilter;
 use crate::bloom::params::Params;
+use crate::bloom::sub_filter::SubFilter;
 use crate::error::{Error, Limit};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
+use crate::window::Mark;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use std::cell::Cell;
@@ -29,7 +31,7 @@ fn names(numbers: impl IntoIterator<Item = u32>) -> Vec<[u8; 4]> {
 }
 
 fn admit<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) -> Result<Vec<Admission>, Error> {
-    filter.admit(items.iter().map(|item| item.as_slice()), terms, &Unlimited)
+    filter.admit_now(items.iter().map(|item| item.as_slice()), terms, &Unlimited)
 }
 
 /// The expected outcome of an admission, computed on a copy: each item is looked up and then added, one after another.
@@ -38,16 +40,16 @@ fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) ->
     let mut reported: Vec<Admission> = Vec::new();
     for (at, item) in items.iter().enumerate() {
         let first = items.iter().position(|other| other == item).unwrap();
-        reported.push(if after.may_contain(item) {
+        reported.push(if after.may_contain(item, 0) {
             Known
         } else if first < at {
             reported[first]
-        } else if after.num_items() >= terms.limit {
+        } else if after.num_items(0) >= terms.limit {
             Rejected
         } else {
             match after.add(item, &Unlimited) {
-                Ok(true) => Admitted,
-                Ok(false) => panic!("it was absent"),
+                Ok(Mark::New) => Admitted,
+                Ok(_) => panic!("it was absent"),
                 Err(Error::Full { .. }) => Rejected,
                 Err(other) => panic!("{other}"),
             }
@@ -60,14 +62,14 @@ fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) ->
 /// for items that earlier items of the same call make known.
 fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
-    let present: Vec<bool> = items.iter().map(|item| before.may_contain(item)).collect();
+    let present: Vec<bool> = items.iter().map(|item| before.may_contain(item, 0)).collect();
     let (after, mut reported) = expected(&before, items, terms);
     let dry = admit(filter, items, Terms { dry_run: true, ..terms }).unwrap();
     assert!(*filter == before, "a dry run changes nothing");
     let found = admit(filter, items, terms).unwrap();
     let is_new = |at: &usize| !present[*at] && items.iter().position(|other| *other == items[*at]) == Some(*at);
     let new = (0..items.len()).filter(is_new).count() as u64;
-    let over = new > terms.limit.saturating_sub(before.num_items());
+    let over = new > terms.limit.saturating_sub(before.num_items(0));
     if terms.all && (over || reported.contains(&Rejected)) {
         assert!(*filter == before, "all or nothing");
         reported = present.iter().map(|&known| if known { Known } else { Rejected }).collect();
@@ -83,8 +85,8 @@ fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
     let known_by_others = (0..items.len()).filter(|&at| made_known(at)).count();
     assert!(differ == 0 || known_by_others > 0, "{dry:?} and {reported:?}");
     let admitted = found.iter().filter(|one| **one == Admitted).count() as u64;
-    assert_eq!(filter.num_items(), before.num_items() + admitted);
-    assert!(filter.num_items() <= terms.limit.max(before.num_items()));
+    assert_eq!(filter.num_items(0), before.num_items(0) + admitted);
+    assert!(filter.num_items(0) <= terms.limit.max(before.num_items(0)));
 }
 
 #[test]
@@ -100,7 +102,7 @@ fn a_limit_lets_in_as_many_as_there_is_place_for() {
             true => assert_eq!(found, [Known, Rejected, Rejected, Rejected, Rejected]),
             false => assert_eq!(found, [Known, Admitted, Rejected, Known, Rejected]),
         }
-        assert_eq!(filter.num_items(), if all { 2 } else { 3 });
+        assert_eq!(filter.num_items(0), if all { 2 } else { 3 });
         // The limit is a parameter of the call, and may change from call to call.
         assert_eq!(admit(&mut filter, &names([1, 9]), Terms { limit: 0, all, ..SOME }), Ok(vec![Known, Rejected]));
         assert_eq!(admit(&mut filter, &names([9]), Terms { limit: 4, all, ..SOME }), Ok(vec![Admitted]));
@@ -113,9 +115,9 @@ fn a_filter_that_does_not_scale_rejects_what_has_no_room() {
         let found = admit(&mut filter, &names([1, 2, 3, 4, 1]), Terms { all, ..SOME }).unwrap();
         match all {
             true => {
-                assert_eq!((found, filter.num_items()), (vec![Rejected, Rejected, Rejected, Rejected, Rejected], 0))
+                assert_eq!((found, filter.num_items(0)), (vec![Rejected, Rejected, Rejected, Rejected, Rejected], 0))
             }
-            false => assert_eq!((found, filter.num_items()), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
+            false => assert_eq!((found, filter.num_items(0)), (vec![Admitted, Admitted, Admitted, Rejected, Known], 3)),
         }
     }
     // The room is a lower bound: by its bits, a filter of a high rate takes more items.
@@ -141,14 +143,14 @@ fn what_cannot_grow_fails_and_changes_nothing() {
     for all in [false, true] {
         for dry_run in [false, true] {
             let terms = Terms { all, dry_run, ..SOME };
-            let error = filter.admit(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap_err();
+            let error = filter.admit_now(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap_err();
             assert!(matches!(error, Error::TooLarge { limit: Limit::Value, .. }), "{error}");
             assert!(filter == before);
         }
     }
     // The items that the limit of the call admits have room.
     let terms = Terms { limit: 1000, ..SOME };
-    let found = filter.admit(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap();
+    let found = filter.admit_now(items.iter().map(|item| item.as_slice()), terms, &tight).unwrap();
     assert!(found.iter().filter(|one| **one == Admitted).count() <= 100);
     assert!(found.contains(&Rejected) && filter.sub_filters().len() == 1);
 }
@@ -187,7 +189,7 @@ proptest! {
 /// a long list by restoring a copy.
 fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
     let items = names(0..6000);
-    filter.add_all(items[..4995].iter().map(|item| item.as_slice()), &Unlimited, |_| ()).unwrap();
+    filter.add_all(items[..4995].iter().map(|item| item.as_slice()), &Unlimited, &mut false, |_| ()).unwrap();
     let before = filter.try_clone().unwrap();
     for new in [&items[5000..5010], &items[5000..]] {
         for terms in [Terms { all: true, ..SOME }, Terms { dry_run: true, ..SOME }] {
@@ -232,7 +234,7 @@ fn what_has_room_asks_for_no_memory() {
         let (items, limit) = (names(0..100), Growths::of(0));
         assert_eq!(filter.room(), 100);
         let reported =
-            filter.admit(items.iter().map(|item| item.as_slice()), Terms { dry_run, ..SOME }, &limit).unwrap();
+            filter.admit_now(items.iter().map(|item| item.as_slice()), Terms { dry_run, ..SOME }, &limit).unwrap();
         assert!(reported == vec![Admitted; 100] && !limit.rejected.get());
     }
 }
@@ -252,16 +254,16 @@ fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
     let (begun, rest) = items.split_at(len_with_two / 4 * 3);
     for (begun, new) in [(&[][..], &items[..]), (begun, rest)] {
         let mut filter = lines(0.4, 1000, 1);
-        filter.add_all(begun.iter().map(|item| item.as_slice()), &Unlimited, |_| ()).unwrap();
+        filter.add_all(begun.iter().map(|item| item.as_slice()), &Unlimited, &mut false, |_| ()).unwrap();
         let (before, more) = (filter.try_clone().unwrap(), 3 - filter.sub_filters().len() as u32);
         for terms in [Terms { dry_run: true, ..SOME }, Terms { all: true, dry_run: true, ..SOME }] {
             let limit = Growths::of(more);
-            let reported = filter.admit(new.iter().map(|item| item.as_slice()), terms, &limit).unwrap();
+            let reported = filter.admit_now(new.iter().map(|item| item.as_slice()), terms, &limit).unwrap();
             assert!(limit.rejected.get() && reported.contains(&Admitted) && !reported.contains(&Rejected));
             assert!(filter == before, "{} sub-filters", filter.sub_filters().len());
         }
         let limit = Growths::of(more);
-        let reported = filter.admit(new.iter().map(|item| item.as_slice()), SOME, &limit).unwrap();
+        let reported = filter.admit_now(new.iter().map(|item| item.as_slice()), SOME, &limit).unwrap();
         assert!(limit.rejected.get() && !reported.contains(&Rejected));
         assert!(filter == after);
     }
