@@ -103,7 +103,7 @@ impl BloomFilter {
             EitherChain::Classic(filter) => filter.new_like(limit)?.into(),
             EitherChain::Lines(filter) => match (filter.windowing(), filter.newest_slice()) {
                 (Some(&windowing), Some(newest)) => LineFilter::windowed(*filter.params(), windowing, newest, limit)?,
-                _ => filter.new_like(limit)?,
+                _ => LineFilter::new(*filter.params(), limit)?,
             }
             .into(),
         })

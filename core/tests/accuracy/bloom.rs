@@ -7,11 +7,12 @@
 //! of the lines is similar: `0.037 * (k/6) * sqrt(1000/n)`. Bounds are four standard deviations of both noises
 //! together, taken as independent. Seeds are fixed, so every run has the same result.
 
-use rollcall_core::bloom::{Params, sizing};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params, sizing};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{LineSubFilter, SubFilter};
+use rollcall_core::unstable::bloom::{EitherChain, LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::hash128;
+use rollcall_core::window::Time;
 
 /// Four standard deviations of the share that one filter finds in `trials` look-ups, if `rate` is the mean rate of
 /// filters with these parameters.
@@ -163,7 +164,8 @@ fn filters_filled_until_they_reject_keep_their_rate() {
                 let rejected =
                     (0u64..).find_map(|item| filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).err());
                 assert_eq!(rejected, Some(Error::Full { capacity }));
-                rates.push(rate_of(&filter.sub_filters()[0]) / error_rate);
+                let EitherChain::Lines(chain) = filter.as_ref() else { panic!("the layout is lines") };
+                rates.push(rate_of(&chain.sub_filters()[0]) / error_rate);
                 cards.push(filter.num_items() as f64 / capacity as f64);
             }
             let ((rate, se), (card, _)) = (mean(&rates), mean(&cards));

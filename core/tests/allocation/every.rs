@@ -130,22 +130,19 @@ fn of_filters() -> Operations {
         push("ask", reading(make, |filter| Ok(filter.may_contain(b"item:3"))));
         let more = |filter: &mut BloomFilter| filter.live(Time::Reached).add(b"one that makes it grow", &Unlimited);
         push("add to", operation(make, more, same_filter));
-        let is_of_last = make().windowing().is_some_and(|windowing| windowing.window().is_none());
-        if !is_of_last {
-            push(
-                "admit to",
-                operation(
-                    make,
-                    |filter| filter.live(Time::Reached).admit(ITEMS.into_iter(), TERMS, &Unlimited),
-                    same_filter,
-                ),
-            );
-            let both = move || (make().new_like(&Unlimited).unwrap(), make());
-            let merge =
-                |(ours, other): &mut (BloomFilter, BloomFilter)| ours.live(Time::Reached).merge(&[other], &Unlimited);
-            push("merge", operation(both, merge, |a, b| a.0 == b.0));
-        }
-        if make().windowing().is_some_and(|windowing| windowing.window().is_some()) {
+        push(
+            "admit to",
+            operation(
+                make,
+                |filter| filter.live(Time::Reached).admit(ITEMS.into_iter(), TERMS, &Unlimited),
+                same_filter,
+            ),
+        );
+        let both = move || (make().new_like(&Unlimited).unwrap(), make());
+        let merge =
+            |(ours, other): &mut (BloomFilter, BloomFilter)| ours.live(Time::Reached).merge(&[other], &Unlimited);
+        push("merge", operation(both, merge, |a, b| a.0 == b.0));
+        if make().windowing().is_some() {
             push(
                 "advance",
                 operation(make, always(|filter: &mut BloomFilter| drop(filter.advance(1_009))), same_filter),

@@ -8,8 +8,8 @@ use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redi
 use rollcall_core::window::{ClockSource, Time};
 
 use crate::common::{
-    add_all_failures, assert_dumps_load_or_fail, assert_out_of_memory, assert_rdb_loads_or_fails,
-    assert_scandump_fails_or_gives, clone_of, fails_cleanly, failures, items, reading_fails_cleanly,
+    add_all_failures, assert_dumps_load_or_fail, assert_rdb_loads_or_fails, assert_scandump_fails_or_gives, clone_of,
+    fails_cleanly, failures, items, reading_fails_cleanly,
 };
 use crate::failing::with_failure;
 use rollcall_fuzz::fields::Fields;

@@ -146,15 +146,15 @@ impl<S: SubFilter> Chain<S> {
         if len == 0 {
             return Ok(());
         }
-        if let Some(ring) = &mut self.ring {
+        let has_newest = self.generations().last().is_some_and(|one| one.age == 0);
+        if let (Some(ring), false) = (&mut self.ring, has_newest) {
             try_reserve(&mut ring.list, 1)?;
         }
         self.sub_filters.append(more)?;
-        if let Some(ring) = &mut self.ring {
-            match ring.list.last_mut() {
-                Some(newest) if newest.age == 0 => newest.len += len,
-                _ => ring.list.push(Generation { age: 0, len, renewed: 0 }),
-            }
+        match &mut self.ring {
+            Some(ring) if has_newest => ring.list.last_mut().into_iter().for_each(|newest| newest.len += len),
+            Some(ring) => ring.list.push(Generation { age: 0, len, renewed: 0 }),
+            None => {}
         }
         Ok(())
     }

@@ -29,7 +29,8 @@ impl LineFilter {
     /// [`Error::OutOfRange`] for parameters outside their ranges, an error of `limit`, [`Error::OutOfMemory`].
     pub fn new(params: Params, limit: &impl SizeLimit) -> Result<Self, Error> {
         params.validate()?;
-        Ok(Chain::of(LineSubFilter::of_chain(&params, 0, 0, limit)?))
+        let beside = size_of::<Self>() - size_of::<LineSubFilter>();
+        Ok(Chain::of(LineSubFilter::of_chain(&params, 0, beside as u64, limit)?))
     }
 
     /// An empty windowed filter whose newest slice is `newest_slice`. `limit` is asked for the bytes of all generations

@@ -183,9 +183,10 @@ fn growth_asks_for_all_that_it_takes() {
         let bitmap = sizing::sub_filter_geometry(filter.params(), len).unwrap().num_bytes();
         let needed = filter.size_bytes() + lists as u64 + bitmap;
         let rejected = Error::TooLarge { needed_bytes: needed, limit_bytes: needed - 1, limit: Limit::Value };
-        assert_eq!(filter.add(b"another", &MaxBytes(needed - 1)), Err(rejected));
+        let another = [u8::MAX, len as u8];
+        assert_eq!(filter.add(&another, &MaxBytes(needed - 1)), Err(rejected));
         assert_eq!(filter.sub_filters().len() as u64, len);
-        assert_eq!(filter.add(b"another", &MaxBytes(needed)), Ok(Mark::New));
+        assert_eq!(filter.add(&another, &MaxBytes(needed)), Ok(Mark::New));
         assert_eq!((filter.sub_filters().len() as u64, filter.size_bytes()), (len + 1, needed));
     }
 }
