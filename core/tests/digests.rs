@@ -312,7 +312,7 @@ fn filters_with_windows() {
         let filter = windowed(params, windowing, items);
         check(name, &filter, true, &Layout::of_windowed(&Changed::of(&filter, true).bytes()))
     });
-    let fixed = ["form", "generations", "kind", "lines", "lines an item", "probes a line", "sub-filters"];
+    let fixed = ["form", "generations", "kind", "lines", "lines an item", "probes a line", "slices", "sub-filters"];
     assert_fixed(checked, &fixed);
 }
 

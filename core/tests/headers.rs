@@ -10,7 +10,7 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
-use rollcall_core::unstable::bloom::{EitherChain, SubFilter};
+use rollcall_core::unstable::bloom::{EitherChain, LineFilter, SubFilter};
 use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
@@ -99,7 +99,7 @@ fn forged_filter_headers_are_rejected_by_field() {
         (9..10, b"\x02", "lines_per_item"),
     ];
     for (range, bytes, field) in cases {
-        let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
+        let rejected = rejected_field::<LineFilter>(forged(&header, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
     // Where the payload is, and what is left of it.
@@ -112,16 +112,16 @@ fn forged_filter_headers_are_rejected_by_field() {
         (12..13, b"\x01", "coded payload"),
         (12..13, b"\0\0", "coded payload"),
     ] {
-        let rejected = rejected_field::<BloomFilter>(forged(&empty, range.clone(), bytes));
+        let rejected = rejected_field::<LineFilter>(forged(&empty, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    assert_eq!(rejected_field::<BloomFilter>(forged(&header, end..end, b"\0")), "payload length");
-    assert_eq!(rejected_field::<BloomFilter>(forged(&header, end - 1..end, b"")), "payload length");
+    assert_eq!(rejected_field::<LineFilter>(forged(&header, end..end, b"\0")), "payload length");
+    assert_eq!(rejected_field::<LineFilter>(forged(&header, end - 1..end, b"")), "payload length");
     // A few bytes do not stand for many megabytes.
     let params = bloom::Params { error_rate: 0.01, capacity: 2_000_000, expansion: 0, seed: 0 };
     let large = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap().header();
     let form = large.len() - 5;
-    assert_eq!(rejected_field::<BloomFilter>(forged(&large, form..form + 1, b"\x02\0")), "payload length");
+    assert_eq!(rejected_field::<LineFilter>(forged(&large, form..form + 1, b"\x02\0")), "payload length");
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         (4..5, b"\x04", "num_lines"),
         (5..6, b"\x87\0", "seed"),
         // The last items: they do not grow.
-        (6..9, b"\0", "expansion"),
+        (6..9, b"\0", "window"),
         // Of 9 seconds, slices of 3 or 2, which fewer than four cover, or leave a second over.
         (6..9, b"\x09", "slices"),
         (6..9, b"\x03", "window"),
@@ -200,10 +200,12 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         assert_eq!(loaded.header(), forged);
     }
     assert_eq!(forged(&header, 10..11, b"\x01"), of_a_day(ClockSource::Manual).header());
-    // A window of the last items, which some filters had before 0.1.0: it has no seconds.
-    let of_last = forged(&header, 6..11, b"\0\x04\0");
-    let rejected = persist::load::<BloomFilter, _>([(1, &of_last)], &Unlimited).err().unwrap();
-    assert_eq!(rejected.to_string(), "corrupt data: window: expected from 1 to 1099511627776, got 0");
+    // Windows of the last items, which have no seconds: the last new items, and the last different ones.
+    for of_last in [b"\0\x07\0\x04\0", b"\0\x07\0\0\x02"] {
+        let rejected = persist::load::<BloomFilter, _>([(1, &forged(&header, 4..11, of_last))], &Unlimited).err();
+        let expected = "window: expected from 1 to 1099511627776 seconds, got 0";
+        assert_eq!(rejected.map(|error| error.to_string()).as_deref(), Some(expected));
+    }
 }
 
 /// A window has the least number of slices of equal length that cover it. A header with another number is rejected.

@@ -31,7 +31,7 @@ fn filters() -> [BloomFilter; 3] {
         filter(|params| BloomFilter::new(BitLayout::Classic, params, &Unlimited).unwrap()),
         filter(|params| {
             let windowing = Windowing::new(60, 4, ClockSource::Manual, false).unwrap();
-            BloomFilter::windowed(params, windowing, 0, &Unlimited).unwrap()
+            BloomFilter::windowed(params, windowing, 9, &Unlimited).unwrap()
         }),
     ]
 }

@@ -110,11 +110,11 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
     }
 
     /// Reads the sub-filters of a chain with these parameters; `most` is the largest number allowed. Returns their
-    /// number.
+    /// number, and that of their items.
     ///
     /// # Errors
     /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-    fn read_chain(&mut self, reader: &mut HeaderReader<'_>, params: &Params, most: u32) -> Result<u32, Error> {
+    fn read_chain(&mut self, reader: &mut HeaderReader<'_>, params: &Params, most: u32) -> Result<(u32, u64), Error> {
         let count = reader.number_u32("number of sub-filters")?;
         let is_within = (1..=most).contains(&count);
         Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), count)?;
@@ -124,21 +124,19 @@ impl<'l, L: SizeLimit> Claimed<'l, L> {
         Error::check_field(is_valid, "header length", format_args!("at least {least_bytes} bytes more"), remaining)?;
         self.hold(array_bytes::<LineSubFilter>(u64::from(count)));
         try_reserve(&mut self.sub_filters, count as usize)?;
+        let mut all_items = 0u64;
         for index in 0..u64::from(count) {
             let geometry = sizing::sub_filter_geometry(params, index).map_err(stored_parameter)?;
             expect("num_lines", geometry.num_lines, reader.number("num_lines")?)?;
-            self.sub_filters.push((*params, index, reader.number("num_items")?));
+            let num_items = reader.number("num_items")?;
+            all_items = all_items.saturating_add(num_items);
+            self.sub_filters.push((*params, index, num_items));
             expect("lines_per_item", geometry.lines_per_item, reader.number_u32("lines_per_item")?)?;
             expect("probes_per_line", geometry.probes_per_line, reader.number_u32("probes_per_line")?)?;
             self.hold(array_bytes::<Line>(geometry.num_lines));
             self.num_lines = self.num_lines.saturating_add(geometry.num_lines);
         }
-        Ok(count)
-    }
-
-    /// The number of items of the sub-filters that have been read.
-    fn num_items(&self) -> u64 {
-        self.sub_filters.iter().fold(0, |sum, &(.., num_items)| sum.saturating_add(num_items))
+        Ok((count, all_items))
     }
 
     fn hold(&mut self, bytes: u64) {
@@ -289,9 +287,7 @@ impl WindowClaims {
         let mut left = chain::MAX_SUB_FILTERS as u32;
         for _ in 0..count {
             let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);
-            let before = claimed.num_items();
-            let len = claimed.read_chain(reader, &of_generation, left)?;
-            let num_items = claimed.num_items() - before;
+            let (len, num_items) = claimed.read_chain(reader, &of_generation, left)?;
             Error::check_field(renewed <= num_items, "renewed items", format_args!("at most {num_items}"), renewed)?;
             left -= len;
             generations.push(Generation { age, len, renewed });
