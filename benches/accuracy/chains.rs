@@ -1,9 +1,10 @@
 //! Measures filters that grow, at several moments of their growth.
 
-use rollcall_core::bloom::Params;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{LineFilter, SubFilter};
+use rollcall_core::unstable::bloom::{EitherChain, SubFilter};
 use rollcall_core::unstable::hash::Hash128;
+use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::fills::Fills;
@@ -44,26 +45,27 @@ struct Moment {
 const ASKED_FROM: f64 = 0.05;
 
 /// The present false positive rate of the filter.
-fn rate(filter: &LineFilter, random: &mut Random) -> f64 {
+fn rate(filter: &BloomFilter, random: &mut Random) -> f64 {
     if filter.params().error_rate < ASKED_FROM {
         return Fills::from(filter).rate(4_000, random);
     }
     const PLACES: u64 = 20_000;
+    let EitherChain::Lines(chain) = filter.as_ref() else { panic!("the layout is lines") };
     let found = |_: &u64| {
         let hash = Hash128 { lo: random.bits(), hi: random.bits() };
-        filter.sub_filters().iter().any(|one| one.may_contain(hash))
+        chain.sub_filters().iter().any(|one| one.may_contain(hash))
     };
     (0..PLACES).filter(found).count() as f64 / PLACES as f64
 }
 
 fn life(params: Params, name: &str, trial: u64) -> Vec<Moment> {
-    let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("memory");
     let mut random = Random::of(name, trial);
     let mut added = 0;
     let moment = |growth: &f64| {
         let end = (growth * params.capacity as f64) as u64;
         let items: Vec<[u8; 8]> = (added..end).map(|number| (trial << 40 | number).to_le_bytes()).collect();
-        filter.add_all(items.iter().map(|item| &item[..]), &Unlimited, |_| ()).expect("no limit");
+        filter.live(Time::Reached).add_all(&items, &Unlimited, |_| ()).expect("no limit");
         added = end;
         Moment {
             rate: rate(&filter, &mut random),

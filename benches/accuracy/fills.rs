@@ -6,9 +6,10 @@
 //! probabilities over random choices of the lines. So rates can be computed that are too low to be measured by
 //! look-ups.
 
+use rollcall_core::bloom::BloomFilter;
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{LineFilter, LineSubFilter, SubFilter};
+use rollcall_core::unstable::bloom::{EitherChain, LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::{Hash128, hash128};
 
 use crate::random::Random;
@@ -56,9 +57,10 @@ impl From<&LineSubFilter> for Fills {
     }
 }
 
-impl From<&LineFilter> for Fills {
-    fn from(filter: &LineFilter) -> Fills {
-        Fills(filter.sub_filters().iter().map(|one| Fill::new(one.geometry(), one.as_bytes())).collect())
+impl From<&BloomFilter> for Fills {
+    fn from(filter: &BloomFilter) -> Fills {
+        let EitherChain::Lines(chain) = filter.as_ref() else { panic!("the layout is lines") };
+        Fills(chain.sub_filters().iter().map(|one| Fill::new(one.geometry(), one.as_bytes())).collect())
     }
 }
 

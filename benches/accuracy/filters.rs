@@ -1,11 +1,12 @@
 //! Measures filters that do not grow: their rate at capacity, for single filters and on average, and after they are
 //! filled until they reject items.
 
-use rollcall_core::bloom::Params;
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{ClassicFilter, LineFilter, LineSubFilter, SubFilter};
+use rollcall_core::unstable::bloom::{LineSubFilter, SubFilter};
 use rollcall_core::unstable::hash::hash128;
+use rollcall_core::window::Time;
 
 use crate::claims::{Cell, Check, Claim, Findings, Table, Unit, members};
 use crate::fills::Fills;
@@ -146,10 +147,10 @@ pub fn rejecting(run: &mut Run) -> Findings {
             let name = format!("rejecting {error_rate} {capacity}");
             let lives = run.map(filters, |trial| {
                 let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
-                let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
+                let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("memory");
                 let mut taken = 0;
                 let error = loop {
-                    match filter.add(&item(trial, taken), &Unlimited) {
+                    match filter.live(Time::Reached).add(item(trial, taken), &Unlimited) {
                         Ok(_) => taken += 1,
                         Err(error) => break error,
                     }
@@ -192,9 +193,10 @@ pub fn cards(run: &mut Run) -> Findings {
         let [fixed, scaling] = [(0, u64::MAX), (2, capacity)].map(|(expansion, most)| {
             let biases = run.map(run.trials(400), |trial| {
                 let params = Params { error_rate, capacity, expansion, seed: 0 };
-                let mut filter = LineFilter::new(params, &Unlimited).expect("memory");
-                let taken =
-                    (0..most).take_while(|&number| filter.add(&item(trial, number), &Unlimited).is_ok()).count();
+                let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("memory");
+                let taken = (0..most)
+                    .take_while(|&number| filter.live(Time::Reached).add(item(trial, number), &Unlimited).is_ok())
+                    .count();
                 filter.num_items() as f64 / taken as f64 - 1.0
             });
             mean(&biases)
@@ -218,10 +220,12 @@ pub fn classic(run: &mut Run) -> Findings {
             let filters = run.trials(if capacity > 1_000 { 20 } else { 60 });
             let rates = run.map(filters, |trial| {
                 let params = Params { error_rate, capacity, expansion: 0, seed: 0 };
-                let mut filter = ClassicFilter::new(params, &Unlimited).expect("memory");
-                (0..).take_while(|&number| filter.add(&item(trial, number), &Unlimited).is_ok()).for_each(drop);
+                let mut filter = BloomFilter::new(BitLayout::Classic, params, &Unlimited).expect("memory");
+                (0..)
+                    .take_while(|&number| filter.live(Time::Reached).add(item(trial, number), &Unlimited).is_ok())
+                    .for_each(drop);
                 let absent = (0..asked).map(|number| item(trial, 1 << 39 | number));
-                let found = share(absent.map(|item| filter.may_contain(&item)));
+                let found = share(absent.map(|item| filter.may_contain(item)));
                 (found.value, filter.false_positive_rate())
             });
             let found = mean(&rates.iter().map(|&(found, _)| found).collect::<Vec<_>>());

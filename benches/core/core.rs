@@ -13,7 +13,6 @@ use rollcall_core::counting::{Counter, Params as CounterParams, View, union_card
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bits;
-use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
 use rollcall_core::window::{ClockSource, Time, Window};
 
@@ -41,7 +40,7 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
 
 /// A filter, and the number of items in it.
 struct Filled {
-    filter: LineFilter,
+    filter: BloomFilter,
     items: u64,
 }
 
@@ -50,12 +49,15 @@ const SIZES: [(u64, f64); 2] = [(100_000, 0.01), (100_000_000, 0.001)];
 
 fn filled((capacity, error_rate): (u64, f64)) -> Filled {
     let params = BloomParams { capacity, error_rate, expansion: 2, seed: 0 };
-    let mut filter = LineFilter::new(params, &Unlimited).expect("a filter");
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
     let count = (capacity / 2).min(1_000_000);
     let mut added = Vec::new();
     for start in (0..count).step_by(BATCH) {
         added.clear();
-        filter.add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, |new| added.push(new)).expect("room");
+        filter
+            .live(Time::Reached)
+            .add_all(bytes(&items(start..start + BATCH as u64)), &Unlimited, |new| added.push(new))
+            .expect("room");
     }
     Filled { filter, items: count }
 }
@@ -121,7 +123,7 @@ mod bloom {
         bencher.counter(ItemsCount::new(BATCH)).with_inputs(|| numbers(&next)).bench_local_refs(|items| {
             let mut added = Vec::with_capacity(BATCH);
             let mut taken = filter.take().expect("the filter");
-            taken.add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
+            taken.live(Time::Reached).add_all(bytes(items), &Unlimited, |new| added.push(new)).expect("room");
             filter.set(Some(taken));
             added
         });

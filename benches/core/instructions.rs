@@ -15,7 +15,6 @@ use rollcall_core::counting::{Counter, Params as CounterParams};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist::{self, Value};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::LineFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
 use rollcall_core::window::{ClockSource, Time, Window};
 
@@ -39,10 +38,10 @@ fn bytes(items: &[String]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// A filter with the items `items(0)`, in sub-filters of `capacity` items.
-fn filter(error_rate: f64, capacity: u64) -> LineFilter {
+fn filter(error_rate: f64, capacity: u64) -> BloomFilter {
     let params = BloomParams { capacity, error_rate, expansion: 1, seed: 0 };
-    let mut filter = LineFilter::new(params, &Unlimited).expect("a filter");
-    filter.add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &Unlimited).expect("a filter");
+    filter.live(Time::Reached).add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     filter
 }
 
@@ -56,28 +55,30 @@ fn counter() -> Counter {
 
 const ABSENT: u64 = 1 << 40;
 
-fn contain(filter: &LineFilter, from: u64) {
+fn contain(filter: &BloomFilter, from: u64) {
     let (items, mut found) = (items(from), Vec::with_capacity(ITEMS));
     measured(&mut || filter.may_contain_all(bytes(&items), |is_there| found.push(is_there)));
     black_box(found);
 }
 
-fn contain_one_by_one(filter: &LineFilter, from: u64) {
+fn contain_one_by_one(filter: &BloomFilter, from: u64) {
     let (items, mut found) = (items(from), 0);
     measured(&mut || found = bytes(&items).filter(|item| filter.may_contain(item)).count());
     black_box(found);
 }
 
-fn insert(mut filter: LineFilter, from: u64) {
+fn insert(mut filter: BloomFilter, from: u64) {
     let (items, mut added) = (items(from), Vec::with_capacity(ITEMS));
-    measured(&mut || filter.add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room"));
+    measured(&mut || {
+        filter.live(Time::Reached).add_all(bytes(&items), &Unlimited, |new| added.push(new)).expect("room")
+    });
     black_box(added);
 }
 
-fn insert_one_by_one(mut filter: LineFilter, from: u64) {
+fn insert_one_by_one(mut filter: BloomFilter, from: u64) {
     let (items, mut added) = (items(from), 0);
     measured(&mut || {
-        added = bytes(&items).filter(|item| filter.add(item, &Unlimited).expect("room")).count();
+        added = bytes(&items).filter(|item| filter.live(Time::Reached).add(item, &Unlimited).expect("room")).count();
     });
     black_box(added);
 }

@@ -69,7 +69,6 @@ class BloomFilter:
         layout: Literal["lines", "classic"] = "lines",
         window: int | timedelta | None = None,
         slices: int | None = None,
-        last: bool = False,
         refresh: bool = False,
         manual: bool = False,
         max_bytes: int | None = None,
@@ -136,8 +135,6 @@ class BloomFilter:
     def window(self) -> int | None: ...
     @property
     def slices(self) -> int | None: ...
-    @property
-    def last(self) -> bool: ...
     @property
     def refresh(self) -> bool: ...
     @property

@@ -50,7 +50,7 @@ pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
 
 fn class_of(error: &Error) -> &'static Class {
     match error {
-        Error::OutOfRange { .. } | Error::NotOfLast { .. } => &PARAMETER,
+        Error::OutOfRange { .. } => &PARAMETER,
         Error::TooLarge { .. } | Error::OutOfMemory { .. } => &SIZE,
         Error::Full { .. } | Error::RateExceeded { .. } => &FULL,
         Error::Incompatible { .. } => &INCOMPATIBLE,

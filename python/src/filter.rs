@@ -25,8 +25,7 @@ use crate::{chunks, stored, transfer};
 /// Every item that was added is found. At most the share `error_rate` of other items is found too. The filter grows
 /// after `capacity` items, unless `expansion` is 0. An item is str (its UTF-8), bytes, bytearray or memoryview.
 ///
-/// With `window`, items expire that many seconds after they were added. With `last`, all but the last `capacity` items
-/// expire.
+/// With `window`, items expire that many seconds after they were added.
 #[pyclass(frozen, module = "rollcall_redis")]
 pub(crate) struct BloomFilter {
     filter: Guarded<Filter>,
@@ -91,36 +90,19 @@ fn windowing_of(
     py: Python<'_>,
     window: Option<Seconds>,
     slices: Option<Whole>,
-    last: bool,
     refresh: bool,
     manual: bool,
 ) -> PyResult<Option<Windowing>> {
-    let default = Windowing::default_slices(refresh);
-    let windowing = match (window, last) {
-        (Some(_), true) => {
-            return Err(PARAMETER.error(py, "window does not go with last: give a time, or last for the last items"));
-        }
-        (Some(Seconds(seconds)), false) => {
-            let slices = slices.map_or_else(|| default_slices(default, seconds), Whole::narrow);
-            Windowing::new(seconds, slices, if manual { ClockSource::Manual } else { ClockSource::System }, refresh)
-        }
-        (None, true) if manual => {
-            return Err(PARAMETER.error(py, "manual does not go with last: it goes by items, not by slices of time"));
-        }
-        (None, true) if refresh && slices.is_some() => {
-            let why = "it keeps twice as many items, whatever came how often";
-            return Err(PARAMETER.error(py, format_args!("slices does not go with last and refresh: {why}")));
-        }
-        (None, true) if refresh => Ok(Windowing::last_different()),
-        (None, true) => Windowing::last(slices.map_or(default, Whole::narrow)),
-        (None, false) => {
-            let given = [("slices", slices.is_some()), ("refresh", refresh), ("manual", manual)];
-            return match given.into_iter().find(|(_, is_given)| *is_given) {
-                Some((name, _)) => Err(PARAMETER.error(py, format_args!("{name} needs window or last"))),
-                None => Ok(None),
-            };
-        }
+    let Some(Seconds(seconds)) = window else {
+        let given = [("slices", slices.is_some()), ("refresh", refresh), ("manual", manual)];
+        return match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((name, _)) => Err(PARAMETER.error(py, format_args!("{name} needs window"))),
+            None => Ok(None),
+        };
     };
+    let default = default_slices(Windowing::default_slices(refresh), seconds);
+    let clock_source = if manual { ClockSource::Manual } else { ClockSource::System };
+    let windowing = Windowing::new(seconds, slices.map_or(default, Whole::narrow), clock_source, refresh);
     windowing.map(Some).map_err(|error| raised(py, with_slices(error, slices)))
 }
 
@@ -128,9 +110,9 @@ fn windowing_of(
 impl BloomFilter {
     #[new]
     #[pyo3(signature = (capacity, error_rate=0.01, *, expansion=None, seed=Whole(0), layout="lines", window=None,
-        slices=None, last=false, refresh=false, manual=false, max_bytes=None, now=None))]
+        slices=None, refresh=false, manual=false, max_bytes=None, now=None))]
     #[pyo3(text_signature = "(capacity, error_rate=0.01, *, expansion=None, seed=0, layout='lines', window=None, \
-        slices=None, last=False, refresh=False, manual=False, max_bytes=None, now=None)")]
+        slices=None, refresh=False, manual=False, max_bytes=None, now=None)")]
     #[expect(clippy::too_many_arguments, reason = "as many as BF.RESERVE has, all but two by name")]
     fn new(
         py: Python<'_>,
@@ -141,14 +123,13 @@ impl BloomFilter {
         layout: &str,
         window: Option<Seconds>,
         slices: Option<Whole>,
-        last: bool,
         refresh: bool,
         manual: bool,
         max_bytes: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Self> {
-        let windowing = windowing_of(py, window, slices, last, refresh, manual)?;
-        let expansion = expansion.map_or(if last { 0 } else { 2 }, Whole::narrow);
+        let windowing = windowing_of(py, window, slices, refresh, manual)?;
+        let expansion = expansion.map_or(2, Whole::narrow);
         let params = Params { error_rate, capacity: capacity.0, expansion, seed: seed.0 };
         let layout = match layout {
             "lines" => BitLayout::Lines,
@@ -165,11 +146,13 @@ impl BloomFilter {
                 ours: "lines, as filters with a window have".to_owned(),
                 theirs: layout.to_string(),
             }),
-            Some(windowing) => Filter::windowed(params, windowing, windowing.first_slice(unix_seconds(now)), &limit),
+            Some(windowing) => {
+                Filter::windowed(params, windowing, windowing.window.first_slice(unix_seconds(now)), &limit)
+            }
         });
         match made {
             Ok(filter) => Ok(BloomFilter::of(filter, limit)),
-            Err(Error::Incompatible { .. }) => Err(PARAMETER.error(py, "window and last need layout 'lines'")),
+            Err(Error::Incompatible { .. }) => Err(PARAMETER.error(py, "window needs layout 'lines'")),
             Err(error) => Err(raised(py, error)),
         }
     }
@@ -395,22 +378,16 @@ impl BloomFilter {
         self.filter.read(py, |filter| filter.layout().name())
     }
 
-    /// The length of the window in seconds; None without a window of time.
+    /// The length of the window in seconds; None without a window.
     #[getter]
     fn window(&self, py: Python<'_>) -> Option<u64> {
-        Some(self.windowing(py)?.window()?.seconds())
+        Some(self.windowing(py)?.window.seconds())
     }
 
-    /// The number of slices; None without a window, or with both `last` and `refresh`.
+    /// The number of slices; None without a window.
     #[getter]
     fn slices(&self, py: Python<'_>) -> Option<u32> {
-        self.windowing(py)?.slices()
-    }
-
-    /// Whether the filter keeps the last `capacity` items, instead of the items of a time span.
-    #[getter]
-    fn last(&self, py: Python<'_>) -> bool {
-        self.windowing(py).is_some_and(|windowing| windowing.window().is_none())
+        Some(self.windowing(py)?.window.slices())
     }
 
     /// Whether adding a known item again renews it.
@@ -422,9 +399,7 @@ impl BloomFilter {
     /// Whether the window has the manual clock, which `advance` moves.
     #[getter]
     fn manual(&self, py: Python<'_>) -> bool {
-        self.windowing(py)
-            .and_then(|windowing| windowing.window().copied())
-            .is_some_and(|window| window.clock_source() == ClockSource::Manual)
+        self.windowing(py).is_some_and(|windowing| windowing.window.clock_source() == ClockSource::Manual)
     }
 
     /// The most bytes of memory that the filter may take; None for no limit.

@@ -113,17 +113,13 @@ def test_every_protocol_of_pickle(protocol: int) -> None:
 def test_properties_are_what_it_was_made_with() -> None:
     seen = BloomFilter(1000, 0.001, expansion=4, seed=3)
     assert (seen.capacity, seen.error_rate, seen.expansion, seen.seed, seen.layout) == (1000, 0.001, 4, 3, "lines")
-    assert (seen.window, seen.slices, seen.last, seen.refresh, seen.manual) == (None, None, False, False, False)
+    assert (seen.window, seen.slices, seen.refresh, seen.manual) == (None, None, False, False)
     assert seen.newest_slice is None and seen.max_bytes is None
     assert BloomFilter(1000, layout="classic").layout == "classic"
     daily = BloomFilter(1000, window=DAY, slices=24, refresh=True, manual=True)
-    assert (daily.window, daily.slices, daily.last, daily.refresh, daily.manual) == (DAY, 24, False, True, True)
+    assert (daily.window, daily.slices, daily.refresh, daily.manual) == (DAY, 24, True, True)
     assert BloomFilter(1000, window=DAY).slices == 4 and BloomFilter(1000, window=3).slices == 3
     assert BloomFilter(1000, window=DAY, refresh=True).slices == 2
-    last = BloomFilter(1000, last=True)
-    assert (last.last, last.window, last.slices, last.expansion) == (True, None, 4, 0)
-    different = BloomFilter(1000, last=True, refresh=True)
-    assert (different.last, different.refresh, different.slices) == (True, True, None)
     # As few slices of whole seconds as cover the window.
     assert BloomFilter(1000, window=65, slices=64).slices == 33
 
@@ -149,15 +145,11 @@ def test_repr_says_what_matters() -> None:
         ((10,), {"window": 0}, "window must be from 1 to"),
         ((10,), {"window": 60, "slices": 65}, "slices must be from 1 to 64, got 65"),
         ((10,), {"window": 60, "slices": 1 << 40}, "got 1099511627776"),
-        ((10,), {"window": 60, "last": True}, "window does not go with last"),
         ((10,), {"window": 60, "expansion": 0}, "expansion must be at least 1 with a window"),
-        ((10,), {"window": 60, "layout": "classic"}, "need layout 'lines'"),
-        ((10,), {"last": True, "expansion": 2}, "expansion must be 0 in a filter of the last items"),
-        ((10,), {"last": True, "manual": True}, "manual does not go with last"),
-        ((10,), {"slices": 2}, "slices needs window or last"),
-        ((10,), {"last": True, "refresh": True, "slices": 2}, "slices does not go with last and refresh"),
-        ((10,), {"refresh": True}, "refresh needs window or last"),
-        ((10,), {"manual": True}, "manual needs window or last"),
+        ((10,), {"window": 60, "layout": "classic"}, "window needs layout 'lines'"),
+        ((10,), {"slices": 2}, "slices needs window"),
+        ((10,), {"refresh": True}, "refresh needs window"),
+        ((10,), {"manual": True}, "manual needs window"),
     ],
 )
 def test_parameters_are_rejected_by_name(
@@ -198,16 +190,6 @@ def test_windows_by_hand() -> None:
     assert "ann" not in sent
 
 
-def test_the_last_items_are_found() -> None:
-    stream = BloomFilter(1000, last=True)
-    items = [str(number) for number in range(10_000)]
-    new = stream.add_many(items)
-    # What was taken for known was not written.
-    assert all(stream.contains_many([item for item, is_new in zip(items, new, strict=True) if is_new][-1000:]))
-    assert sum(new) > 0.98 * len(items)
-    assert sum(stream.contains_many(items[:5000])) < 500
-
-
 def test_merges_of_windows_run_on_the_clock() -> None:
     one, other = BloomFilter(1000, window=DAY, now=NOON), BloomFilter(1000, window=DAY, now=NOON)
     other.add("ben", now=NOON)
@@ -228,8 +210,6 @@ def test_admission() -> None:
     assert contacts.admit(names, 2, all=True) == [0, -1, -1]
     assert contacts.admit(iter(names), 2) == [0, 1, -1]
     assert len(contacts) == 2
-    with pytest.raises(rollcall.Error, match="a filter of the last items has no"):
-        BloomFilter(10, last=True).admit(["ann"], 5)
     daily = BloomFilter(1000, window=DAY, now=NOON)
     assert daily.admit(["ann", "ben"], 1, now=NOON) == [1, -1]
     assert daily.admit(["ben"], 1, now=NOON + 3 * DAY) == [1]

@@ -26,7 +26,6 @@ def values() -> list[Value]:
             BloomFilter(1000),
             BloomFilter(1000, layout="classic"),
             BloomFilter(100_000, window=60, manual=True),
-            BloomFilter(1000, last=True),
             Counter(),
             Counter(window=60, manual=True),
         ):

@@ -120,8 +120,6 @@ pub struct WindowOptions {
     pub volatile: bool,
     pub slices: Option<u64>,
     pub refresh: bool,
-    /// The option `LAST`: the window is a number of items, not of seconds.
-    pub last: bool,
     /// The time slice in which the window begins. Only commands from a primary or the AOF have it.
     pub slice: Option<u64>,
 }
@@ -151,8 +149,7 @@ impl Options {
     /// reads expiry options differently. The effect of window options depends on the clock. RedisBloom does not know a
     /// seed or a layout, and a server whose BF.* commands are RedisBloom's may also reject a layout.
     pub fn are_plain(&self) -> bool {
-        let has_window = self.window.seconds.is_some() || self.window.last;
-        !has_window && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
+        self.window.seconds.is_none() && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
     }
 }
 
@@ -184,7 +181,6 @@ rollcall_core::named! {
         Volatile = "VOLATILE",
         Slices = "SLICES",
         Refresh = "REFRESH",
-        Last = "LAST",
         Slice = "SLICE",
     }
 }
@@ -228,7 +224,6 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             Opt::Manual => options.window.manual = true,
             Opt::Volatile => options.window.volatile = true,
             Opt::Refresh => options.window.refresh = true,
-            Opt::Last => options.window.last = true,
             // A command that takes items lacks its items too, so the error is one of arity.
             _ if at == args.len() && takes_items => return Err(CommandError::Arity),
             _ if at == args.len() => {

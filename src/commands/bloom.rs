@@ -117,8 +117,7 @@ fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
 }
 
 /// Creates an empty filter: `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT
-/// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH] | LAST [SLICES g | REFRESH]] [EX s | PX ms | EXAT s |
-/// PXAT ms]`
+/// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)

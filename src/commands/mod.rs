@@ -18,7 +18,6 @@ mod obeyed;
 mod register;
 mod sets;
 mod table;
-mod valkey_bloom;
 mod windows;
 
 pub use register::register;

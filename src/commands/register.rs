@@ -7,7 +7,7 @@ use std::ptr::null;
 use redis_module::commands::{BeginSearch, FindKeys, KeySpec, KeySpecFlags};
 use redis_module::raw;
 
-use super::table::{Argument, ArgumentKind, BLOOM, COUNTING, Command, EntryPoint, Keys, VALKEY_BLOOM};
+use super::table::{Argument, ArgumentKind, BLOOM, COUNTING, Command, EntryPoint, Keys};
 use crate::config::Commands;
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK};
@@ -42,7 +42,7 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     }
     if commands == Commands::All {
         add_category(ctx, BLOOM_CATEGORY);
-        for command in BLOOM.iter().chain(VALKEY_BLOOM) {
+        for command in BLOOM {
             register_one(ctx, command, (command.name, command.summary), command.entry, &[BLOOM_CATEGORY])?;
         }
     }

@@ -1,7 +1,7 @@
 //! The options of sliding windows, for filters and counters: parsed from commands, and written as words for replicas
 //! and the AOF.
 
-use rollcall_core::bloom::{Span, Windowing};
+use rollcall_core::bloom::Windowing;
 use rollcall_core::counting::Counter;
 use rollcall_core::window::{ClockSource, Window};
 
@@ -12,7 +12,7 @@ use crate::server::ffi::Ctx;
 use crate::types::family::Family;
 
 /// The options for the sliding window of a filter.
-pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Last, Opt::Volatile];
+pub(super) const OF_FILTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Refresh, Opt::Volatile];
 /// The options for the sliding window of a counter.
 pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, Opt::Volatile];
 
@@ -28,7 +28,7 @@ fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
 pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandError> {
     let given = &options.window;
     let Some(seconds) = given.seconds else {
-        return needs_window(given, "option WINDOW").map(|()| None);
+        return needs_window(given).map(|()| None);
     };
     let slices = given.slices.map_or(SLICES_OF_COUNTERS.min(narrow(seconds.max(1))), narrow);
     check_volatile(options)?;
@@ -37,36 +37,19 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandErr
     Ok(Some(window.with_volatile(given.volatile)))
 }
 
-/// Returns the window that the options of a filter describe; `None` without `WINDOW` and `LAST`.
+/// Returns the window that the options of a filter describe; `None` without `WINDOW`.
 pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandError> {
     let given = &options.window;
-    let default_slices = Windowing::default_slices(given.refresh);
-    if given.seconds.is_some() || given.last {
-        check_volatile(options)?;
-    }
-    let windowing = match (given.seconds, given.last) {
-        (None, false) => return needs_window(given, "option WINDOW or LAST").map(|()| None),
-        (Some(_), true) => return Err(excluded("WINDOW", "LAST", "give a time, or LAST for the last items")),
-        (None, true) if given.manual => {
-            return Err(excluded("LAST", "MANUAL", "it goes by items, not by slices of time"));
-        }
-        (None, true) if options.non_scaling || options.expansion.is_some() => {
-            let why = "it begins a slice where others grow";
-            return Err(excluded("LAST", "EXPANSION and NONSCALING", why));
-        }
-        (Some(_), false) if options.non_scaling || options.expansion == Some(0) => {
-            return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected"));
-        }
-        (None, true) if given.refresh && given.slices.is_some() => {
-            return Err(excluded("SLICES", "LAST REFRESH", "it keeps twice as many items, whatever came how often"));
-        }
-        (None, true) if given.refresh => Ok(Windowing::last_different()),
-        (None, true) => Windowing::last(given.slices.map_or(default_slices, narrow)),
-        (Some(seconds), false) => {
-            let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
-            Windowing::new(seconds, slices, clock_source_of(given), given.refresh)
-        }
+    let Some(seconds) = given.seconds else {
+        return needs_window(given).map(|()| None);
     };
+    check_volatile(options)?;
+    if options.non_scaling || options.expansion == Some(0) {
+        return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected"));
+    }
+    let default_slices = Windowing::default_slices(given.refresh);
+    let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
+    let windowing = Windowing::new(seconds, slices, clock_source_of(given), given.refresh);
     let windowing = windowing.map_err(|error| options.as_given(error))?;
     Ok(Some(windowing.with_volatile(given.volatile)))
 }
@@ -75,7 +58,6 @@ pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandE
 fn check_volatile(options: &Options) -> Result<(), CommandError> {
     let given = &options.window;
     match given.volatile {
-        true if given.last => Err(excluded("LAST", "VOLATILE", "its window is of items, not of time")),
         true if given.manual => Err(excluded("MANUAL", "VOLATILE", "nobody knows when it will be empty")),
         true if options.expiry.is_some() => {
             Err(excluded("VOLATILE", "EX, PX, EXAT and PXAT", "the key expires once it is empty"))
@@ -99,8 +81,8 @@ fn excluded(option: &str, other: &str, why: &str) -> CommandError {
     CommandError::Argument(format!("option {option} does not go with {other}: {why}"))
 }
 
-/// Rejects a window option that is given without a window. `needed` is the option that is missing, for the error.
-fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), CommandError> {
+/// Rejects a window option that is given without a window.
+fn needs_window(given: &args::WindowOptions) -> Result<(), CommandError> {
     let alone = [
         ("MANUAL", given.manual),
         ("VOLATILE", given.volatile),
@@ -109,7 +91,7 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Command
         ("SLICE", given.slice.is_some()),
     ];
     match alone.iter().find(|(_, is_given)| *is_given) {
-        Some((word, _)) => Err(CommandError::Argument(format!("option {word} needs {needed}"))),
+        Some((word, _)) => Err(CommandError::Argument(format!("option {word} needs option WINDOW"))),
         None => Ok(()),
     }
 }
@@ -117,22 +99,9 @@ fn needs_window(given: &args::WindowOptions, needed: &str) -> Result<(), Command
 /// Returns option words with which a replica creates the same window, beginning at the slice `slice`.
 pub(super) fn words(window: &Window, refresh: bool, slice: u64) -> String {
     let manual = if window.clock_source() == ClockSource::Manual { "MANUAL" } else { "" };
-    let slices = words_of_slices(window.slices(), refresh);
+    let refresh = if refresh { "REFRESH" } else { "" };
     let volatile = if window.is_volatile() { "VOLATILE" } else { "" };
-    format!("WINDOW {} {manual} {slices} {volatile} SLICE {slice}", window.seconds())
-}
-
-/// Returns option words like [`words`], for a filter's window, which may be a time span or a number of items.
-pub(super) fn windowing_words(windowing: &Windowing, slice: u64) -> String {
-    match &windowing.span {
-        Span::Time(window) => words(window, windowing.refresh, slice),
-        Span::Last { slices } => format!("LAST {}", words_of_slices(*slices, windowing.refresh)),
-        Span::LastDifferent => "LAST REFRESH".to_owned(),
-    }
-}
-
-fn words_of_slices(slices: u32, refresh: bool) -> String {
-    format!("SLICES {slices} {}", if refresh { "REFRESH" } else { "" })
+    format!("WINDOW {} {manual} SLICES {} {refresh} {volatile} SLICE {slice}", window.seconds(), window.slices())
 }
 
 /// Returns the error for a command that needs a window of time, on a value without one.

@@ -272,7 +272,6 @@ impl Family for BloomFilter {
         match self.as_ref() {
             EitherChain::Lines(chain) => chain.has_room_for(additions as u64),
             EitherChain::Classic(chain) => chain.has_room_for(additions as u64),
-            EitherChain::Windowed(_) => false,
         }
     }
 

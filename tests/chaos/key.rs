@@ -164,7 +164,6 @@ impl Key {
         match self.shape.remembers {
             Remembers::All => 0..self.acked,
             Remembers::First(limit) => 0..self.acked.min(limit),
-            Remembers::Last(len) => self.sent.saturating_sub(len).min(self.acked)..self.acked,
             Remembers::Slices(slices) => self.since(slices),
             Remembers::Seconds(seconds) => {
                 let gone = self.times.iter().rev().find(|(sent, _)| sent.elapsed() >= Duration::from_secs(seconds));

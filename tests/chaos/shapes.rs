@@ -10,8 +10,6 @@ pub enum Remembers {
     Slices(u64),
     /// The items added within this number of seconds.
     Seconds(u64),
-    /// The latest items, this number of them.
-    Last(u64),
     /// The first items, this number of them.
     First(u64),
 }
@@ -89,7 +87,7 @@ const FILTER: Shape = Shape {
 
 const COUNTER: Shape = Shape { kind: Kind::Exact, add: "LC.ADD ?", items: 5_000, ..FILTER };
 
-pub const SHAPES: [Shape; 20] = [
+pub const SHAPES: [Shape; 19] = [
     Shape {
         name: "lines",
         kind: Kind::Filter { rate: 0.001, has_card: true },
@@ -137,13 +135,6 @@ pub const SHAPES: [Shape; 20] = [
         create: "BF.RESERVE ? 0.01 5000 WINDOW 1099511627776 REFRESH",
         items: 5_000,
         shadow: Shadow::Copy,
-        ..FILTER
-    },
-    Shape {
-        name: "last",
-        kind: Kind::Filter { rate: 0.01, has_card: false },
-        create: "BF.RESERVE ? 0.01 1000 LAST",
-        remembers: Remembers::Last(1000),
         ..FILTER
     },
     Shape { name: "exact", create: "LC.RESERVE ? 65536 EXACT 65536 BYTES 1048576", shadow: Shadow::Merge, ..COUNTER },

@@ -56,14 +56,11 @@ pub fn fill_lines(client: &mut Client, prefix: &str) {
         "@.RESERVE right 0.001 100",
         "@.RESERVE cleared 0.01 10",
         "@.RESERVE window 0.01 100 WINDOW 40 MANUAL SLICES 4 REFRESH",
-        "@.RESERVE last 0.01 20 LAST SLICES 3",
         "@.RESERVE big 0.01 1000000",
     ] {
         client.expect(&line(make), "+OK");
     }
-    for (key, count) in
-        [("default", 60), ("full", 2), ("chain", 300), ("seeded", 40), ("left", 30), ("cleared", 25), ("last", 50)]
-    {
+    for (key, count) in [("default", 60), ("full", 2), ("chain", 300), ("seeded", 40), ("left", 30), ("cleared", 25)] {
         add_many(client, &format!("{prefix}.MADD {key}"), "item:", 0..count);
     }
     add_many(client, &line("@.MADD right"), "other:", 0..30);

@@ -21,7 +21,14 @@ pub const KINDS: [(&str, &[&str]); 18] = [
             "BF.MADD ? c d e f x",
         ],
     ),
-    ("filter of the last items", &["BF.INSERT ? CAPACITY 4 LAST SLICES 3 ITEMS a b c d e f g h i j"]),
+    (
+        "filter with a window without refresh",
+        &[
+            "BF.INSERT ? CAPACITY 4 WINDOW 40 MANUAL SLICES 3 ITEMS a b c d",
+            "BF.ADVANCE ? 1",
+            "BF.MADD ? c d e f g h i j",
+        ],
+    ),
     ("exact counter", &["LC.ADD ? a b c d e f"]),
     ("sparse counter", &["LC.INSERT ? CAPACITY 10000000 EXACT 0 ITEMS a b c d e f g h"]),
     ("dense counter", &["LC.INSERT ? CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q"]),

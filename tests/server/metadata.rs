@@ -9,7 +9,7 @@ use rollcall_testkit::client::{error_text, field, number, pairs, show, text, wor
 use rollcall_testkit::server::Server;
 
 /// A command, whether it writes, an example call, and the keys in that call.
-const COMMANDS: [(&str, bool, &str, &str); 38] = [
+const COMMANDS: [(&str, bool, &str, &str); 37] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),
     ("bf.madd", true, "BF.MADD k i j l", "k"),
@@ -25,7 +25,6 @@ const COMMANDS: [(&str, bool, &str, &str); 38] = [
     ("bf.scandump", false, "BF.SCANDUMP k 0", "k"),
     ("bf.loadchunk", true, "BF.LOADCHUNK k 1 data", "k"),
     ("bf.debug", false, "BF.DEBUG k", "k"),
-    ("bf.load", true, "BF.LOAD k data", "k"),
     ("lc.reserve", true, "LC.RESERVE k 100 ERROR 0.1", "k"),
     ("lc.add", true, "LC.ADD k i j", "k"),
     ("lc.insert", true, "LC.INSERT k CAPACITY 5 ITEMS i j", "k"),
@@ -212,7 +211,7 @@ fn documented_arguments_are_those_of_the_syntax() {
     let server = Server::start();
     let mut client = server.client();
     for (name, tokens) in [
-        ("bf.reserve", &["EXPANSION", "NONSCALING", "WINDOW", "MANUAL", "SLICES", "REFRESH", "LAST", "PXAT"][..]),
+        ("bf.reserve", &["EXPANSION", "NONSCALING", "WINDOW", "MANUAL", "SLICES", "REFRESH", "PXAT"][..]),
         ("bf.insert", &["CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "NONSCALING", "EX", "PXAT", "VOLATILE", "ITEMS"]),
         ("bf.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXPANSION", "NOCREATE", "VOLATILE", "ITEMS"]),
         ("lc.reserve", &["ERROR", "EXACT", "WINDOW", "MANUAL", "SLICES", "EX", "PX", "EXAT", "PXAT"]),

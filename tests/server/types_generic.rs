@@ -330,7 +330,6 @@ fn no_key_is_open_when_events_are_sent() {
             "BF.INSERT fw WINDOW 40 MANUAL EX 1000 ITEMS a b",
             "BF.ADVANCE fw 3",
             "BF.ADVANCE fw CLOCK",
-            "BF.INSERT fl LAST SLICES 2 ITEMS a b",
             "BF.ADMIT fa LIMIT 2 ITEMS a b c",
             "BF.ADMIT fa LIMIT 3 EX 1000 ITEMS a b c",
             "BF.MERGE none missing",

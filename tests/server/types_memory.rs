@@ -15,7 +15,7 @@ struct Shape {
     items: u64,
 }
 
-const SHAPES: [Shape; 16] = [
+const SHAPES: [Shape; 15] = [
     Shape { name: "small filter", keys: 20_000, make: "BF.RESERVE ? 0.01 100", fill: "BF.MADD ?", items: 5 },
     Shape { name: "filter", keys: 2_000, make: "BF.RESERVE ? 0.001 5000", fill: "BF.MADD ?", items: 50 },
     Shape { name: "chain", keys: 1_500, make: "BF.RESERVE ? 0.01 10", fill: "BF.MADD ?", items: 400 },
@@ -40,7 +40,6 @@ const SHAPES: [Shape; 16] = [
         fill: "BF.MADD ?",
         items: 15,
     },
-    Shape { name: "last items", keys: 5_000, make: "BF.RESERVE ? 0.01 100 LAST", fill: "BF.MADD ?", items: 300 },
     Shape {
         name: "exact window",
         keys: 15_000,

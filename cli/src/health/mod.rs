@@ -189,8 +189,6 @@ pub enum WindowFacts {
     Volatile(u64),
     /// Items live for this many seconds, and the user advances the window manually.
     Manual(u64),
-    /// The filter keeps the last `capacity` items.
-    Last,
 }
 
 /// Facts about a filter; unknown facts are `None`. Start from [`FilterFacts::of`], because more fields may be added.

@@ -90,7 +90,7 @@ fn only_what_cannot_grow_is_full() {
     ] {
         assert_eq!(codes(&with(items, false).findings()), found, "{items}");
         assert!(with(items, true).findings().is_empty(), "{items}");
-        assert!(FilterFacts { window: Some(WindowFacts::Last), ..with(items, false) }.findings().is_empty());
+        assert!(FilterFacts { window: Some(WindowFacts::Manual(60)), ..with(items, false) }.findings().is_empty());
         assert!(FilterFacts { capacity: 0, ..with(items, false) }.findings().is_empty());
     }
     let known = FilterFacts { error_rate: Some(0.012345), options: "NONSCALING", ..with(1000, false) };
@@ -127,10 +127,8 @@ fn a_window_with_everything_expired_is_idle() {
     // A volatile key whose expiry a user removed gets a new one with its next slice.
     assert!(FilterFacts { window: Some(WindowFacts::Volatile(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { items: 1, capacity: 9, ..filter }.findings().is_empty());
-    // Windows that the user advances, and windows of the last items, do not become idle by the passing of time.
-    for window in [WindowFacts::Last, WindowFacts::Manual(3600)] {
-        assert!(FilterFacts { window: Some(window), ..filter }.findings().is_empty());
-    }
+    // Windows that the user advances do not become idle by the passing of time.
+    assert!(FilterFacts { window: Some(WindowFacts::Manual(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { window: None, ..filter }.findings().is_empty());
     let window = Some(WindowFacts::Seconds(u64::MAX));
     let counter = CounterFacts { window, keeps_expired: true, ..CounterFacts::of(KEY) };
@@ -194,7 +192,7 @@ fn nothing_is_made_to_replace_a_window_at_once() {
     for found in volatile {
         assert_eq!((found.advice.as_str(), &found.command), (advice, &None), "{found:?}");
     }
-    for window in [WindowFacts::Seconds(3600), WindowFacts::Manual(3600), WindowFacts::Last] {
+    for window in [WindowFacts::Seconds(3600), WindowFacts::Manual(3600)] {
         let filter = FilterFacts { window: Some(window), ..filter }.findings();
         let counter = CounterFacts { window: Some(window), ..counter }.findings();
         for found in [filter, counter].concat() {

@@ -88,7 +88,7 @@ pub struct Row {
     pub bytes: Option<i64>,
     /// Remaining time to live in milliseconds; `None` if the key does not expire.
     pub ttl_ms: Option<i64>,
-    /// The window: its seconds or `last`, and whether the key expires once it is empty. `None` without a window.
+    /// The window: its seconds, and whether the key expires once it is empty. `None` without a window.
     #[serde(flatten, serialize_with = "as_window")]
     pub window: Option<WindowFacts>,
     pub slices: Option<i64>,
@@ -326,10 +326,8 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.filters = value("Number of filters").and_then(integer);
         row.asked = of_field("ERROR").as_ref().and_then(number);
         row.rate = of_field("FPR").as_ref().and_then(number);
-        row.window = of_field("WINDOW").and_then(|window| match seconds(&window) {
-            Some(seconds) => Some(window_of_time(seconds, of_field("CLOCK").as_ref(), of_field("VOLATILE").as_ref())),
-            None => text(&window).map(|_| WindowFacts::Last),
-        });
+        row.window = (of_field("WINDOW").as_ref().and_then(seconds))
+            .map(|seconds| window_of_time(seconds, of_field("CLOCK").as_ref(), of_field("VOLATILE").as_ref()));
         row.slices = of_field("SLICES").as_ref().and_then(integer);
         grows = !matches!(value("Expansion rate"), Some(Value::Nil));
         row.mode = match row.window {
@@ -347,12 +345,10 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.options = [expansion, window, refresh].into_iter().flatten().collect::<Vec<_>>().join(" ");
         // Each slice allocates a sub-filter at its first item.
         row.keeps_expired = row.filters > Some(0);
-        row.filters = match (row.window, row.slices) {
-            // A filter of the last items does not grow, so each generation counts as one sub-filter.
-            (Some(WindowFacts::Last), _) => row.filters.map(|_| 1),
+        row.filters = match row.slices {
             // Each of the `slices + 1` generations has its own chain, so growth shows in the mean length of a chain.
-            (_, Some(slices)) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
-            _ => row.filters,
+            Some(slices) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
+            None => row.filters,
         };
     }
     if let (Some(items), Some(capacity)) = (row.items, row.capacity) {
@@ -383,7 +379,6 @@ fn options_of(window: WindowFacts, slices: Option<i64>) -> String {
         WindowFacts::Seconds(seconds) => format!("WINDOW {seconds}{slices}"),
         WindowFacts::Volatile(seconds) => format!("WINDOW {seconds}{slices} VOLATILE"),
         WindowFacts::Manual(seconds) => format!("WINDOW {seconds}{slices} MANUAL"),
-        WindowFacts::Last => format!("LAST{slices}"),
     }
 }
 
@@ -409,7 +404,6 @@ fn mode(window: WindowFacts) -> String {
         WindowFacts::Seconds(seconds) => format!("{seconds} s"),
         WindowFacts::Volatile(seconds) => format!("{seconds} s volatile"),
         WindowFacts::Manual(seconds) => format!("{seconds} s manual"),
-        WindowFacts::Last => "last".to_owned(),
     }
 }
 
@@ -458,7 +452,6 @@ fn as_window<S: Serializer>(window: &Option<WindowFacts>, serializer: S) -> Resu
         Some(WindowFacts::Seconds(seconds) | WindowFacts::Volatile(seconds) | WindowFacts::Manual(seconds)) => {
             map.serialize_entry("window_seconds", seconds)?;
         }
-        Some(WindowFacts::Last) => map.serialize_entry("window_seconds", "last")?,
         None => map.serialize_entry("window_seconds", &())?,
     }
     map.serialize_entry("volatile", &window.map(|window| matches!(window, WindowFacts::Volatile(_))))?;
@@ -535,11 +528,6 @@ mod tests {
         let volatile = of_clock_source(Value::Int(60), Value::Int(4), Value::Int(2), "system", 1);
         assert_eq!((volatile.mode.as_str(), volatile.window), ("60 s volatile", Some(WindowFacts::Volatile(60))));
         assert_eq!((codes(&volatile), &volatile.findings[0].command), (vec!["past-rate"], &None));
-        let last = of(text("last"), Value::Int(4), Value::Nil);
-        assert_eq!((last.mode.as_str(), last.window, last.filters), ("last", Some(WindowFacts::Last), Some(1)));
-        // A filter of the last distinct items has no slices.
-        let different = of(text("last"), Value::Nil, Value::Nil);
-        assert_eq!((different.slices, different.filters, codes(&different)), (None, Some(1), codes(&last)));
         let json = serde_json::to_value(&window).expect("JSON");
         assert_eq!(
             (json["window_seconds"].as_u64(), json["ttl_ms"].is_null(), json["name"].is_null()),
@@ -549,7 +537,6 @@ mod tests {
         assert_eq!(json["volatile"], false);
         let json = serde_json::to_value(&volatile).expect("JSON");
         assert_eq!((json["window_seconds"].as_u64(), json["volatile"].as_bool()), (Some(60), Some(true)));
-        assert_eq!(serde_json::to_value(&last).expect("JSON")["window_seconds"], "last");
         let json = serde_json::to_value(&growing).expect("JSON");
         assert!(json["window_seconds"].is_null() && json["volatile"].is_null(), "{json}");
     }

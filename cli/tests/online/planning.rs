@@ -9,7 +9,7 @@ use rollcall_testkit::server::Server;
 fn the_default_limit_is_where_the_plan_says() {
     let server = Server::start();
     let mut client = server.client();
-    for options in ["--error 0.001", "--error 0.001 --nonscaling", "--window 1d", "--last --slices 3"] {
+    for options in ["--error 0.001", "--error 0.001 --nonscaling", "--window 1d"] {
         let plan =
             |items: u64| tool(&words(&format!("--json plan filter {items} {options}"))).expect(0).json()[0].clone();
         let (mut fits, mut rejected) = (1_000_000, 1_000_000_000);
@@ -23,7 +23,7 @@ fn the_default_limit_is_where_the_plan_says() {
         let needed = plan(rejected)["size_bytes"].to_string();
         assert!(error.starts_with(&format!("ERR the filter needs {needed} bytes, more than max-key-bytes")), "{error}");
         assert_eq!(text(&client.cmd(&reserve(fits))), "OK", "{options}");
-        if !options.starts_with("--window") && !options.starts_with("--last") {
+        if !options.starts_with("--window") {
             assert_eq!(show(&client.cmd("BF.INFO key SIZE")), format!("[{}]", plan(fits)["size_bytes"]));
         }
         println!("{options}: {fits} items");

@@ -56,24 +56,15 @@ fn filters_that_forget_take_what_was_planned() {
         ("--window 2", Windowing::new(2, 2, ClockSource::System, false), 2),
         ("--window 13 --slices 12", Windowing::new(13, 7, ClockSource::System, false), 2),
         ("--window 1h --slices 9 --refresh --expansion 3", Windowing::new(3600, 9, ClockSource::System, true), 3),
-        ("--last", Windowing::last(4), 0),
-        ("--last --slices 64", Windowing::last(64), 0),
-        ("--last --refresh", Ok(Windowing::last_different()), 0),
     ] {
         let planned = &folder.json(&format!("plan filter 1000 {options}"))[0];
         let params = Params { error_rate: 0.01, capacity: 1000, expansion, seed: 0 };
         let mut filter = BloomFilter::windowed(params, windowing.unwrap(), 1000, &Unlimited).unwrap();
-        let is_timed = filter.windowing().unwrap().window().is_some();
-        for item in 0..20_000u64 {
+        for item in 0..=21u64 {
             filter.live(Time::Reached).add(item.to_le_bytes(), &Unlimited).unwrap();
-            if is_timed {
-                filter.advance(1001 + item);
-                if item > 20 {
-                    filter.live(Time::Reached).add(item.to_be_bytes(), &Unlimited).unwrap();
-                    break;
-                }
-            }
+            filter.advance(1001 + item);
         }
+        filter.live(Time::Reached).add(21u64.to_be_bytes(), &Unlimited).unwrap();
         assert_eq!(planned["size_bytes"], filter.size_bytes(), "{options}");
         assert!(planned["redisbloom_bytes"].is_null());
     }
@@ -165,12 +156,6 @@ fn tables_and_commands_are_for_people() {
     let out = folder.run("plan filter 1M 10M --error 0.1% --keys 1M --seed 9").out;
     assert!(out.contains("RedisBloom") && out.contains("1,000,000 keys"), "{out}");
     assert!(out.contains("BF.RESERVE key 0.001 1000000 SEED 9\nBF.RESERVE key 0.001 10000000 SEED 9"), "{out}");
-    let out = folder.run("plan filter 1000 --last").out;
-    assert!(out.contains("BF.RESERVE key 0.01 1000 LAST\n"), "{out}");
-    let out = folder.run("plan filter 1000 --last --refresh").out;
-    assert!(out.contains("BF.RESERVE key 0.01 1000 LAST REFRESH\n"), "{out}");
-    let rejected = folder.run("plan filter 1000 --last --refresh --slices 2");
-    assert!(rejected.err.contains("slices must be none with --last --refresh, got 2"), "{}", rejected.err);
     let out = folder.run("plan counter 1M --error 0.5% --window 7d").out;
     assert!(out.contains("LC.RESERVE key 1000000 ERROR 0.005 WINDOW 604800\n"), "{out}");
 }

@@ -6,17 +6,17 @@ use std::iter::once;
 
 use super::params::Params;
 use super::sub_filter::{Expected, Screened, SubFilter};
+use super::windowing::{Generation, Generations};
 use crate::error::{Error, Parameter};
 use crate::hash::{Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks, marked};
 use crate::size_limit::{SizeLimit, try_collect_ok, try_to_vec};
 use crate::window::Mark;
 
 mod admit;
-pub(crate) mod generations;
+mod generations;
 mod merge;
 mod sub_filters;
 
-use generations::{Generation, Generations};
 use sub_filters::SubFilters;
 
 /// The largest number of sub-filters to which a chain grows. Every item is looked up in each, so filling a chain takes

@@ -1,4 +1,4 @@
-//! The window of a windowed filter: how far back it reaches.
+//! The window of a windowed filter: how far back it reaches, and the generations that it has.
 
 use std::fmt;
 
@@ -95,6 +95,67 @@ impl fmt::Display for Windowing {
         f.write_str(if *refresh { " with refresh" } else { "" })?;
         f.write_str(if window.is_volatile() { " volatile" } else { "" })
     }
+}
+
+/// The generations of a windowed filter.
+///
+/// Invariants: generations have different ages, less than the number of generations that may be live, and at least one
+/// sub-filter each. The sizes of a sub-filter are derived from the parameters of a generation and the index of the
+/// sub-filter in its generation.
+#[derive(Debug, PartialEq)]
+pub(in crate::bloom) struct Generations {
+    /// The parameters that the user asked for. Each generation has parameters of its own.
+    pub(in crate::bloom) params: Params,
+    pub(in crate::bloom) windowing: Windowing,
+    pub(in crate::bloom) of_generation: Params,
+    pub(in crate::bloom) newest_slice: u64,
+    /// The generations, oldest first. Generations without an item are left out.
+    pub(in crate::bloom) list: Vec<Generation>,
+}
+
+/// The items that were added in one slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation {
+    /// The age of the generation: the number of slices from its slice to the newest. It stays the same when slices are
+    /// renumbered.
+    pub(crate) age: u32,
+    /// The number of sub-filters.
+    pub(crate) len: u32,
+    /// The number of items of this generation that were added again later, and so count in a later generation. It is at
+    /// most the number of items of this generation.
+    pub(crate) renewed: u64,
+}
+
+impl Generations {
+    /// The bytes of the generations, without their sub-filters.
+    pub(in crate::bloom) fn size_bytes(&self) -> u64 {
+        (size_of::<Self>() + size_of_val(&*self.list)) as u64
+    }
+}
+
+/// Checks that a windowed filter may have these generations, oldest first.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(crate) fn check_generations(windowing: &Windowing, generations: &[Generation]) -> Result<(), Error> {
+    let mut end = windowing.generations();
+    for &Generation { age, .. } in generations {
+        Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
+        end = age;
+    }
+    Ok(())
+}
+
+/// Each generation with its sub-filters.
+pub(super) fn by_generation<'a, S>(
+    generations: &'a [Generation],
+    mut rest: &'a [S],
+) -> impl Iterator<Item = (&'a Generation, &'a [S])> {
+    generations.iter().map_while(move |generation| {
+        let (these, later) = rest.split_at_checked(generation.len as usize)?;
+        rest = later;
+        Some((generation, these))
+    })
 }
 
 #[cfg(test)]

@@ -31,7 +31,6 @@ class AsyncFilters:
         layout: Layout | None = None,
         window: Seconds | None = None,
         manual: bool = False,
-        last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
         ex: Seconds | None = None,
@@ -51,7 +50,6 @@ class AsyncFilters:
                 layout=layout,
                 window=window,
                 manual=manual,
-                last=last,
                 slices=slices,
                 refresh=refresh,
                 ex=ex,
@@ -90,7 +88,6 @@ class AsyncFilters:
         window: Seconds | None = None,
         manual: bool = False,
         volatile: bool = False,
-        last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
         ex: Seconds | None = None,
@@ -113,7 +110,6 @@ class AsyncFilters:
                 window=window,
                 manual=manual,
                 volatile=volatile,
-                last=last,
                 slices=slices,
                 refresh=refresh,
                 ex=ex,
@@ -141,7 +137,6 @@ class AsyncFilters:
         window: Seconds | None = None,
         manual: bool = False,
         volatile: bool = False,
-        last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
         ex: Seconds | None = None,
@@ -172,7 +167,6 @@ class AsyncFilters:
                 window=window,
                 manual=manual,
                 volatile=volatile,
-                last=last,
                 slices=slices,
                 refresh=refresh,
                 ex=ex,
@@ -203,7 +197,7 @@ class AsyncFilters:
     @overload
     async def info(self, key: Key, field: Literal["LAYOUT"]) -> str: ...
     @overload
-    async def info(self, key: Key, field: Literal["WINDOW"]) -> int | str | None: ...
+    async def info(self, key: Key, field: Literal["WINDOW"]) -> int | None: ...
     @overload
     async def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> int | None: ...
     @overload

@@ -21,7 +21,6 @@ from ._reply import (
     or_none,
     single,
     text,
-    window,
 )
 
 Layout: TypeAlias = Literal["lines", "classic"]
@@ -42,7 +41,6 @@ class FilterCommands:
         layout: Layout | None = None,
         window: Seconds | None = None,
         manual: bool = False,
-        last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
         ex: Seconds | None = None,
@@ -58,7 +56,7 @@ class FilterCommands:
                 error_rate,
                 capacity,
                 *options(("EXPANSION", expansion), ("NONSCALING", noScale), ("SEED", seed), ("LAYOUT", layout)),
-                *_window(window, manual, last, slices, refresh),
+                *_window(window, manual, slices, refresh),
                 *expiry(ex, px, exat, pxat),
             ],
             ok,
@@ -93,7 +91,6 @@ class FilterCommands:
         window: Seconds | None = None,
         manual: bool = False,
         volatile: bool = False,
-        last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
         ex: Seconds | None = None,
@@ -108,7 +105,7 @@ class FilterCommands:
                 key,
                 *options(("CAPACITY", capacity), ("ERROR", error_rate), ("EXPANSION", expansion)),
                 *options(("NOCREATE", noCreate), ("NONSCALING", noScale), ("SEED", seed), ("LAYOUT", layout)),
-                *_window(window, manual, last, slices, refresh),
+                *_window(window, manual, slices, refresh),
                 *options(("VOLATILE", volatile)),
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
@@ -134,7 +131,6 @@ class FilterCommands:
         window: Seconds | None = None,
         manual: bool = False,
         volatile: bool = False,
-        last: bool = False,
         slices: int | None = None,
         refresh: bool = False,
         ex: Seconds | None = None,
@@ -157,7 +153,7 @@ class FilterCommands:
                 *options(("ALL", all), ("DRYRUN", dryrun)),
                 *options(("CAPACITY", capacity), ("ERROR", error_rate), ("EXPANSION", expansion)),
                 *options(("NOCREATE", noCreate), ("NONSCALING", noScale), ("SEED", seed), ("LAYOUT", layout)),
-                *_window(window, manual, last, slices, refresh),
+                *_window(window, manual, slices, refresh),
                 *options(("VOLATILE", volatile)),
                 *expiry(ex, px, exat, pxat),
                 *listed(items),
@@ -186,7 +182,7 @@ class FilterCommands:
     @overload
     def info(self, key: Key, field: Literal["LAYOUT"]) -> Command[str]: ...
     @overload
-    def info(self, key: Key, field: Literal["WINDOW"]) -> Command[int | str | None]: ...
+    def info(self, key: Key, field: Literal["WINDOW"]) -> Command[int | None]: ...
     @overload
     def info(self, key: Key, field: Literal["EXPANSION", "SLICES", "SLICE"]) -> Command[int | None]: ...
     @overload
@@ -236,7 +232,7 @@ _FIELDS: dict[str, Callable[[Any], object]] = {
     "FPR": double,
     "FILL": double,
     "LAYOUT": text,
-    "WINDOW": or_none(window),
+    "WINDOW": or_none(integer),
     "SLICES": or_none(integer),
     "SLICE": or_none(integer),
     "CLOCK": or_none(text),
@@ -245,6 +241,6 @@ _FIELDS: dict[str, Callable[[Any], object]] = {
 }
 
 
-def _window(window: Seconds | None, manual: bool, last: bool, slices: int | None, refresh: bool) -> list[Word]:
-    flags = options(("MANUAL", manual), ("LAST", last), ("SLICES", slices), ("REFRESH", refresh))
+def _window(window: Seconds | None, manual: bool, slices: int | None, refresh: bool) -> list[Word]:
+    flags = options(("MANUAL", manual), ("SLICES", slices), ("REFRESH", refresh))
     return [*span("WINDOW", window), *flags]

@@ -217,11 +217,6 @@ def counter_info(reply: Any) -> CounterInfo:
     )
 
 
-def window(reply: Any) -> int | str:
-    """The length of a window in seconds, or "last"."""
-    return integer(reply) if isinstance(reply, int) else text(reply)
-
-
 class _Rows:
     """The rows of a reply with labels, which is a map in RESP3 and a flat list in RESP2."""
 

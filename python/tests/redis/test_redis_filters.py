@@ -36,9 +36,8 @@ def test_every_option_of_reserve_reaches_the_server(rollcall: Driven) -> None:
     bf.reserve("clock", 0.01, 1000, window=3600, px=timedelta(hours=1))
     is_exactly([bf.info("clock", "CLOCK"), bf.info("clock", "REFRESH")], ["system", False])
     assert 0 < rollcall.command("PTTL", "clock") <= 3_600_000
-    bf.reserve("last", 0.01, 1000, last=True, slices=8, pxat=4_102_444_800_000)
-    is_exactly([bf.info("last", "WINDOW"), bf.info("last", "SLICES"), bf.info("last", "SLICE")], ["last", 8, None])
-    assert rollcall.command("EXPIRETIME", "last") == 4_102_444_800
+    bf.reserve("until", 0.01, 1000, pxat=4_102_444_800_000)
+    assert rollcall.command("EXPIRETIME", "until") == 4_102_444_800
     bf.reserve("a", 0.01, 1000, seed=2**64 - 1)
     bf.reserve("b", 0.01, 1000, seed=7)
     with rollcall.rejects("differ in seed"):
@@ -72,10 +71,9 @@ def test_insert_makes_the_filter_with_its_options(rollcall: Driven) -> None:
     bf.insert("hours", ["a"], window=86_400, manual=True, slices=24, refresh=True, ex=timedelta(seconds=0.5))
     is_exactly([bf.info("hours", field) for field in ("WINDOW", "SLICES", "CLOCK")], [86_400, 24, "manual"])
     assert rollcall.command("TTL", "hours") <= 1
-    bf.insert("last", ["a"], last=True, px=100_000)
-    is_exactly(bf.info("last", "WINDOW"), "last")
+    bf.insert("plain", ["a"], px=100_000)
     bf.insert("user", ["a"], window=86_400, volatile=True)
-    is_exactly([bf.info(key, "VOLATILE") for key in ("user", "hours", "last")], [True, False, None])
+    is_exactly([bf.info(key, "VOLATILE") for key in ("user", "hours", "plain")], [True, False, None])
     assert 86_400 < rollcall.command("TTL", "user") <= 5 * 21_600
     bf.insert("until", ["a"], exat=4_102_444_800)
     assert rollcall.command("EXPIRETIME", "until") == 4_102_444_800
@@ -97,8 +95,6 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
     admits(bf.admit("until", ["ann"], 0, pxat=4_102_444_800_000), [-1])
     admits(bf.admit("user", ["ann"], 4, window=3600, volatile=True), [1])
     is_exactly(bf.info("user", "VOLATILE"), True)
-    with rollcall.rejects("last items has no admission"):
-        bf.admit("last", ["ann"], 4, last=True)
 
 
 def test_a_full_filter_raises_and_reports_what_went_in(rollcall: Driven) -> None:

@@ -88,19 +88,15 @@ impl Creation {
     fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
         let Some(windowing) = windows::of_filter(options)? else { return Ok(self) };
         if options.layout == Some(BitLayout::Classic) {
-            let word = if options.window.last { "LAST" } else { "WINDOW" };
-            return Err(CommandError::Argument(format!("option {word} needs layout lines, got classic")));
+            return Err(CommandError::Argument("option WINDOW needs layout lines, got classic".to_owned()));
         }
         self.layout = BitLayout::Lines;
-        match windowing.window() {
-            // A window of items has generations that do not grow: a full generation begins the next one.
-            None => self.params.expansion = 0,
-            Some(_) if self.params.expansion == 0 => self.params.expansion = DEFAULT_GROWTH,
-            Some(_) => {}
+        if self.params.expansion == 0 {
+            self.params.expansion = DEFAULT_GROWTH;
         }
-        let first = || windowing.first_slice(ctx.now_seconds());
+        let first = || windowing.window.first_slice(ctx.now_seconds());
         let slice = options.window.slice.unwrap_or_else(first);
-        self.expiry = self.expiry.or_else(|| expiry::of_window(ctx, windowing.window().map(|window| (window, slice))));
+        self.expiry = self.expiry.or_else(|| expiry::of_window(ctx, Some((&windowing.window, slice))));
         self.windowing = Some((windowing, slice));
         Ok(self)
     }
@@ -196,8 +192,7 @@ impl Creating<BloomFilter> for Creation {
     fn options(&self) -> String {
         let Params { expansion, seed, .. } = self.params;
         let mut words = String::new();
-        let is_of_last = self.windowing.is_some_and(|(windowing, _)| windowing.window().is_none());
-        if expansion == 0 && !is_of_last {
+        if expansion == 0 {
             words += "NONSCALING ";
         }
         if let Some(expansion) = self.noted_growth.or((expansion != 0).then_some(expansion)) {
@@ -207,7 +202,7 @@ impl Creating<BloomFilter> for Creation {
             words += &format!("SEED {seed} LAYOUT {} ", self.layout);
         }
         if let Some((windowing, slice)) = &self.windowing {
-            words += &windows::windowing_words(windowing, *slice);
+            words += &windows::words(&windowing.window, windowing.refresh, *slice);
         }
         words
     }

@@ -102,33 +102,16 @@ const MANUAL_OR_VOLATILE: Argument = Argument {
 const SLICES: Argument = option(c"SLICES", c"slices", ArgumentKind::Integer);
 const REFRESH: Argument = flag(c"REFRESH", c"refresh");
 const SECONDS: Argument = Argument { token: Some(c"WINDOW"), ..argument(c"seconds", ArgumentKind::Integer) };
-/// The option after `LAST`. With `SLICES`, the window keeps the last new items. With `REFRESH`, it keeps the last
-/// different items.
-const OF_LAST: Argument = Argument {
-    optional: true,
-    choices: &[Argument { optional: false, ..SLICES }, choice(c"REFRESH", c"refresh")],
-    ..argument(c"which", ArgumentKind::OneOf)
-};
-const LAST: Argument =
-    Argument { choices: &[choice(c"LAST", c"last-items"), OF_LAST], ..argument(c"last", ArgumentKind::Block) };
-/// The options of a filter's sliding window: a time span, or a number of items.
+/// The options of a filter's sliding window.
 pub(super) const FILTER_WINDOW: Argument = Argument {
     optional: true,
-    choices: &[
-        Argument { choices: &[SECONDS, MANUAL, SLICES, REFRESH], ..argument(c"time", ArgumentKind::Block) },
-        LAST,
-    ],
-    ..argument(c"window", ArgumentKind::OneOf)
+    choices: &[SECONDS, MANUAL, SLICES, REFRESH],
+    ..argument(c"window", ArgumentKind::Block)
 };
 /// The window options of a filter in `INSERT` and `ADMIT`. Here `VOLATILE` is allowed too: an expired key can be
 /// created again, since each call repeats the options.
-pub(super) const FILTER_WINDOW_OF_INSERT: Argument = Argument {
-    choices: &[
-        Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..argument(c"time", ArgumentKind::Block) },
-        LAST,
-    ],
-    ..FILTER_WINDOW
-};
+pub(super) const FILTER_WINDOW_OF_INSERT: Argument =
+    Argument { choices: &[SECONDS, MANUAL_OR_VOLATILE, SLICES, REFRESH], ..FILTER_WINDOW };
 /// The options of a counter's sliding window.
 pub(super) const COUNTER_WINDOW: Argument =
     Argument { optional: true, choices: &[SECONDS, MANUAL, SLICES], ..argument(c"window", ArgumentKind::Block) };

@@ -3,7 +3,7 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::unstable::info::OF_FILTERS;
 
-use super::super::{advance, bloom, changes, dump, info, valkey_bloom};
+use super::super::{advance, bloom, changes, dump, info};
 use super::argument::{
     AFTER_ITEMS, ALL, ArgumentKind, CAPACITY, DATA, DESTINATION, DRYRUN, ERROR, EXPANSION, EXPIRY, FILTER_WINDOW,
     FILTER_WINDOW_OF_INSERT, ITEM, ITEMS, ITERATOR, KEY, LAYOUT, LIMIT, NOCREATE, NONSCALING, SEED, SOURCES, TO,
@@ -67,11 +67,4 @@ pub static BLOOM: &[Command] = rows! { Filter:
     c"bf.debug" bloom::debug, 2 READ Read [KEY]
         c"O(N) where N is the number of sub-filters"
         c"Describes each sub-filter of a Bloom filter"
-};
-
-/// The command `BF.LOAD` of valkey-bloom, which is not registered under RF.*.
-pub static VALKEY_BLOOM: &[Command] = rows! { Filter:
-    c"bf.load" valkey_bloom::load, 3 WRITE Insert [KEY, DATA]
-        c"O(1)"
-        c"Answers with an error: valkey-bloom's data is not read"
 };

@@ -6,6 +6,6 @@ mod command;
 mod counting;
 
 pub use argument::{Argument, ArgumentKind};
-pub use bloom::{BLOOM, VALKEY_BLOOM};
+pub use bloom::BLOOM;
 pub use command::{Command, EntryPoint, Keys};
 pub use counting::COUNTING;

@@ -140,14 +140,6 @@ inBothProtocols("generic", (test) => {
     assert.deepEqual(await client.bf.mExists(key("copy"), ["ann", "ben", "dan"]), [false, true, true]);
   });
 
-  test("a filter of the last items", async ({ client }, key) => {
-    assert.equal(await client.sendCommand(["BF.RESERVE", key(), "0.0001", "100", "LAST"]), "OK");
-    const items = Array.from({ length: 1000 }, (_, at) => String(at));
-    for (let start = 0; start < 1000; start += 100) await client.bf.mAdd(key(), items.slice(start, start + 100));
-    assert.deepEqual(await client.bf.mExists(key(), items.slice(900)), Array(100).fill(true));
-    assert.equal(await client.bf.exists(key(), "0"), false);
-  });
-
   test("a counter with a window", async (connection, key) => {
     const { client } = connection;
     const window = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];

@@ -156,15 +156,6 @@ class Generic(Suite):
             self.is_exactly(await self.got(self.bf.loadchunk, copy, iterator, data), b"OK")
         self.is_exactly(await self.got(self.bf.mexists, copy, "ann", "ben", "dan"), self.flags(0, 1, 1))
 
-    async def test_a_filter_of_the_last_items(self):
-        key = self.key()
-        self.is_exactly(await self.call("BF.RESERVE", key, 0.0001, 100, "LAST"), True)
-        for start in range(0, 1000, 100):
-            await self.got(self.bf.madd, key, *range(start, start + 100))
-        self.is_exactly(await self.got(self.bf.mexists, key, *range(900, 1000)), self.flags(*[1] * 100))
-        self.is_exactly(await self.got(self.bf.exists, key, 0), self.flag(0))
-        await self.has_lines(key, {b"Window": b"last"})
-
     async def test_a_counter_with_a_window(self):
         key = self.key()
         window = ("WINDOW", 86_400, "MANUAL", "SLICES", 4)

@@ -145,7 +145,7 @@ fn those_that_run_on_the_clock_begin_with_its_slice() {
 }
 
 #[test]
-fn filters_say_whether_they_refresh_and_that_they_go_by_number() {
+fn filters_say_whether_they_refresh() {
     session(
         &Server::start(),
         &[
@@ -154,18 +154,6 @@ fn filters_say_whether_they_refresh_and_that_they_go_by_number() {
             ("BF.RESERVE r 0.01 100 WINDOW 40 MANUAL REFRESH", "+OK", "+OK"),
             ("BF.INFO r REFRESH", "[1]", "{+Refresh: 1}"),
             ("BF.INFO r SLICES", "[2]", "{+Slices: 2}"),
-            ("BF.RESERVE l 0.01 100 LAST", "+OK", "+OK"),
-            ("BF.INFO l WINDOW", "[\"last\"]", "{+Window: \"last\"}"),
-            ("BF.INFO l SLICES", "[4]", "{+Slices: 4}"),
-            ("BF.INFO l SLICE", "[nil]", "{+Slice: nil}"),
-            ("BF.INFO l CLOCK", "[nil]", "{+Clock: nil}"),
-            ("BF.INFO l REFRESH", "[0]", "{+Refresh: 0}"),
-            ("BF.INSERT m LAST REFRESH ITEMS a", "[1]", "[#t]"),
-            ("BF.INFO m SLICES", "[nil]", "{+Slices: nil}"),
-            ("BF.INFO m WINDOW", "[\"last\"]", "{+Window: \"last\"}"),
-            ("BF.INFO m REFRESH", "[1]", "{+Refresh: 1}"),
-            ("BF.RESERVE n 0.01 100 SLICES 9 last", "+OK", "+OK"),
-            ("BF.INFO n SLICES", "[9]", "{+Slices: 9}"),
             ("BF.RESERVE p 0.01 100", "+OK", "+OK"),
             ("BF.INFO p REFRESH", "[nil]", "{+Refresh: nil}"),
             ("BF.INFO w LAYOUT", "[\"lines\"]", "{+Layout: \"lines\"}"),
@@ -250,7 +238,7 @@ fn windows_are_advanced_manually() {
     }
     let server = Server::start();
     let mut client = server.client();
-    client.expect("BF.INSERT k LAST ITEMS a", "[1]");
+    client.expect("BF.INSERT k ITEMS a", "[1]");
     let was = client.digest("k");
     for line in ["BF.ADVANCE k 1", "BF.ADVANCE k 0", "BF.ADVANCE k CLOCK"] {
         client.error(line);
@@ -337,11 +325,6 @@ fn effects_say_all_that_a_replica_needs() {
     // To the clock's slice, which replicas need to know.
     assert_eq!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").len(), 2);
     assert!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").is_empty());
-    let last = sent(&mut client, &server, "BF.INSERT l LAST SLICES 3 ITEMS a b");
-    assert!(last.len() == 1 && last[0].contains(" LAST ") && last[0].contains(" SLICES 3"), "{last:?}");
-    // The last different items have no slices.
-    let last = sent(&mut client, &server, "BF.INSERT m LAST REFRESH ITEMS a b");
-    assert!(last.len() == 1 && last[0].contains(" LAST REFRESH ") && !last[0].contains("SLICES"), "{last:?}");
     // The slices that there are, not those that were asked for.
     for family in FAMILIES {
         let odd =

@@ -97,24 +97,11 @@ fn options_that_only_filters_have() {
     let server = Server::start();
     let mut client = server.client();
     for (options, names) in [
-        ("REFRESH", "window|last"),
+        ("REFRESH", "window"),
         ("WINDOW 40 REFRESH REFRESH", "refresh is given twice"),
-        ("LAST LAST", "last is given twice"),
-        ("LAST WINDOW 40", "last|window"),
-        ("WINDOW 40 LAST", "last|window"),
-        ("LAST MANUAL", "manual|window"),
-        ("LAST SLICES 0", "slices"),
-        ("LAST SLICES 65", "slices"),
-        ("LAST REFRESH SLICES 2", "slices does not go with last refresh"),
-        ("LAST SLICES 2 REFRESH", "slices does not go with last refresh"),
-        ("LAST EXPANSION 2", "expansion|last"),
-        ("LAST EXPANSION 0", "expansion|last"),
-        ("LAST NONSCALING", "nonscaling|last"),
-        ("LAST LAYOUT classic", "layout|classic"),
         ("WINDOW 40 NONSCALING", "nonscaling|window"),
         ("WINDOW 40 EXPANSION 0", "expansion|window"),
         ("WINDOW 40 LAYOUT classic", "layout|classic"),
-        ("LAST SLICE 3", "slice"),
     ] {
         for line in creating("BF", "k", options) {
             let error = rejected(&mut client, &line);
@@ -122,36 +109,21 @@ fn options_that_only_filters_have() {
             client.expect("EXISTS k", "0");
         }
     }
-    for line in creating("LC", "k", "LAST").into_iter().chain(creating("LC", "k", "WINDOW 40 REFRESH")) {
-        assert_names(&line, &rejected(&mut client, &line), "unknown option");
+    for (family, options) in [("LC", "WINDOW 40 REFRESH"), ("LC", "LAST"), ("BF", "LAST"), ("BF", "WINDOW 40 LAST")] {
+        for line in creating(family, "k", options) {
+            assert_names(&line, &rejected(&mut client, &line), "unknown option");
+        }
     }
-    // It is rejected for a stream without end whether it would create it or not.
-    rejected(&mut client, "BF.ADMIT k LIMIT 5 LAST ITEMS a");
-    client.expect("BF.INSERT l LAST ITEMS a", "[1]");
-    for line in ["BF.ADMIT l LIMIT 5 ITEMS a", "BF.ADMIT l LIMIT 5 ITEMS b", "BF.ADMIT l LIMIT 5 ALL DRYRUN ITEMS b"] {
-        assert_names(line, &rejected(&mut client, line), "last|admit");
-    }
-    client.expect("BF.INSERT l2 LAST ITEMS b", "[1]");
-    for line in ["BF.MERGE l l2", "BF.MERGE new l", "BF.MERGE l l2 l2"] {
-        assert_names(line, &rejected(&mut client, line), "last|merge");
-    }
-    client.expect("EXISTS new", "0");
-    // Merged with itself alone, or with nothing, there is nothing to merge: whatever the answer, nothing changes.
-    let before = client.digest("l");
-    client.cmd("BF.MERGE l missing");
-    assert_eq!(client.digest("l"), before);
 }
 
 #[test]
 fn a_window_is_of_lines_whatever_the_default() {
     let server = Server::with_args("bf-layout classic");
     let mut client = server.client();
-    for options in ["WINDOW 40 MANUAL", "LAST"] {
-        for line in [reserve("BF", "k", options), format!("BF.INSERT k {options} ITEMS a")] {
-            client.cmd("DEL k");
-            client.cmd(&line);
-            client.expect("BF.INFO k LAYOUT", "[\"lines\"]");
-        }
+    for line in [&reserve("BF", "k", "WINDOW 40 MANUAL"), "BF.INSERT k WINDOW 40 MANUAL ITEMS a"] {
+        client.cmd("DEL k");
+        client.cmd(line);
+        client.expect("BF.INFO k LAYOUT", "[\"lines\"]");
     }
     client.expect("BF.ADMIT a LIMIT 5 WINDOW 40 MANUAL ITEMS a", "[1]");
     client.expect("BF.INFO a LAYOUT", "[\"lines\"]");
@@ -191,8 +163,7 @@ fn what_cannot_be_joined() {
     }
     client.expect(&reserve("BF", "one", "WINDOW 40 MANUAL SLICES 4"), "+OK");
     client.expect(&reserve("BF", "two", "WINDOW 40 MANUAL SLICES 4 REFRESH"), "+OK");
-    client.expect(&reserve("BF", "three", "LAST"), "+OK");
-    for (to, from) in [("one", "two"), ("two", "one"), ("one", "three"), ("three", "one")] {
+    for (to, from) in [("one", "two"), ("two", "one")] {
         rejected(&mut client, &format!("BF.MERGE {to} {from}"));
     }
 }
@@ -299,7 +270,7 @@ fn a_window_has_room_for_all_its_generations() {
     let mut client = server.client();
     // A plain filter of these items takes 0.6 MB, and so does each generation with REFRESH.
     client.expect("BF.RESERVE plain 0.001 300000", "+OK");
-    for options in ["WINDOW 40 REFRESH", "WINDOW 40 MANUAL REFRESH SLICES 8", "LAST REFRESH"] {
+    for options in ["WINDOW 40 REFRESH", "WINDOW 40 MANUAL REFRESH SLICES 8"] {
         for line in [
             format!("BF.RESERVE k 0.001 300000 {options}"),
             format!("BF.INSERT k ERROR 0.001 CAPACITY 300000 {options} ITEMS a"),

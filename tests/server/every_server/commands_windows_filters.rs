@@ -192,57 +192,6 @@ fn a_window_is_longer_by_less_than_two_slices() {
     }
 }
 
-/// At least the last `n` items are found. Older items are found only if they share a generation with one of the last
-/// `n`.
-#[test]
-fn the_last_items_are_as_few_as_their_slices_allow() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (items, slices, most) in
-        [(5, "", 6), (4, "", 4), (1, "SLICES 64", 1), (9, "SLICES 2", 15), (10, "SLICES 6", 12)]
-    {
-        client.cmd("DEL k");
-        client.expect(&format!("BF.RESERVE k 0.000001 {items} LAST {slices}"), "+OK");
-        let mut largest = 0;
-        for item in 0..100_u64 {
-            client.expect(&format!("BF.ADD k x{item}"), "1");
-            let last = (item + 1).saturating_sub(items)..item + 1;
-            let expected = last.end - last.start;
-            assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS k", "x", last)) as u64, expected, "{items} {slices}");
-            largest = largest.max(client.int("BF.CARD k"));
-        }
-        assert_eq!(largest, most, "{items} {slices}");
-    }
-}
-
-/// With REFRESH, the last `n` distinct items are found, whenever they were added, and at most twice as many items in
-/// all.
-#[test]
-fn the_last_different_items_whatever_came_how_often() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("BF.RESERVE k 0.000001 3 LAST REFRESH", "+OK");
-    client.expect("BF.MADD k a b c d a b e", "[1, 1, 1, 1, 0, 0, 1]");
-    client.expect("BF.MEXISTS k a b e d c", "[1, 1, 1, 1, 0]");
-    client.expect("BF.CARD k", "4");
-    client.cmd("DEL k");
-    client.expect("BF.RESERVE k 0.000001 20 LAST REFRESH", "+OK");
-    // A fixed sequence, by the generator of Knuth's MMIX. Few are hot, and come most of the time.
-    let (mut state, mut came, mut most) = (1_u64, Vec::new(), 0);
-    for _ in 0..2000 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let item = if state >> 62 == 0 { state >> 33 & 255 } else { state >> 33 & 7 };
-        client.cmd(&format!("BF.ADD k x{item}"));
-        came.retain(|known| *known != item);
-        came.push(item);
-        let last: Vec<_> = came.iter().rev().take(20).map(|item| format!("x{item}")).collect();
-        let found = client.list(&format!("BF.MEXISTS k {}", last.join(" ")));
-        assert_eq!(sum(&found) as usize, last.len());
-        most = most.max(client.int("BF.CARD k"));
-    }
-    assert!((21..=40).contains(&most), "{most}");
-}
-
 /// Chunks from before and after an advance do not fit together, so the dump fails.
 #[test]
 fn dumps_that_an_advance_interrupts_fail() {

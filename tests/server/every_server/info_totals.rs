@@ -105,7 +105,6 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
     assert_sums(&mut client, "filling");
     for (line, reply) in [
         ("BF.RESERVE bf:slices 0.01 100 WINDOW 40 MANUAL SLICES 4", "+OK"),
-        ("BF.RESERVE bf:last 0.01 50 LAST SLICES 5", "+OK"),
         ("BF.RESERVE bf:classic 0.01 10 LAYOUT classic EXPANSION 2", "+OK"),
         ("LC.RESERVE lc:slices 1000 WINDOW 40 MANUAL SLICES 4", "+OK"),
         ("BF.RESERVE bf:flat2 0.01 10 NONSCALING", "+OK"),
@@ -114,7 +113,7 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
     }
     for round in 0..6 {
         let range = round * 40..round * 40 + 60;
-        for key in ["bf:slices", "bf:last", "bf:classic", "bf:flat2"] {
+        for key in ["bf:slices", "bf:classic", "bf:flat2"] {
             let items: Vec<String> = range.clone().map(|at| format!("item:{at}")).collect();
             client.cmd(&format!("BF.MADD {key} {}", items.join(" ")));
             client.cmd(&format!("BF.ADD {key} single:{round}"));

@@ -26,9 +26,6 @@ fn populate(client: &mut Client) {
         ("bf:cleared", "0.01 100 WINDOW 40 MANUAL"),
         ("bf:left", "0.001 5000 WINDOW 40 MANUAL"),
         ("bf:right", "0.001 5000 WINDOW 40 MANUAL"),
-        ("bf:last", "0.01 500 LAST"),
-        ("bf:lasting", "0.01 500 LAST REFRESH"),
-        ("bf:begun", "0.01 5000 LAST SLICES 2"),
         ("lc:empty", "1000 WINDOW 40 MANUAL"),
         ("lc:exact", "1000 EXACT 65536 BYTES 100000 WINDOW 40 MANUAL SLICES 4"),
         ("lc:sparse", "10000000 WINDOW 40 MANUAL SLICES 12"),
@@ -72,12 +69,6 @@ fn populate(client: &mut Client) {
             add_many(client, &format!("{add} {key}"), "item:", count * slice * 2 / 3..count * slice * 2 / 3 + count);
         }
     }
-    for key in ["bf:last", "bf:lasting"] {
-        for batch in 0..15_u64 {
-            add_many(client, &format!("BF.MADD {key}"), "item:", 100 * batch..100 * batch + 150);
-        }
-    }
-    add_many(client, "BF.MADD bf:begun", "item:", 0..100);
     for line in [
         "BF.ADVANCE bf:dead 1000",
         "LC.ADVANCE lc:dead 1000",

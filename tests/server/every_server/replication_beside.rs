@@ -76,7 +76,7 @@ fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl Fn
             (_, 5) => format!("{family}.RESERVE {target} 0.05 15 NONSCALING"),
             (_, 6) => format!("{family}.INSERT {target} CAPACITY 10 EXPANSION 3 EX 1000 ITEMS {items}"),
             (_, 7) => format!("{family}.INSERT {target} WINDOW 1099511627776 ITEMS {items}"),
-            (_, 8) => format!("{family}.INSERT {target} LAST REFRESH CAPACITY 9 ITEMS {items}"),
+            (_, 8) => format!("{family}.INSERT {target} WINDOW 40 MANUAL REFRESH CAPACITY 9 ITEMS {items}"),
             (_, 9) => format!("{family}.ADMIT {target} LIMIT 40 CAPACITY 20 ITEMS {items}"),
             (_, 10) => format!("{family}.INSERT {target} LAYOUT lines SEED 5 ITEMS {items}"),
             (_, 11) => format!("{family}.ADD {target} one{}", random(50)),

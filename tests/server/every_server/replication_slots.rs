@@ -7,13 +7,12 @@ use rollcall_testkit::fixture::{assert_same, snapshot};
 use rollcall_testkit::server::Server;
 
 /// Keys in one slot, which the second node owns, each with a command that creates it.
-const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 6] = [
     ("BF.MADD", "{x}filter"),
     ("BF.MADD", "{x}chain"),
     ("LC.ADD", "{x}exact"),
     ("LC.ADD", "{x}dense"),
     ("BF.MADD", "{x}window"),
-    ("BF.MADD", "{x}last"),
     ("LC.ADD", "{x}visitors"),
 ];
 
@@ -21,7 +20,6 @@ fn fill(client: &mut Client) {
     client.expect("BF.RESERVE {x}chain 0.01 10 EXPANSION 3", "+OK");
     client.expect("LC.RESERVE {x}dense 1000 EXACT 0", "+OK");
     client.expect("BF.RESERVE {x}window 0.01 1000 WINDOW 1099511627776 REFRESH", "+OK");
-    client.expect("BF.RESERVE {x}last 0.01 50 LAST", "+OK");
     client.expect("LC.RESERVE {x}visitors 1000 EXACT 150 WINDOW 1000 MANUAL SLICES 20", "+OK");
     client.expect("LC.ADVANCE {x}visitors 77", "+OK");
     for (add, key) in KEYS {

@@ -7,7 +7,7 @@ use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
 use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::server::Server;
 
 /// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
 const SLICE: u64 = 170_000_000;
@@ -54,17 +54,6 @@ fn every_write_leaves_the_replica_equal() {
         "BF.MADD b x y x",
         "BF.INSERT c CAPACITY 7 WINDOW 40 ITEMS x y",
         "BF.ADMIT d LIMIT 2 CAPACITY 7 WINDOW 40 REFRESH EX 100000 ITEMS x y z",
-        "BF.RESERVE e 0.01 20 LAST SLICES 3",
-        "BF.INSERT e ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30",
-        "BF.INSERT f LAST REFRESH CAPACITY 9 ITEMS 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20",
-        // Known items may begin a new slice of the last items, and the same number of items expires by that.
-        "BF.RESERVE l 0.01 1 LAST REFRESH",
-        "BF.ADD l a",
-        "BF.ADD l b",
-        "BF.ADD l c",
-        "BF.ADD l d",
-        "BF.ADD l b",
-        "BF.ADD l c",
         "BF.RESERVE g 0.01 100 WINDOW 40 MANUAL",
         "BF.ADD g x",
         "LC.RESERVE A 1000 WINDOW 40",
@@ -431,33 +420,6 @@ fn a_replica_that_comes_later_gets_all() {
     assert_eq!(replica.client().text("DEBUG DIGEST"), client.text("DEBUG DIGEST"));
 }
 
-/// Filters of the last items start new generations at the same items on both sides.
-#[test]
-fn the_last_items_are_the_same_everywhere() {
-    let (here, there) = (Clock::at(START), Clock::at(START - YEAR));
-    let mut pair = pair(&here, &there);
-    let mut client = pair.primary.client();
-    for (key, options) in [("a", "LAST"), ("b", "LAST SLICES 9"), ("c", "LAST REFRESH"), ("d", "LAST SLICES 1")] {
-        client.expect(&format!("BF.RESERVE {key} 0.01 300 {options}"), "+OK");
-        for batch in 0..20_u64 {
-            // A third of each batch was there in the one before.
-            add_many(&mut client, &format!("BF.MADD {key}"), "x", 100 * batch..100 * batch + 150);
-            pair.assert_equal(&format!("batch {batch} of {options}"));
-        }
-        client.cmd(&format!("BF.CLEAR {key}"));
-        client.cmd(&format!("BF.ADD {key} x"));
-        pair.assert_equal(options);
-    }
-    pair.assert_no_errors();
-    let mut aof = Setup::default().line("appendonly yes").start();
-    let mut other = aof.client();
-    other.expect("BF.RESERVE k 0.01 300 LAST", "+OK");
-    add_many(&mut other, "BF.MADD k", "x", 0..3000);
-    let before = other.digest("k");
-    aof.restart();
-    assert_eq!(aof.client().digest("k"), before);
-}
-
 /// Random commands at random times. The clocks of both sides advance, stand still, jump ahead by minutes or years, and
 /// come back.
 #[test]
@@ -492,8 +454,7 @@ fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
             3 => "WINDOW 400 SLICES 40",
             4 => "WINDOW 40 SLICES 4 MANUAL",
             5 if family == "BF" => "WINDOW 40 SLICES 4 REFRESH",
-            6 if family == "BF" => "LAST",
-            7 if family == "BF" => "LAST REFRESH",
+            6 if family == "BF" => "WINDOW 40 SLICES 4 MANUAL REFRESH",
             8 => "WINDOW 7",
             _ => "",
         };

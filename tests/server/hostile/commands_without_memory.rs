@@ -11,7 +11,7 @@ use rollcall_testkit::fixture::populate_for_no_change;
 use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that write, on new keys and on those of [`populate_for_no_change`]. `?` stands for BF or RF.
-const WRITES: [&str; 41] = [
+const WRITES: [&str; 38] = [
     "?.RESERVE new 0.01 100",
     "?.RESERVE new 0.0001 1000000 EXPANSION 4",
     "?.RESERVE new 0.01 100 WINDOW 40",
@@ -20,10 +20,8 @@ const WRITES: [&str; 41] = [
     "?.ADD fw new",
     "?.MADD new a b",
     "?.MADD f new newer",
-    "?.MADD fl new newer",
     "?.INSERT new ITEMS a",
     "?.INSERT new CAPACITY 1000000 ITEMS a",
-    "?.INSERT new LAST ITEMS a",
     "?.INSERT f ITEMS new",
     "?.INSERT fc ITEMS new",
     "?.ADMIT new LIMIT 5 ITEMS a",
@@ -49,7 +47,6 @@ const WRITES: [&str; 41] = [
     "LC.MERGE d e",
     "LC.MERGE new cw",
     "LC.LOADCHUNK new 1 data",
-    "BF.LOAD new data",
     "COPY f new",
     "COPY e new",
     "COPY cw new",
@@ -241,7 +238,6 @@ fn what_the_system_does_not_give_is_an_error() {
         "BF.RESERVE k:lines 0.01 1000 EXPANSION 32768",
         "BF.RESERVE k:classic 0.01 1000 EXPANSION 32768 LAYOUT classic",
         "BF.RESERVE k:window 0.01 40000000 WINDOW 40 MANUAL SLICES 2",
-        "BF.RESERVE k:last 0.01 40000000 LAST SLICES 1",
     ] {
         client.expect(line, "+OK");
     }
@@ -260,10 +256,7 @@ fn what_the_system_does_not_give_is_an_error() {
     for line in [
         "BF.RESERVE new 0.01 40000000",
         "BF.RESERVE new 0.01 40000000 LAYOUT classic NONSCALING",
-        "BF.ADD k:last a",
-        "BF.MADD k:last a b c",
         "BF.INSERT new CAPACITY 40000000 ITEMS a",
-        "BF.INSERT new CAPACITY 40000000 LAST SLICES 1 ITEMS a",
         "BF.INSERT new CAPACITY 40000000 WINDOW 40 SLICES 2 ITEMS a b",
         "BF.ADMIT new LIMIT 9 CAPACITY 40000000 ITEMS a",
         "BF.ADMIT k:lines LIMIT 9000 ITEMS out:1 out:2 out:3",

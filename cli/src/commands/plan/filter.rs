@@ -2,7 +2,7 @@
 
 use clap::Args;
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing, sizing};
-use rollcall_core::error::{Error, Parameter};
+use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shape};
@@ -14,9 +14,6 @@ use crate::failure::Failure;
 use crate::numbers::{percent, share};
 use crate::output::Output;
 use crate::table::{bytes, count, table};
-
-/// Replaces the number of slices in the error about a filter of the last distinct items, which has no slices.
-const NO_SLICES: &str = "none with --last --refresh";
 
 /// Arguments of `plan filter`.
 #[derive(Debug, Args)]
@@ -32,9 +29,6 @@ pub struct Filter {
     /// Plan a filter that never grows and rejects items when it is full
     #[arg(long, conflicts_with = "expansion")]
     nonscaling: bool,
-    /// Plan a filter that keeps only the last items added, whatever their age
-    #[arg(long, conflicts_with_all = ["window", "nonscaling", "expansion"])]
-    last: bool,
     /// Every add of an item renews it: it expires after its last add instead of its first
     #[arg(long)]
     refresh: bool,
@@ -98,33 +92,21 @@ impl Filter {
     }
 
     fn windowing(&self) -> Result<Option<Windowing>, Error> {
-        let slices = self.asked.slices.unwrap_or(Windowing::default_slices(self.refresh));
-        Ok(match self.asked.window {
-            Some(seconds) => {
-                let slices = self.asked.slices.unwrap_or(slices.min(u32::try_from(seconds.max(1)).unwrap_or(slices)));
-                Some(Windowing::new(seconds, slices, ClockSource::System, self.refresh)?)
-            }
-            None if self.last && self.refresh => match self.asked.slices {
-                Some(slices) => {
-                    let (parameter, got) = (Parameter::Slices, slices.to_string());
-                    return Err(Error::OutOfRange { parameter, expected: NO_SLICES, got });
-                }
-                None => Some(Windowing::last_different()),
-            },
-            None if self.last => Some(Windowing::last(slices)?),
-            None => None,
-        })
+        let Some(seconds) = self.asked.window else { return Ok(None) };
+        let default = Windowing::default_slices(self.refresh);
+        let slices = self.asked.slices.unwrap_or(default.min(u32::try_from(seconds.max(1)).unwrap_or(default)));
+        Windowing::new(seconds, slices, ClockSource::System, self.refresh).map(Some)
     }
 
     fn plan(&self, items: u64) -> Result<Planned, Error> {
-        let expansion = if self.nonscaling || self.last { 0 } else { self.expansion };
+        let expansion = if self.nonscaling { 0 } else { self.expansion };
         let params = Params { error_rate: self.error, capacity: items, expansion, seed: 0 };
         params.validate()?;
         let windowing = self.windowing()?;
         // Each generation of a windowed filter is a filter with its own number of items and error rate.
         let (of_each, generations) = match &windowing {
             None => (params, 1),
-            Some(windowing) => (windowing.of_generation(&params)?, u64::from(windowing.generations(items))),
+            Some(windowing) => (windowing.of_generation(&params)?, u64::from(windowing.generations())),
         };
         let geometry = sizing::sub_filter_geometry(&of_each, 0)?;
         let overhead = |sub_filters| match &windowing {
@@ -164,9 +146,8 @@ impl Filter {
             2 => String::new(),
             other => format!(" EXPANSION {other}"),
         };
-        let last = if self.last { " LAST" } else { "" };
         let refresh = if self.refresh { " REFRESH" } else { "" };
-        format!("BF.RESERVE key {} {items}{growth}{last}{}{refresh}", self.error, self.asked.options())
+        format!("BF.RESERVE key {} {items}{growth}{}{refresh}", self.error, self.asked.options())
     }
 
     fn text(&self, all: &[Planned]) -> String {

@@ -1,4 +1,4 @@
-//! The generations of a windowed filter, one per slice.
+//! The chain of a windowed filter: a generation per slice.
 //!
 //! ```text
 //! slices of time:   | e-4 | e-3 | e-2 | e-1 |  e  |      e is the newest, of 4 slices
@@ -12,47 +12,11 @@
 
 use super::{Chain, SubFilter, SubFilters, num_items};
 use crate::bloom::params::Params;
-use crate::bloom::windowing::Windowing;
+use crate::bloom::windowing::{Generation, Generations, Windowing, by_generation};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{try_reserve, try_with_capacity};
 use crate::window::{ClockSource, Move};
-
-/// The generations of a windowed filter.
-///
-/// Invariants: generations have different ages, less than the number of generations that may be live, and at least one
-/// sub-filter each. The sizes of a sub-filter are derived from the parameters of a generation and the index of the
-/// sub-filter in its generation.
-#[derive(Debug, PartialEq)]
-pub(in crate::bloom) struct Generations {
-    /// The parameters that the user asked for. Each generation has parameters of its own.
-    pub(super) params: Params,
-    pub(super) windowing: Windowing,
-    pub(super) of_generation: Params,
-    pub(super) newest_slice: u64,
-    /// The generations, oldest first. Generations without an item are left out.
-    pub(super) list: Vec<Generation>,
-}
-
-/// The items that were added in one slice.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Generation {
-    /// The age of the generation: the number of slices from its slice to the newest. It stays the same when slices are
-    /// renumbered.
-    pub(crate) age: u32,
-    /// The number of sub-filters.
-    pub(crate) len: u32,
-    /// The number of items of this generation that were added again later, and so count in a later generation. It is at
-    /// most the number of items of this generation.
-    pub(crate) renewed: u64,
-}
-
-impl Generations {
-    /// The bytes of the generations, without their sub-filters.
-    pub(super) fn size_bytes(&self) -> u64 {
-        (size_of::<Self>() + size_of_val(&*self.list)) as u64
-    }
-}
 
 impl<S: SubFilter> Chain<S> {
     /// Builds a windowed filter from its generations, oldest first.
@@ -247,31 +211,3 @@ impl<S: SubFilter> Chain<S> {
         }
     }
 }
-
-/// Checks that a windowed filter may have these generations, oldest first.
-///
-/// # Errors
-/// [`Error::Corrupt`].
-pub(crate) fn check_generations(windowing: &Windowing, generations: &[Generation]) -> Result<(), Error> {
-    let mut end = windowing.generations();
-    for &Generation { age, .. } in generations {
-        Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
-        end = age;
-    }
-    Ok(())
-}
-
-/// Each generation with its sub-filters.
-fn by_generation<'a, S>(
-    generations: &'a [Generation],
-    mut rest: &'a [S],
-) -> impl Iterator<Item = (&'a Generation, &'a [S])> {
-    generations.iter().map_while(move |generation| {
-        let (these, later) = rest.split_at_checked(generation.len as usize)?;
-        rest = later;
-        Some((generation, these))
-    })
-}
-
-#[cfg(test)]
-mod tests;

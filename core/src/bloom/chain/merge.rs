@@ -3,8 +3,8 @@
 
 use std::iter::once;
 
-use super::generations::Generation;
 use super::{Chain, MAX_SUB_FILTERS, SubFilter, chain_rate, num_items, taken_bytes};
+use crate::bloom::windowing::Generation;
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
 use crate::window::{Ahead, Merging, Move, Time};

@@ -12,9 +12,8 @@ pub(crate) mod sub_filter;
 
 use self::sub_filter::LineSubFilter;
 use super::chain::Chain;
-use super::chain::generations::Generation;
 use super::params::Params;
-use super::windowing::Windowing;
+use super::windowing::{Generation, Windowing};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 

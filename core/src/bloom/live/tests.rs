@@ -1,3 +1,5 @@
+mod windows;
+
 use crate::admission::Admission::{self, Admitted, Known, Rejected};
 use crate::admission::Terms;
 use crate::bloom::chain::Chain;

@@ -57,21 +57,6 @@ in_every_way! {
         assert_eq!(mexists(session, &copy, &["ann", "ben", "dan"]), Ok(vec![false, true, true]));
     }
 
-    fn a_filter_of_the_last_items(session: &mut Session) {
-        let key = session.key("key");
-        assert_eq!(session.query(cmd("BF.RESERVE").arg(&key).arg(0.0001).arg(100).arg("LAST")), Ok(Value::Okay));
-        let items: Vec<String> = (0..1000).map(|item| item.to_string()).collect();
-        for some in items.chunks(100) {
-            let some: Vec<&str> = some.iter().map(String::as_str).collect();
-            let added: RedisResult<Vec<bool>> = got!(&mut session.connection, bf_madd(&key, &some));
-            assert_eq!(added.map(|added| added.len()), Ok(100));
-        }
-        let last: Vec<&str> = items[900..].iter().map(String::as_str).collect();
-        assert_eq!(mexists(session, &key, &last), Ok(vec![true; 100]));
-        let found: RedisResult<bool> = got!(&mut session.connection, bf_exists(&key, "0"));
-        assert_eq!(found, Ok(false));
-    }
-
     fn a_counter_with_a_window(session: &mut Session) {
         let key = session.key("key");
         assert_eq!(session.query(cmd("LC.RESERVE").arg(&key).arg(1000).arg(&WINDOW)), Ok(Value::Okay));

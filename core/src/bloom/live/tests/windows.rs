@@ -2,16 +2,17 @@
 
 mod limits;
 
-use super::*;
 use crate::admission::{Admission, Terms};
 use crate::bloom::lines::LineFilter;
 use crate::bloom::lines::sub_filter::LineSubFilter;
+use crate::bloom::params::Params;
+use crate::bloom::windowing::{Generation, Generations, Windowing};
 use crate::bloom::{BloomFilter, sizing};
-use crate::error::{Limit, Parameter};
+use crate::error::{Error, Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
 use crate::live::{Outcome, Windowed};
 use crate::size_limit::{MaxBytes, Unlimited};
-use crate::window::{Merging, Time, Window};
+use crate::window::{ClockSource, Merging, Move, Time, Window};
 use proptest::prelude::*;
 use std::alloc::Layout;
 use std::collections::HashMap;
