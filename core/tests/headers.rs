@@ -149,7 +149,6 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         (4..5, LARGEST, "expansion"),
         (4..5, b"\x04", "num_lines"),
         (5..6, b"\x87\0", "seed"),
-        // The last items: they do not grow.
         (6..9, b"\0", "window"),
         // Of 9 seconds, slices of 3 or 2, which fewer than four cover, or leave a second over.
         (6..9, b"\x09", "slices"),

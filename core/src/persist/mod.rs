@@ -70,8 +70,8 @@
 //! | SCANDUMP, AOF | chunk 1 | unless inline, chunks: a piece, then its checksum | `chunks.rs` |
 //!
 //! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is
-//! inline in the header (`inline.rs`), and then the value is only a header. `bloom.rs`, `windowed_filter.rs` and
-//! `counting.rs` describe the fields of the headers.
+//! inline in the header (`inline.rs`), and then the value is only a header. `bloom.rs` and `counting.rs` describe the
+//! fields of the headers.
 //!
 //! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind nor checksum,
 //! and their chunks have no checksum. `filter.rs` distinguishes the two formats. In RDB, a partially loaded classic

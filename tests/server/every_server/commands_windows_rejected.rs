@@ -44,9 +44,9 @@ impl State {
 /// A command that may be rejected. `random` returns a random number below its argument.
 fn line(family: &str, mut random: impl FnMut(u64) -> u64) -> Vec<String> {
     let mut key = || match random(KEYS.len() as u64 + 5) {
-        at @ 0..9 => KEYS[at as usize].0,
-        9 => "missing",
-        10 => "string",
+        at @ 0..8 => KEYS[at as usize].0,
+        8 => "missing",
+        9 => "string",
         at => KEYS[at as usize % 3].0,
     };
     let (target, one, two) = (key(), key(), key());
