@@ -118,7 +118,7 @@ impl<S: SubFilter> Chain<S> {
     fn add_to_many(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
         let hash = self.hash(item);
         let is_known = S::look_up(self.sub_filters(), hash);
-        if is_known && !(self.renews() && !S::look_up(self.newest(), hash)) {
+        if is_known && (!self.renews() || S::look_up(self.newest(), hash)) {
             return Ok(Mark::Same);
         }
         if self.room() == 0 {
