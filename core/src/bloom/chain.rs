@@ -341,10 +341,21 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// The false-positive rate, estimated from the set bits of the sub-filters that are live once `slices_later` more
-    /// slices have begun.
+    /// slices have begun. If items were renewed, it is an upper bound: generations that share items err for the same
+    /// absent items.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
+        let (live, generations) = (self.live(slices_later), &self.generations()[self.dead(slices_later).0..]);
         // Without a sub-filter the rate may come out as -0.0; `abs` makes it 0.0.
-        chain_rate(self.live(slices_later).iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs()
+        let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs();
+        let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
+        // Sub-filters of several sizes share no errors.
+        let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
+            return rate;
+        };
+        // What any generation finds, one bitmap with the items of all of them would find too. It has each item once.
+        let items = live.iter().map(|one| one.estimate_items(one.set_bits()));
+        let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
+        rate.min(first.rate_of((all - renewed).max(most)))
     }
 
     /// Calls `visit` with the layout of every heap allocation that the filter owns.

@@ -167,8 +167,12 @@ pub trait SubFilter: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     }
     /// The maximum-likelihood estimate of the number of items from the number of set bits.
     fn estimate_items(&self, set_bits: u64) -> f64;
+    /// The estimated false-positive rate with `num_items` items.
+    fn rate_of(&self, num_items: f64) -> f64;
     /// The estimated false-positive rate with `set_bits` set bits.
-    fn rate_with(&self, set_bits: u64) -> f64;
+    fn rate_with(&self, set_bits: u64) -> f64 {
+        self.rate_of(self.estimate_items(set_bits))
+    }
 
     /// The sum of the false-positive rates of all sub-filters that may follow the first `len` of the chain that starts
     /// with `self`. A union must reserve this sum for its growth. It is 0 if the filter does not scale.

@@ -342,6 +342,12 @@ impl SubFilter for ClassicSubFilter {
         (-all / f64::from(self.0.spec.shape.hashes) * libm::log(free / all)).max(0.0)
     }
 
+    fn rate_of(&self, num_items: f64) -> f64 {
+        let Shape { hashes, .. } = self.0.spec.shape;
+        let fill = -libm::expm1(-num_items * f64::from(hashes) / self.0.spec.shape.num_positions() as f64);
+        libm::pow(fill, f64::from(hashes))
+    }
+
     /// The share of set bits to the power of the number of hashes, as for independent positions. See Bloom, "Space/Time
     /// Trade-offs in Hash Coding with Allowable Errors", 1970.
     fn rate_with(&self, set_bits: u64) -> f64 {

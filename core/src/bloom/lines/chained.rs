@@ -168,8 +168,8 @@ impl SubFilter for LineSubFilter {
         sizing::estimate_items(&self.geometry(), set_bits)
     }
 
-    fn rate_with(&self, set_bits: u64) -> f64 {
-        sizing::false_positive_rate(&self.geometry(), self.estimate_items(set_bits))
+    fn rate_of(&self, num_items: f64) -> f64 {
+        sizing::false_positive_rate(&self.geometry(), num_items)
     }
 
     fn rate_to_come(&self, len: usize) -> f64 {
