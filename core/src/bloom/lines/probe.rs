@@ -70,7 +70,7 @@ macro_rules! with_shape {
 }
 
 /// A function that is compiled for every shape, and for processors with and without AVX-512. Its body gets the shape,
-/// and the operation on one line, `has` or `fill` of [`line`].
+/// and the operation on one line, `has` or `fill` of [`mod@line`].
 macro_rules! kernel {
     ($(#[$doc:meta])* $vis:vis fn $name:ident($shape:ident, $line:ident($($operand:ident),*) $(, $arg:ident: $type:ty)*)
         -> $output:ty $body:block) => {
