@@ -97,7 +97,7 @@ test-python: setup-test build ## Test the Python package as it is installed, on 
 	@scripts/setup.sh node postgres
 	@scripts/python.sh plain
 	@scripts/servers.py fetch $(OTHER_SERVERS)
-	cargo build --profile test --workspace --locked --bins --example floor
+	cargo build --profile test --workspace --locked --bins
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
 		ROLLCALL_SERVER=redis-server:$$(scripts/servers.py path redis-8.2.3):$$(scripts/servers.py path valkey-9.1.2) scripts/python.sh test
 
@@ -169,11 +169,10 @@ demo: ## Run the three example services on real input, each beside a server of i
 		echo; echo "== $$name"; $(WITH) $(CARGO_TARGET_DIR)/debug/with-server $(CARGO_TARGET_DIR)/debug/examples/$$name; \
 	done
 
-bench: setup-test build ## Measure against RedisBloom, 25 minutes, write docs/benchmarks-tables.md and other pages' tables; QUICK=1: a rough run of two; SERVER=redis-8.2.3: on that server, and write its columns of the tables that compare servers
-	@scripts/servers.py fetch redisbloom-2.8.2 $(SERVER)
+bench: setup-test build ## Measure the ten rows of docs/benchmarks.md beside RedisBloom, 5 minutes, and write redis-server's column; SERVER=redis-8.10.2: that one's; QUICK=1: a rough run of one, and ONLY=1,7: these rows, which only print
 	@QUICK=$(QUICK) ONLY="$(ONLY)" SERVER=$(SERVER) scripts/bench.sh server
 
-accuracy: ## Measure every claim of accuracy, about 10 minutes, and write docs/accuracy-tables.md; QUICK=1: a rough run of one; fails if one does not hold
+accuracy: ## Measure every claim of accuracy, about 10 minutes, and write target/accuracy/ and the figures of docs/accuracy.md; QUICK=1: a rough run of one; fails if one does not hold
 	@scripts/setup.sh build
 	@QUICK=$(QUICK) ONLY="$(ONLY)" scripts/bench.sh accuracy
 

@@ -3,7 +3,7 @@
 # says what is left for a person. It tags, pushes, publishes and signs nothing. `make release VERSION=X.Y.Z` runs it.
 #
 #   scripts/release.sh check VERSION     the tree: clean, versions agree, golden files, changelog, names and addresses
-#   scripts/release.sh gather VERSION    the packages, wheel and images that were made of it, and the crates
+#   scripts/release.sh gather VERSION    the packages, wheel and images that were made of it, the crates, and what was measured
 #
 # What is wrong stops it. What is missing is a gap: it is named at the end, and with FINAL=1 it stops too.
 set -euo pipefail
@@ -95,6 +95,11 @@ gather() {
     for kind in x86_64 aarch64; do take "no wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"; done
     take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
     images
+    step "measurements"
+    [[ -e target/accuracy/tables.md ]] || gap "no tables of accuracy: make accuracy"
+    compgen -G "target/benchmarks/*.md" >/dev/null || gap "no tables of benchmarks: make bench"
+    mkdir -p target/accuracy target/benchmarks
+    tar --create --gzip --file "$out/rollcall-$version-measurements.tar.gz" --directory target accuracy benchmarks
     step "crates: each compiled from what would be published (some minutes the first time)"
     cargo package --quiet --locked --package rollcall-core --package rollcall-cli --target-dir target/crates ||
         fail "cargo package: its message is above"

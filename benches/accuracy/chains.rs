@@ -133,7 +133,6 @@ pub fn growth(run: &mut Run) -> Findings {
         x: plot::Axis::log("items added, over the capacity"),
         y: plot::Axis::linear("rate / p"),
         lines,
-        marks: Vec::new(),
         legend: plot::Corner::LowerRight,
     };
     Findings { tables: vec![rates, stated, last], plots: vec![plot] }

@@ -92,7 +92,6 @@ pub fn coverages(run: &mut Run) -> Findings {
         x: plot::Axis::log("members of A that B lacks"),
         y: plot::Axis::linear("share of the replies, %"),
         lines,
-        marks: Vec::new(),
         legend: plot::Corner::LowerRight,
     });
     findings.tables.push(exact_against_large(run));

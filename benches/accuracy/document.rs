@@ -1,4 +1,5 @@
-//! Writes docs/accuracy-tables.md and the table of docs/accuracy.md. Only the text between two marks is replaced.
+//! Writes all tables into target/, and the table and the plots of docs/accuracy.md. Only the text between two marks is
+//! replaced.
 
 use std::path::Path;
 use std::{fs, io};
@@ -66,30 +67,33 @@ const FIGURES: [(&str, &str, Pick); 11] = [
     ("chains", "Rate of filters grown up to a hundredfold, likewise", Pick::Highest),
 ];
 
-/// Writes the table of figures into docs/accuracy.md.
-pub fn write_page(page: &Path, sections: &[Section]) -> io::Result<()> {
+/// Writes the table of figures into docs/accuracy.md, and the plots beside it.
+pub fn write_page(sections: &[Section]) -> io::Result<()> {
     let line = |&(mark, what, pick): &(&str, &str, Pick)| {
         let check = sections.iter().find(|section| section.mark == mark).and_then(|found| found.findings.pick(pick));
         let [claimed, measured] = check.map_or_else(Default::default, |check| [check.claimed(), check.brief()]);
         vec![what.to_owned(), claimed, measured]
     };
     let table = markdown::table(&["what", "claimed", "measured"], &FIGURES.iter().map(line).collect::<Vec<_>>());
-    fs::write(page, replaced(&fs::read_to_string(page)?, "figures", &table)?)
+    let page = fs::read_to_string("docs/accuracy.md")?;
+    fs::write("docs/accuracy.md", replaced(&page, "figures", &table)?)?;
+    write_plots(Path::new("docs/accuracy"), sections)
 }
 
-/// Writes the document from the text of `template`, and the plots into the folder `accuracy` next to it.
-pub fn write(template: &Path, document: &Path, sections: &[Section]) -> io::Result<()> {
-    let name = "accuracy";
-    let folder = document.with_file_name(name);
-    fs::create_dir_all(&folder)?;
-    let mut text = replaced(&fs::read_to_string(template)?, "summary", &summary(sections))?;
+fn write_plots(folder: &Path, sections: &[Section]) -> io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let mut plots = sections.iter().flat_map(|section| &section.findings.plots);
+    plots.try_for_each(|plot| plot::write(folder, plot).map_err(|error| io::Error::other(error.to_string())))
+}
+
+/// Writes `tables.md` into `folder`, with the text of tables.md of this program, and the plots beside it.
+pub fn write(folder: &Path, sections: &[Section]) -> io::Result<()> {
+    write_plots(folder, sections)?;
+    let mut text = replaced(include_str!("tables.md"), "summary", &summary(sections))?;
     for Section { mark, findings, .. } in sections {
-        let mut parts: Vec<String> = findings.tables.iter().map(Table::markdown).collect();
-        for plot in &findings.plots {
-            plot::write(&folder, plot).map_err(|error| io::Error::other(error.to_string()))?;
-            parts.push(format!("![{}]({name}/{}.svg)\n", plot.title, plot.name));
-        }
+        let plots = findings.plots.iter().map(|plot| format!("![{}]({}.svg)\n", plot.title, plot.name));
+        let parts: Vec<String> = findings.tables.iter().map(Table::markdown).chain(plots).collect();
         text = replaced(&text, mark, &parts.join("\n"))?;
     }
-    fs::write(document, text)
+    fs::write(folder.join("tables.md"), text)
 }

@@ -69,7 +69,6 @@ pub fn at_capacity(run: &mut Run) -> Findings {
         x: plot::Axis::log("capacity, items"),
         y: plot::Axis::linear("rate / p"),
         lines,
-        marks: Vec::new(),
         legend: plot::Corner::LowerRight,
     };
     Findings { tables: vec![table], plots: vec![plot] }

@@ -161,7 +161,6 @@ fn plot(curves: &[Curve], hyperloglog: Vec<(f64, f64)>) -> plot::File {
         x: plot::Axis::log("members"),
         y: plot::Axis::log("standard error, %"),
         lines,
-        marks: Vec::new(),
         legend: plot::Corner::LowerRight,
     }
 }

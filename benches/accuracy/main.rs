@@ -1,13 +1,13 @@
-//! `make accuracy`: measures every claim of accuracy in the documents and writes docs/accuracy-tables.md.
+//! `make accuracy`: measures every claim of accuracy in the documents.
 //!
 //! Every figure comes with its standard error. A claim holds if the figure exceeds it by at most three standard errors.
 //! The program fails if a claim does not hold. Seeds are fixed, and the mathematics is the same on every platform, so a
-//! run writes the same document everywhere.
+//! run writes the same tables everywhere.
 //!
-//! Environment variables: `ACCURACY_TEMPLATE` is the document whose text is kept, and `ACCURACY_DOCUMENT` the document
-//! that is written; plots go into the folder `accuracy` next to it. `ACCURACY_PAGE`, if set, is a page with a table of
-//! figures. `ACCURACY_QUICK=1` makes a quick run. `ACCURACY_ONLY=word,word` runs the sections whose name has one of the
-//! words, and writes nothing. `ACCURACY_SEED`, 0 to 7, gives a quick run other items.
+//! A full run writes all tables and plots into `target/accuracy/`, and the figures and plots of docs/accuracy.md.
+//! `ACCURACY_QUICK=1` makes a quick run, which only writes into `target/accuracy-quick/`. `ACCURACY_ONLY=word,word` runs
+//! the sections whose name has one of the words, prints their tables and writes nothing. `ACCURACY_SEED`, 0 to 7, gives a
+//! quick run other items.
 
 mod chains;
 mod claims;
@@ -25,7 +25,7 @@ mod spans;
 mod trials;
 mod unions;
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 
 use claims::Findings;
@@ -73,15 +73,9 @@ const PARTS: [Part; 17] = [
     part("asking", "computed against asked", [3, 15], 7, |run, _| filters::by_asking(run)),
 ];
 
-fn path(variable: &str, otherwise: &str) -> PathBuf {
-    PathBuf::from(std::env::var_os(variable).unwrap_or_else(|| otherwise.into()))
-}
-
 fn main() -> ExitCode {
     let is_quick = std::env::var("ACCURACY_QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
     let only = std::env::var("ACCURACY_ONLY").unwrap_or_default();
-    let (template, document) =
-        (path("ACCURACY_TEMPLATE", "docs/accuracy-tables.md"), path("ACCURACY_DOCUMENT", "target/accuracy.md"));
 
     fills::check_lines();
     let parts: Vec<&Part> = PARTS.iter().filter(|part| only.split(',').any(|word| part.title.contains(word))).collect();
@@ -101,13 +95,13 @@ fn main() -> ExitCode {
     }
 
     if only.is_empty() {
-        let page = std::env::var_os("ACCURACY_PAGE").filter(|page| !page.is_empty()).map(PathBuf::from);
-        let written = document::write(&template, &document, &sections);
-        if let Err(error) = written.and_then(|()| page.map_or(Ok(()), |page| document::write_page(&page, &sections))) {
-            eprintln!("accuracy: {}: {error}", document.display());
+        let folder = Path::new(if is_quick { "target/accuracy-quick" } else { "target/accuracy" });
+        let written = document::write(folder, &sections);
+        if let Err(error) = written.and_then(|()| if is_quick { Ok(()) } else { document::write_page(&sections) }) {
+            eprintln!("accuracy: {}: {error}", folder.display());
             return ExitCode::FAILURE;
         }
-        println!("accuracy: written to {}", document.display());
+        println!("accuracy: written to {}/tables.md", folder.display());
     } else {
         sections.iter().flat_map(|section| &section.findings.tables).for_each(|table| println!("{}", table.markdown()));
     }

@@ -7,21 +7,18 @@ use rollcall_core::unstable::hash::hash64;
 /// over the square root of the number, is then 3 %.
 const MANY: f64 = 1000.0;
 
-/// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
-pub struct Random(u64);
+/// The random numbers of a trial.
+pub struct Random(rollcall_testkit::random::Random);
 
 impl Random {
     /// The sequence of numbers for a trial of the measurement `name`.
     pub fn of(name: &str, trial: u64) -> Random {
-        Random(hash64(name.as_bytes(), trial))
+        Random(rollcall_testkit::random::Random::new(hash64(name.as_bytes(), trial)))
     }
 
     /// A number of 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.0.bits()
     }
 
     /// A uniform number between 0 and 1, both excluded.

@@ -1,57 +1,216 @@
-//! Writes the tables of one run to the terminal, to docs/benchmarks-tables.md and to other pages, with a description of
-//! the machine.
+//! The rows of a run, and the tables in which they are written.
 
+use std::fmt::Write as _;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
-use crate::measure::{Bench, HEADS, cells, short};
-use crate::runs::{self, Run};
-use crate::small::{COUNTER_TABLE, FILTER_TABLE};
-use rollcall_bench_output::markdown;
+use rollcall_bench_output::{markdown, plot};
+use rollcall_testkit::server::Server;
 
-/// The mark after each part of a page that is replaced.
+/// What a row has to meet.
+#[derive(Clone, Copy)]
+pub enum Goal {
+    /// RedisBloom's figure is at least this multiple of Rollcall's.
+    Times(f64),
+    /// Rollcall's figure is at most this number.
+    AtMost(f64),
+    /// Nothing: the figures are shown for comparison.
+    Shown,
+}
+
+struct Row {
+    number: &'static str,
+    work: String,
+    goal: Goal,
+    /// Rollcall's figure and RedisBloom's.
+    figures: [f64; 2],
+    unit: &'static str,
+}
+
+/// The rows of a run on one server.
+pub struct Report {
+    quick: bool,
+    rows: Vec<Row>,
+    /// The plot of docs/benchmarks.md.
+    pub plot: Option<plot::File>,
+}
+
+/// The marks around each part of a page that is replaced.
 const END: &str = "<!-- measured: end -->";
 
-/// The table of all rows.
-pub fn table(bench: &Bench) -> String {
-    markdown::table(&HEADS, &bench.rows.iter().map(|row| cells(row).to_vec()).collect::<Vec<_>>())
+fn mark(name: &str) -> String {
+    format!("<!-- measured: {name}, written by make bench -->")
 }
 
-/// The server's name and version, such as `redis-8.2.3`. Valkey also says which version of Redis it is like.
-pub fn server(bench: &mut Bench) -> String {
-    let info = bench.ours.call("INFO server").text();
-    let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let valkey = field("valkey_version:").map(|version| format!("valkey-{version}"));
-    valkey.unwrap_or_else(|| format!("redis-{}", field("redis_version:").unwrap_or("?")))
+/// The rows that README.md shows.
+const IN_README: [&str; 3] = ["1", "2", "4"];
+
+impl Report {
+    pub fn new(quick: bool) -> Report {
+        Report { quick, rows: Vec::new(), plot: None }
+    }
+
+    /// Returns `quick` in a quick run, which shows that everything works and rough figures, and `full` otherwise.
+    pub fn pick<T>(&self, quick: T, full: T) -> T {
+        if self.quick { quick } else { full }
+    }
+
+    /// Adds a row and prints it.
+    pub fn row(&mut self, number: &'static str, work: &str, goal: Goal, figures: [f64; 2], unit: &'static str) {
+        let row = Row { number, work: work.to_owned(), goal, figures, unit };
+        println!("{number:>5}  {work}: {}", row.cell());
+        self.rows.push(row);
+    }
+
+    /// Says how many goals were met. With `write`, writes the tables too.
+    pub fn finish(mut self, write: bool) {
+        // Rows are measured in another order than they are shown. Those of bytes have no number and come last.
+        self.rows.sort_by_key(|row| row.number.parse().unwrap_or(u32::MAX));
+        let goals = self.rows.iter().filter_map(Row::met);
+        let (met, all) = (goals.clone().filter(|met| *met).count(), goals.count());
+        println!("bench: {met} of {all} goals met");
+        if write {
+            self.write().unwrap_or_else(|error| panic!("the tables: {error}"));
+        }
+    }
+
+    fn write(&self) -> std::io::Result<()> {
+        let (server, setting) = setting();
+        let cells = |row: &Row| [vec![row.number.to_owned()], row.named(), vec![row.cell()]].concat();
+        let table = markdown::table(&["#", "work", "goal", &server], &self.rows.iter().map(cells).collect::<Vec<_>>());
+        fs::create_dir_all("target/benchmarks")?;
+        let name = server.to_lowercase().replace(' ', "-");
+        fs::write(format!("target/benchmarks/{name}.md"), format!("# Benchmarks on {server}\n\n{setting}\n{table}"))?;
+
+        let page = fs::read_to_string("docs/benchmarks.md")?;
+        let rows: Vec<_> = self.rows.iter().map(|row| (cells(row), row.cell())).collect();
+        let page = replaced(&page, "rows", |old| with_column(old, &["#", "work", "goal"], &server, &rows));
+        fs::write("docs/benchmarks.md", replaced(&page, "setting", |old| with_line(old, &server, &setting)))?;
+
+        if let Some(plot) = &self.plot {
+            fs::create_dir_all("docs/benchmarks")?;
+            plot::write("docs/benchmarks".as_ref(), plot).map_err(|error| std::io::Error::other(error.to_string()))?;
+        }
+        let readme = fs::read_to_string("README.md")?;
+        let shown = self.rows.iter().filter(|row| IN_README.contains(&row.number));
+        let rows: Vec<_> = shown.map(|row| (vec![row.work.clone()], row.cell())).collect();
+        fs::write("README.md", replaced(&readme, "speed", |old| with_column(old, &["work"], &server, &rows)))
+    }
 }
 
-/// The setting of the run: machine, versions and date.
-pub fn setting(bench: &mut Bench) -> String {
-    let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let model =
-        cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": ")).map_or("?", |(_, name)| name);
-    let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let kilobytes = memory.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
-    let gigabytes = kilobytes.and_then(|text| text.trim().parse::<f64>().ok()).unwrap_or(0.0) / 1048576.0;
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let memory_info = bench.ours.call("INFO memory").text();
-    let allocator = memory_info.lines().find_map(|line| line.strip_prefix("mem_allocator:")).unwrap_or("?").trim();
-    let caches: Vec<_> = caches().into_iter().map(|(_, text)| text).collect();
-    let lines = [
-        format!("{} on {model}, {cores} cores, {gigabytes:.0} GiB of memory", output("uname", &["-sr"])),
-        format!("caches: {}; AVX-512: {}", caches.join(", "), if has_avx512() { "yes" } else { "no" }),
-        format!(
-            "{}, {allocator}; RedisBloom 2.8.2; Rollcall {} ({}); {}; {}, {}",
-            server(bench),
-            env!("CARGO_PKG_VERSION"),
-            output("git", &["describe", "--always", "--dirty"]),
-            output("rustc", &["--version"]),
-            output("date", &["-u", "+%F"]),
-            bench.pick("a quick run", "a full run"),
-        ),
-    ];
-    lines.map(|line| format!("- {line}\n")).concat()
+impl Row {
+    /// How many times RedisBloom's figure is Rollcall's, with two decimals: what is shown is what is compared.
+    fn ratio(&self) -> f64 {
+        (self.figures[1] / self.figures[0] * 100.0).round() / 100.0
+    }
+
+    fn met(&self) -> Option<bool> {
+        match self.goal {
+            Goal::Times(least) => Some(self.ratio() >= least),
+            Goal::AtMost(most) => Some(self.figures[0] <= most),
+            Goal::Shown => None,
+        }
+    }
+
+    /// The work and the goal.
+    fn named(&self) -> Vec<String> {
+        let goal = match self.goal {
+            Goal::Times(least) => format!("≥ {least}"),
+            Goal::AtMost(most) => format!("≤ {most} {}", self.unit),
+            Goal::Shown => String::new(),
+        };
+        vec![self.work.clone(), goal]
+    }
+
+    /// The ratio and both figures; the figure that has a goal first, bold if it misses the goal.
+    fn cell(&self) -> String {
+        let [ours, theirs] = self.figures.map(short);
+        let bold = if self.met() == Some(false) { "**" } else { "" };
+        match self.unit {
+            "ms" if !matches!(self.goal, Goal::Times(_)) => format!("{bold}{ours}{bold} ({theirs})"),
+            unit => format!("{bold}{}{bold} ({ours}, {theirs} {unit})", short(self.ratio())),
+        }
+    }
+}
+
+/// A number with its significant digits only.
+fn short(value: f64) -> String {
+    match value.abs() {
+        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+/// The page with the text between the marks `name` replaced by what `change` makes of it.
+fn replaced(page: &str, name: &str, change: impl FnOnce(&str) -> String) -> String {
+    let begin = mark(name);
+    let parts = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(END)?)));
+    let (before, (old, after)) = parts.unwrap_or_else(|| panic!("a page has no {begin} with an end"));
+    format!("{before}{begin}\n{}{END}{after}", change(old))
+}
+
+/// The table with these rows and the column of this server. The other columns are those of `old`, where it has the same
+/// row.
+fn with_column(old: &str, first: &[&str], server: &str, rows: &[(Vec<String>, String)]) -> String {
+    let split = |line: &str| line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    let old: Vec<Vec<String>> = old.lines().filter(|line| line.starts_with('|')).map(split).collect();
+    let mut heads: Vec<String> =
+        old.first().cloned().unwrap_or_else(|| first.iter().map(|&head| head.into()).collect());
+    if !heads.iter().any(|head| head == server) {
+        heads.push(server.to_owned());
+    }
+    let line = |(names, cell): &(Vec<String>, String)| {
+        let before = old.iter().find(|line| line[..first.len()] == names[..first.len()]);
+        let of = |at: usize| before.and_then(|line| line.get(at)).cloned().unwrap_or_default();
+        let cells = (first.len()..heads.len()).map(|at| if heads[at] == server { cell.clone() } else { of(at) });
+        names[..first.len()].iter().cloned().chain(cells).collect()
+    };
+    let lines: Vec<Vec<String>> = rows.iter().map(line).collect();
+    markdown::table(&heads.iter().map(String::as_str).collect::<Vec<_>>(), &lines)
+}
+
+/// The list with the line of this server in place of its old one.
+fn with_line(old: &str, server: &str, line: &str) -> String {
+    let begin = format!("- {server},");
+    let others = old.lines().filter(|line| !line.is_empty() && !line.starts_with(&begin));
+    let mut lines: Vec<_> = others.chain([line.trim_end()]).collect();
+    lines.sort_unstable();
+    lines.iter().fold(String::new(), |mut text, line| {
+        let _ = writeln!(text, "{line}");
+        text
+    })
+}
+
+/// The server's name and version, and a line about versions, machine and date.
+fn setting() -> (String, String) {
+    let running = Server::start();
+    let mut client = running.client();
+    let (valkey, redis) = (client.info("valkey_version"), client.info("redis_version"));
+    let server = if valkey.is_empty() { format!("Redis {redis}") } else { format!("Valkey {valkey}") };
+    let first = |file: &str, name: &str| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));
+        line.map_or_else(|| "?".to_owned(), |(_, value)| value.trim().to_owned())
+    };
+    let kilobytes: f64 = first("/proc/meminfo", "MemTotal").trim_end_matches(" kB").parse().unwrap_or(0.0);
+    let output = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).output();
+        output.map_or_else(|_| "?".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    };
+    let line = format!(
+        "- {server}, {}; RedisBloom 2.8.2; Rollcall {} ({}); {}; {}, {} cores, {:.0} GiB, AVX-512: {}; {}\n",
+        client.info("mem_allocator"),
+        env!("CARGO_PKG_VERSION"),
+        output("git", &["describe", "--always", "--dirty"]),
+        output("rustc", &["--version"]),
+        first("/proc/cpuinfo", "model name"),
+        std::thread::available_parallelism().map_or(0, usize::from),
+        kilobytes / 1048576.0,
+        if has_avx512() { "yes" } else { "no" },
+        output("date", &["-u", "+%F"]),
+    );
+    (server, line)
 }
 
 /// Whether the processor has the AVX-512 instructions with which lines are probed, as from Ice Lake or Zen 4 on.
@@ -60,103 +219,4 @@ fn has_avx512() -> bool {
     return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq");
     #[cfg(not(target_arch = "x86_64"))]
     return false;
-}
-
-fn output(program: &str, arguments: &[&str]) -> String {
-    let output = Command::new(program).args(arguments).output();
-    output.map_or_else(|_| "?".to_owned(), |output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-}
-
-/// The sizes of the processor's caches in bytes, each with its name, for the plots.
-pub fn caches() -> Vec<(f64, String)> {
-    let mut found = Vec::new();
-    for index in 0..8 {
-        let read = |file: &str| {
-            let path = format!("/sys/devices/system/cpu/cpu0/cache/index{index}/{file}");
-            fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
-        };
-        let (Some(level), Some(size)) = (read("level"), read("size")) else { continue };
-        let kilobytes = size.strip_suffix('K').and_then(|size| size.parse::<f64>().ok());
-        if let (true, Some(kilobytes)) = (level != "1", kilobytes) {
-            let size =
-                if kilobytes < 1024.0 { format!("{kilobytes} KiB") } else { format!("{} MiB", kilobytes / 1024.0) };
-            found.push((kilobytes * 1024.0, format!("L{level} {size}")));
-        }
-    }
-    found
-}
-
-/// Replaces the plots and tables of the document that this run alone has. A new document gets all marks.
-pub fn write(document: &Path, bench: &Bench, plots: &[rollcall_bench_output::plot::File]) -> std::io::Result<()> {
-    let old = fs::read_to_string(document).unwrap_or_else(|_| {
-        let marks = ["setting", "goals"].map(|name| format!("{}\n{END}\n\n", mark(name)));
-        format!("# Benchmarks: the tables\n\n{}{}\n{END}\n", marks.concat(), mark("begin"))
-    });
-    let images: String =
-        plots.iter().map(|plot| format!("![{}](benchmarks/{}.svg)\n\n", plot.title, plot.name)).collect();
-    fs::write(document, replaced(&old, &mark("begin"), &format!("{images}{}", bench.extras.join("\n"))))
-}
-
-/// The mark before a part of a page that is replaced, up to [`END`].
-fn mark(name: &str) -> String {
-    format!("<!-- measured: {name}, written by make bench -->")
-}
-
-/// The document with `lines` between the mark `begin` and the next [`END`].
-fn replaced(document: &str, begin: &str, lines: &str) -> String {
-    let (before, rest) = document.split_once(begin).unwrap_or((document, ""));
-    let after = rest.split_once(END).map_or("", |(_, after)| after);
-    format!("{before}{begin}\n{lines}{END}{after}")
-}
-
-/// The beginnings of the work of the rows that the table in README.md shows.
-const SPEED: [&str; 3] = ["BF.MADD, 350 new, n = 100M", "BF.MEXISTS, 350 absent, n = 100M", "BF.ADD, new, one item"];
-
-/// Replaces the tables of a page by measured ones: some of this run, some of the last run on each server. A table
-/// without any measurement stays as it is.
-pub fn write_page(page: &Path, bench: &Bench, runs: &[Run]) -> std::io::Result<()> {
-    let mut text = fs::read_to_string(page)?;
-    let extra = |title: &str| {
-        let extra = bench.extras.iter().find_map(|extra| extra.strip_prefix("### ")?.strip_prefix(title));
-        extra.and_then(|extra| extra.split_once("\n\n")).map_or(String::new(), |(_, table)| table.to_owned())
-    };
-    let tables = [
-        ("bytes of counts", extra("MEMORY USAGE of LC")),
-        ("errors of counts", extra("Error of LC")),
-        ("setting", runs::settings(runs)),
-        ("goals", runs::goals(runs, &bench.rows)),
-        ("figures", runs::figures(runs, &bench.rows)),
-        ("missed goals", runs::missed(runs, &bench.rows)),
-        ("speed", beside_redisbloom(bench, &SPEED)),
-        ("small filters", extra(FILTER_TABLE)),
-        ("small counters", extra(COUNTER_TABLE)),
-        ("bits of windows", extra("Bits an item of a window")),
-    ];
-    for (name, table) in tables {
-        let begin = mark(name);
-        if !table.is_empty() && text.contains(&begin) {
-            text = replaced(&text, &begin, &table);
-        }
-    }
-    fs::write(page, text)
-}
-
-/// A table of the rows that compare with RedisBloom and whose work begins with one of `begins`. Its last column says
-/// how many times slower or larger RedisBloom is. Empty if there is no such row.
-fn beside_redisbloom(bench: &Bench, begins: &[&str]) -> String {
-    let rows = bench.rows.iter().filter(|row| begins.iter().any(|begin| row.work.starts_with(begin)));
-    let lines = rows.filter_map(|row| match row.other {
-        Some(("RedisBloom", theirs)) => Some(vec![
-            row.work.clone(),
-            format!("{} {}", short(row.ours), row.unit),
-            format!("{} {}", short(theirs), row.unit),
-            short(theirs / row.ours),
-        ]),
-        _ => None,
-    });
-    let lines: Vec<_> = lines.collect();
-    if lines.is_empty() {
-        return String::new();
-    }
-    markdown::table(&["work", "Rollcall", "RedisBloom", "RedisBloom / Rollcall"], &lines)
 }

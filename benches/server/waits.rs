@@ -1,131 +1,98 @@
-//! Measures the time that other clients wait while a filter of 1 GB (0.1 GB in a quick run) is created and removed.
+//! Row 10: the longest time that another client waits while a filter of a gigabyte is created, saved, loaded and freed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::batch::fill;
-use crate::items::Source;
-use crate::measure::{Bench, Goal, Row, Samples};
-use crate::resp::Connection;
-use crate::servers::Server;
+use rollcall_testkit::client::wait_until;
 
-const KEY: &str = "giant";
-
-/// Size of the filter in gigabytes, in a quick and in a full run.
-const GIGABYTES: (f64, f64) = (0.1, 1.0);
-const RATE: f64 = 0.001;
+use crate::contenders::{Contender, Pair, medians};
+use crate::items::Items;
+use crate::report::{Goal, Report};
 
 /// Time between two pings.
 const EVERY: Duration = Duration::from_micros(200);
 
-/// Idle time before the work, and the least idle time after it.
+/// Idle time before and after the work.
 const AROUND: Duration = Duration::from_millis(30);
 
-/// The longest time until memory has been given back to the system.
-const SETTLED: Duration = Duration::from_secs(3);
-
-/// A client that sends pings all the time and records its longest wait.
-struct Prober {
-    stop: Arc<AtomicBool>,
-    thread: JoinHandle<Duration>,
-}
-
-impl Prober {
-    fn start(mut client: Connection) -> Prober {
-        let stop = Arc::new(AtomicBool::new(false));
-        let stopped = Arc::clone(&stop);
-        let thread = std::thread::spawn(move || {
-            let mut longest = Duration::ZERO;
-            while !stopped.load(Ordering::Relaxed) {
-                let start = Instant::now();
-                client.call("PING");
-                longest = longest.max(start.elapsed());
-                std::thread::sleep(EVERY);
-            }
-            longest
-        });
-        Prober { stop, thread }
-    }
-
-    fn stop(self) -> Duration {
-        self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the prober")
-    }
-}
-
-/// The longest wait of a client during `work`, in milliseconds. Waits afterwards until the process uses at most `bytes`
-/// of memory.
-pub fn longest_wait(server: &mut Server, bytes: f64, work: impl FnOnce(&mut Server)) -> f64 {
-    let prober = Prober::start(server.connect());
-    std::thread::sleep(AROUND);
-    work(server);
-    let end = Instant::now() + SETTLED;
-    while server.resident_bytes() > bytes && Instant::now() < end {
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    std::thread::sleep(AROUND);
-    prober.stop().as_secs_f64() * 1e3
-}
-
-/// Ways in which a filter can be removed.
-const ENDS: [(&str, &str); 5] = [
-    ("UNLINK", "UNLINK giant"),
-    ("DEL", "DEL giant"),
-    ("SET over it", "SET giant x"),
-    ("FLUSHALL", "FLUSHALL"),
-    ("expiry", "PEXPIRE giant 1"),
-];
-
-/// Measures the waits. Must run after all sections that keep keys, because it calls FLUSHALL.
-pub fn run(bench: &mut Bench) {
-    bench.ours.call("FLUSHALL");
-    bench.peer.call("FLUSHALL");
-    let (repeats, gigabytes) = (bench.pick(1, 5), bench.pick(GIGABYTES.0, GIGABYTES.1));
-    let bytes = gigabytes * 1e9;
-    // Samples of no work, of reserving, of each end, and of the memory that reserving touched.
-    let mut samples = [(); 2].map(|()| [(); 8].map(|()| Samples::default()));
-    for repeat in 0..repeats {
-        for (at, (server, samples)) in [&mut bench.ours, &mut bench.peer].into_iter().zip(&mut samples).enumerate() {
-            // The size of a filter for a million items gives the capacity of one of this size.
-            server.call(&format!("BF.RESERVE {KEY} {RATE} 1000000"));
-            let capacity = bytes * 1e6 / server.call(&format!("BF.INFO {KEY}")).field("Size");
-            server.call(&format!("DEL {KEY}"));
-            samples[0].push(longest_wait(server, f64::MAX, |_| ()));
-            for (index, (_, end)) in ENDS.iter().enumerate() {
-                let before = server.resident_bytes();
-                let reserve = format!("BF.RESERVE {KEY} {RATE} {}", capacity as u64);
-                samples[1].push(longest_wait(server, f64::MAX, |server| drop(server.call(&reserve))));
-                samples[7].push(server.resident_bytes() - before);
-                // An item touches two or more random lines of ours, or ten of RedisBloom's. This number of items touches every
-                // page.
-                let items = [1_200_000.0, 300_000.0][at] * gigabytes;
-                fill(server, KEY, &mut Source::From(0), items as u64);
-                assert!(server.resident_bytes() - before > 0.95 * bytes, "not all of it is filled");
-                samples[2 + index].push(longest_wait(server, before + 0.1 * bytes, |server| {
-                    server.call(end);
-                }));
-                server.call("FLUSHALL");
-            }
+/// The longest wait of a client that pings all the time during `work`, in milliseconds.
+fn longest_wait(contender: &mut Contender, work: impl FnOnce(&mut Contender)) -> f64 {
+    let mut client = contender.server.client();
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let prober = std::thread::spawn(move || {
+        let mut longest = Duration::ZERO;
+        while !stopped.load(Ordering::Relaxed) {
+            let start = Instant::now();
+            // While the server loads, the reply is an error.
+            client.call(&["PING"]);
+            longest = longest.max(start.elapsed());
+            std::thread::sleep(EVERY);
         }
-        bench.step(repeat + 1, repeats);
-    }
-    let names = ["nothing (how quiet the machine is)", "BF.RESERVE"].into_iter().chain(ENDS.map(|(name, _)| name));
-    for (index, name) in names.enumerate() {
-        bench.rows.push(Row {
-            work: format!("longest wait of another client, {gigabytes} GB: {name}"),
-            goal: if index == 0 { Goal::Shown } else { Goal::AtMost(5.0) },
-            ours: samples[0][index].median(),
-            other: Some(("RedisBloom", samples[1][index].median())),
-            unit: "ms",
-        });
-    }
-    bench.rows.push(Row {
-        work: format!("memory touched by BF.RESERVE of {gigabytes} GB"),
-        goal: Goal::AtMost(1.0),
-        ours: samples[0][7].max() / 1e6,
-        other: Some(("RedisBloom", samples[1][7].max() / 1e6)),
-        unit: "MB",
+        longest
     });
+    std::thread::sleep(AROUND);
+    work(contender);
+    std::thread::sleep(AROUND);
+    stop.store(true, Ordering::Relaxed);
+    prober.join().expect("the prober").as_secs_f64() * 1e3
+}
+
+pub fn run(report: &mut Report) {
+    let gigabytes = report.pick(0.1, 1.0);
+    let mut pair = Pair::start();
+    let mut round = |_| {
+        pair.round(|contender| {
+            // A full filter cannot be compressed, and this one is nearly empty.
+            contender.client.expect("CONFIG SET rdbcompression no", "+OK");
+            let idle = longest_wait(contender, |_| ());
+            // The size of a filter for a million items gives the capacity of one of this size.
+            contender.client.expect("BF.RESERVE giant 0.001 1000000", "+OK");
+            let capacity = gigabytes * 1e15 / contender.info("giant", "Size");
+            contender.client.expect("DEL giant", "1");
+            let before = contender.resident_bytes();
+            let reserve = format!("BF.RESERVE giant 0.001 {capacity:.0}");
+            let created = longest_wait(contender, |contender| contender.client.expect(&reserve, "+OK"));
+            // An item touches two or more random lines of ours, or ten of RedisBloom's. So many touch every page.
+            let items = if contender.is_ours { 1_200_000.0 } else { 300_000.0 } * gigabytes;
+            contender.fill("BF.MADD", "giant", &mut Items::new(1), items as usize);
+            assert!(contender.resident_bytes() - before > 0.95 * gigabytes * 1e9, "not all of it is filled");
+            let saved = longest_wait(contender, |contender| {
+                contender.client.expect("BGSAVE", "+Background saving started");
+                let is_saving = |contender: &mut Contender| contender.client.info_number("rdb_bgsave_in_progress") == 1;
+                wait_until("BGSAVE", || (!is_saving(contender)).then_some(()));
+            });
+            assert_eq!(contender.client.info("rdb_last_bgsave_status"), "ok");
+            let fork = contender.client.info_number("latest_fork_usec") as f64 / 1e3;
+            let freed = longest_wait(contender, |contender| {
+                contender.client.expect("UNLINK giant", "1");
+                let is_freed = |contender: &mut Contender| contender.resident_bytes() < before + 0.1 * gigabytes * 1e9;
+                wait_until("the memory to be given back", || is_freed(contender).then_some(()));
+            });
+            let loaded = longest_wait(contender, |contender| contender.client.expect("DEBUG RELOAD NOSAVE", "+OK"));
+            contender.client.expect("FLUSHALL", "+OK");
+            [idle, created, fork, (saved - fork).max(0.0), loaded, freed]
+        })
+    };
+    let figures = medians(&(0..report.pick(1, 3)).map(&mut round).collect::<Vec<_>>());
+    for ((work, goal), figures) in [
+        ("nothing (how quiet the machine is)", Goal::Shown),
+        ("BF.RESERVE", Goal::AtMost(5.0)),
+        ("the fork of BGSAVE, which the server makes", Goal::Shown),
+        ("BGSAVE beyond its fork", Goal::AtMost(5.0)),
+        ("loading", Goal::AtMost(5.0)),
+        ("UNLINK", Goal::AtMost(5.0)),
+    ]
+    .into_iter()
+    .zip(figures)
+    {
+        report.row(
+            "10",
+            &format!("longest wait of another client, a filter of {gigabytes} GB: {work}"),
+            goal,
+            figures,
+            "ms",
+        );
+    }
 }

@@ -11,10 +11,10 @@ use std::time::Duration;
 use crate::check::Tally;
 use crate::cluster_line::ClusterLine;
 use crate::nodes::Nodes;
-use crate::random::Random;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
 use rollcall_testkit::client::show;
+use rollcall_testkit::random::Random;
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: false };

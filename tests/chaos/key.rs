@@ -11,9 +11,9 @@ use std::time::{Duration, Instant};
 
 use redis::Value;
 
-use crate::random::Random;
 use crate::shapes::{Kind, Remembers, Shadow, Shape};
 use rollcall_testkit::client::{error_text, show, words};
+use rollcall_testkit::random::Random;
 
 pub type Command = Vec<Vec<u8>>;
 

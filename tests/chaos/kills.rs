@@ -3,9 +3,9 @@
 
 use crate::check::Tally;
 use crate::line::{Line, Single};
-use crate::random::Random;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_testkit::random::Random;
 use rollcall_testkit::server::Setup;
 
 const WRITERS: u64 = 4;

@@ -22,7 +22,6 @@ mod kills;
 mod line;
 mod nodes;
 mod notices;
-mod random;
 mod run;
 mod shapes;
 mod storm;

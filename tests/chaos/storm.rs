@@ -8,12 +8,12 @@ use redis::Value;
 
 use crate::check::Tally;
 use crate::line::Single;
-use crate::random::Random;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
 use rollcall_testkit::client::{Client, deadline, error_text, show, text, wait_until};
 use rollcall_testkit::fixture::{figures, snapshot};
 use rollcall_testkit::pair::{OTHER_DEFAULTS, Pair};
+use rollcall_testkit::random::Random;
 use rollcall_testkit::server::{Server, Setup};
 
 const WRITERS: u64 = 4;

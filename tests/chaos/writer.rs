@@ -3,9 +3,9 @@
 use crate::check::{Tally, check};
 use crate::key::{Command, Key, Outcome, Step};
 use crate::line::Line;
-use crate::random::Random;
 use crate::run::Run;
 use crate::shapes::{SHAPES, VOLATILE};
+use rollcall_testkit::random::Random;
 
 /// The amount that a writer sends at once.
 #[derive(Clone, Copy)]

@@ -251,6 +251,25 @@ fn mapped(text: &str) -> Vec<String> {
     found
 }
 
+/// `make bench` writes between marks, and finds a server's column by its head.
+#[test]
+fn the_table_of_benchmarks_has_a_figure_of_every_row_on_every_server() {
+    let documents = documents();
+    for (page, part, rows) in [("docs/benchmarks.md", "rows", 10), ("README.md", "speed", 4)] {
+        let mark = format!("<!-- measured: {part}, written by make bench -->");
+        let after = document(&documents, page).text.split(&mark).nth(1).unwrap_or_default();
+        let table = after.split("<!-- measured: end -->").next().unwrap_or_default();
+        let lines: Vec<_> = table.lines().filter(|line| line.starts_with('|')).collect();
+        assert!(lines.len() >= 2 + rows, "{page} has {} lines between its marks", lines.len());
+        for server in ["Redis 7.0.15", "Redis 8.2.3", "Redis 8.10.2"] {
+            let column = lines[0].split('|').position(|head| head.trim() == server);
+            let column = column.unwrap_or_else(|| panic!("{page}: no column {server}"));
+            let empty = |line: &&&str| line.split('|').nth(column).is_none_or(|cell| cell.trim().is_empty());
+            assert_none(&lines[2..].iter().filter(empty).map(|line| format!("{page}: {line}")).collect::<Vec<_>>());
+        }
+    }
+}
+
 #[test]
 fn links_lead_somewhere() {
     let documents = documents();

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::prelude::*;
-use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// A plot, and the name of its file.
 pub struct File {
@@ -20,8 +19,6 @@ pub struct File {
     pub y: Axis,
     /// The lines of the plot.
     pub lines: Vec<Line>,
-    /// Values of x that are marked, each with its label.
-    pub marks: Vec<(f64, String)>,
     /// The corner of the plot that has the legend.
     pub legend: Corner,
 }
@@ -31,10 +28,6 @@ pub struct File {
 pub enum Corner {
     /// The upper left corner.
     UpperLeft,
-    /// The upper right corner.
-    UpperRight,
-    /// The lower left corner.
-    LowerLeft,
     /// The lower right corner.
     LowerRight,
 }
@@ -207,20 +200,6 @@ where
         .bold_line_style(BLACK.mix(0.14))
         .light_line_style(TRANSPARENT)
         .draw()?;
-    let top = file.y.range(file.lines.iter().flat_map(|line| line.points.iter()).map(|point| point.1));
-    let right = file.x.range(file.lines.iter().flat_map(|line| line.points.iter()).map(|point| point.0)).end;
-    for (value, word) in &file.marks {
-        chart.draw_series(DashedLineSeries::new(
-            [(*value, top.start), (*value, top.end)],
-            2,
-            4,
-            GREY.stroke_width(1),
-        ))?;
-        // The text is next to its line, on the side with room.
-        let (side, offset) = if *value > right / 4.0 { (HPos::Right, -5) } else { (HPos::Left, 5) };
-        let style = (FONT, 14).into_font().color(&GREY).pos(Pos::new(side, VPos::Top));
-        chart.draw_series([EmptyElement::at((*value, top.start)) + Text::new(word.clone(), (offset, -18), style)])?;
-    }
     for line in &file.lines {
         let (color, drawn) = (line.color, line.drawn);
         let style = color.stroke_width(2);
@@ -246,8 +225,6 @@ where
         .configure_series_labels()
         .position(match file.legend {
             Corner::UpperLeft => SeriesLabelPosition::UpperLeft,
-            Corner::UpperRight => SeriesLabelPosition::UpperRight,
-            Corner::LowerLeft => SeriesLabelPosition::LowerLeft,
             Corner::LowerRight => SeriesLabelPosition::LowerRight,
         })
         .label_font((FONT, 15))

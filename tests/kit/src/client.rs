@@ -238,7 +238,8 @@ pub fn sum(replies: &[Value]) -> i64 {
     replies.iter().map(int).sum()
 }
 
-fn pack<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
+/// A command as it is sent.
+pub fn pack<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
     let mut command = redis::Cmd::new();
     for arg in args {
         command.arg(arg.as_ref());

@@ -4,11 +4,13 @@
 pub struct Random(u64);
 
 impl Random {
+    /// The sequence of numbers of this seed.
     pub fn new(seed: u64) -> Random {
         Random(seed)
     }
 
-    pub fn next(&mut self) -> u64 {
+    /// A number of 64 random bits.
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -18,13 +20,15 @@ impl Random {
 
     /// A number below `limit`, which is at least 1.
     pub fn below(&mut self, limit: u64) -> u64 {
-        self.next() % limit
+        self.bits() % limit
     }
 
+    /// True in one of so many cases.
     pub fn one_in(&mut self, chances: u64) -> bool {
         self.below(chances) == 0
     }
 
+    /// One of these.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len() as u64) as usize]
     }

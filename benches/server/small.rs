@@ -1,0 +1,136 @@
+//! Row 7, and bytes: many small filters.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use rollcall_testkit::client::wait_until;
+use rollcall_testkit::random::Random;
+
+use crate::contenders::{Contender, Pair, medians};
+use crate::items::{Call, Items, call, calls};
+use crate::report::{Goal, Report};
+
+/// Creates `count` filters of this capacity at p = 0.01, with `items` items each, and returns the server's time of one.
+fn create(contender: &mut Contender, capacity: usize, items: usize, count: usize) -> f64 {
+    let mut source = Items::new(1);
+    let mut microseconds = 0.0;
+    // In steps, to bound the memory of this program.
+    for start in (0..count).step_by(10_000) {
+        let end = count.min(start + 10_000);
+        let one = |key| {
+            calls(&format!("BF.INSERT {} CAPACITY {capacity} ERROR 0.01 ITEMS", name(key)), &mut source, 1, items)
+        };
+        let filters: Vec<Call> = (start..end).flat_map(one).collect();
+        microseconds += contender.time(&[], &filters) * (end - start) as f64;
+    }
+    microseconds / count as f64
+}
+
+/// A key with a name of 9 bytes.
+fn name(key: usize) -> String {
+    format!("k{key:08}")
+}
+
+fn seconds(contender: &mut Contender, command: &str) -> f64 {
+    let start = Instant::now();
+    contender.client.expect(command, "+OK");
+    start.elapsed().as_secs_f64()
+}
+
+/// Row 7. Where its memory lies makes one process up to a fifth slower than another, so each round has a new pair of
+/// servers.
+pub fn life(report: &mut Report) {
+    let (rounds, keys) = (report.pick(1, 5), report.pick(10_000, 100_000));
+    let round = |_| {
+        Pair::start().round(|contender| {
+            let created = create(contender, 100, 10, keys);
+            let saved = seconds(contender, "SAVE");
+            let flushed = seconds(contender, "FLUSHALL SYNC");
+            let loaded = seconds(contender, "DEBUG RELOAD NOSAVE");
+            assert_eq!(contender.client.int("DBSIZE"), keys as i64, "not all keys were loaded");
+            let all: Vec<Call> = (0..keys).map(|key| call(&format!("UNLINK {}", name(key)))).collect();
+            [created, 1e3 * saved, 1e3 * loaded, contender.time(&[], &all), 1e3 * flushed]
+        })
+    };
+    let [created, saved, loaded, unlinked, flushed] = medians(&(0..rounds).map(round).collect::<Vec<_>>());
+    let [added, absent] = one_of_many(report);
+    for (work, least, figures, unit) in [
+        ("creating a filter of 100, with 10 items", 1.0, created, "µs"),
+        ("BF.ADD, one new item, of one of a million filters of 100", 1.0, added, "µs"),
+        ("BF.EXISTS, one absent item, of the same", 1.0, absent, "µs"),
+        ("SAVE of 100,000 filters of 100", 1.0, saved, "ms"),
+        ("loading them", 1.0, loaded, "ms"),
+        ("UNLINK of one", 0.9, unlinked, "µs"),
+        ("FLUSHALL of them", 0.9, flushed, "ms"),
+    ] {
+        report.row("7", work, Goal::Times(least), figures, unit);
+    }
+}
+
+/// One item a call, each to another of a million filters, so that cache misses dominate.
+fn one_of_many(report: &Report) -> [[f64; 2]; 2] {
+    let (rounds, keys, count) = (report.pick(2, 7), report.pick(50_000, 1_000_000), report.pick(5_000, 20_000));
+    let mut pair = Pair::start();
+    pair.round(|contender| [create(contender, 100, 10, keys)]);
+    let mut random = Random::new(1);
+    let mut round = |round| {
+        pair.round(|contender| {
+            // Each command gets keys of its own: what one has read is in the caches that the next one uses.
+            [("BF.ADD", 100u64), ("BF.EXISTS", 200)].map(|(command, seed)| {
+                let mut items = Items::new(seed + round);
+                let mut one =
+                    |_| calls(&format!("{command} {}", name(random.below(keys as u64) as usize)), &mut items, 1, 1);
+                let all: Vec<Call> = (0..count).flat_map(&mut one).collect();
+                contender.time(&[], &all)
+            })
+        })
+    };
+    medians(&(0..rounds).map(&mut round).collect::<Vec<_>>())
+}
+
+/// The bytes that a full filter adds to `used_memory` and to an RDB file.
+pub fn bytes(report: &mut Report) {
+    let mut pair = Pair::start();
+    for (capacity, count) in [(10, 16_000), (100, 16_000), (1_000, 2_000), (100_000, 30)] {
+        let count = count / report.pick(4, 1);
+        let figures = pair.round(|contender| {
+            // The server moves its table of keys for a millisecond of each tick.
+            contender.client.expect("CONFIG SET hz 500", "+OK");
+            let before = settled(contender);
+            create(contender, capacity, capacity, count);
+            let after = settled(contender);
+            contender.client.expect("FLUSHALL SYNC", "+OK");
+            [0, 1].map(|at| (after[at] - before[at]) / count as f64)
+        });
+        let [memory, file] = medians(&[figures]);
+        report.row(
+            "bytes",
+            &format!("used_memory of a full filter of {capacity} at p = 0.01"),
+            Goal::Times(1.0),
+            memory,
+            "bytes",
+        );
+        report.row(
+            "bytes",
+            &format!("RDB file of a full filter of {capacity} at p = 0.01"),
+            Goal::Times(1.0),
+            file,
+            "bytes",
+        );
+    }
+}
+
+/// `used_memory`, once it stands still to a kibibyte, and the bytes of the RDB file.
+fn settled(contender: &mut Contender) -> [f64; 2] {
+    contender.client.expect("SAVE", "+OK");
+    let file = fs::metadata(contender.server.dir().join("dump.rdb")).expect("SAVE writes a file").len();
+    // A connection of its own: what was sent over the other one is in the server's buffers.
+    contender.client = contender.server.client();
+    let mut last = 0;
+    let memory = wait_until("used_memory to stand still", || {
+        std::thread::sleep(Duration::from_millis(100));
+        let now = contender.client.info_number("used_memory");
+        ((std::mem::replace(&mut last, now) - now).abs() <= 1024).then_some(now)
+    });
+    [memory as f64, file as f64]
+}
