@@ -93,7 +93,7 @@ impl Report {
         }
         let readme = fs::read_to_string("README.md")?;
         let shown = self.rows.iter().filter(|row| IN_README.contains(&row.number));
-        let rows: Vec<_> = shown.map(|row| (vec![row.work.clone()], row.cell())).collect();
+        let rows: Vec<_> = shown.map(|row| (vec![row.work.clone()], row.cell().replace("**", ""))).collect();
         fs::write("README.md", replaced(&readme, "speed", |old| with_column(old, &["work"], &server, &rows)))
     }
 }

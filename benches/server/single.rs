@@ -27,7 +27,7 @@ pub fn items(report: &mut Report) {
     }
     let [added, absent] = medians(&figures);
     report.row("4", "BF.ADD, one new item, into a filter of a million", Goal::Times(1.25), added, "µs");
-    report.row("4", "BF.EXISTS, one absent item, of the same", Goal::Times(1.25), absent, "µs");
+    report.row("4", "BF.EXISTS, one absent item, of a filter of a million", Goal::Times(1.25), absent, "µs");
 }
 
 /// Row 8: LC.ADD of Rollcall beside PFADD of the server, with members that are new and that were there.
