@@ -1,13 +1,10 @@
 //! Rows 1 to 3, 5, 6 and 9: calls with lists of 350 items.
 
-use std::io::{Read, Write};
-use std::net::TcpStream;
 use std::time::Instant;
 
 use rollcall_bench_output::plot::{Axis, Corner, File, Line};
-use rollcall_testkit::client::pack;
 
-use crate::contenders::{Contender, Pair, medians};
+use crate::contenders::{Contender, Pair, medians, packed};
 use crate::items::{Items, LIST, calls};
 use crate::report::{Goal, Report};
 
@@ -56,23 +53,12 @@ fn lists(contender: &mut Contender, key: &str, round: u64) -> [f64; 2] {
     [("BF.MADD", NEW), ("BF.MEXISTS", ABSENT)].map(|(command, seed)| contender.time(warm, &lists(command, seed)))
 }
 
-/// The time of a list as a client sees it, in microseconds. Requests are packed before, and replies not parsed, so that
-/// the server is never kept waiting.
+/// The time of a list as a client sees it, in microseconds. Requests are packed before, and replies not parsed.
 fn over_socket(contender: &mut Contender, round: u64) -> f64 {
-    const PIPELINE: usize = 20;
     let all = calls("BF.MADD big", &mut Items::new(NEW + 500 + round), LISTS, LIST);
-    let pipelines: Vec<Vec<u8>> =
-        all.chunks(PIPELINE).map(|lists| lists.iter().flat_map(|list| pack(list)).collect()).collect();
-    let mut socket = TcpStream::connect(("127.0.0.1", contender.server.port())).expect("the server takes a connection");
-    socket.set_nodelay(true).expect("a socket");
-    // `*350`, and `:0` or `:1` for each item.
-    let mut replies = vec![0; PIPELINE * (LIST.to_string().len() + 3 + LIST * 4)];
+    let pipelines: Vec<Vec<u8>> = all.chunks(20).map(packed).collect();
     let start = Instant::now();
-    for pipeline in &pipelines {
-        socket.write_all(pipeline).expect("the server takes requests");
-        socket.read_exact(&mut replies).expect("the server replies");
-        assert!(replies.starts_with(b"*350\r\n:") && replies.ends_with(b"\r\n"), "{}", replies.escape_ascii());
-    }
+    pipelines.iter().for_each(|pipeline| contender.run(pipeline));
     start.elapsed().as_secs_f64() * 1e6 / LISTS as f64
 }
 
