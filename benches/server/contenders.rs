@@ -30,9 +30,7 @@ impl Pair {
         let peer = optional_file("ROLLCALL_PEER").expect("RedisBloom: run `make bench`");
         let contender = |setup: Setup, is_ours| {
             let server = setup.start();
-            let socket = TcpStream::connect(("127.0.0.1", server.port())).expect("the server takes a connection");
-            socket.set_nodelay(true).expect("a socket");
-            Contender { client: server.client(), socket, server, is_ours }
+            Contender { client: server.client(), socket: connect(&server), server, is_ours }
         };
         let ours = contender(setup.clone().args("max-key-bytes 4gb"), true);
         Pair([ours, contender(setup.module(&peer), false)])
@@ -60,7 +58,19 @@ pub fn packed(calls: &[Call]) -> Vec<u8> {
     calls.iter().flat_map(|call| pack(call)).chain(pack(&["ECHO", "end"])).collect()
 }
 
+fn connect(server: &Server) -> TcpStream {
+    let socket = TcpStream::connect(("127.0.0.1", server.port())).expect("the server takes a connection");
+    socket.set_nodelay(true).expect("a socket");
+    socket
+}
+
 impl Contender {
+    /// Replaces the connections, whose last requests and replies are in the server's buffers.
+    pub fn reconnect(&mut self) {
+        self.client = self.server.client();
+        self.socket = connect(&self.server);
+    }
+
     /// Adds `count` items to a filter, counter or HyperLogLog, in lists. The server sends no replies meanwhile.
     pub fn fill(&mut self, command: &str, key: &str, items: &mut Items, count: usize) {
         self.client.expect("CONFIG RESETSTAT", "+OK");

@@ -124,8 +124,7 @@ pub fn bytes(report: &mut Report) {
 fn settled(contender: &mut Contender) -> [f64; 2] {
     contender.client.expect("SAVE", "+OK");
     let file = fs::metadata(contender.server.dir().join("dump.rdb")).expect("SAVE writes a file").len();
-    // A connection of its own: what was sent over the other one is in the server's buffers.
-    contender.client = contender.server.client();
+    contender.reconnect();
     let mut last = 0;
     let memory = wait_until("used_memory to stand still", || {
         std::thread::sleep(Duration::from_millis(100));
