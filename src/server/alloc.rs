@@ -90,13 +90,13 @@ const TRIED: usize = 16;
 unsafe fn malloc_alignment() -> usize {
     let is_aligned = |block: *mut c_void, align| !block.is_null() && (block as usize).is_multiple_of(align);
     let doubles = [16, 48, 80, 112, 208, 1040, 5008, 20_016, 70_000];
-    let lines = [64, 192, 576, 1344, 5184, 20_544];
+    let mut lines = (1..=16).map(|lines| lines * CACHE_LINE).chain([1344, 5184, 20_544]);
     // SAFETY: as the caller promises; `all_blocks` passes allocated blocks.
     unsafe {
         if !doubles.into_iter().all(|size| all_blocks(size, |block| is_aligned(block, DOUBLE_ALIGN))) {
             return MALLOC_ALIGN;
         }
-        let aligns_lines = lines.into_iter().all(|size| all_blocks(size, |block| is_aligned(block, CACHE_LINE)));
+        let aligns_lines = lines.all(|size| all_blocks(size, |block| is_aligned(block, CACHE_LINE)));
         if aligns_lines { CACHE_LINE } else { DOUBLE_ALIGN }
     }
 }

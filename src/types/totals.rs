@@ -14,7 +14,7 @@ use crate::server::threads::role;
 pub enum ValueKind {
     Lines,
     Classic,
-    /// A filter whose sliding window is a time span or a number of items.
+    /// A filter with a sliding window.
     WindowedFilter,
     /// A partially loaded filter in the layout `lines`.
     LoadingFilter,

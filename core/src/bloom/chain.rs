@@ -85,7 +85,7 @@ impl<S: SubFilter> Chain<S> {
         }
     }
 
-    /// An empty filter of one sub-filter with the same parameters, in new memory.
+    /// An empty filter with the same parameters, in new memory, of a filter without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and an error of `limit`.
@@ -341,7 +341,7 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// The false-positive rate, estimated from the set bits of the sub-filters that are live once `slices_later` more
-    /// slices have begun. If items were renewed, it is an upper bound: generations that share items err for the same
+    /// slices have begun. If items were renewed, the true rate is lower: generations that share items err for the same
     /// absent items.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
         let (live, generations) = (self.live(slices_later), &self.generations()[self.dead(slices_later).0..]);

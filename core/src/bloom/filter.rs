@@ -168,7 +168,8 @@ impl BloomFilter {
         })
     }
 
-    /// The number of added items that were new. After a merge it is an estimate.
+    /// The number of items that the filter holds: of added items, those that were new, without expired ones. After a
+    /// merge it is an estimate.
     pub fn num_items(&self) -> u64 {
         self.at(Time::Reached).num_items()
     }
@@ -178,7 +179,7 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.is_empty())
     }
 
-    /// The number of items that all sub-filters together are sized for.
+    /// The number of items that all sub-filters together are sized for; in a windowed filter, those of a window.
     pub fn capacity(&self) -> u64 {
         either!(&self.chain, filter => filter.capacity())
     }

@@ -103,7 +103,7 @@ impl fmt::Display for Windowing {
 /// sub-filter each. The sizes of a sub-filter are derived from the parameters of a generation and the index of the
 /// sub-filter in its generation.
 #[derive(Debug, PartialEq)]
-pub(in crate::bloom) struct Generations {
+pub(crate) struct Generations {
     /// The parameters that the user asked for. Each generation has parameters of its own.
     pub(in crate::bloom) params: Params,
     pub(in crate::bloom) windowing: Windowing,

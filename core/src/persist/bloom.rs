@@ -36,7 +36,7 @@ use crate::bloom::lines::sub_filter::LineSubFilter;
 use crate::bloom::lines::{LineFilter, sizing};
 use crate::bloom::params::Params;
 use crate::bloom::sub_filter::SubFilter;
-use crate::bloom::windowing::{Generation, Windowing, check_generations};
+use crate::bloom::windowing::{Generation, Generations, Windowing, check_generations};
 use crate::error::Error;
 use crate::hash::checksum_of_numbers;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_reserve, try_to_vec, try_with_capacity};
@@ -102,7 +102,7 @@ struct Claimed<'l, L> {
 }
 
 impl<'l, L: SizeLimit> Claimed<'l, L> {
-    /// Starts with no sub-filters. `filter_bytes` is the size of the filter without its sub-filters.
+    /// Starts with no sub-filters. `filter_bytes` is the size of the filter's struct.
     fn of(header: &[u8], filter_bytes: u64, limit: &'l L) -> Self {
         let held_bytes = filter_bytes.saturating_add(array_bytes::<u8>(header.len() as u64));
         Claimed { limit, sub_filters: Vec::new(), num_lines: 0, held_bytes }
@@ -282,7 +282,7 @@ impl WindowClaims {
         let (count, most) = (reader.number_u32("number of generations")?, windowing.generations());
         Error::check_field(count <= most, "number of generations", format_args!("at most {most}"), count)?;
         let mut generations = try_with_capacity(count as usize)?;
-        claimed.hold(array_bytes::<Generation>(count.into()));
+        claimed.hold(size_of::<Generations>() as u64 + array_bytes::<Generation>(count.into()));
         let mut left = chain::MAX_SUB_FILTERS as u32;
         for _ in 0..count {
             let (age, renewed) = (reader.number_u32("age of a generation")?, reader.number("renewed items")?);

@@ -96,7 +96,7 @@ impl<S: SubFilter> Chain<S> {
             (_, Some(error)) if self.ring.is_some() => return Err(error),
             grown => grown,
         };
-        if let Some(ring) = &mut self.ring {
+        if let (Some(ring), false) = (&mut self.ring, terms.dry_run) {
             // The move to another slice comes next, and after it nothing may fail.
             try_reserve(&mut ring.list, 1)?;
             self.sub_filters.reserve(more.len())?;

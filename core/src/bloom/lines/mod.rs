@@ -17,8 +17,8 @@ use super::windowing::{Generation, Windowing};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// A cache-line blocked Bloom filter that grows. Invariant: the sizes of sub-filter `i` are derived from the parameters
-/// of the filter and `i`.
+/// A cache-line blocked Bloom filter that grows. Invariant: without a window, the sizes of sub-filter `i` are derived
+/// from the parameters of the filter and `i`.
 pub type LineFilter = Chain<LineSubFilter>;
 
 impl LineFilter {
