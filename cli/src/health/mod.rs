@@ -259,7 +259,7 @@ impl<'a> FilterFacts<'a> {
     }
 
     fn full(&self) -> Option<Finding> {
-        // Windowed filters are never reported as full: they lose old items, and a `LAST` filter is always full.
+        // Windowed filters are never reported as full: they lose old items.
         if self.grows || self.window.is_some() || self.capacity == 0 {
             return None;
         }
