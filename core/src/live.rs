@@ -10,7 +10,7 @@
 //!
 //! let day = Windowing::new(86_400, 4, ClockSource::System, false)?;
 //! let (now, later) = (1_800_000_000, 1_800_000_000 + 2 * 86_400);
-//! let mut sent = BloomFilter::windowed(Params::default(), day, day.first_slice(now), &Unlimited)?;
+//! let mut sent = BloomFilter::windowed(Params::default(), day, day.window.first_slice(now), &Unlimited)?;
 //! assert!(sent.live(Time::At(now)).add("ann", &Unlimited)?);
 //! assert!(sent.at(Time::At(now + 86_399)).may_contain("ann"));
 //! assert!(!sent.at(Time::At(later)).may_contain("ann"));

@@ -43,7 +43,7 @@ def calls() -> None:
     assert_type(rollcall.bf.insert("key", ["a"], capacity=1000), list[bool])
     assert_type(rollcall.bf.info("key"), FilterInfo)
     assert_type(rollcall.bf.info("key", "FPR"), float)
-    assert_type(rollcall.bf.info("key", "WINDOW"), int | str | None)
+    assert_type(rollcall.bf.info("key", "WINDOW"), int | None)
     assert_type(rollcall.bf.info("key", "REFRESH"), bool | None)
     rollcall.bf.info("key", "FPRS")  # type: ignore[call-overload]
     rollcall.bf.reserve("key", 0.01)  # type: ignore[call-arg]
