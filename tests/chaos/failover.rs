@@ -16,7 +16,8 @@ fn new_server(random: &mut Random) -> Server {
     Setup::default()
         .line(&format!("repl-diskless-sync {diskless}"))
         .line(&format!("repl-diskless-load {load}"))
-        .args(rollcall_testkit::pair::OTHER_DEFAULTS)
+        // Clients create keys by bare additions, on each server once it is the primary.
+        .args(&rollcall_testkit::pair::OTHER_DEFAULTS.replace("auto-create no", "auto-create yes"))
         .more_args("max-key-bytes 64mb")
         .start()
 }
