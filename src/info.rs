@@ -26,14 +26,14 @@ const FILTERS: &Kinds = &[
     ("filters_lines", &[ValueKind::Lines]),
     ("filters_classic", &[ValueKind::Classic]),
     ("filters_windowed", &[ValueKind::WindowedFilter]),
-    ("filters_loading", &[ValueKind::LoadingFilter, ValueKind::LoadingClassic]),
+    ("filters_partially_loaded", &[ValueKind::LoadingFilter, ValueKind::LoadingClassic]),
 ];
 const COUNTERS: &Kinds = &[
     ("counters_exact", &[ValueKind::Exact]),
     ("counters_sparse", &[ValueKind::Sparse]),
     ("counters_dense", &[ValueKind::Dense]),
     ("counters_windowed", &[ValueKind::WindowedCounter]),
-    ("counters_loading", &[ValueKind::LoadingCounter]),
+    ("counters_partially_loaded", &[ValueKind::LoadingCounter]),
 ];
 
 /// Returns the number of values of all `kinds`.
@@ -61,10 +61,10 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
                 add("filters_not_served", unserved::count());
                 add("counters", all_keys(COUNTERS));
                 add("allocated_bytes", alloc::allocated_bytes());
-                add("refused_corrupt", CORRUPT_REJECTED.get());
-                add("refused_full", FULL_REJECTED.get());
-                add("refused_limit", LIMIT_REJECTED.get());
-                add("refused_memory", MEMORY_REJECTED.get());
+                add("rejected_corrupt", CORRUPT_REJECTED.get());
+                add("rejected_full", FULL_REJECTED.get());
+                add("rejected_limit", LIMIT_REJECTED.get());
+                add("rejected_memory", MEMORY_REJECTED.get());
                 add("defrag_moves", DEFRAG_MOVES.get());
                 add("frees_waiting", reclaim::WAITING.get());
                 add("frees_waiting_bytes", reclaim::WAITING_BYTES.get());
@@ -80,7 +80,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
             }
             if begin("counters") {
                 add_kinds(COUNTERS);
-                add("counters_conversions", PROMOTIONS.get());
+                add("counters_promotions", PROMOTIONS.get());
                 add("counters_advances", COUNTER_ADVANCES.get());
             }
         },

@@ -171,7 +171,7 @@ pub fn finalize<T: Family>(
     if std::ptr::eq(T::data_type(&state), before) {
         let new = KeyEntry::new(state).into_raw();
         // SAFETY: values of this data type are entries of `T`. What comes back is the old entry or, if the server
-        // refuses, the new one. No reference to either is left.
+        // rejects it, the new one. No reference to either is left.
         let old = unsafe {
             let old = key.swap_value(before.handle(), new);
             drop(KeyEntry::<T>::from_raw(old));

@@ -184,14 +184,14 @@ fn clients_restore_no_more_than_limits_let_them() {
 
     server.set_parameter("max-key-bytes", "1048576");
     rejected(&mut client);
-    assert_eq!(client.info_number("rollcall_refused_limit"), 1);
+    assert_eq!(client.info_number("rollcall_rejected_limit"), 1);
     server.set_parameter("max-key-bytes", "4194304");
     // `maxmemory` is the server's to check, before the command.
     let maxmemory = client.info_number("used_memory") + (1 << 20);
     client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
     assert_eq!(text(&restore(&mut client, "copy")), "OK");
     assert!(error_text(&restore(&mut client, "other")).is_some_and(|error| error.starts_with("OOM ")));
-    assert_eq!(client.info_number("rollcall_refused_memory"), 0);
+    assert_eq!(client.info_number("rollcall_rejected_memory"), 0);
     client.expect("DEL copy", "1");
     client.expect("CONFIG SET maxmemory 0", "+OK");
 
@@ -207,7 +207,7 @@ fn clients_restore_no_more_than_limits_let_them() {
     server.set_parameter("max-key-bytes", "1048576");
     client.expect("DEBUG RELOAD", "+OK");
     assert_eq!((client.digest("large"), client.digest("copy")), (digest.clone(), digest));
-    assert_eq!(client.info_number("rollcall_refused_limit"), 1);
+    assert_eq!(client.info_number("rollcall_rejected_limit"), 1);
     server.assert_up();
 }
 

@@ -1,7 +1,7 @@
 //! Judges filters, counters and servers: finds present and coming problems, and says what to do about them.
 //!
 //! A filter that has grown or is nearly full still answers well, so the trouble is not visible in its answers. Callers
-//! describe a value or server by [`FilterFacts`], [`CounterFacts`], [`LoadingFacts`] or [`ServerFacts`], and get
+//! describe a value or server by [`FilterFacts`], [`CounterFacts`], [`PartiallyLoadedFacts`] or [`ServerFacts`], and get
 //! [`Finding`]s.
 
 use std::fmt;
@@ -70,7 +70,7 @@ impl Severity {
 #[non_exhaustive]
 pub enum Problem {
     /// Only some chunks of a value have been loaded.
-    HalfLoaded,
+    PartiallyLoaded,
     /// A filter that cannot grow rejects new items.
     Full,
     /// A filter that cannot grow will soon reject new items.
@@ -94,7 +94,7 @@ pub enum Problem {
 impl Problem {
     /// All problems.
     pub const ALL: [Problem; 10] = [
-        Problem::HalfLoaded,
+        Problem::PartiallyLoaded,
         Problem::Full,
         Problem::NearlyFull,
         Problem::PastRate,
@@ -109,7 +109,7 @@ impl Problem {
     /// The code word of the problem, such as `nearly-full`. Code words never change.
     pub fn name(self) -> &'static str {
         match self {
-            Problem::HalfLoaded => "half-loaded",
+            Problem::PartiallyLoaded => "partially-loaded",
             Problem::Full => "full",
             Problem::NearlyFull => "nearly-full",
             Problem::PastRate => "past-rate",
@@ -399,22 +399,22 @@ impl<'a> CounterFacts<'a> {
 
 /// Facts about a partially loaded value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct LoadingFacts {
+pub struct PartiallyLoadedFacts {
     /// Bytes that have arrived.
     pub received_bytes: u64,
     /// Number of bytes of the whole value.
     pub total_bytes: u64,
 }
 
-impl LoadingFacts {
-    /// The finding that the value is half loaded.
+impl PartiallyLoadedFacts {
+    /// The finding that the value is partially loaded.
     pub fn finding(&self) -> Finding {
-        let LoadingFacts { received_bytes, total_bytes } = self;
+        let PartiallyLoadedFacts { received_bytes, total_bytes } = self;
         Finding::of(
-            Problem::HalfLoaded,
+            Problem::PartiallyLoaded,
             Severity::Warning,
             format!(
-                "is half loaded: {received_bytes} of {total_bytes} bytes have arrived, and it answers nobody until all have"
+                "is partially loaded: {received_bytes} of {total_bytes} bytes have arrived, and it answers nobody until all have"
             ),
             "go on with the dump that it is loaded from, or delete it",
         )
@@ -439,14 +439,16 @@ pub struct ServerFacts<'a> {
     /// Number of filters that the server keeps in memory without serving their commands.
     pub filters_not_served: u64,
     /// Number of partially loaded filters and counters.
-    pub half_loaded: u64,
+    pub partially_loaded: u64,
 }
 
 impl ServerFacts<'_> {
     /// The problems of the server, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
-        let mut found: Vec<Finding> =
-            [self.memory(), self.may_evict(), self.not_served(), self.half_loaded()].into_iter().flatten().collect();
+        let mut found: Vec<Finding> = [self.memory(), self.may_evict(), self.not_served(), self.partially_loaded()]
+            .into_iter()
+            .flatten()
+            .collect();
         sort(&mut found);
         found
     }
@@ -486,12 +488,12 @@ impl ServerFacts<'_> {
         })
     }
 
-    fn half_loaded(&self) -> Option<Finding> {
-        let keys = self.half_loaded;
+    fn partially_loaded(&self) -> Option<Finding> {
+        let keys = self.partially_loaded;
         (keys > 0).then(|| {
-            let wrong = format!("has {keys} half-loaded {}, which answer nobody", plural(keys, "key"));
+            let wrong = format!("has {keys} partially loaded {}, which answer nobody", plural(keys, "key"));
             let advice = "go on with their dumps, or delete them";
-            Finding::of(Problem::HalfLoaded, Severity::Warning, wrong, advice).command(self.top(""))
+            Finding::of(Problem::PartiallyLoaded, Severity::Warning, wrong, advice).command(self.top(""))
         })
     }
 }

@@ -253,10 +253,10 @@ fn servers_are_judged_by_memory_and_by_what_they_keep() {
     assert_eq!(evicting.findings()[0].command, None);
     assert!(ServerFacts { filters: 0, ..evicting }.findings().is_empty());
     assert!(ServerFacts { max_bytes: 0, ..evicting }.findings().is_empty());
-    let keeps = ServerFacts { filters_not_served: 1, half_loaded: 2, ..server }.findings();
-    assert_eq!(codes(&keeps), [("half-loaded", Severity::Warning), ("not-served", Severity::Notice)]);
-    assert_eq!(keeps[0].wrong, "has 2 half-loaded keys, which answer nobody");
+    let keeps = ServerFacts { filters_not_served: 1, partially_loaded: 2, ..server }.findings();
+    assert_eq!(codes(&keeps), [("partially-loaded", Severity::Warning), ("not-served", Severity::Notice)]);
+    assert_eq!(keeps[0].wrong, "has 2 partially loaded keys, which answer nobody");
     assert_eq!(keeps[1].wrong, "keeps 1 filter that it serves to nobody");
-    let half = LoadingFacts { received_bytes: 0, total_bytes: 12 }.finding();
-    assert_eq!((half.problem, half.severity), (Problem::HalfLoaded, Severity::Warning));
+    let half = PartiallyLoadedFacts { received_bytes: 0, total_bytes: 12 }.finding();
+    assert_eq!((half.problem, half.severity), (Problem::PartiallyLoaded, Severity::Warning));
 }

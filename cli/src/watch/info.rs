@@ -82,7 +82,8 @@ impl Info {
             evicts_any: self.maxmemory_policy.as_ref().is_some_and(|policy| policy.starts_with("allkeys")),
             filters: field("rollcall_filters"),
             filters_not_served: field("rollcall_filters_not_served"),
-            half_loaded: field("rollcall_filters_loading").saturating_add(field("rollcall_counters_loading")),
+            partially_loaded: field("rollcall_filters_partially_loaded")
+                .saturating_add(field("rollcall_counters_partially_loaded")),
         }
     }
 }
@@ -96,14 +97,14 @@ mod tests {
         let reply = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nuptime_in_seconds:7\r\n\r\n# Memory\r\n\
                      used_memory:990\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n\
                      # rollcall\r\nrollcall_version:0.1.0\r\nrollcall_filters:3\r\nrollcall_filters_not_served:1\r\n\
-                     rollcall_allocated_bytes:99\r\nrollcall_counters_loading:2\r\n";
+                     rollcall_allocated_bytes:99\r\nrollcall_counters_partially_loaded:2\r\n";
         let info = Info::parse(reply, "redis://host");
         assert_eq!(info.server.as_deref(), Some("valkey 9.1.2"));
         assert_eq!((info.version.as_deref(), info.role.as_deref()), (Some("0.1.0"), Some("slave")));
         assert_eq!((info.field("rollcall_filters"), info.field("rollcall_counters")), (Some(3), None));
         assert_eq!(info.fields.len(), 4);
         let codes: Vec<_> = info.findings.iter().map(|found| found.problem.name()).collect();
-        assert_eq!(codes, ["memory", "half-loaded", "may-evict", "not-served"]);
+        assert_eq!(codes, ["memory", "partially-loaded", "may-evict", "not-served"]);
         assert!(info.findings[0].wrong.contains("10 % of that"), "{}", info.findings[0].wrong);
         let without = Info::parse("redis_version:7.0.15\r\nused_memory:990\r\nmaxmemory:0\r\n", "redis://host");
         assert_eq!((without.version, without.server.as_deref()), (None, Some("redis 7.0.15")));

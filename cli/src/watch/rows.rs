@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use crate::health::{CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, LoadingFacts, Severity, WindowFacts};
+use crate::health::{
+    CounterFacts, FilterFacts, Finding, HARMLESS_GROWTHS, PartiallyLoadedFacts, Severity, WindowFacts,
+};
 use redis::Value;
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::unstable::wire::StillLoading;
@@ -22,7 +24,7 @@ const BESIDE: &str = "RF";
 /// Prefix of filter commands if no other module owns `BF.*`.
 const USUAL: &str = "BF";
 
-/// Fields that a filter is asked for one by one with `INFO key FIELD`, in this order, after the plain `INFO key`.
+/// Fields that a filter is asked for one by one with `INFO key FIELD`, after the plain `INFO key`.
 const FIELDS: [&str; 7] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE", "REFRESH"];
 
 /// The expansion and the exact limit of new values by default. Advice leaves out options that have their default.
@@ -102,8 +104,8 @@ pub struct Row {
     #[serde(skip)]
     pub evicts_expiring: bool,
     /// Bytes loaded so far and in total, for a partially loaded value.
-    #[serde(serialize_with = "as_loading")]
-    pub loading: Option<LoadingFacts>,
+    #[serde(serialize_with = "as_partially_loaded")]
+    pub partially_loaded: Option<PartiallyLoadedFacts>,
     /// The error that the server answered with, if it reported nothing else about the key.
     pub rejected: Option<String>,
     /// Findings about the key, each with its advice, the most urgent first.
@@ -129,7 +131,7 @@ impl Row {
     /// The findings of [`health`](crate::health). `prefix` is for suggested commands; `grows` says whether a full
     /// filter grows.
     fn judge(&self, prefix: &str, grows: bool) -> Vec<Finding> {
-        if let Some(loading) = self.loading {
+        if let Some(loading) = self.partially_loaded {
             return vec![loading.finding()];
         }
         if self.rejected.is_some() {
@@ -214,14 +216,23 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
     Ok(rows)
 }
 
+/// The answers about one key: to `PTTL`, to the plain `INFO`, and to each of [`FIELDS`].
+type Answers = BTreeMap<&'static str, Answer>;
+
 /// The answers to the questions about each key, sent as one batch. Each key comes with its command prefix.
-fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Vec<Answer>>, Failure> {
-    let questions: Vec<Vec<redis::Cmd>> = keys.iter().map(|(key, prefix)| questions(key, prefix)).collect();
-    let lens: Vec<usize> = questions.iter().map(Vec::len).collect();
-    let names = keys.iter().zip(&lens).flat_map(|((key, _), &len)| std::iter::repeat_n(&key.name[..], len));
-    let commands: Vec<(&[u8], redis::Cmd)> = names.zip(questions.into_iter().flatten()).collect();
+fn answers(server: &mut Server, keys: &[(&Key, &str)]) -> Result<Vec<Answers>, Failure> {
+    let (mut names, mut commands) = (Vec::new(), Vec::new());
+    for (key, prefix) in keys {
+        let info = redis::cmd(&format!("{prefix}.INFO")).arg(&key.name).to_owned();
+        let mut questions = vec![("PTTL", redis::cmd("PTTL").arg(&key.name).to_owned()), ("INFO", info.clone())];
+        if key.class != Class::Counter {
+            questions.extend(FIELDS.map(|field| (field, info.clone().arg(field).to_owned())));
+        }
+        names.push(questions.iter().map(|(name, _)| *name).collect::<Vec<_>>());
+        commands.extend(questions.into_iter().map(|(_, command)| (&key.name[..], command)));
+    }
     let mut answers = server.ask_all(&commands)?.into_iter();
-    Ok(lens.into_iter().map(|len| answers.by_ref().take(len).collect()).collect())
+    Ok(names.into_iter().map(|names| names.into_iter().zip(answers.by_ref()).collect()).collect())
 }
 
 /// The prefix to suggest for filters in the layout `lines`: `RF` if another module owns `BF.*`, otherwise `BF`.
@@ -242,8 +253,8 @@ fn evicts_expiring(server: &mut Server, node: usize) -> Result<bool, Failure> {
 }
 
 /// Whether the server rejected the filter's `INFO` command because the user lacks the permission.
-fn is_forbidden(key: &Key, answers: &[Answer]) -> bool {
-    key.class == Class::Filter && matches!(answers.get(1), Some(Err(text)) if texts::is_forbidden(text))
+fn is_forbidden(key: &Key, answers: &Answers) -> bool {
+    key.class == Class::Filter && matches!(answers.get("INFO"), Some(Err(text)) if texts::is_forbidden(text))
 }
 
 /// The slices of a windowed counter, newest first: the Unix time at which each begins, and the number of members since.
@@ -256,16 +267,6 @@ pub fn history(server: &mut Server, key: &[u8]) -> Result<Vec<(i64, i64)>, Failu
     Ok(items(&reply).unwrap_or_default().iter().filter_map(row).collect())
 }
 
-/// The commands that ask about a key. All keys of one class get the same commands.
-fn questions(key: &Key, prefix: &str) -> Vec<redis::Cmd> {
-    let info = redis::cmd(&format!("{prefix}.INFO")).arg(&key.name).to_owned();
-    let mut questions = vec![redis::cmd("PTTL").arg(&key.name).to_owned(), info.clone()];
-    if key.class != Class::Counter {
-        questions.extend(FIELDS.map(|field| info.clone().arg(field).to_owned()));
-    }
-    questions
-}
-
 /// The name of a class in the column of kinds.
 fn kind(class: Class) -> &'static str {
     match class {
@@ -276,23 +277,24 @@ fn kind(class: Class) -> &'static str {
 }
 
 /// The row of a key without findings, and whether a full filter grows. `None` if the key no longer exists.
-fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
-    let of = |at: usize| answers.get(at).and_then(|answer| answer.as_ref().ok());
+fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
+    let reply = |name: &str| answers.get(name).and_then(|answer| answer.as_ref().ok());
     let mut row = Row {
         name: key.name.clone(),
         key: shown(&key.name),
         kind: kind(key.class),
-        ttl_ms: of(0).and_then(integer).filter(|&ttl| ttl >= 0),
+        ttl_ms: reply("PTTL").and_then(integer).filter(|&ttl| ttl >= 0),
         ..Row::default()
     };
-    let info = match answers.get(1)? {
+    let info = match answers.get("INFO")? {
         Ok(info) => pairs(info),
         Err(text) if texts::is_gone(text) => return None,
         Err(text) => {
-            row.loading = StillLoading::of(text)
-                .map(|StillLoading { received_bytes, total_bytes }| LoadingFacts { received_bytes, total_bytes });
-            row.bytes = row.loading.and_then(|loading| i64::try_from(loading.total_bytes).ok());
-            row.rejected = row.loading.is_none().then(|| text.clone());
+            row.partially_loaded = StillLoading::of(text).map(|StillLoading { received_bytes, total_bytes }| {
+                PartiallyLoadedFacts { received_bytes, total_bytes }
+            });
+            row.bytes = row.partially_loaded.and_then(|loading| i64::try_from(loading.total_bytes).ok());
+            row.rejected = row.partially_loaded.is_none().then(|| text.clone());
             return Some((row, true));
         }
     };
@@ -320,15 +322,14 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
         row.keeps_expired =
             row.items == Some(0) && empty_bytes(&row, exact).is_some_and(|empty| row.bytes > Some(empty));
     } else {
-        // The answers to the fields come after those to `PTTL` and to the plain `INFO`.
-        let of_field = |name: &str| of(2 + FIELDS.iter().position(|field| *field == name)?).and_then(one);
+        let field = |name: &str| reply(name).and_then(one);
         row.items = value("Number of items inserted").and_then(integer);
         row.filters = value("Number of filters").and_then(integer);
-        row.asked = of_field("ERROR").as_ref().and_then(number);
-        row.rate = of_field("FPR").as_ref().and_then(number);
-        row.window = (of_field("WINDOW").as_ref().and_then(seconds))
-            .map(|seconds| window_of_time(seconds, of_field("CLOCK").as_ref(), of_field("VOLATILE").as_ref()));
-        row.slices = of_field("SLICES").as_ref().and_then(integer);
+        row.asked = field("ERROR").as_ref().and_then(number);
+        row.rate = field("FPR").as_ref().and_then(number);
+        row.window = (field("WINDOW").as_ref().and_then(seconds))
+            .map(|seconds| window_of_time(seconds, field("CLOCK").as_ref(), field("VOLATILE").as_ref()));
+        row.slices = field("SLICES").as_ref().and_then(integer);
         grows = !matches!(value("Expansion rate"), Some(Value::Nil));
         row.mode = match row.window {
             Some(window) => mode(window),
@@ -340,7 +341,7 @@ fn row(key: &Key, answers: &[Answer]) -> Option<(Row, bool)> {
             Some(window) => Some(options_of(window, row.slices)),
             None => (!grows).then(|| "NONSCALING".to_owned()),
         };
-        let is_refreshed = of_field("REFRESH").as_ref().and_then(integer) == Some(1);
+        let is_refreshed = field("REFRESH").as_ref().and_then(integer) == Some(1);
         let refresh = is_refreshed.then(|| "REFRESH".to_owned());
         row.options = [expansion, window, refresh].into_iter().flatten().collect::<Vec<_>>().join(" ");
         // Each slice allocates a sub-filter at its first item.
@@ -458,7 +459,10 @@ fn as_window<S: Serializer>(window: &Option<WindowFacts>, serializer: S) -> Resu
     map.end()
 }
 
-fn as_loading<S: Serializer>(loading: &Option<LoadingFacts>, serializer: S) -> Result<S::Ok, S::Error> {
+fn as_partially_loaded<S: Serializer>(
+    loading: &Option<PartiallyLoadedFacts>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
     let Some(loading) = loading else { return serializer.serialize_none() };
     let mut map = serializer.serialize_map(Some(2))?;
     map.serialize_entry("received_bytes", &loading.received_bytes)?;
@@ -474,12 +478,12 @@ mod tests {
         Value::BulkString(text.as_bytes().to_vec())
     }
 
-    fn info(pairs: &[(&str, Value)]) -> Answer {
-        Ok(Value::Array(pairs.iter().flat_map(|(label, value)| [text(label), value.clone()]).collect()))
+    fn info(pairs: &[(&str, Value)]) -> Value {
+        Value::Array(pairs.iter().flat_map(|(label, value)| [text(label), value.clone()]).collect())
     }
 
-    fn field(value: Value) -> Answer {
-        Ok(Value::Array(vec![value]))
+    fn field(value: Value) -> Value {
+        Value::Array(vec![value])
     }
 
     #[test]
@@ -493,16 +497,17 @@ mod tests {
                 ("Expansion rate", expansion),
             ];
             let answers = [
-                Ok(Value::Int(-1)),
-                info(&fields),
-                field(text("0.01")),
-                field(text("0.02")),
-                field(window),
-                field(slices),
-                field(text(clock_source)),
-                field(Value::Int(is_volatile)),
-                field(Value::Int(0)),
+                ("PTTL", Value::Int(-1)),
+                ("INFO", info(&fields)),
+                ("REFRESH", field(Value::Int(0))),
+                ("VOLATILE", field(Value::Int(is_volatile))),
+                ("CLOCK", field(text(clock_source))),
+                ("SLICES", field(slices)),
+                ("WINDOW", field(window)),
+                ("FPR", field(text("0.02"))),
+                ("ERROR", field(text("0.01"))),
             ];
+            let answers = answers.into_iter().map(|(name, reply)| (name, Ok(reply))).collect();
             let (mut row, grows) = row(&key, &answers).expect("a row");
             row.findings = row.judge("BF", grows);
             row
@@ -542,12 +547,12 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_half_loaded_keys_or_errors() {
+    fn errors_are_partially_loaded_keys_or_errors() {
         let key = Key { name: b"k".to_vec(), class: Class::Counter };
-        let of = |error: &str| row(&key, &[Ok(Value::Int(5)), Err(error.to_owned())]);
+        let of = |error: &str| row(&key, &Answers::from([("INFO", Err(error.to_owned()))]));
         let (half, _) = of("ERR counter is still loading: 5 of 10 bytes").expect("a row");
-        assert_eq!(half.loading, Some(LoadingFacts { received_bytes: 5, total_bytes: 10 }));
-        assert_eq!(half.judge("LC", true)[0].problem.name(), "half-loaded");
+        assert_eq!(half.partially_loaded, Some(PartiallyLoadedFacts { received_bytes: 5, total_bytes: 10 }));
+        assert_eq!(half.judge("LC", true)[0].problem.name(), "partially-loaded");
         let (rejected, _) = of("NOPERM no").expect("a row");
         assert_eq!((rejected.rejected.as_deref(), rejected.is_wrong()), (Some("NOPERM no"), true));
         assert!(rejected.judge("LC", true).is_empty());

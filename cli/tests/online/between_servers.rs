@@ -257,10 +257,10 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The one of [`TEXTS`] that a refusal has.
+/// The one of [`TEXTS`] that an error has.
 #[track_caller]
-fn text_of(refusal: &str) -> &'static str {
-    TEXTS.into_iter().find(|text| refusal.contains(text)).unwrap_or_else(|| panic!("an unknown refusal: {refusal}"))
+fn text_of(error: &str) -> &'static str {
+    TEXTS.into_iter().find(|text| error.contains(text)).unwrap_or_else(|| panic!("an unknown error: {error}"))
 }
 
 const RELAXED: &str = "rdb-version-check relaxed";
@@ -286,8 +286,8 @@ fn data_moves_between_servers_as_the_page_says() {
             for (way, stated) in WAYS.into_iter().zip(&stated[1..]) {
                 let seen = match source.moves(way, to, None) {
                     Ok(()) => "yes",
-                    Err(refusal) => {
-                        text_of(&refusal);
+                    Err(error) => {
+                        text_of(&error);
                         let is_valkey = to.name.starts_with("Valkey");
                         match is_valkey && source.moves(way, to, Some(RELAXED)).is_ok() {
                             true => "relaxed",
@@ -328,9 +328,9 @@ fn values_that_the_target_does_not_know_hold_all_others_back() {
         for way in WAYS {
             match source.moves(way, to, option) {
                 Ok(()) => assert!(!fail.contains(&way), "{} to {}: {} moved", from.name, to.name, way.name()),
-                Err(refusal) => {
-                    assert!(fail.contains(&way), "{} to {}: {}: {refusal}", from.name, to.name, way.name());
-                    println!("{} to {}: {}: {}", from.name, to.name, way.name(), text_of(&refusal));
+                Err(error) => {
+                    assert!(fail.contains(&way), "{} to {}: {}: {error}", from.name, to.name, way.name());
+                    println!("{} to {}: {}: {}", from.name, to.name, way.name(), text_of(&error));
                 }
             }
         }
@@ -338,7 +338,7 @@ fn values_that_the_target_does_not_know_hold_all_others_back() {
 }
 
 #[test]
-fn troubleshooting_has_the_texts_of_refusals() {
+fn troubleshooting_has_the_texts_of_errors() {
     let page = page("operations.md");
     for text in TEXTS {
         assert!(page.contains(text), "operations.md lacks: {text}");

@@ -46,7 +46,7 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
     }
 }
 
-/// Before slots move: a node that would lose keys, or refuse some, is named.
+/// Before slots move: a node that would lose keys, or reject some, is named.
 #[test]
 fn nodes_that_cannot_take_every_key_are_named() {
     let nodes = cluster(2);

@@ -104,7 +104,7 @@ fn filters_of_redisbloom_come_and_go_back() {
     assert!(rejected.out.contains("no counters (LC.*)"), "{}", rejected.out);
     let mut there = back.client();
     assert_eq!(there.int("DBSIZE"), 0);
-    tool(&["copy", &url(&server), &url(&back), "--watch", "0", "--skip-refused", "--sample", sample]).expect(1);
+    tool(&["copy", &url(&server), &url(&back), "--watch", "0", "--skip-rejected", "--sample", sample]).expect(1);
     assert_eq!(there.int("DBSIZE"), 4);
     for key in CLASSIC {
         assert!(chunks(&mut there, "BF", key) == chunks(&mut source, "BF", key), "{key}");
@@ -180,7 +180,7 @@ fn writers_by_either_name_are_noticed() {
 }
 
 #[test]
-fn keys_that_are_half_loaded_and_servers_without_a_module_are_rejected() {
+fn keys_that_are_partially_loaded_and_servers_without_a_module_are_rejected() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     client.expect("BF.RESERVE whole 0.01 10000", "+OK");

@@ -1,6 +1,6 @@
 //! Exit codes of commands that speak to servers: 0 says that what was asked for was done, and nothing else does.
 
-use crate::{add_half_loaded, tool, tool_with, url};
+use crate::{add_partially_loaded, tool, tool_with, url};
 use rollcall_testkit::server::Server;
 
 /// A command that found nothing to do its work on, or left something out, once said 0.
@@ -42,11 +42,11 @@ fn nothing_that_was_done_is_no_success() {
         (&["copy", &nothing, &there, "--dry-run"], 4, "no filter or counter"),
         (&["copy", &here, &there, "--watch", "0", "--pattern", "no:*"], 4, "no filter or counter that matches no:*"),
         (&["copy", &here, &there, "--watch", "-1"], 2, ""),
-        (&["copy", &here, &there, "--watch", "NaN", "--skip-refused"], 2, "--watch"),
+        (&["copy", &here, &there, "--watch", "NaN", "--skip-rejected"], 2, "--watch"),
         (&["copy", &here, &there, "--dry-run"], 1, "1 of 5 keys cannot be moved"),
         (&["copy", &here, &there, "--dry-run", "--replace"], 0, ""),
         (&["copy", &here, &there, "--watch", "0"], 3, "1 keys cannot be moved, so none was"),
-        (&["copy", &here, &there, "--watch", "0", "--skip-refused"], 1, "1 of 5 keys were not moved"),
+        (&["copy", &here, &there, "--watch", "0", "--skip-rejected"], 1, "1 of 5 keys were not moved"),
         (&["copy", &here, &there, "--watch", "0", "--pattern", "seen"], 0, ""),
         (&["copy", &here, &there, "--watch", "0", "--replace"], 0, ""),
         (&["top", "--url", &nothing], 0, ""),
@@ -81,7 +81,7 @@ fn nothing_that_was_done_is_no_success() {
     }
     client.expect("EXISTS made absent", "0");
     // What has not arrived is neither.
-    add_half_loaded(&mut client);
+    add_partially_loaded(&mut client);
     tool(&["copy", &here, &there, "--watch", "0", "--dry-run"]).expect(1);
     tool_with(&["import", "-", "count:1", "--url", &here], b"\n\n", &[]).expect(4);
 }

@@ -57,10 +57,10 @@ fn figures_are_those_of_the_server() {
     assert_eq!((of("filters_growths_total", ""), field("filters_growths")), (Some(5.0), Some(5.0)));
     for reason in ["corrupt", "full", "limit", "memory"] {
         let label = format!(",reason=\"{reason}\"");
-        let said = field(&format!("refused_{reason}"));
-        assert!(said.is_some() && of("refused_total", &label) == said, "{reason}");
+        let said = field(&format!("rejected_{reason}"));
+        assert!(said.is_some() && of("rejected_total", &label) == said, "{reason}");
     }
-    for form in ["lines", "classic", "windowed", "loading"] {
+    for form in ["lines", "classic", "windowed", "partially_loaded"] {
         let label = format!(",family=\"filter\",form=\"{form}\"");
         let said = field(&format!("filters_{form}"));
         assert!(said.is_some() && of("values", &label) == said, "{form}");
@@ -80,8 +80,8 @@ fn figures_are_those_of_the_server() {
     let ttl = key("key_ttl_seconds", "visitors", "counter").expect("a time");
     assert!((3000.0..=3600.0).contains(&ttl), "{ttl}");
     assert_eq!(key("key_ttl_seconds", "grown", "filter"), None);
-    assert_eq!(key("key_half_loaded", "half", "filter"), Some(1.0));
-    assert_eq!(key("key_half_loaded", "grown", "filter"), Some(0.0));
+    assert_eq!(key("key_partially_loaded", "half", "filter"), Some(1.0));
+    assert_eq!(key("key_partially_loaded", "grown", "filter"), Some(0.0));
     assert_eq!(key("key_items", "half", "filter"), None);
     // What does not print is escaped twice, for people and for Prometheus.
     assert_eq!(key("key_items", r#"odd \\\"\\\\\\n\\xff"#, "counter"), Some(1.0), "{out}");
@@ -90,7 +90,7 @@ fn figures_are_those_of_the_server() {
         of("key_finding", &labels)
     };
     assert_eq!(found("grown", "filter", "grown", "warning"), Some(1.0));
-    assert_eq!(found("half", "filter", "half-loaded", "warning"), Some(1.0));
+    assert_eq!(found("half", "filter", "partially-loaded", "warning"), Some(1.0));
     assert_eq!(all.keys().filter(|name| name.starts_with("rollcall_key_finding")).count(), 2, "{out}");
     assert_eq!((of("keys_shown", ""), of("keys_left_out", "")), (Some(7.0), Some(0.0)));
     // A cap, a pattern, and none.

@@ -1,6 +1,6 @@
 //! `top`: what it lists, and what it finds wrong.
 
-use crate::{add_grown, add_half_loaded, chunks, peer, peer_server, tool, url};
+use crate::{add_grown, add_partially_loaded, chunks, peer, peer_server, tool, url};
 use rollcall_testkit::client::{add_many, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -20,7 +20,7 @@ fn keys_are_listed_with_what_is_wrong() {
     client.expect("LC.ADMIT sent LIMIT 3 WINDOW 86400 VOLATILE ITEMS message", "[1]");
     client.expect("SET text 1", "+OK");
     let dump = chunks(&mut client, "BF", "merged");
-    add_half_loaded(&mut client);
+    add_partially_loaded(&mut client);
     assert!(!dump.is_empty());
     let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
     let rows = rows.as_array().expect("rows").clone();
@@ -47,9 +47,13 @@ fn keys_are_listed_with_what_is_wrong() {
     assert_eq!(word("grown", "command"), "BF.RESERVE {grown}:new 0.01 4400");
     assert_eq!(word("merged", "problem"), "nearly-full");
     assert_eq!(word("merged", "command"), "BF.RESERVE {merged}:new 0.01 2200 NONSCALING");
-    assert_eq!(word("half", "problem"), "half-loaded");
-    assert_eq!(row("half")["loading"]["received_bytes"], 0);
-    assert!(row("half")["loading"]["total_bytes"].as_i64().is_some_and(|bytes| bytes > 10_000), "{}", row("half"));
+    assert_eq!(word("half", "problem"), "partially-loaded");
+    assert_eq!(row("half")["partially_loaded"]["received_bytes"], 0);
+    assert!(
+        row("half")["partially_loaded"]["total_bytes"].as_i64().is_some_and(|bytes| bytes > 10_000),
+        "{}",
+        row("half")
+    );
     assert_eq!(word("over", "problem"), "past-capacity");
     assert!(word("over", "command").starts_with("LC.RESERVE {over}:new "), "{}", found("over"));
     assert_eq!((row("good")["window_seconds"].as_i64(), row("good")["slices"].as_i64()), (Some(3600), Some(4)));

@@ -117,7 +117,7 @@ pub fn add_grown(client: &mut Client) {
 }
 
 /// Adds the empty filter `large`, and `half`, which waits for the rest of it.
-pub fn add_half_loaded(client: &mut Client) {
+pub fn add_partially_loaded(client: &mut Client) {
     client.expect("BF.RESERVE large 0.01 10000", "+OK");
     let header = chunks(client, "BF", "large").remove(0);
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);

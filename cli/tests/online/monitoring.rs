@@ -12,7 +12,7 @@ use std::process::{Child, Command, Stdio};
 use tempfile::TempDir;
 
 use crate::pages::{Pages, ask};
-use crate::{add_grown, add_half_loaded, tool, url};
+use crate::{add_grown, add_partially_loaded, tool, url};
 use rollcall_testkit::client::{Client, add_many, wait_until, with_items};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -98,7 +98,7 @@ fn becomes(prometheus: &Program, promql: &str, wanted: f64) {
     });
 }
 
-/// Filters and counters of every kind, each finding that can be had, and a value that is half loaded.
+/// Filters and counters of every kind, each finding that can be had, and a value that is partially loaded.
 fn fill(client: &mut Client) {
     add_grown(client);
     client.expect("BF.RESERVE full 0.01 100 NONSCALING", "+OK");
@@ -109,7 +109,7 @@ fn fill(client: &mut Client) {
     client.expect("LC.RESERVE visitors 1000 WINDOW 3600", "+OK");
     client.expect("PEXPIRE visitors 3600000", "1");
     add_many(client, "LC.ADD many", "item:", 0..3000);
-    add_half_loaded(client);
+    add_partially_loaded(client);
 }
 
 #[test]
@@ -126,19 +126,19 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     let prometheus = prometheus(&program, exporter.address());
     becomes(&prometheus, "up{job=\"rollcall\"}", 1.0);
     becomes(&prometheus, "count(rollcall_up == 1)", 2.0);
-    becomes(&prometheus, &format!("rollcall_refused_total{{server=\"{one}\",reason=\"full\"}}"), 0.0);
+    becomes(&prometheus, &format!("rollcall_rejected_total{{server=\"{one}\",reason=\"full\"}}"), 0.0);
     becomes(&prometheus, "count(rollcall_key_memory_bytes)", 9.0);
     // What happens from now on is an increase.
     reject(&mut client);
     add_many(&mut client, "BF.MADD grown", "more:", 0..9000);
     add_many(&mut client, "LC.ADD visitors", "item:", 0..3000);
-    for alert in ["RollcallRefusedFull", "RollcallFiltersGrow"] {
+    for alert in ["RollcallRejectedFull", "RollcallFiltersGrow"] {
         becomes(&prometheus, &format!("ALERTS{{alertname=\"{alert}\",alertstate=\"firing\",server=\"{one}\"}}"), 1.0);
     }
     for (alert, key) in [("RollcallFilterGrown", "grown"), ("RollcallFilterFull", "full")] {
         becomes(&prometheus, &format!("ALERTS{{alertname=\"{alert}\",alertstate=\"pending\",key=\"{key}\"}}"), 1.0);
     }
-    becomes(&prometheus, "ALERTS{alertname=\"RollcallHalfLoaded\"}", 1.0);
+    becomes(&prometheus, "ALERTS{alertname=\"RollcallPartiallyLoaded\"}", 1.0);
     // Every number of INFO arrives as it is.
     for (promql, field) in [
         ("rollcall_filters", "filters"),
@@ -149,12 +149,12 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
         ("rollcall_filters_sub_filters", "filters_sub_filters"),
         ("rollcall_filters_grown", "filters_grown"),
         ("rollcall_filters_growths_total", "filters_growths"),
-        ("rollcall_counters_conversions_total", "counters_conversions"),
-        ("rollcall_refused_total{reason=\"full\"}", "refused_full"),
+        ("rollcall_counters_promotions_total", "counters_promotions"),
+        ("rollcall_rejected_total{reason=\"full\"}", "rejected_full"),
         ("rollcall_values{family=\"filter\",form=\"lines\"}", "filters_lines"),
         ("rollcall_values{family=\"filter\",form=\"classic\"}", "filters_classic"),
         ("rollcall_values{family=\"filter\",form=\"windowed\"}", "filters_windowed"),
-        ("rollcall_values{family=\"filter\",form=\"loading\"}", "filters_loading"),
+        ("rollcall_values{family=\"filter\",form=\"partially_loaded\"}", "filters_partially_loaded"),
         ("rollcall_values{family=\"counter\",form=\"dense\"}", "counters_dense"),
         ("rollcall_values_memory_bytes{family=\"filter\",form=\"lines\"}", "filters_lines_bytes"),
         ("rollcall_values_memory_bytes{family=\"counter\",form=\"windowed\"}", "counters_windowed_bytes"),
@@ -167,7 +167,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     }
     let counted = client.int("BF.CARD grown") as f64;
     becomes(&prometheus, "rollcall_key_items{key=\"grown\"}", counted);
-    becomes(&prometheus, "rollcall_key_half_loaded{key=\"half\"}", 1.0);
+    becomes(&prometheus, "rollcall_key_partially_loaded{key=\"half\"}", 1.0);
     let filters = client.info_number("rollcall_filters") + second.client().info_number("rollcall_filters");
     becomes(&prometheus, "sum(rollcall_filters)", filters as f64);
     // All that the dashboard asks is there, and all rules can be evaluated.
@@ -188,7 +188,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
 /// Adds to the filter `full` until it rejects.
 fn reject(client: &mut Client) {
     let _ = client.call(&with_items("BF.MADD full", "late:", 0..100));
-    assert!(client.info_number("rollcall_refused_full") > 0);
+    assert!(client.info_number("rollcall_rejected_full") > 0);
 }
 
 /// The expressions of the dashboard, with what Grafana puts in.

@@ -124,7 +124,7 @@ fn commands_of_the_tool_ask_the_server_that_the_finding_is_about() {
     let server = Server::start();
     let mut client = server.client();
     add_grown(&mut client);
-    crate::add_half_loaded(&mut client);
+    crate::add_partially_loaded(&mut client);
     let used = client.info_number("used_memory");
     client.expect(&format!("CONFIG SET maxmemory {}", used + 100_000), "+OK");
     let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1"]);

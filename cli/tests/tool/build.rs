@@ -209,7 +209,7 @@ fn a_mark_of_utf8_is_no_part_of_the_first_item() {
 
 /// Three items in UTF-16 were once three others, with zeros in between.
 #[test]
-fn utf16_is_refused_with_what_to_do() {
+fn utf16_is_rejected_with_what_to_do() {
     let folder = Folder::new();
     let text: Vec<u8> = "ann\nben\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
     folder.write("little", [&b"\xff\xfe"[..], &text].concat());

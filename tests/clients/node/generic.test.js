@@ -183,7 +183,7 @@ inBothProtocols("generic", (test) => {
         assert.deepEqual((await client.sendCommand([`LC.${name}`, "2", ...keys, ...since])).sort(), members);
       }
     }
-    const refusedOne = ["LC.INTERCARD", "2", window, plain, "SINCE", "3600"];
-    await rejected(/has no window of time/, () => client.sendCommand(refusedOne));
+    const rejectedOne = ["LC.INTERCARD", "2", window, plain, "SINCE", "3600"];
+    await rejected(/has no window of time/, () => client.sendCommand(rejectedOne));
   });
 });

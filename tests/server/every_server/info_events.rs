@@ -37,7 +37,7 @@ fn sections_are_shown_where_they_are_asked_for() {
 fn growths_promotions_and_advances_are_counted() {
     let server = Server::start();
     let mut client = server.client();
-    let names = ["filters_growths", "filters_grown", "counters_conversions", "filters_advances", "counters_advances"];
+    let names = ["filters_growths", "filters_grown", "counters_promotions", "filters_advances", "counters_advances"];
     let of_growing = grown(&mut client, names, |client| {
         client.expect("BF.RESERVE f 0.01 10", "+OK");
         add_many(client, "BF.MADD f", "item:", 0..100);
@@ -78,7 +78,7 @@ fn growths_promotions_and_advances_are_counted() {
 fn errors_are_counted_by_their_reason() {
     let server = Server::start();
     let mut client = server.client();
-    let names = ["refused_full", "refused_limit", "refused_memory", "refused_corrupt"];
+    let names = ["rejected_full", "rejected_limit", "rejected_memory", "rejected_corrupt"];
     let full = grown(&mut client, names, |client| {
         client.expect("BF.RESERVE f 0.01 2 NONSCALING", "+OK");
         client.expect("BF.MADD f a b c", "[1, 1, -ERR non scaling filter is full]");

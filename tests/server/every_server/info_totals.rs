@@ -18,11 +18,11 @@ fn summed(client: &mut Client) -> BTreeMap<String, i64> {
         "filters_lines",
         "filters_classic",
         "filters_windowed",
-        "filters_loading",
+        "filters_partially_loaded",
         "filters_lines_bytes",
         "filters_windowed_bytes",
         "filters_classic_bytes",
-        "filters_loading_bytes",
+        "filters_partially_loaded_bytes",
         "filters_items",
         "filters_capacity",
         "filters_sub_filters",
@@ -32,10 +32,10 @@ fn summed(client: &mut Client) -> BTreeMap<String, i64> {
         "counters_sparse",
         "counters_dense",
         "counters_windowed",
-        "counters_loading",
+        "counters_partially_loaded",
         "counters_exact_bytes",
         "counters_dense_bytes",
-        "counters_loading_bytes",
+        "counters_partially_loaded_bytes",
     ] {
         sums.insert(name.to_owned(), 0);
     }
@@ -56,8 +56,8 @@ fn summed(client: &mut Client) -> BTreeMap<String, i64> {
         let info = client.cmd(&format!("{family}.INFO {key}"));
         if let Some(error) = error_text(&info) {
             let arrived = error.split("still loading: ").nth(1).and_then(|rest| rest.split(' ').next());
-            add(&format!("{all}_loading"), 1);
-            add(&format!("{all}_loading_bytes"), arrived.and_then(|bytes| bytes.parse().ok()).expect("bytes"));
+            add(&format!("{all}_partially_loaded"), 1);
+            add(&format!("{all}_partially_loaded_bytes"), arrived.and_then(|bytes| bytes.parse().ok()).expect("bytes"));
             continue;
         }
         let whole = |label: &str| number(&field(&info, label)) as i64;
@@ -206,7 +206,7 @@ fn sums_follow_values_that_arrive() {
         }
     }
     assert!(moves >= 6, "each in a header and at least one chunk");
-    assert_eq!(figures(&mut client)["filters_loading"], 0);
+    assert_eq!(figures(&mut client)["filters_partially_loaded"], 0);
 }
 
 /// A classic filter with a high error rate has fewer bits than items. Once its count equals the number of its bits, new

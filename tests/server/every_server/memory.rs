@@ -98,7 +98,7 @@ fn keys_are_created_while_the_server_evicts() {
         let maxmemory = leave_room(&mut client);
         fill(&mut client, ROOM + (1 << 20));
         create_all(&mut client, policy);
-        assert_eq!(client.info_number("rollcall_refused_memory"), 0);
+        assert_eq!(client.info_number("rollcall_rejected_memory"), 0);
         let used = counted(&client.text("INFO memory"));
         assert!(used <= maxmemory + slack(maxmemory, policy), "{policy}: {used} of {maxmemory} bytes");
         server.assert_up();
@@ -138,7 +138,7 @@ fn keys_grow_while_the_server_evicts() {
             assert!(evicted < 5, "{policy}: {evicted} of 10 keys were evicted at once");
             assert!(least >= (kilobytes << 10) as i64, "{policy}: {grow} grew by {least} bytes");
         }
-        assert_eq!(client.info_number("rollcall_refused_memory"), 0);
+        assert_eq!(client.info_number("rollcall_rejected_memory"), 0);
         server.assert_up();
     }
 }
@@ -167,7 +167,7 @@ fn without_eviction_full_memory_is_the_servers_error() {
         let reply = client.call(&with_items(&grow.replace('#', "0"), "", 0..items));
         assert!(show(&reply).starts_with("-OOM "), "{grow}: {}", show(&reply));
     }
-    assert_eq!(client.info_number("rollcall_refused_memory"), 0);
+    assert_eq!(client.info_number("rollcall_rejected_memory"), 0);
     // What takes no memory works.
     client.expect("BF.EXISTS grows:0 a", "0");
     for at in 0..20 {
@@ -194,7 +194,7 @@ fn what_the_slack_does_not_hold_is_rejected_before_it_is_allocated() {
             assert!(error.starts_with("ERR the filter needs ") && error.contains("maxmemory leaves"), "{error}");
         }
         assert_eq!((client.info_number("evicted_keys"), client.text("DEBUG DIGEST")), (0, digest), "{policy}");
-        assert_eq!(client.info_number("rollcall_refused_memory"), 2);
+        assert_eq!(client.info_number("rollcall_rejected_memory"), 2);
         server.assert_up();
     }
 }

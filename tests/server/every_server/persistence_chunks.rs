@@ -239,7 +239,7 @@ fn keys_being_loaded_take_the_generic_commands() {
 }
 
 #[test]
-fn half_loaded_keys_survive_a_restart_and_go_on() {
+fn partially_loaded_keys_survive_a_restart_and_go_on() {
     let source = Server::start();
     for family in ["BF", "LC"] {
         let mut client = source.client();

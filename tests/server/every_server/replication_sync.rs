@@ -88,7 +88,7 @@ fn a_replica_that_lost_the_stream_loads_beside_what_it_has() {
 }
 
 #[test]
-fn half_loaded_keys_are_synchronised_as_they_are() {
+fn partially_loaded_keys_are_synchronised_as_they_are() {
     let (primary, replica) = (Server::start(), Server::start());
     let mut client = primary.client();
     big_filter(&mut client);

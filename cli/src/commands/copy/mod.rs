@@ -53,7 +53,7 @@ pub struct Copy {
     replace: bool,
     /// Copy the keys that can be copied, even if others are rejected
     #[arg(long)]
-    skip_refused: bool,
+    skip_rejected: bool,
     /// Copy the keys without their times to live
     #[arg(long)]
     no_ttl: bool,
@@ -168,10 +168,10 @@ impl Copying<'_> {
             ))
             .advise("are the URL, its database and the pattern right? rollcall top lists what a server has"));
         }
-        if self.arguments.dry_run || rejected > 0 && !self.arguments.skip_refused {
+        if self.arguments.dry_run || rejected > 0 && !self.arguments.skip_rejected {
             if rejected > 0 && !self.arguments.dry_run {
                 return Err(Failure::of(format!("{rejected} keys cannot be moved, so none was"))
-                    .advise("move the others with --skip-refused, or leave these out with --pattern"));
+                    .advise("move the others with --skip-rejected, or leave these out with --pattern"));
             }
             return Ok(());
         }

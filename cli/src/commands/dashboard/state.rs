@@ -105,11 +105,11 @@ pub struct Totals {
 /// Fields of INFO that count events, each with its label for display.
 const SINCE: [(&str, &str); 8] = [
     ("rollcall_filters_growths", "Filters grown by a sub-filter"),
-    ("rollcall_counters_conversions", "Counters promoted"),
-    ("rollcall_refused_full", "Rejected: filter full"),
-    ("rollcall_refused_limit", "Rejected: key too large"),
-    ("rollcall_refused_memory", "Rejected: out of memory"),
-    ("rollcall_refused_corrupt", "Rejected: damaged data"),
+    ("rollcall_counters_promotions", "Counters promoted"),
+    ("rollcall_rejected_full", "Rejected: filter full"),
+    ("rollcall_rejected_limit", "Rejected: key too large"),
+    ("rollcall_rejected_memory", "Rejected: out of memory"),
+    ("rollcall_rejected_corrupt", "Rejected: damaged data"),
     ("rollcall_filters_advances", "Windows of filters moved"),
     ("rollcall_counters_advances", "Windows of counters moved"),
 ];
@@ -120,7 +120,7 @@ const MODES: [(&str, &str); 5] = [
     ("rollcall_counters_sparse", "sparse"),
     ("rollcall_counters_dense", "dense"),
     ("rollcall_counters_windowed", "windowed"),
-    ("rollcall_counters_loading", "half loaded"),
+    ("rollcall_counters_partially_loaded", "partially loaded"),
 ];
 
 /// The sum of a field of INFO over all nodes; `None` unless every node reports the field.
@@ -220,7 +220,7 @@ mod tests {
         let fields = [
             ("rollcall_filters", 70),
             ("rollcall_filters_items", 700),
-            ("rollcall_refused_full", 1),
+            ("rollcall_rejected_full", 1),
             ("rollcall_counters_dense", 2),
         ];
         let (one, other, old) = (info(&fields), info(&fields), info(&[]));

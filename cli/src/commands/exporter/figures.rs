@@ -68,7 +68,7 @@ fn add_info(families: &mut Families, server: &str, info: &Info) {
     }
     for reason in REASONS {
         let labels = [("server", server), ("reason", reason)];
-        add(families, &m::REJECTED, labels, info.field(&format!("rollcall_refused_{reason}")));
+        add(families, &m::REJECTED, labels, info.field(&format!("rollcall_rejected_{reason}")));
     }
     for (fields, family, forms) in FORMS {
         let advances = info.field(&format!("rollcall_{fields}_advances"));
@@ -93,7 +93,7 @@ fn add_row(families: &mut Families, server: &str, row: &Row) {
         (&m::KEY_SUB_FILTERS, number(row.filters)),
         (&m::KEY_MEMORY, number(row.bytes)),
         (&m::KEY_TTL, row.ttl_ms.map(|millis| millis as f64 / 1000.0)),
-        (&m::KEY_HALF_LOADED, Some(truth(row.loading.is_some()))),
+        (&m::KEY_PARTIALLY_LOADED, Some(truth(row.partially_loaded.is_some()))),
     ] {
         if let Some(value) = value {
             families.add(metric, key, value);

@@ -26,8 +26,8 @@ pub const MEMORY_MAX: Metric =
 pub const SERVER_FINDING: Metric =
     gauge("server_finding", "What is wrong with the server as a whole: 1 for each finding.");
 
-pub const FILTERS: Metric = gauge("filters", "Filters, half-loaded ones too.");
-pub const COUNTERS: Metric = gauge("counters", "Counters, half-loaded ones too.");
+pub const FILTERS: Metric = gauge("filters", "Filters, partially loaded ones too.");
+pub const COUNTERS: Metric = gauge("counters", "Counters, partially loaded ones too.");
 pub const NOT_SERVED: Metric = gauge("filters_not_served", "Filters that are kept and served to nobody.");
 pub const ALLOCATED: Metric = of(Of::Bytes, gauge("allocated", "Memory that the module holds."));
 pub const VALUES: Metric = gauge("values", "Filters and counters by their form.");
@@ -40,9 +40,9 @@ pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filt
 pub const SUB_FILTERS: Metric = gauge("filters_sub_filters", "Sub-filters of complete filters.");
 pub const GROWN: Metric = gauge("filters_grown", "Filters without a window that have more than one sub-filter.");
 pub const GROWTHS: Metric = counter("filters_growths", "Sub-filters appended to filters without windows.");
-pub const PROMOTIONS: Metric = counter("counters_conversions", "Counters that became an estimate, or dense.");
+pub const PROMOTIONS: Metric = counter("counters_promotions", "Counters that became an estimate, or dense.");
 pub const ADVANCES: Metric = counter("advances", "Windows moved on.");
-pub const REJECTED: Metric = counter("refused", "Commands and values rejected, by reason.");
+pub const REJECTED: Metric = counter("rejected", "Commands and values rejected, by reason.");
 pub const DEFRAG_MOVES: Metric = counter("defrag_moves", "Buffers moved by active defragmentation.");
 pub const FREES: Metric = gauge("frees_waiting", "Large values handed to the background and not yet freed.");
 pub const FREES_BYTES: Metric =
@@ -65,7 +65,7 @@ pub const KEY_SUB_FILTERS: Metric = gauge("key_sub_filters", "Sub-filters; with 
 pub const KEY_MEMORY: Metric =
     of(Of::Bytes, gauge("key_memory", "Memory of the value, as BF.INFO and LC.INFO have its size."));
 pub const KEY_TTL: Metric = of(Of::Seconds, gauge("key_ttl", "Time until it expires; absent if it does not."));
-pub const KEY_HALF_LOADED: Metric = gauge("key_half_loaded", "Whether some of its chunks are still to come.");
+pub const KEY_PARTIALLY_LOADED: Metric = gauge("key_partially_loaded", "Whether some of its chunks are still to come.");
 pub const KEY_FINDING: Metric = gauge("key_finding", "What is wrong with the key: 1 for each finding.");
 
 /// All metrics, in the order in which they are written.
@@ -108,7 +108,7 @@ pub static ALL: [Metric; 40] = [
     KEY_SUB_FILTERS,
     KEY_MEMORY,
     KEY_TTL,
-    KEY_HALF_LOADED,
+    KEY_PARTIALLY_LOADED,
     KEY_FINDING,
 ];
 
@@ -123,18 +123,18 @@ pub const PLAIN: [(&str, Metric); 13] = [
     ("rollcall_filters_sub_filters", SUB_FILTERS),
     ("rollcall_filters_grown", GROWN),
     ("rollcall_filters_growths", GROWTHS),
-    ("rollcall_counters_conversions", PROMOTIONS),
+    ("rollcall_counters_promotions", PROMOTIONS),
     ("rollcall_defrag_moves", DEFRAG_MOVES),
     ("rollcall_frees_waiting", FREES),
     ("rollcall_frees_waiting_bytes", FREES_BYTES),
 ];
 
-/// The reasons for rejected commands. INFO counts each in a field `rollcall_refused_REASON`.
+/// The reasons for rejected commands. INFO counts each in a field `rollcall_rejected_REASON`.
 pub const REASONS: [&str; 4] = ["corrupt", "full", "limit", "memory"];
 
 /// The families, filters and counters, with the forms of each, as INFO and labels name them. INFO counts values in
 /// `rollcall_FAMILY_FORM` and their bytes in `rollcall_FAMILY_FORM_bytes`.
 pub const FORMS: [(&str, &str, &[&str]); 2] = [
-    ("filters", "filter", &["lines", "classic", "windowed", "loading"]),
-    ("counters", "counter", &["exact", "sparse", "dense", "windowed", "loading"]),
+    ("filters", "filter", &["lines", "classic", "windowed", "partially_loaded"]),
+    ("counters", "counter", &["exact", "sparse", "dense", "windowed", "partially_loaded"]),
 ];

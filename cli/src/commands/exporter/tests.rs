@@ -93,16 +93,16 @@ fn samples_of_a_metric_stand_together_and_labels_are_escaped() {
     families.add(&super::metrics::REJECTED, [("server", "a"), ("reason", "full")], 3.0);
     let open = "# HELP rollcall_up Whether the server answers.\n# TYPE rollcall_up gauge\n\
         rollcall_up{server=\"a\"} 1.0\nrollcall_up{server=\"b\"} 0.0\n\
-        # HELP rollcall_refused Commands and values rejected, by reason.\n# TYPE rollcall_refused counter\n\
-        rollcall_refused_total{server=\"a\",reason=\"full\"} 3.0\n\
+        # HELP rollcall_rejected Commands and values rejected, by reason.\n# TYPE rollcall_rejected counter\n\
+        rollcall_rejected_total{server=\"a\",reason=\"full\"} 3.0\n\
         # HELP rollcall_key_ttl_seconds Time until it expires; absent if it does not.\n\
         # TYPE rollcall_key_ttl_seconds gauge\n# UNIT rollcall_key_ttl_seconds seconds\n\
         rollcall_key_ttl_seconds{server=\"a\",key=\"\\\"\\\\\\n\"} 0.5\n# EOF\n";
     assert_eq!(families.text(Form::OpenMetrics), open);
     // The older format has no units and no end mark, and its description lines carry the sample names of counters.
     let plain = open.replace("# UNIT rollcall_key_ttl_seconds seconds\n", "").replace("# EOF\n", "");
-    let plain = plain.replace("P rollcall_refused ", "P rollcall_refused_total ");
-    assert_eq!(families.text(Form::Plain), plain.replace("E rollcall_refused ", "E rollcall_refused_total "));
+    let plain = plain.replace("P rollcall_rejected ", "P rollcall_rejected_total ");
+    assert_eq!(families.text(Form::Plain), plain.replace("E rollcall_rejected ", "E rollcall_rejected_total "));
 }
 
 #[test]
