@@ -27,17 +27,17 @@ enum Kind {
 
 impl Failure {
     /// A failure that prevented the work.
-    pub fn of(text: impl Into<String>) -> Self {
+    pub fn new(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Failed, text: text.into(), advice: None }
     }
 
     /// A failure because there is nothing to work on.
-    pub fn of_nothing(text: impl Into<String>) -> Self {
+    pub fn nothing(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Nothing, text: text.into(), advice: None }
     }
 
     /// A failure because of invalid arguments.
-    pub fn of_arguments(text: impl Into<String>) -> Self {
+    pub fn arguments(text: impl Into<String>) -> Self {
         Failure { kind: Kind::Arguments, text: text.into(), advice: None }
     }
 

@@ -56,7 +56,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// When `address` cannot be listened on.
 pub fn serve(name: &str, address: SocketAddr, router: Router) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| {
-        let failure = Failure::of(format!("cannot listen at {address}: {error}"));
+        let failure = Failure::new(format!("cannot listen at {address}: {error}"));
         failure.advise("give another address or port with --bind")
     };
     let mut runtime = tokio::runtime::Builder::new_current_thread();

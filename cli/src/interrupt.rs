@@ -23,7 +23,7 @@ impl Interrupt {
             flag::register_conditional_shutdown(signal, Failure::exit_code_of(signal).into(), asked.clone())
                 .and_then(|_| flag::register_usize(signal, by.clone(), usize::try_from(signal).unwrap_or_default()))
                 .and_then(|_| flag::register(signal, asked.clone()))
-                .map_err(|error| Failure::of(format!("cannot listen for signals: {error}")))?;
+                .map_err(|error| Failure::new(format!("cannot listen for signals: {error}")))?;
         }
         Ok(Interrupt { signal: by })
     }

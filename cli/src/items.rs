@@ -212,7 +212,7 @@ impl Input {
         let file = File::open(path).map_err(cannot)?;
         let metadata = file.metadata().map_err(cannot)?;
         if metadata.is_dir() {
-            return Err(Failure::of(format!("{} is a folder", path.display())));
+            return Err(Failure::new(format!("{} is a folder", path.display())));
         }
         if !metadata.is_file() {
             return Ok(Input::Stream { path: path.to_owned() });
@@ -383,5 +383,5 @@ fn too_long() -> io::Error {
 
 fn cannot_read(path: &Path, error: &io::Error) -> Failure {
     let name = if path.as_os_str() == "-" { "standard input".to_owned() } else { path.display().to_string() };
-    Failure::of(format!("cannot read {name}: {error}"))
+    Failure::new(format!("cannot read {name}: {error}"))
 }

@@ -27,9 +27,9 @@ pub fn start(input: &mut impl Read) -> io::Result<Vec<u8>> {
 
 /// The lines of a file, or of standard input if `path` is `-`. Lines end with `\n` or `\r\n`; empty lines are skipped,
 /// and so is a byte-order mark of UTF-8.
-pub fn of(path: &Path) -> Result<impl Iterator<Item = Result<Vec<u8>, Failure>>, Failure> {
+pub fn read(path: &Path) -> Result<impl Iterator<Item = Result<Vec<u8>, Failure>>, Failure> {
     let name = path.display().to_string();
-    let cannot = move |error: &io::Error| Failure::of(format!("cannot read {name}: {error}"));
+    let cannot = move |error: &io::Error| Failure::new(format!("cannot read {name}: {error}"));
     let mut input: Box<dyn Read> = match path.as_os_str() == "-" {
         true => Box::new(io::stdin()),
         false => Box::new(File::open(path).map_err(|error| cannot(&error))?),

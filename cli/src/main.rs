@@ -100,7 +100,7 @@ fn run() -> Result<ExitCode, Failure> {
     let output = Arc::new(Output::new(json));
     let of_worker = output.clone();
     let work = move || command.run(&of_worker, Cli::command());
-    let cannot = |error: std::io::Error| Failure::of(format!("cannot start a thread: {error}"));
+    let cannot = |error: std::io::Error| Failure::new(format!("cannot start a thread: {error}"));
     let worker = thread::Builder::new().spawn(work).map_err(cannot)?;
     let outcome = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     if let Err(failure) = &outcome {

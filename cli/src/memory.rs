@@ -22,7 +22,7 @@ pub fn available() -> MaxBytes {
 pub fn check(needed: u64, what: &str) -> Result<(), Failure> {
     let MaxBytes(available) = available();
     if needed > available {
-        return Err(Failure::of(format!(
+        return Err(Failure::new(format!(
             "{what} needs {} of memory, and {} are free",
             bytes(needed),
             bytes(available)
@@ -36,10 +36,10 @@ pub fn failure(error: &Error) -> Failure {
     match error {
         Error::TooLarge { needed_bytes, limit_bytes, .. } => {
             let (needed, free) = (bytes(*needed_bytes), bytes(*limit_bytes));
-            Failure::of(format!("{needed} of memory are needed, and {free} are free"))
+            Failure::new(format!("{needed} of memory are needed, and {free} are free"))
                 .advise("use a machine with more memory, a larger error rate or a smaller capacity")
         }
-        Error::OutOfRange { .. } => Failure::of_arguments(error.to_string()),
-        other => Failure::of(other.to_string()),
+        Error::OutOfRange { .. } => Failure::arguments(error.to_string()),
+        other => Failure::new(other.to_string()),
     }
 }

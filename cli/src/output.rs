@@ -38,7 +38,7 @@ impl Output {
     /// # Errors
     /// When standard output cannot be written to.
     pub fn answer<T: Serialize>(&self, answer: &T, text: impl FnOnce(&T) -> String) -> Result<(), Failure> {
-        let json = || serde_json::to_string(answer).map_err(|error| Failure::of(format!("no JSON: {error}")));
+        let json = || serde_json::to_string(answer).map_err(|error| Failure::new(format!("no JSON: {error}")));
         let line = if self.json { json()? } else { text(answer) };
         self.answered.store(true, Ordering::Relaxed);
         self.plain(&(line + "\n"))
@@ -68,7 +68,7 @@ impl Output {
 pub fn written(outcome: io::Result<()>) -> Result<(), Failure> {
     match outcome {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::of(format!("cannot write to standard output: {error}")))
+            Err(Failure::new(format!("cannot write to standard output: {error}")))
         }
         _ => Ok(()),
     }

@@ -36,7 +36,7 @@ impl fmt::Display for StillLoading {
 
 impl StillLoading {
     /// Parses the progress from the text of an error; `None` for any other error.
-    pub fn of(error: &str) -> Option<Self> {
+    pub fn from_error(error: &str) -> Option<Self> {
         let (_, bytes) = error.split_once(STILL_LOADING)?;
         let (received, total) = bytes.strip_suffix(" bytes")?.split_once(" of ")?;
         Some(StillLoading { received_bytes: received.parse().ok()?, total_bytes: total.parse().ok()? })
@@ -50,9 +50,9 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let half = StillLoading { received_bytes: 5, total_bytes: 10 };
-        assert_eq!(StillLoading::of(&format!("ERR filter is {half}")), Some(half));
+        assert_eq!(StillLoading::from_error(&format!("ERR filter is {half}")), Some(half));
         for other in ["", "ERR not found", "still loading: 5 of ten bytes", "still loading: 5 of 10 bytes more"] {
-            assert_eq!(StillLoading::of(other), None);
+            assert_eq!(StillLoading::from_error(other), None);
         }
     }
 }

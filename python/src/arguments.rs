@@ -59,7 +59,7 @@ impl<'py> FromPyObject<'_, 'py> for Seconds {
 pub(crate) struct Limit(pub(crate) Option<u64>);
 
 impl Limit {
-    pub(crate) fn of(max_bytes: Option<Whole>) -> Self {
+    pub(crate) fn new(max_bytes: Option<Whole>) -> Self {
         Limit(max_bytes.map(|Whole(bytes)| bytes))
     }
 }

@@ -38,7 +38,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    pub(crate) fn of(counter: Count, limit: Limit) -> Self {
+    pub(crate) fn with_limit(counter: Count, limit: Limit) -> Self {
         Counter { counter: Guarded::new(counter), limit }
     }
 
@@ -70,7 +70,7 @@ impl Counter {
 
     fn cloned(&self, py: Python<'_>) -> PyResult<Self> {
         let clone = self.counter.read_long(py, Count::try_clone).map_err(|error| raised(py, error))?;
-        Ok(Counter::of(clone, self.limit))
+        Ok(Counter::with_limit(clone, self.limit))
     }
 
     fn params(&self, py: Python<'_>) -> Params {
@@ -133,7 +133,7 @@ impl Counter {
             return Err(PARAMETER.error(py, format_args!("{name} needs window")));
         }
         let counter = counter.map_err(|error| raised(py, with_slices(error, slices)))?;
-        Ok(Counter::of(counter, Limit::of(max_bytes)))
+        Ok(Counter::with_limit(counter, Limit::new(max_bytes)))
     }
 
     /// Adds a member. Returns True if the count changed; for an exact counter, if the member is new.
@@ -466,8 +466,8 @@ impl Counter {
     #[classmethod]
     #[pyo3(signature = (data, max_bytes=None))]
     fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {
-        let limit = Limit::of(max_bytes);
-        stored::from_bytes(data, limit).map(|counter| Counter::of(counter, limit))
+        let limit = Limit::new(max_bytes);
+        stored::from_bytes(data, limit).map(|counter| Counter::with_limit(counter, limit))
     }
 
     /// Writes the counter to a file. The file gets its name only when it is complete.
@@ -479,8 +479,8 @@ impl Counter {
     #[classmethod]
     #[pyo3(signature = (path, max_bytes=None))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf, max_bytes: Option<Whole>) -> PyResult<Self> {
-        let limit = Limit::of(max_bytes);
-        stored::load(class.py(), &path, limit).map(|counter| Counter::of(counter, limit))
+        let limit = Limit::new(max_bytes);
+        stored::load(class.py(), &path, limit).map(|counter| Counter::with_limit(counter, limit))
     }
 
     /// Downloads the counter at a key of a server. `client` is a client of redis-py or valkey-py. With an asyncio

@@ -33,7 +33,7 @@ pub(crate) struct BloomFilter {
 }
 
 impl BloomFilter {
-    pub(crate) fn of(filter: Filter, limit: Limit) -> Self {
+    pub(crate) fn with_limit(filter: Filter, limit: Limit) -> Self {
         BloomFilter { filter: Guarded::new(filter), limit }
     }
 
@@ -73,7 +73,7 @@ impl BloomFilter {
 
     fn cloned(&self, py: Python<'_>) -> PyResult<Self> {
         let clone = self.filter.read_long(py, Filter::try_clone).map_err(|error| raised(py, error))?;
-        Ok(BloomFilter::of(clone, self.limit))
+        Ok(BloomFilter::with_limit(clone, self.limit))
     }
 
     fn windowing(&self, py: Python<'_>) -> Option<Windowing> {
@@ -138,7 +138,7 @@ impl BloomFilter {
                 return Err(PARAMETER.error(py, format_args!("layout must be 'lines' or 'classic', got '{other}'")));
             }
         };
-        let limit = Limit::of(max_bytes);
+        let limit = Limit::new(max_bytes);
         let made = py.detach(|| match windowing {
             None => Filter::new(layout, params, &limit),
             Some(_) if layout == BitLayout::Classic => Err(Error::Incompatible {
@@ -151,7 +151,7 @@ impl BloomFilter {
             }
         });
         match made {
-            Ok(filter) => Ok(BloomFilter::of(filter, limit)),
+            Ok(filter) => Ok(BloomFilter::with_limit(filter, limit)),
             Err(Error::Incompatible { .. }) => Err(PARAMETER.error(py, "window needs layout 'lines'")),
             Err(error) => Err(raised(py, error)),
         }
@@ -435,8 +435,8 @@ impl BloomFilter {
     #[classmethod]
     #[pyo3(signature = (data, max_bytes=None))]
     fn from_bytes(_class: &Bound<'_, PyType>, data: &Bound<'_, PyAny>, max_bytes: Option<Whole>) -> PyResult<Self> {
-        let limit = Limit::of(max_bytes);
-        stored::from_bytes(data, limit).map(|filter| BloomFilter::of(filter, limit))
+        let limit = Limit::new(max_bytes);
+        stored::from_bytes(data, limit).map(|filter| BloomFilter::with_limit(filter, limit))
     }
 
     /// Writes the filter to a file. The file gets its name only when it is complete.
@@ -448,8 +448,8 @@ impl BloomFilter {
     #[classmethod]
     #[pyo3(signature = (path, max_bytes=None))]
     fn load(class: &Bound<'_, PyType>, path: PathBuf, max_bytes: Option<Whole>) -> PyResult<Self> {
-        let limit = Limit::of(max_bytes);
-        stored::load(class.py(), &path, limit).map(|filter| BloomFilter::of(filter, limit))
+        let limit = Limit::new(max_bytes);
+        stored::load(class.py(), &path, limit).map(|filter| BloomFilter::with_limit(filter, limit))
     }
 
     /// Downloads the filter at a key of a server. `client` is a client of redis-py or valkey-py. With an asyncio

@@ -29,7 +29,7 @@ impl FilterLoader {
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {
-        FilterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
+        FilterLoader { partial: Partial::new(), limit: Limit::new(max_bytes) }
     }
 
     /// Appends the next chunk, with the `SCANDUMP` iterator that belongs to it.
@@ -40,7 +40,7 @@ impl FilterLoader {
     /// The loaded filter; raises an exception if chunks are missing.
     fn finish(&self, py: Python<'_>) -> PyResult<BloomFilter> {
         let filter: Filter = self.partial.finish(py)?;
-        Ok(BloomFilter::of(filter, self.limit))
+        Ok(BloomFilter::with_limit(filter, self.limit))
     }
 }
 
@@ -60,7 +60,7 @@ impl CounterLoader {
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {
-        CounterLoader { partial: Partial::new(), limit: Limit::of(max_bytes) }
+        CounterLoader { partial: Partial::new(), limit: Limit::new(max_bytes) }
     }
 
     /// Appends the next chunk, with the `SCANDUMP` iterator that belongs to it.
@@ -71,6 +71,6 @@ impl CounterLoader {
     /// The loaded counter; raises an exception if chunks are missing.
     fn finish(&self, py: Python<'_>) -> PyResult<Counter> {
         let counter: Count = self.partial.finish(py)?;
-        Ok(Counter::of(counter, self.limit))
+        Ok(Counter::with_limit(counter, self.limit))
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn save<T: Value + Sync>(py: Python<'_>, value: &Guarded<T>, path: &P
             .make_in(folder, |name| File::create_new(name))?
             .into_parts();
         let mut writer = Writer::new(BufWriter::with_capacity(BUFFER_BYTES, part))?;
-        writer.store(&Entry::of(T::KIND), value)?;
+        writer.store(&Entry::new(T::KIND), value)?;
         let part = writer.finish()?.into_inner().map_err(|error| error.into_error())?;
         part.sync_all()?;
         name.persist(path).map_err(|error| error.error)?;

@@ -122,7 +122,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let creation = if must_obey(ctx) {
         obeyed::reservation(ctx, args)
     } else {
-        Creation::of_reservation(ctx, args, Creation::of)
+        Creation::from_reservation(ctx, args, Creation::from_options)
     }?;
     changes::reserve::<BloomFilter>(ctx, args, &creation)
 }

@@ -239,7 +239,7 @@ pub(super) fn options<T: Changing>(
     allowed: Allowed,
 ) -> Result<(T::Creation, Options), CommandError> {
     let options = args::options(ctx, args, 2, allowed)?;
-    Ok((T::Creation::of(ctx, args, &options)?, options))
+    Ok((T::Creation::from_options(ctx, args, &options)?, options))
 }
 
 /// Returns a function that returns the parameters for a key that `ADD` or `MADD` creates. `None` if the option

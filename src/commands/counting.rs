@@ -82,7 +82,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let capacity = Some(args::count(Parameter::Capacity, args.get(2))?);
     let options = Options { capacity, ..args::options(ctx, args, 3, RESERVE_OPTIONS)? };
     windows::check_reservation(ctx, &options)?;
-    changes::reserve::<Counter>(ctx, args, &Creation::of(ctx, args, &options)?)
+    changes::reserve::<Counter>(ctx, args, &Creation::from_options(ctx, args, &options)?)
 }
 
 /// Replies with the number of distinct members of one counter, or of the union of several: `LC.COUNT key [key ...]`

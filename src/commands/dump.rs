@@ -137,6 +137,6 @@ fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), Co
         check_kind::<T>(&loading)?;
     }
     // An empty counter is complete from its header on.
-    set_entry(key, KeyEntry::<T>::new(State::of(loading)?));
+    set_entry(key, KeyEntry::<T>::new(State::from_loading(loading)?));
     Ok(())
 }

@@ -30,7 +30,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     ///
     /// # Errors
     /// An option that is out of range, or that does not go with another one.
-    fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError>;
+    fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError>;
 
     /// Returns these parameters without the expiry, which is replicated as a command of its own.
     fn without_expiry(&self) -> Self;

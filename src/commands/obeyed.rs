@@ -21,7 +21,7 @@ fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Opt
 pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandError> {
     match from_redisbloom(args, lenient::reserve) {
         Some(options) => Creation::obeyed(ctx, args, &options),
-        None => Creation::of_reservation(ctx, args, Creation::obeyed),
+        None => Creation::from_reservation(ctx, args, Creation::obeyed),
     }
 }
 

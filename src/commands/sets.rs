@@ -28,7 +28,7 @@ struct Operands<'a> {
 
 impl<'a> Operands<'a> {
     /// Parses `numkeys key [key ...] [SINCE seconds [seconds ...]]`, and opens the keys.
-    fn of(ctx: Ctx, args: Args<'a>) -> Result<Self, CommandError> {
+    fn from_args(ctx: Ctx, args: Args<'a>) -> Result<Self, CommandError> {
         let Some(numkeys) = args::numkeys(args) else {
             let (given, most) = (args.get(1).bytes(), args.len() - 2);
             let got = quoted(given);
@@ -122,7 +122,7 @@ fn card(
     chosen: Chosen,
     ask: impl FnOnce(&[View<'_>]) -> Result<Estimated, Error>,
 ) -> Result<(), CommandError> {
-    let operands = Operands::of(ctx, args)?;
+    let operands = Operands::from_args(ctx, args)?;
     let estimated = match chosen(&operands.views(ctx)?) {
         Some(views) => ask(&views)?,
         None => Estimated { estimate: 0.0, standard_error: 0.0 },
@@ -140,7 +140,7 @@ fn members(
     chosen: Chosen,
     ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<&'v [u8]>, Error>,
 ) -> Result<(), CommandError> {
-    let operands = Operands::of(ctx, args)?;
+    let operands = Operands::from_args(ctx, args)?;
     let members = match chosen(&operands.views(ctx)?) {
         Some(views) => ask(&views)?,
         None => Vec::new(),

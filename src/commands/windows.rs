@@ -25,7 +25,7 @@ fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
 }
 
 /// Returns the window that the options of a counter describe; `None` without `WINDOW`.
-pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandError> {
+pub(super) fn counter_window(options: &Options) -> Result<Option<Window>, CommandError> {
     let given = &options.window;
     let Some(seconds) = given.seconds else {
         return needs_window(given).map(|()| None);
@@ -38,7 +38,7 @@ pub(super) fn of_counter(options: &Options) -> Result<Option<Window>, CommandErr
 }
 
 /// Returns the window that the options of a filter describe; `None` without `WINDOW`.
-pub(super) fn of_filter(options: &Options) -> Result<Option<Windowing>, CommandError> {
+pub(super) fn filter_windowing(options: &Options) -> Result<Option<Windowing>, CommandError> {
     let given = &options.window;
     let Some(seconds) = given.seconds else {
         return needs_window(given).map(|()| None);

@@ -202,7 +202,7 @@ pub enum Commands {
 impl Commands {
     const WORDS: [&CStr; 3] = [c"all", c"beside", c"lc"];
 
-    fn of(bits: u64) -> Self {
+    fn from_bits(bits: u64) -> Self {
         [Commands::All, Commands::Beside].into_iter().find(|&commands| commands as u64 == bits).unwrap_or(Commands::Lc)
     }
 
@@ -291,12 +291,12 @@ pub fn max_key_bytes(has_maxmemory: bool) -> u64 {
 
 /// Returns which commands this module registers, according to the option `commands`.
 pub fn commands() -> Commands {
-    Commands::of(COMMANDS.bits())
+    Commands::from_bits(COMMANDS.bits())
 }
 
 /// Returns which commands the argument of `loadmodule` selects. Used before the server has read redis.conf.
 pub fn commands_at_first() -> Commands {
-    Commands::of(COMMANDS.initial())
+    Commands::from_bits(COMMANDS.initial())
 }
 
 /// Checks the layout that filters get if a command gives none.
@@ -365,7 +365,7 @@ mod tests {
         assert_eq!(BF_LAYOUT.parse(b"").unwrap_err(), "expected lines or classic, got ''");
         for commands in [Commands::All, Commands::Beside, Commands::Lc] {
             let parsed = COMMANDS.parse(commands.word().as_bytes());
-            assert!(parsed.is_ok_and(|bits| Commands::of(bits) == commands));
+            assert!(parsed.is_ok_and(|bits| Commands::from_bits(bits) == commands));
         }
     }
 }

@@ -28,7 +28,7 @@ pub enum State<T: Stored> {
 
 impl<T: Family> State<T> {
     /// Returns the complete value if all its bytes have arrived, and the partially loaded value otherwise.
-    pub fn of(mut loading: T::Loading) -> Result<Self, Error> {
+    pub fn from_loading(mut loading: T::Loading) -> Result<Self, Error> {
         Ok(if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
     }
 
@@ -39,7 +39,7 @@ impl<T: Family> State<T> {
             State::Ready(value) => value.share(),
             State::Loading(loading) => {
                 let kind = if T::becomes_classic(loading) { ValueKind::LoadingClassic } else { T::LOADING };
-                ValueShare::of(kind, loading.received_bytes())
+                ValueShare::new(kind, loading.received_bytes())
             }
         }
     }
@@ -158,7 +158,7 @@ fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Si
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
-    State::of(rdb::load(source, limit, &mut make_resident)?)
+    State::from_loading(rdb::load(source, limit, &mut make_resident)?)
 }
 
 /// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). A partially loaded filter of any
@@ -243,7 +243,7 @@ impl Family for BloomFilter {
     }
 
     fn prefix(&self) -> Prefix {
-        Prefix::of_layout(self.layout())
+        Prefix::from_layout(self.layout())
     }
 
     fn prefix_of_events() -> Prefix {
@@ -303,7 +303,7 @@ impl Family for Counter {
             (None, Representation::Sparse) => ValueKind::Sparse,
             (None, Representation::Dense) => ValueKind::Dense,
         };
-        ValueShare::of(kind, self.num_bytes())
+        ValueShare::new(kind, self.num_bytes())
     }
 
     const COUNTS_ITEMS: bool = false;

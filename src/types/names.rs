@@ -69,7 +69,7 @@ static TABLE: [[Row; 8]; 3] = [
 
 impl Prefix {
     /// Returns the prefix of commands for filters of this layout.
-    pub fn of_layout(layout: BitLayout) -> Self {
+    pub fn from_layout(layout: BitLayout) -> Self {
         match layout {
             BitLayout::Classic => Prefix::Bf,
             BitLayout::Lines => Prefix::Rf,

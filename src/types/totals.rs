@@ -71,7 +71,7 @@ pub struct ValueShare {
 
 impl ValueShare {
     /// Returns a share whose items, capacity and sub-filters are 0.
-    pub fn of(kind: ValueKind, bytes: u64) -> Self {
+    pub fn new(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
 

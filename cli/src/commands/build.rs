@@ -196,7 +196,7 @@ impl Filter {
             None => inputs.count(reading)?,
         };
         let Some(capacity) = self.capacity.or(counted.map(|items| items.max(1))) else {
-            return Err(Failure::of_arguments(
+            return Err(Failure::arguments(
                 "standard input and pipes are read once: how many items come is not known before",
             )
             .advise("say for how many items the filter is, with --capacity"));
@@ -207,7 +207,7 @@ impl Filter {
             Layout::Lines => BitLayout::Lines,
             Layout::Classic if self.seed != 0 => {
                 return Err(
-                    Failure::of_arguments("filters of RedisBloom's layout have no seed").advise("leave out --seed")
+                    Failure::arguments("filters of RedisBloom's layout have no seed").advise("leave out --seed")
                 );
             }
             Layout::Classic => BitLayout::Classic,
@@ -268,7 +268,7 @@ fn rejected(error: &Error, counted: Option<u64>) -> Failure {
                 Some(_) => "leave out --nonscaling".to_owned(),
                 None => "give a larger --capacity, or leave out --nonscaling".to_owned(),
             };
-            Failure::of(format!(
+            Failure::new(format!(
                 "there are more than the {} distinct items that the filter is for",
                 count(*capacity as i64)
             ))

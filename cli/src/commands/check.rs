@@ -95,7 +95,7 @@ impl Check {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let interrupt = Interrupt::listen()?;
         if self.within.is_nan() || self.within < 0.0 {
-            return Err(Failure::of_arguments(format!("--within {} is not at least 0", self.within)));
+            return Err(Failure::arguments(format!("--within {} is not at least 0", self.within)));
         }
         let (checked, wrong) = match self.value()? {
             Value::Filter(filter) => self.filter(&filter, &interrupt)?,
@@ -122,18 +122,18 @@ impl Check {
         }
         match (found, &self.key) {
             (Some(_), _) if others > 0 => {
-                Err(Failure::of(format!("{} has {} values", self.file.display(), 1 + others))
+                Err(Failure::new(format!("{} has {} values", self.file.display(), 1 + others))
                     .advise("say which, with --key (rollcall info lists them)"))
             }
             (Some(value), _) => Ok(value),
-            (None, Some(key)) => Err(Failure::of_nothing(format!("{} has no key '{key}'", self.file.display()))),
-            (None, None) => Err(Failure::of_nothing(format!("{} has no values", self.file.display()))),
+            (None, Some(key)) => Err(Failure::nothing(format!("{} has no key '{key}'", self.file.display()))),
+            (None, None) => Err(Failure::nothing(format!("{} has no values", self.file.display()))),
         }
     }
 
     fn filter(&self, filter: &BloomFilter, interrupt: &Interrupt) -> Result<(Checked, Option<String>), Failure> {
         if self.distinct.is_some() {
-            return Err(Failure::of_arguments("--distinct is for counters"));
+            return Err(Failure::arguments("--distinct is for counters"));
         }
         let present = if self.items.is_empty() { None } else { Some(self.present(filter, interrupt)?) };
         let absent = if self.absent.is_empty() { None } else { Some(self.absent(filter, interrupt)?) };
@@ -187,7 +187,7 @@ impl Check {
         )?;
         bar.finish_and_clear();
         if all.items == 0 {
-            return Err(Failure::of_nothing("there are no items to look for"));
+            return Err(Failure::nothing("there are no items to look for"));
         }
         Ok(Present { items: all.items, missing: all.missing, first_missing: all.first })
     }
@@ -215,7 +215,7 @@ impl Check {
         bar.finish_and_clear();
         let (items, found) = parts.iter().fold((0, 0), |sum, Apart(part)| (sum.0 + part.0, sum.1 + part.1));
         if items == 0 {
-            return Err(Failure::of_nothing("there are no absent items to measure with"));
+            return Err(Failure::nothing("there are no absent items to measure with"));
         }
         let (stated_rate, number) = (filter.params().error_rate, items as f64);
         Ok(Absent {
@@ -230,7 +230,7 @@ impl Check {
 
     fn counter(&self, counter: &Counter, interrupt: &Interrupt) -> Result<(Checked, Option<String>), Failure> {
         if !self.absent.is_empty() {
-            return Err(Failure::of_arguments("--absent is for filters"));
+            return Err(Failure::arguments("--absent is for filters"));
         }
         let distinct = match self.distinct {
             Some(distinct) => distinct,

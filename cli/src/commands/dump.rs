@@ -90,7 +90,7 @@ impl Dump {
                 }
             }
         }
-        Err(Failure::of(format!("{} changes faster than it can be read", shown(key)))
+        Err(Failure::new(format!("{} changes faster than it can be read", shown(key)))
             .advise("dump it when fewer write to it"))
     }
 
@@ -191,7 +191,7 @@ fn take_over(
     let mut same = false;
     let read = chunks(server, class, key, before, |(iterator, chunk)| {
         same = iterator == at && chunk == last;
-        Err(Failure::of("one is enough"))
+        Err(Failure::new("one is enough"))
     });
     Ok((read.is_err() && same).then_some((at, bytes)))
 }
@@ -218,7 +218,7 @@ fn size(server: &mut Server, class: Class, key: &[u8]) -> Result<Option<u64>, Fa
 }
 
 fn no_key(key: &[u8]) -> Failure {
-    Failure::of_nothing(format!("there is no key {}", shown(key)))
+    Failure::nothing(format!("there is no key {}", shown(key)))
 }
 
 /// The path where an interrupted dump is kept.
@@ -231,7 +231,7 @@ fn part_of(file: &Path) -> PathBuf {
 fn remove(path: &Path) -> Result<(), Failure> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(Failure::of(format!("cannot remove {}: {error}", path.display())))
+            Err(Failure::new(format!("cannot remove {}: {error}", path.display())))
         }
         _ => Ok(()),
     }

@@ -64,7 +64,7 @@ impl Import {
         let interrupt = Interrupt::listen()?;
         let options: Vec<&str> = self.create.iter().flat_map(|options| options.split_whitespace()).collect();
         if let Some(option) = options.iter().find(|option| option.eq_ignore_ascii_case("items")) {
-            return Err(Failure::of_arguments(format!("--create with {option}: what comes after it would be added"))
+            return Err(Failure::arguments(format!("--create with {option}: what comes after it would be added"))
                 .advise(
                     "give options alone: --create \"CAPACITY 1000000 ERROR 0.001\"; items are the lines of the file",
                 ));
@@ -78,7 +78,7 @@ impl Import {
         });
         let class = match (server.class_of(key)?, asked) {
             (Some(class), Some(asked)) if class.noun() != asked.noun() => {
-                return Err(Failure::of(format!("{} is a {}", shown(key), class.noun())));
+                return Err(Failure::new(format!("{} is a {}", shown(key), class.noun())));
             }
             (Some(class), _) => class,
             (None, Some(asked)) if self.create.is_some() => asked,
@@ -87,7 +87,7 @@ impl Import {
                     Some(Class::Counter) => ("counter", "CAPACITY 50000 ERROR 0.01"),
                     _ => ("filter", "CAPACITY 1000000 ERROR 0.01"),
                 };
-                return Err(Failure::of_nothing(format!("there is no key {}", shown(key))).advise(format!(
+                return Err(Failure::nothing(format!("there is no key {}", shown(key))).advise(format!(
                     "create it: --kind {kind} --create \"{options}\"; rollcall plan finds the options"
                 )));
             }
@@ -96,7 +96,7 @@ impl Import {
         let bar = progress::bar(None, "items");
         let mut imported = Imported { key: shown(key), kind: class.noun(), items: 0, new: 0, seconds: 0.0 };
         let skip = usize::try_from(self.skip).unwrap_or(usize::MAX);
-        let mut input = lines::of(&self.file)?.skip(skip).peekable();
+        let mut input = lines::read(&self.file)?.skip(skip).peekable();
         while input.peek().is_some() {
             interrupt.check().map_err(|failure| self.go_on(&imported, failure))?;
             let mut commands = Vec::new();
@@ -126,7 +126,7 @@ impl Import {
         bar.finish_and_clear();
         if imported.items == 0 {
             let after = if self.skip > 0 { format!(" after the first {}", self.skip) } else { String::new() };
-            return Err(Failure::of_nothing(format!("nothing was added: {} has no items{after}", self.file.display())));
+            return Err(Failure::nothing(format!("nothing was added: {} has no items{after}", self.file.display())));
         }
         imported.seconds = started.elapsed().as_secs_f64();
         output.answer(&imported, Imported::text)

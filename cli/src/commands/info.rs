@@ -31,10 +31,10 @@ impl Info {
         while let Some(entry) = reader.next_value()? {
             // Values are loaded one at a time to save memory.
             let fields = match reader.load(&entry, &memory::available())? {
-                Value::Filter(filter) => of_filter(&filter),
-                Value::Counter(counter) => of_counter(&counter)?,
+                Value::Filter(filter) => fields_of_filter(&filter),
+                Value::Counter(counter) => fields_of_counter(&counter)?,
             };
-            values.push((of_entry(&entry), fields));
+            values.push((fields_of_entry(&entry), fields));
         }
         let bytes = std::fs::metadata(&self.file).map_or(0, |metadata| metadata.len());
         let as_map = |fields: &Fields| {
@@ -63,20 +63,20 @@ impl Info {
     }
 }
 
-fn of_entry(entry: &Entry) -> Fields {
+fn fields_of_entry(entry: &Entry) -> Fields {
     let key = entry.key.as_ref().map(|key| String::from_utf8_lossy(key).into_owned());
     vec![("Kind", json!(entry.kind.name())), ("Key", json!(key)), ("Expires at (ms)", json!(entry.expires_at))]
 }
 
 /// The fields that `BF.INFO` reports.
-fn of_filter(filter: &BloomFilter) -> Fields {
+fn fields_of_filter(filter: &BloomFilter) -> Fields {
     let at = FilterAt::new(filter, Time::Reached);
     fields(&OF_FILTERS, |of| of(&at), filter.params().seed)
 }
 
 /// The fields that `LC.INFO` reports.
-fn of_counter(counter: &Counter) -> Result<Fields, Failure> {
-    let at = CounterAt::new(counter, Time::Reached).map_err(|error| Failure::of(error.to_string()))?;
+fn fields_of_counter(counter: &Counter) -> Result<Fields, Failure> {
+    let at = CounterAt::new(counter, Time::Reached).map_err(|error| Failure::new(error.to_string()))?;
     Ok(fields(&OF_COUNTERS, |of| of(&at), counter.params().seed))
 }
 

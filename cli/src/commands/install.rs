@@ -21,10 +21,10 @@ pub struct Install {
 
 impl Install {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let name = self.file.file_name().ok_or_else(|| Failure::of_arguments("the first argument is not a file"))?;
+        let name = self.file.file_name().ok_or_else(|| Failure::arguments("the first argument is not a file"))?;
         let target = self.folder.join(name);
         self.copy(&target).map_err(|error| {
-            Failure::of(format!("cannot copy {} to {}: {error}", self.file.display(), target.display()))
+            Failure::new(format!("cannot copy {} to {}: {error}", self.file.display(), target.display()))
         })?;
         output.plain(&format!("{}\n", target.display()))
     }

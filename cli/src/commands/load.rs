@@ -63,16 +63,16 @@ impl Load {
         let mut all = Vec::new();
         while let Some(entry) = reader.next_value()? {
             if self.key.is_some() && !all.is_empty() {
-                return Err(Failure::of(format!("{} has more than one value", self.file.display()))
+                return Err(Failure::new(format!("{} has more than one value", self.file.display()))
                     .advise("the first is loaded; without a key each is loaded as the key that it had"));
             }
             let key = self.key.clone().map(String::into_bytes).or_else(|| entry.key.clone()).ok_or_else(|| {
-                Failure::of(format!("{} does not name the key", self.file.display())).advise("rollcall load FILE KEY")
+                Failure::new(format!("{} does not name the key", self.file.display())).advise("rollcall load FILE KEY")
             })?;
             all.push(self.load(&mut server, &mut reader, &entry, &key, &interrupt)?);
         }
         if all.is_empty() {
-            return Err(Failure::of_nothing(format!("{} has no values", self.file.display())));
+            return Err(Failure::nothing(format!("{} has no values", self.file.display())));
         }
         output.answer(&all, |all| all.iter().map(Loaded::text).collect::<Vec<_>>().join("\n"))
     }
@@ -87,23 +87,23 @@ impl Load {
     ) -> Result<Loaded, Failure> {
         let exists = server.call(key, redis::cmd("EXISTS").arg(key))?;
         if exists == redis::Value::Int(1) && !self.replace {
-            return Err(Failure::of(format!("the key {} exists", shown(key))).advise("replace it with --replace"));
+            return Err(Failure::new(format!("the key {} exists", shown(key))).advise("replace it with --replace"));
         }
         let expires_at = match self.ex {
             Some(seconds) => Some(expires_in(seconds)),
             None => entry.expires_at.filter(|_| !self.no_ttl),
         };
         if expires_at.is_some_and(|at| at <= expires_in(0)) {
-            return Err(Failure::of(format!("the time of {} is over", shown(key)))
+            return Err(Failure::new(format!("the time of {} is over", shown(key)))
                 .advise("load it without its time to live, --no-ttl, or with another, --ex TIME"));
         }
-        let empty = || Failure::of(format!("{} has a value without chunks", self.file.display()));
+        let empty = || Failure::new(format!("{} has a value without chunks", self.file.display()));
         let header = reader.next_chunk()?.ok_or_else(empty)?;
         let class = match entry.kind {
             Kind::Counter => Class::Counter,
             Kind::Filter if is_redisbloom_header(&header.1) => Class::Classic,
             Kind::Filter => Class::Filter,
-            other => return Err(Failure::of(format!("{}: this tool loads no {other}", self.file.display()))),
+            other => return Err(Failure::new(format!("{}: this tool loads no {other}", self.file.display()))),
         };
         // The temporary name has a hash of the header, so a load never continues the value of another file.
         let prefix = format!("{LOADED}{:016x}:", xxh3_64(&header.1));
@@ -161,10 +161,10 @@ impl Load {
             Ok(Named::Yes) => {}
             Ok(Named::Taken) => {
                 return Err(
-                    Failure::of(format!("the key {} exists by now", shown(key))).advise("replace it with --replace")
+                    Failure::new(format!("the key {} exists by now", shown(key))).advise("replace it with --replace")
                 );
             }
-            Ok(Named::Gone) => return Err(Failure::of(format!("the time of {} is over", shown(key)))),
+            Ok(Named::Gone) => return Err(Failure::new(format!("the time of {} is over", shown(key)))),
             Err(text) => return Err(server.rejected(key, "RENAME", &text)),
         }
         Ok(Loaded { key: shown(key), kind: class.noun(), bytes, resumed_bytes: resumed, compared: same })
@@ -173,7 +173,7 @@ impl Load {
     /// Number of bytes of the payload that an earlier load has transferred; `None` if the load has to begin again.
     fn arrived(&self, server: &mut Server, class: Class, temporary: &[u8]) -> Result<Option<u64>, Failure> {
         if let Err(text) = server.ask(temporary, class.count().arg(temporary))?
-            && let Some(arrived) = StillLoading::of(&text)
+            && let Some(arrived) = StillLoading::from_error(&text)
         {
             return Ok(Some(arrived.received_bytes));
         }

@@ -72,7 +72,7 @@ impl Man {
         let mut tool = tool.disable_help_subcommand(true);
         tool.build();
         self.write(&tool)
-            .map_err(|error| Failure::of(format!("cannot write man pages to {}: {error}", self.folder.display())))
+            .map_err(|error| Failure::new(format!("cannot write man pages to {}: {error}", self.folder.display())))
     }
 
     fn write(&self, command: &clap::Command) -> io::Result<()> {

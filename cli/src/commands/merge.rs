@@ -57,20 +57,20 @@ impl Merge {
                 union = Some(match union {
                     None => value,
                     Some(union) => united(union, &value).map_err(|error| {
-                        Failure::of(format!("{} cannot be united with those before: {error}", path.display()))
+                        Failure::new(format!("{} cannot be united with those before: {error}", path.display()))
                             .advise("filters must be made with equal capacity, error, expansion, seed and layout; counters with equal seeds")
                     })?,
                 });
             }
         }
         let Some(union) = union else {
-            return Err(Failure::of_nothing("the files have no values"));
+            return Err(Failure::nothing("the files have no values"));
         };
         let (items, size_bytes) = match &union {
             Value::Filter(filter) => (filter.num_items(), filter.size_bytes()),
             Value::Counter(counter) => (counter.count(), counter.size_bytes()),
         };
-        let entry = Entry { key: self.key.map(String::into_bytes), ..Entry::of(union.kind()) };
+        let entry = Entry { key: self.key.map(String::into_bytes), ..Entry::new(union.kind()) };
         writer.store(&entry, &union)?;
         interrupt.check()?;
         writer.finish()?;

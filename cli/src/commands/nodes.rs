@@ -54,7 +54,7 @@ impl Nodes {
         let address = Address::new(&self.url.url, &self.url.access)?.patient(PATIENCE);
         let shards = Server::connect_one(&address)?.call_node(0, redis::cmd("CLUSTER").arg("SHARDS"))?;
         let mut nodes = members(&shards, &address)
-            .ok_or_else(|| Failure::of(format!("{}: CLUSTER SHARDS answered what it never should", address.name())))?;
+            .ok_or_else(|| Failure::new(format!("{}: CLUSTER SHARDS answered what it never should", address.name())))?;
         for (address, node) in &mut nodes {
             if let Err(failure) = node.ask(address) {
                 let advice = "start the node, or remove it from the cluster: CLUSTER FORGET";
@@ -103,7 +103,7 @@ impl Node {
     /// Asks the node for versions and limits.
     fn ask(&mut self, address: &Address) -> Result<(), Failure> {
         let mut server = Server::connect_one(address)?;
-        let info = Info::of(&mut server)?;
+        let info = Info::new(&mut server)?;
         (self.server, self.module, self.maxmemory_bytes) = (info.server, info.version, info.maxmemory);
         // A server without the module answers with an empty list.
         let reply = server.call_node(0, redis::cmd("CONFIG").arg("GET").arg("rollcall.max-key-bytes"))?;

@@ -9,7 +9,7 @@
 //! file.begin(&Entry { kind: Kind::Filter, key: Some(b"seen".into()), expires_at: Some(unix_ms) })?;
 //! file.chunk(iterator, &bytes)?;                  // once for each reply of SCANDUMP but the last, which is (0, "")
 //! file.end()?;
-//! file.store(&Entry::of(Kind::Counter), &Value::Counter(counter))?;         // the same in one call
+//! file.store(&Entry::new(Kind::Counter), &Value::Counter(counter))?;         // the same in one call
 //! file.finish()?;                                 // number of values, fsync, rename
 //! ```
 //!

@@ -26,7 +26,7 @@ impl Reader<BufReader<File>> {
     /// # Errors
     /// When the file cannot be read, or is no file of values.
     pub fn open(path: &Path) -> Result<Self, Failure> {
-        Reader::of(path, open(path)?)
+        Reader::new(path, open(path)?)
     }
 
     /// Opens a file after reading it to its end: all checksums are right. A pipe, which can be read only once, is
@@ -43,14 +43,14 @@ impl Reader<BufReader<File>> {
             copy.rewind().map_err(cannot)?;
             opened = copy;
         }
-        let mut verified = Reader::of(path, opened.try_clone().map_err(cannot)?)?;
+        let mut verified = Reader::new(path, opened.try_clone().map_err(cannot)?)?;
         while verified.next_value()?.is_some() {}
         // Both handles have the same position.
         opened.rewind().map_err(cannot)?;
-        Reader::of(path, opened)
+        Reader::new(path, opened)
     }
 
-    fn of(path: &Path, opened: File) -> Result<Self, Failure> {
+    fn new(path: &Path, opened: File) -> Result<Self, Failure> {
         let file = file::Reader::new(BufReader::with_capacity(BUFFER_BYTES, opened));
         Ok(Reader { path: path.to_owned(), file: file.map_err(|error| failure(path, error))? })
     }
@@ -86,7 +86,7 @@ impl<R: Read> Reader<R> {
         match entry.kind {
             Kind::Filter => self.load_as(limit).map(Value::Filter),
             Kind::Counter => self.load_as(limit).map(Value::Counter),
-            other => Err(Failure::of(format!("{}: this tool knows no {other}", self.path.display()))),
+            other => Err(Failure::new(format!("{}: this tool knows no {other}", self.path.display()))),
         }
     }
 
@@ -100,16 +100,16 @@ fn failure(path: &Path, error: FileError) -> Failure {
     let path = path.display();
     match error {
         FileError::NotAFile => {
-            Failure::of(format!("{path} is {error}")).advise("rollcall build and rollcall dump write such files")
+            Failure::new(format!("{path} is {error}")).advise("rollcall build and rollcall dump write such files")
         }
         FileError::Newer { .. } => {
-            Failure::of(format!("{path}: {error}")).advise("use the rollcall that wrote it, or a newer one")
+            Failure::new(format!("{path}: {error}")).advise("use the rollcall that wrote it, or a newer one")
         }
-        FileError::Damaged { .. } => Failure::of(format!("{path}: {error}")).advise("copy or write the file again"),
+        FileError::Damaged { .. } => Failure::new(format!("{path}: {error}")).advise("copy or write the file again"),
         FileError::Ends { .. } => {
-            Failure::of(format!("{path}: {error}")).advise("it was cut short: copy or write it again")
+            Failure::new(format!("{path}: {error}")).advise("it was cut short: copy or write it again")
         }
-        FileError::Io(error) => Failure::of(format!("cannot read {path}: {error}")),
-        other => Failure::of(format!("{path}: {other}")),
+        FileError::Io(error) => Failure::new(format!("cannot read {path}: {error}")),
+        other => Failure::new(format!("{path}: {other}")),
     }
 }

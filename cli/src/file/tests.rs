@@ -14,14 +14,14 @@ fn nothing_is_left_of_a_file_that_was_not_finished() {
     let path = folder.path().join("values");
     let files = || std::fs::read_dir(folder.path()).unwrap().count();
     let mut writer = Writer::create(&path, false).unwrap();
-    writer.begin(&Entry::of(Kind::Filter)).unwrap();
+    writer.begin(&Entry::new(Kind::Filter)).unwrap();
     assert_eq!((files(), path.exists()), (1, false));
     drop(writer);
     assert_eq!(files(), 0);
     Writer::create(&path, false).unwrap().finish().unwrap();
     assert!(Writer::create(&path, false).err().unwrap().to_string().contains("exists"));
     let mut writer = Writer::create(&path, true).unwrap();
-    writer.store(&Entry::of(Kind::Counter), &Value::Counter(counter)).unwrap();
+    writer.store(&Entry::new(Kind::Counter), &Value::Counter(counter)).unwrap();
     writer.finish().unwrap();
     let mut reader = Reader::open(&path).unwrap();
     let entry = reader.next_value().unwrap().unwrap();

@@ -34,7 +34,7 @@ impl Writer {
         }
         // Renaming a file to `path` would replace a device or a folder of this name, so both are rejected.
         if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
-            return Err(Failure::of(format!("{} is there and is no file", path.display())).advise("name another file"));
+            return Err(Failure::new(format!("{} is there and is no file", path.display())).advise("name another file"));
         }
         let folder = folder_of(path);
         // The file gets the permissions of an ordinary new file, not the stricter ones of a temporary file.
@@ -43,7 +43,7 @@ impl Writer {
             .suffix(".part")
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(folder)
-            .map_err(|error| Failure::of(format!("cannot write to the folder {}: {error}", folder.display())))?;
+            .map_err(|error| Failure::new(format!("cannot write to the folder {}: {error}", folder.display())))?;
         let file = file::Writer::new(BufWriter::with_capacity(BUFFER_BYTES, temporary));
         Ok(Writer { path: path.to_owned(), replace, file: file.map_err(|error| failure(path, error))? })
     }
@@ -126,17 +126,17 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn exists(path: &Path) -> Failure {
-    Failure::of(format!("{} exists", path.display())).advise("name another file, or replace it with --force")
+    Failure::new(format!("{} exists", path.display())).advise("name another file, or replace it with --force")
 }
 
 /// The failure for an error in writing the file `path`.
 fn failure(path: &Path, error: FileError) -> Failure {
     match error {
         FileError::Io(error) => cannot_write(path, &error),
-        other => Failure::of(format!("{}: {other}", path.display())),
+        other => Failure::new(format!("{}: {other}", path.display())),
     }
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
-    Failure::of(format!("cannot write {}: {error}", path.display()))
+    Failure::new(format!("cannot write {}: {error}", path.display()))
 }

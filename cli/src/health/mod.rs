@@ -141,7 +141,7 @@ pub struct Finding {
 }
 
 impl Finding {
-    fn of(problem: Problem, severity: Severity, wrong: String, advice: impl Into<String>) -> Self {
+    fn new(problem: Problem, severity: Severity, wrong: String, advice: impl Into<String>) -> Self {
         Finding { problem, severity, wrong, advice: advice.into(), command: None }
     }
 
@@ -191,7 +191,7 @@ pub enum WindowFacts {
     Manual(u64),
 }
 
-/// Facts about a filter; unknown facts are `None`. Start from [`FilterFacts::of`], because more fields may be added.
+/// Facts about a filter; unknown facts are `None`. Start from [`FilterFacts::new`], because more fields may be added.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterFacts<'a> {
     /// The name of the key.
@@ -224,7 +224,7 @@ pub struct FilterFacts<'a> {
 
 impl<'a> FilterFacts<'a> {
     /// Facts about an empty filter that grows and has no window. Set the facts that differ.
-    pub fn of(key: &'a [u8]) -> Self {
+    pub fn new(key: &'a [u8]) -> Self {
         FilterFacts {
             key,
             prefix: "BF",
@@ -275,11 +275,11 @@ impl<'a> FilterFacts<'a> {
         let fullest = share.max(by_bits.unwrap_or(0.0));
         if fullest >= 1.0 {
             let advice = "fill a larger one under another name and rename it";
-            Some(Finding::of(Problem::Full, Severity::Critical, wrong("rejects new ones"), advice).command(larger))
+            Some(Finding::new(Problem::Full, Severity::Critical, wrong("rejects new ones"), advice).command(larger))
         } else if fullest >= NEARLY_FULL {
             let advice = "fill a larger one under another name before that";
             Some(
-                Finding::of(Problem::NearlyFull, Severity::Warning, wrong("will reject new ones"), advice)
+                Finding::new(Problem::NearlyFull, Severity::Warning, wrong("will reject new ones"), advice)
                     .command(larger),
             )
         } else {
@@ -296,7 +296,7 @@ impl<'a> FilterFacts<'a> {
         let severity = if share >= CRITICAL_RATE_FACTOR { Severity::Critical } else { Severity::Warning };
         let wrong = format!("is past its rate: {} where {} was asked for", rate(self.rate?), rate(asked));
         let advice = "fill one that is large enough under another name and rename it";
-        let found = Finding::of(Problem::PastRate, severity, wrong, advice).command(self.reserve(self.items));
+        let found = Finding::new(Problem::PastRate, severity, wrong, advice).command(self.reserve(self.items));
         Some(found.with_window(self.window, self.items))
     }
 
@@ -306,7 +306,7 @@ impl<'a> FilterFacts<'a> {
             return None;
         }
         let wrong = format!("has grown {grown} times: look-ups ask {} sub-filters", self.sub_filters);
-        let found = Finding::of(Problem::Grown, Severity::Warning, wrong, "reserve the next one for what it holds");
+        let found = Finding::new(Problem::Grown, Severity::Warning, wrong, "reserve the next one for what it holds");
         Some(found.command(self.reserve(self.items)).with_window(self.window, self.items))
     }
 
@@ -321,7 +321,7 @@ impl<'a> FilterFacts<'a> {
     }
 }
 
-/// Facts about a counter. Start from [`CounterFacts::of`], because more fields may be added.
+/// Facts about a counter. Start from [`CounterFacts::new`], because more fields may be added.
 #[derive(Debug, Clone, Copy)]
 pub struct CounterFacts<'a> {
     /// The name of the key.
@@ -348,7 +348,7 @@ pub struct CounterFacts<'a> {
 
 impl<'a> CounterFacts<'a> {
     /// Facts about an empty counter without a window. Set the facts that differ.
-    pub fn of(key: &'a [u8]) -> Self {
+    pub fn new(key: &'a [u8]) -> Self {
         CounterFacts {
             key,
             members: 0,
@@ -392,7 +392,7 @@ impl<'a> CounterFacts<'a> {
         let command = format!("LC.RESERVE {} {capacity} ERROR {error}", new_name(self.key));
         let command = with_options(command, self.options);
         let advice = "reserve the next one for what it counts";
-        let found = Finding::of(Problem::PastCapacity, severity, wrong, advice).command(command);
+        let found = Finding::new(Problem::PastCapacity, severity, wrong, advice).command(command);
         Some(found.with_window(self.window, self.members))
     }
 }
@@ -410,7 +410,7 @@ impl PartiallyLoadedFacts {
     /// The finding that the value is partially loaded.
     pub fn finding(&self) -> Finding {
         let PartiallyLoadedFacts { received_bytes, total_bytes } = self;
-        Finding::of(
+        Finding::new(
             Problem::PartiallyLoaded,
             Severity::Warning,
             format!(
@@ -462,7 +462,7 @@ impl ServerFacts<'_> {
         let own = percent(self.own_bytes as f64 / self.used_bytes.max(1) as f64);
         let wrong = format!("uses {} of maxmemory, {own} of that for filters and counters", percent(share));
         let advice = "raise maxmemory, or find what is too large";
-        Some(Finding::of(Problem::Memory, severity, wrong, advice).command(self.top(" --sort bytes")))
+        Some(Finding::new(Problem::Memory, severity, wrong, advice).command(self.top(" --sort bytes")))
     }
 
     /// The command that lists the keys of the server.
@@ -476,7 +476,7 @@ impl ServerFacts<'_> {
         }
         let wrong = "evicts whole filters when its memory is used up; one that is made again answers no to everything";
         let advice = "give filters a server of their own with maxmemory-policy noeviction";
-        Some(Finding::of(Problem::MayEvict, Severity::Notice, wrong.to_owned(), advice))
+        Some(Finding::new(Problem::MayEvict, Severity::Notice, wrong.to_owned(), advice))
     }
 
     fn not_served(&self) -> Option<Finding> {
@@ -484,7 +484,7 @@ impl ServerFacts<'_> {
         (filters > 0).then(|| {
             let wrong = format!("keeps {filters} {} that it serves to nobody", plural(filters, "filter"));
             let advice = "load the module with commands all, or with commands beside for RF.*";
-            Finding::of(Problem::NotServed, Severity::Notice, wrong, advice)
+            Finding::new(Problem::NotServed, Severity::Notice, wrong, advice)
         })
     }
 
@@ -493,7 +493,7 @@ impl ServerFacts<'_> {
         (keys > 0).then(|| {
             let wrong = format!("has {keys} partially loaded {}, which answer nobody", plural(keys, "key"));
             let advice = "go on with their dumps, or delete them";
-            Finding::of(Problem::PartiallyLoaded, Severity::Warning, wrong, advice).command(self.top(""))
+            Finding::new(Problem::PartiallyLoaded, Severity::Warning, wrong, advice).command(self.top(""))
         })
     }
 }
@@ -507,7 +507,7 @@ fn idle(window: Option<WindowFacts>, is_expired: bool, expires: bool) -> Option<
         "has only expired items: nothing was written to it for its window of {seconds} s, and the key does not expire"
     );
     let advice = "delete it if it is not used again; keys that are made with VOLATILE go by themselves";
-    Some(Finding::of(Problem::Idle, Severity::Notice, wrong, advice))
+    Some(Finding::new(Problem::Idle, Severity::Notice, wrong, advice))
 }
 
 /// The finding about a volatile key on a server that evicts keys with a time to live. An evicted key starts again
@@ -516,7 +516,7 @@ fn may_be_evicted(window: Option<WindowFacts>, evicts_expiring: bool) -> Option<
     let Some(WindowFacts::Volatile(_)) = window.filter(|_| evicts_expiring) else { return None };
     let wrong = "may be evicted whole when memory is used up, since it has a time to live".to_owned();
     let advice = "give volatile keys a server of their own with maxmemory-policy noeviction";
-    Some(Finding::of(Problem::MayEvict, Severity::Notice, wrong, advice))
+    Some(Finding::new(Problem::MayEvict, Severity::Notice, wrong, advice))
 }
 
 /// Appends options, if there are any, to a command.

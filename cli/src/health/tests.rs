@@ -28,7 +28,7 @@ fn code_words_are_distinct_and_can_be_labels() {
 #[test]
 fn growth_is_a_finding_from_the_fourth_on() {
     let grown =
-        |sub_filters| FilterFacts { items: 81_234, sub_filters, error_rate: Some(0.01), ..FilterFacts::of(KEY) };
+        |sub_filters| FilterFacts { items: 81_234, sub_filters, error_rate: Some(0.01), ..FilterFacts::new(KEY) };
     for (sub_filters, found) in [(0, 0), (1, 0), (4, 0), (5, 1), (u64::MAX, 1)] {
         assert_eq!(grown(sub_filters).findings().len(), found, "{sub_filters}");
     }
@@ -50,7 +50,7 @@ fn growth_is_a_finding_from_the_fourth_on() {
 
 #[test]
 fn a_rate_is_past_where_it_is_no_chance() {
-    let with = |items, rate| FilterFacts { items, rate: Some(rate), error_rate: Some(0.01), ..FilterFacts::of(KEY) };
+    let with = |items, rate| FilterFacts { items, rate: Some(rate), error_rate: Some(0.01), ..FilterFacts::new(KEY) };
     // The bound is three standard deviations of 1.73 / sqrt(items), or 5 % from 10,764 items on.
     for (items, rate, found) in [
         (1_000_000, 0.0104, None),
@@ -80,7 +80,7 @@ fn a_rate_is_past_where_it_is_no_chance() {
 
 #[test]
 fn only_what_cannot_grow_is_full() {
-    let with = |items, grows| FilterFacts { items, capacity: 1000, grows, ..FilterFacts::of(KEY) };
+    let with = |items, grows| FilterFacts { items, capacity: 1000, grows, ..FilterFacts::new(KEY) };
     for (items, found) in [
         (899, vec![]),
         (900, vec![("nearly-full", Severity::Warning)]),
@@ -117,7 +117,7 @@ fn only_what_cannot_grow_is_full() {
 #[test]
 fn a_window_with_everything_expired_is_idle() {
     let filter =
-        FilterFacts { window: Some(WindowFacts::Seconds(3600)), keeps_expired: true, ..FilterFacts::of(b"my key") };
+        FilterFacts { window: Some(WindowFacts::Seconds(3600)), keeps_expired: true, ..FilterFacts::new(b"my key") };
     assert_eq!(codes(&filter.findings()), [("idle", Severity::Notice)]);
     // No command is suggested: `EXPIRE` would also delete a key that is still in use.
     assert_eq!(filter.findings()[0].command, None);
@@ -131,7 +131,7 @@ fn a_window_with_everything_expired_is_idle() {
     assert!(FilterFacts { window: Some(WindowFacts::Manual(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { window: None, ..filter }.findings().is_empty());
     let window = Some(WindowFacts::Seconds(u64::MAX));
-    let counter = CounterFacts { window, keeps_expired: true, ..CounterFacts::of(KEY) };
+    let counter = CounterFacts { window, keeps_expired: true, ..CounterFacts::new(KEY) };
     assert_eq!(codes(&counter.findings()), [("idle", Severity::Notice)]);
     assert!(CounterFacts { expires: true, ..counter }.findings().is_empty());
     assert!(CounterFacts { keeps_expired: false, ..counter }.findings().is_empty());
@@ -141,7 +141,7 @@ fn a_window_with_everything_expired_is_idle() {
 #[test]
 fn a_counter_is_past_its_capacity_when_it_estimates() {
     let counter =
-        CounterFacts { members: 1001, capacity: 1000, standard_error: 0.0099, error: 0.01, ..CounterFacts::of(KEY) };
+        CounterFacts { members: 1001, capacity: 1000, standard_error: 0.0099, error: 0.01, ..CounterFacts::new(KEY) };
     assert_eq!(codes(&counter.findings()), [("past-capacity", Severity::Notice)]);
     let worse = CounterFacts { members: 3000, standard_error: 0.0106, ..counter };
     assert_eq!(codes(&worse.findings()), [("past-capacity", Severity::Warning)]);
@@ -174,7 +174,7 @@ fn nothing_is_made_to_replace_a_window_at_once() {
         error_rate: Some(0.01),
         window: Some(WindowFacts::Volatile(3600)),
         expires: true,
-        ..FilterFacts::of(KEY)
+        ..FilterFacts::new(KEY)
     };
     let counter = CounterFacts {
         members: 81_234,
@@ -183,7 +183,7 @@ fn nothing_is_made_to_replace_a_window_at_once() {
         error: 0.01,
         window: Some(WindowFacts::Volatile(3600)),
         expires: true,
-        ..CounterFacts::of(KEY)
+        ..CounterFacts::new(KEY)
     };
     let advice = "give CAPACITY 90000 in the calls that write to it: it applies when they next create the key, or write \
                   to another name too for a window and rename that";
@@ -206,8 +206,8 @@ fn nothing_is_made_to_replace_a_window_at_once() {
 #[test]
 fn volatile_keys_may_be_evicted_by_a_policy_that_spares_others() {
     let of = |window, evicts_expiring| {
-        let filter = FilterFacts { window, expires: true, evicts_expiring, ..FilterFacts::of(KEY) };
-        let counter = CounterFacts { window, expires: true, evicts_expiring, ..CounterFacts::of(KEY) };
+        let filter = FilterFacts { window, expires: true, evicts_expiring, ..FilterFacts::new(KEY) };
+        let counter = CounterFacts { window, expires: true, evicts_expiring, ..CounterFacts::new(KEY) };
         [filter.findings(), counter.findings()].concat()
     };
     let found = of(Some(WindowFacts::Volatile(3600)), true);
@@ -227,7 +227,7 @@ fn the_most_urgent_comes_first() {
         rate: Some(0.03),
         error_rate: Some(0.01),
         window: Some(WindowFacts::Seconds(60)),
-        ..FilterFacts::of(KEY)
+        ..FilterFacts::new(KEY)
     };
     assert_eq!(codes(&facts.findings()), [("past-rate", Severity::Critical), ("grown", Severity::Warning)]);
     let forgotten = FilterFacts { items: 0, keeps_expired: true, ..facts };

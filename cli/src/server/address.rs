@@ -102,7 +102,7 @@ impl Address {
     /// Reads a URL and the files that `access` names.
     pub fn new(url: &str, access: &Access) -> Result<Self, Failure> {
         let wrong = |reason: String| {
-            Failure::of_arguments(reason)
+            Failure::arguments(reason)
                 .advise("a URL is redis://user:password@host:6379/0, rediss://... or redis+unix:///path")
         };
         let info = with_scheme(url)
@@ -196,7 +196,7 @@ impl Address {
             // times out.
             Err(problem) if is_tls && problem.is_timeout() => {
                 if self.speaks_plainly() {
-                    return Err(Failure::of(format!("cannot connect to {}: it speaks without TLS", self.name()))
+                    return Err(Failure::new(format!("cannot connect to {}: it speaks without TLS", self.name()))
                         .advise("a URL of redis:// is without TLS, one of rediss:// with it"));
                 }
                 match self.timeout() > first {
@@ -273,7 +273,7 @@ fn with_scheme(url: &str) -> String {
 impl Tls {
     fn certificates(&self) -> Result<TlsCertificates, Failure> {
         let read = |path: &Path| {
-            std::fs::read(path).map_err(|error| Failure::of(format!("cannot read {}: {error}", path.display())))
+            std::fs::read(path).map_err(|error| Failure::new(format!("cannot read {}: {error}", path.display())))
         };
         let client_tls = match (&self.cert, &self.key) {
             (Some(cert), Some(key)) => Some(ClientTlsConfig { client_cert: read(cert)?, client_key: read(key)? }),

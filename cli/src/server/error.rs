@@ -11,7 +11,7 @@ pub fn connecting(server: &str, error: &RedisError) -> Failure {
         let text = format!("{code} {}", error.detail().unwrap_or_default());
         return rejected(server, "connecting", text.trim());
     }
-    let failure = Failure::of(format!("cannot connect to {server}: {error}"));
+    let failure = Failure::new(format!("cannot connect to {server}: {error}"));
     let text = error.to_string();
     if error.is_connection_refusal() {
         failure.advise("nothing listens there: give the server with --url or ROLLCALL_URL")
@@ -37,7 +37,7 @@ fn is_client_rejected(text: &str) -> bool {
 
 /// The failure of a connection that broke during `command`.
 pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
-    let failure = Failure::of(format!("{server} was lost at {command}: {error}"));
+    let failure = Failure::new(format!("{server} was lost at {command}: {error}"));
     if error.is_timeout() {
         failure.advise("no answer in time: --timeout waits longer. What is done is kept: run the same again")
     } else {
@@ -47,7 +47,7 @@ pub fn broken(server: &str, command: &str, error: &RedisError) -> Failure {
 
 /// The failure of a command to which the server answered with an error.
 pub fn rejected(server: &str, command: &str, text: &str) -> Failure {
-    let failure = Failure::of(format!("{server} answered {command} with: {text}"));
+    let failure = Failure::new(format!("{server} answered {command} with: {text}"));
     match advice(text) {
         Some(advice) => failure.advise(advice),
         None => failure,

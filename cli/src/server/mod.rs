@@ -80,7 +80,8 @@ impl Server {
     /// The addresses of the cluster's primaries, and for each slot the index of its primary.
     pub fn primaries(&mut self) -> Result<(Vec<Address>, Vec<u16>), Failure> {
         let reply = self.call_node(0, redis::cmd("CLUSTER").arg("SLOTS"))?;
-        let malformed = || Failure::of(format!("{}: CLUSTER SLOTS answered what it never should", self.address.name()));
+        let malformed =
+            || Failure::new(format!("{}: CLUSTER SLOTS answered what it never should", self.address.name()));
         let mut slots = vec![u16::MAX; slots::SLOTS];
         let mut found: Vec<(String, u16)> = Vec::new();
         for range in reply::items(&reply).ok_or_else(malformed)? {
@@ -102,7 +103,7 @@ impl Server {
             }
         }
         if found.is_empty() {
-            return Err(Failure::of(format!("{}: the cluster has no slots yet", self.address.name())));
+            return Err(Failure::new(format!("{}: the cluster has no slots yet", self.address.name())));
         }
         let addresses = found.iter().map(|(host, port)| self.address.node(host, *port)).collect();
         Ok((addresses, slots))

@@ -57,7 +57,7 @@ pub fn fingerprint(server: &mut Server, class: Class, key: &[u8]) -> Result<Opti
             Read::Stale => {}
         }
     }
-    Err(Failure::of(format!("{}: its window moves on faster than it can be read", super::shown(key))))
+    Err(Failure::new(format!("{}: its window moves on faster than it can be read", super::shown(key))))
 }
 
 /// The outcome of a transfer.

@@ -33,7 +33,7 @@ impl Class {
         }
     }
 
-    pub fn of_type(name: &str) -> Option<Class> {
+    pub fn from_type(name: &str) -> Option<Class> {
         Class::ALL.into_iter().find(|class| class.type_name() == name)
     }
 
@@ -180,7 +180,7 @@ impl Server {
             let parts = items(&reply).filter(|parts| parts.len() == 2);
             let next = parts.and_then(|parts| Some((text(&parts[0])?, items(&parts[1])?)));
             let Some((next, found)) = next else {
-                return Err(Failure::of(format!("{}: SCAN answered what it never should", self.node_name(node))));
+                return Err(Failure::new(format!("{}: SCAN answered what it never should", self.node_name(node))));
             };
             found.iter().filter_map(bytes).for_each(|name| take(Key { name, class }));
             if next == "0" {
@@ -196,8 +196,8 @@ impl Server {
         if name == "none" {
             return Ok(None);
         }
-        Class::of_type(&name)
+        Class::from_type(&name)
             .map(Some)
-            .ok_or_else(|| Failure::of(format!("{} is no filter and no counter: its type is {name}", shown(key))))
+            .ok_or_else(|| Failure::new(format!("{} is no filter and no counter: its type is {name}", shown(key))))
     }
 }

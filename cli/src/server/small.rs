@@ -119,7 +119,7 @@ pub fn copy_small(
     for (at, answers) in same.into_iter().zip(answers.chunks_exact(temporary::STEPS)) {
         outcomes[at] = match (temporary::named(answers), &values[at]) {
             (Ok(Named::Taken), _) => Arrived::Taken,
-            (Ok(Named::Yes), Some(chunks)) => Arrived::Named(Fingerprint::of(chunks)),
+            (Ok(Named::Yes), Some(chunks)) => Arrived::Named(Fingerprint::from_chunks(chunks)),
             _ => Arrived::Alone,
         };
     }
@@ -128,7 +128,7 @@ pub fn copy_small(
 
 impl Fingerprint {
     /// The fingerprint of these chunks.
-    pub fn of(chunks: &[Chunk]) -> Self {
+    pub fn from_chunks(chunks: &[Chunk]) -> Self {
         let mut summing = Summing::new();
         chunks.iter().for_each(|chunk| summing.take(chunk));
         summing.end()

@@ -57,5 +57,5 @@ fn chunk(server: &mut Server, class: Class, key: &[u8], iterator: u64) -> Result
     };
     let parts = items(&reply).filter(|parts| parts.len() == 2);
     let pair = parts.and_then(|parts| Some((u64::try_from(integer(&parts[0])?).ok()?, bytes(&parts[1])?)));
-    pair.map(Ok).ok_or_else(|| Failure::of(format!("SCANDUMP of {} answered what it never should", shown(key))))
+    pair.map(Ok).ok_or_else(|| Failure::new(format!("SCANDUMP of {} answered what it never should", shown(key))))
 }

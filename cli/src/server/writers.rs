@@ -77,7 +77,7 @@ pub struct Writes {
 
 impl Writes {
     /// Reads the counts of all primaries and adds them up.
-    pub fn of(server: &mut Server) -> Result<Self, Failure> {
+    pub fn new(server: &mut Server) -> Result<Self, Failure> {
         let mut writes = Writes { own: BTreeMap::new(), generic: BTreeMap::new() };
         for node in 0..server.num_nodes() {
             let info = text(&server.call_node(node, redis::cmd("INFO").arg("commandstats"))?).unwrap_or_default();

@@ -39,7 +39,7 @@ pub struct Info {
 
 impl Info {
     /// Asks the first node of `server`.
-    pub fn of(server: &mut Server) -> Result<Self, Failure> {
+    pub fn new(server: &mut Server) -> Result<Self, Failure> {
         let reply = server.call_node(0, redis::cmd("INFO").arg(&SECTIONS))?;
         Ok(Info::parse(&text(&reply).unwrap_or_default(), &server.url()))
     }

@@ -10,7 +10,7 @@
 //!
 //! ```ignore
 //! let mut nodes = Nodes::new(&url, access)?;
-//! for Asked { server, answer, .. } in nodes.ask(Info::of) { /* the figures of a node, or why there are none */ }
+//! for Asked { server, answer, .. } in nodes.ask(Info::new) { /* the figures of a node, or why there are none */ }
 //! let rows = nodes.ask(|server| rows(server, &Scope { pattern: Some("user:*"), max_keys: 1000 }));
 //! ```
 //!

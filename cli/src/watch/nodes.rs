@@ -57,7 +57,7 @@ impl Nodes {
             let named = self.nodes.iter_mut().map(|node| (node.address.name(), node));
             let asked: Vec<_> = named.map(|(name, node)| (name, scope.spawn(move || node.ask(question)))).collect();
             // A panic becomes the answer of its node, since the other nodes have to be asked again later.
-            let panicked = || Err(Failure::of("an internal error; please report it"));
+            let panicked = || Err(Failure::new("an internal error; please report it"));
             asked
                 .into_iter()
                 .map(|(server, asked)| match asked.join() {

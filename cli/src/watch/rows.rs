@@ -150,7 +150,7 @@ impl Row {
                 keeps_expired: self.keeps_expired,
                 expires,
                 evicts_expiring: self.evicts_expiring,
-                ..CounterFacts::of(&self.name)
+                ..CounterFacts::new(&self.name)
             };
             return counter.findings();
         }
@@ -167,7 +167,7 @@ impl Row {
             keeps_expired: self.keeps_expired,
             expires,
             evicts_expiring: self.evicts_expiring,
-            ..FilterFacts::of(&self.name)
+            ..FilterFacts::new(&self.name)
         };
         filter.findings()
     }
@@ -290,9 +290,10 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
         Ok(info) => pairs(info),
         Err(text) if texts::is_gone(text) => return None,
         Err(text) => {
-            row.partially_loaded = StillLoading::of(text).map(|StillLoading { received_bytes, total_bytes }| {
-                PartiallyLoadedFacts { received_bytes, total_bytes }
-            });
+            row.partially_loaded =
+                StillLoading::from_error(text).map(|StillLoading { received_bytes, total_bytes }| {
+                    PartiallyLoadedFacts { received_bytes, total_bytes }
+                });
             row.bytes = row.partially_loaded.and_then(|loading| i64::try_from(loading.total_bytes).ok());
             row.rejected = row.partially_loaded.is_none().then(|| text.clone());
             return Some((row, true));

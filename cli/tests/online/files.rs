@@ -180,7 +180,7 @@ fn a_damaged_file_leaves_nothing_on_the_server() {
     let mut dump = chunks(&mut server.client(), "BF", "big");
     dump[1].1.truncate(1000);
     let mut wrong = Writer::new(Vec::new()).expect("a file");
-    wrong.begin(&Entry::of(Kind::Filter)).expect("a value");
+    wrong.begin(&Entry::new(Kind::Filter)).expect("a value");
     for (iterator, chunk) in &dump {
         wrong.chunk(iterator.parse().expect("a number"), chunk).expect("a chunk");
     }

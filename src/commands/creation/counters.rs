@@ -49,7 +49,7 @@ impl Creating<Counter> for Creation {
         Creation { params, layout: None, window: None, expiry: None }
     }
 
-    fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+    fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let defaults = Self::defaults(ctx, command).params;
         let params = Params {
             capacity: options.capacity.unwrap_or(defaults.capacity),
@@ -69,7 +69,7 @@ impl Creating<Counter> for Creation {
             (None, Some(_)) => return Err(CommandError::Argument("option TAIL needs option PRECISION".to_owned())),
         };
         let first = |window: Window| options.window.slice.unwrap_or_else(|| window.first_slice(ctx.now_seconds()));
-        let window = windows::of_counter(options)?.map(|window| (window, first(window)));
+        let window = windows::counter_window(options)?.map(|window| (window, first(window)));
         let volatile = expiry::of_window(ctx, window.as_ref().map(|(window, slice)| (window, *slice)));
         Ok(Creation { params, layout, window, expiry: expiry::resolve(ctx, options.expiry)?.or(volatile) })
     }

@@ -50,19 +50,19 @@ impl Creation {
         self
     }
 
-    /// Returns the parameters like [`Self::of`], for a replicated command. If a parameter is outside this module's
+    /// Returns the parameters like [`Self::from_options`], for a replicated command. If a parameter is outside this module's
     /// ranges, the filter becomes a classic one, whose ranges are wider. If the parameters suit no filter, building the
     /// filter fails.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
-        Self::of(ctx, command, options).or_else(|error| {
+        Self::from_options(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
                 return Err(error);
             }
-            Ok(Creation { layout: BitLayout::Classic, ..Self::of_any_range(ctx, command, options)? })
+            Ok(Creation { layout: BitLayout::Classic, ..Self::from_any_range(ctx, command, options)? })
         })
     }
 
-    fn of_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+    fn from_any_range(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let Creation { params: defaults, layout, is_obeyed, .. } = Self::defaults(ctx, command);
         let narrow = |expansion: u64| u32::try_from(expansion).map_err(|_| expansion_error(expansion));
         let given = options.expansion.map(narrow).transpose()?;
@@ -86,7 +86,7 @@ impl Creation {
 
     /// Adds the sliding window to the parameters, if `options` have one.
     fn with_window(mut self, ctx: Ctx, options: &Options) -> Result<Self, CommandError> {
-        let Some(windowing) = windows::of_filter(options)? else { return Ok(self) };
+        let Some(windowing) = windows::filter_windowing(options)? else { return Ok(self) };
         if options.layout == Some(BitLayout::Classic) {
             return Err(CommandError::Argument("option WINDOW needs layout lines, got classic".to_owned()));
         }
@@ -103,7 +103,7 @@ impl Creation {
 
     /// Parses a `BF.RESERVE`, and returns the parameters of its filter. `creation` computes the parameters from the
     /// options.
-    pub(in crate::commands) fn of_reservation(
+    pub(in crate::commands) fn from_reservation(
         ctx: Ctx,
         args: Args<'_>,
         creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
@@ -144,8 +144,8 @@ impl Creating<BloomFilter> for Creation {
         Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
     }
 
-    fn of(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
-        let creation = Self::of_any_range(ctx, command, options)?;
+    fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
+        let creation = Self::from_any_range(ctx, command, options)?;
         // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate()?;
@@ -176,7 +176,7 @@ impl Creating<BloomFilter> for Creation {
     }
 
     fn prefix(&self) -> Prefix {
-        Prefix::of_layout(self.layout)
+        Prefix::from_layout(self.layout)
     }
 
     fn expiry(&self) -> Option<i64> {

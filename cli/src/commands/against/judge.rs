@@ -58,7 +58,7 @@ pub enum Judged {
 impl Counters {
     /// Computes the statistics. Each pair is a difference in standard errors, and this standard error in members.
     /// Returns `None` without any pairs.
-    pub fn of(differences: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
+    pub fn from_differences(differences: impl Iterator<Item = (f64, f64)>) -> Option<Self> {
         let (mut errors, members): (Vec<f64>, Vec<f64>) = differences.unzip();
         if errors.is_empty() {
             return None;
@@ -151,8 +151,8 @@ fn judge(sum: f64, squares: f64, members: &[f64]) -> Judged {
 mod tests {
     use super::*;
 
-    fn of(errors: &[f64]) -> Counters {
-        Counters::of(errors.iter().map(|&errors| (errors, 100.0))).expect("counters")
+    fn counters(errors: &[f64]) -> Counters {
+        Counters::from_differences(errors.iter().map(|&errors| (errors, 100.0))).expect("counters")
     }
 
     /// Returns `number` pseudo-random differences, normally distributed with mean `shift` and standard deviation
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn what_chance_does_passes_and_what_it_does_not_fails() {
-        let judged = |errors: &[f64]| of(errors).judged == Judged::AsChance;
+        let judged = |errors: &[f64]| counters(errors).judged == Judged::AsChance;
         for number in [1, 10, 1000] {
             assert!(judged(&normal(number, 1.0, 0.0)), "{number}");
         }
@@ -183,18 +183,18 @@ mod tests {
     #[test]
     fn a_counter_with_few_collisions_may_be_off_by_one() {
         // The counter is off by two collisions where 0.1 are expected, which happens once in two hundred cases.
-        let counters = Counters::of([(-6.0, 0.316)].into_iter()).expect("a counter");
+        let counters = Counters::from_differences([(-6.0, 0.316)].into_iter()).expect("a counter");
         assert_eq!(counters.judged, Judged::AsChance);
     }
 
     #[test]
     fn bars_and_shares_are_of_all() {
-        let counters = of(&[-9.0, -0.2, 0.2, 1.5, 3.9]);
+        let counters = counters(&[-9.0, -0.2, 0.2, 1.5, 3.9]);
         assert_eq!(counters.histogram.iter().sum::<usize>(), 5);
         assert_eq!((counters.histogram[0], counters.histogram[15]), (1, 1));
         assert_eq!(counters.within, [0.4, 0.6, 0.6]);
         assert_eq!(counters.quantiles[0], -9.0);
         assert_eq!(counters.quantiles[6], 3.9);
-        assert!(Counters::of([].into_iter()).is_none());
+        assert!(Counters::from_differences([].into_iter()).is_none());
     }
 }

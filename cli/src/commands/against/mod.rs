@@ -100,14 +100,14 @@ impl Against {
         let mut report = Report { compared: Vec::new(), without_set: Vec::new(), counters: None };
         let all = self.names(&mut server)?;
         if all.is_empty() {
-            return Err(Failure::of_nothing("there is nothing to compare: no filter or counter matches"));
+            return Err(Failure::nothing("there is nothing to compare: no filter or counter matches"));
         }
         let bar = progress::bar(Some(all.len() as u64), "keys");
         for (key, set) in all {
             interrupt.check()?;
             let set = match (&self.file, set) {
-                (Some(path), _) => Some(Set::of_file(path)?),
-                (None, Some(name)) => Set::of_key(&mut of_sets, &name)?,
+                (Some(path), _) => Some(Set::from_file(path)?),
+                (None, Some(name)) => Set::from_key(&mut of_sets, &name)?,
                 (None, None) => None,
             };
             match set {
@@ -117,8 +117,9 @@ impl Against {
             bar.inc(1);
         }
         bar.finish_and_clear();
-        report.counters =
-            Counters::of(report.compared.iter().filter_map(|row| Some((row.errors?, row.standard_error))));
+        report.counters = Counters::from_differences(
+            report.compared.iter().filter_map(|row| Some((row.errors?, row.standard_error))),
+        );
         output.answer(&report, Report::text)?;
         report.verdict()
     }
@@ -129,16 +130,16 @@ impl Against {
             let pair = |line: Result<Vec<u8>, Failure>| {
                 let line = line?;
                 let at = line.iter().position(|&byte| byte == b'\t').ok_or_else(|| {
-                    Failure::of(format!("{}: no tab in the line {}", path.display(), shown(&line)))
+                    Failure::new(format!("{}: no tab in the line {}", path.display(), shown(&line)))
                         .advise("a line is: key, a tab, set")
                 })?;
                 Ok((line[..at].to_vec(), Some(line[at + 1..].to_vec())))
             };
-            return lines::of(path)?.map(pair).collect();
+            return lines::read(path)?.map(pair).collect();
         }
         if let (Some(pattern), Some(map)) = (&self.pattern, &self.map) {
             let wrong = || {
-                Failure::of_arguments(format!(
+                Failure::arguments(format!(
                     "--pattern {pattern} --map {map}: one * in the pattern, and {{}} in the name"
                 ))
                 .advise("--pattern 'visitors:*' --map 'visitors-set:{}'")
@@ -157,7 +158,7 @@ impl Against {
         }
         let (Some(key), true) = (&self.key, self.set.is_some() || self.file.is_some()) else {
             return Err(
-                Failure::of_arguments("nothing to compare with").advise("rollcall compare KEY SET, or KEY --file FILE")
+                Failure::arguments("nothing to compare with").advise("rollcall compare KEY SET, or KEY --file FILE")
             );
         };
         Ok(vec![(key.clone().into_bytes(), self.set.clone().map(String::into_bytes))])
@@ -172,7 +173,7 @@ fn compare(
     mut set: Set,
     interrupt: &Interrupt,
 ) -> Result<Compared, Failure> {
-    let class = server.class_of(key)?.ok_or_else(|| Failure::of_nothing(format!("there is no key {}", shown(key))))?;
+    let class = server.class_of(key)?.ok_or_else(|| Failure::nothing(format!("there is no key {}", shown(key))))?;
     let counted = integer(&server.call(key, class.count().arg(key))?).and_then(|n| u64::try_from(n).ok()).unwrap_or(0);
     let mut compared = Compared {
         key: shown(key),
@@ -188,10 +189,10 @@ fn compare(
     };
     if class != Class::Counter {
         if compared.members == 0 {
-            return Err(Failure::of_nothing(format!("{} has no members to look for", set.name())));
+            return Err(Failure::nothing(format!("{} has no members to look for", set.name())));
         }
         if !look_up(server, of_sets, (class, key), &mut set, &mut compared, interrupt)? {
-            return Err(Failure::of(format!("{} has no members to look for: it is a HyperLogLog", set.name()))
+            return Err(Failure::new(format!("{} has no members to look for: it is a HyperLogLog", set.name()))
                 .advise("a filter is compared with a set, a sorted set, a hash or a file"));
         }
         return Ok(compared);
@@ -229,7 +230,7 @@ fn look_up(
         interrupt.check()?;
         let reply = server.call(key, class.command("MEXISTS").arg(key).arg(items))?;
         let redis::Value::Array(found) = &reply else {
-            return Err(Failure::of(format!("MEXISTS {} answered what it never should", shown(key))));
+            return Err(Failure::new(format!("MEXISTS {} answered what it never should", shown(key))));
         };
         for (item, _) in items.iter().zip(found).filter(|(_, found)| integer(found) != Some(1)) {
             compared.missing += 1;
@@ -340,7 +341,7 @@ impl Report {
                 let number = self.without_set.len();
                 let text = format!("{number} of {} keys have no set", number + self.compared.len());
                 let is_nothing = self.compared.is_empty();
-                let failure = if is_nothing { Failure::of_nothing(text) } else { Failure::does_not_hold(text) };
+                let failure = if is_nothing { Failure::nothing(text) } else { Failure::does_not_hold(text) };
                 Err(failure.advise("name the set as it is on the server; --set-url if it is on another"))
             }
         }

@@ -40,7 +40,7 @@ pub enum Kind {
 
 impl Set {
     /// The set that a key holds; `None` if the key does not exist.
-    pub fn of_key(server: &mut Server, name: &[u8]) -> Result<Option<Set>, Failure> {
+    pub fn from_key(server: &mut Server, name: &[u8]) -> Result<Option<Set>, Failure> {
         let kind = match text(&server.call(name, redis::cmd("TYPE").arg(name))?).as_deref() {
             Some("none") => return Ok(None),
             Some("set") => Kind::Set,
@@ -49,7 +49,7 @@ impl Set {
             // A HyperLogLog has the type `string`. PFCOUNT fails later if the string is none.
             Some("string") => Kind::HyperLogLog,
             other => {
-                return Err(Failure::of(format!("{} is a {}", shown(name), other.unwrap_or_default()))
+                return Err(Failure::new(format!("{} is a {}", shown(name), other.unwrap_or_default()))
                     .advise("a set, sorted set, hash or HyperLogLog can be compared with"));
             }
         };
@@ -57,9 +57,9 @@ impl Set {
     }
 
     /// The set of the lines in a file.
-    pub fn of_file(path: &Path) -> Result<Set, Failure> {
+    pub fn from_file(path: &Path) -> Result<Set, Failure> {
         let mut distinct = HashSet::new();
-        for line in lines::of(path)? {
+        for line in lines::read(path)? {
             distinct.insert(xxh3_128(&line?));
         }
         Ok(Set::File { path: path.to_owned(), distinct })
@@ -92,7 +92,7 @@ impl Set {
         let reply = server.call(name, redis::cmd(command).arg(name))?;
         integer(&reply)
             .and_then(|size| u64::try_from(size).ok())
-            .ok_or_else(|| Failure::of(format!("{command} {} answered what it never should", shown(name))))
+            .ok_or_else(|| Failure::new(format!("{command} {} answered what it never should", shown(name))))
     }
 
     /// Passes the members to `take` in pieces; a member may be passed twice. Returns `false` for a HyperLogLog, which
@@ -105,7 +105,7 @@ impl Set {
         let (name, command, step) = match self {
             Set::Key { kind: Kind::HyperLogLog, .. } => return Ok(false),
             Set::File { path, .. } => {
-                let mut lines = lines::of(path)?;
+                let mut lines = lines::read(path)?;
                 loop {
                     let piece = lines.by_ref().take(PIECE).collect::<Result<Vec<_>, _>>()?;
                     if piece.is_empty() {
@@ -124,7 +124,7 @@ impl Set {
             let reply = server.call(name, redis::cmd(command).arg(&**name).arg(&cursor).arg("COUNT").arg(PIECE))?;
             let Value::Array(parts) = &reply else { return Ok(true) };
             let (Some(next), Some(Value::Array(found))) = (parts.first().and_then(text), parts.get(1)) else {
-                return Err(Failure::of(format!("{command} {} answered what it never should", shown(name))));
+                return Err(Failure::new(format!("{command} {} answered what it never should", shown(name))));
             };
             let members: Vec<Vec<u8>> = found.iter().step_by(step).filter_map(bytes).collect();
             for piece in members.chunks(PIECE) {

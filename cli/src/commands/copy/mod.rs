@@ -115,17 +115,17 @@ impl Copy {
             |password: &Option<String>, cluster| Access { password: password.clone(), cluster, tls: self.tls.clone() };
         let interrupt = Interrupt::listen()?;
         let sample = match &self.sample {
-            Some(path) => lines::of(path)?.take(MAX_SAMPLE).collect::<Result<_, _>>()?,
+            Some(path) => lines::read(path)?.take(MAX_SAMPLE).collect::<Result<_, _>>()?,
             None => Vec::new(),
         };
         let mut source = Server::connect(&self.source, &access(&self.source_password, self.source_cluster))?;
         let mut target = Server::connect(&self.target, &access(&self.target_password, self.target_cluster))?;
         if run_id(&mut source)? == run_id(&mut target)? {
-            return Err(Failure::of("source and target are the same server")
+            return Err(Failure::new("source and target are the same server")
                 .advise("COPY key new-key DB n copies a key within a server"));
         }
         // Steps that may fail for lack of permissions run before the pause.
-        let before = Writes::of(&mut source)?;
+        let before = Writes::new(&mut source)?;
         if !self.dry_run {
             check_rights(&mut target, COPIED.as_bytes())?;
         }
@@ -152,17 +152,17 @@ impl Copying<'_> {
     fn run(&mut self) -> Result<(), Failure> {
         self.report.dry_run = self.arguments.dry_run;
         // Writes before the pause do not matter, so counting starts again after it has begun.
-        self.before = Writes::of(&mut self.source)?;
+        self.before = Writes::new(&mut self.source)?;
         self.looked = Instant::now();
         let keys = self.source.scan(self.arguments.pattern.as_deref())?;
         let keys: Vec<Key> = keys.into_iter().filter(|key| !is_temporary(&key.name)).collect();
-        let plan = Plan::of(&mut self.source, &mut self.target, keys, self.arguments.replace, &self.interrupt)?;
+        let plan = Plan::new(&mut self.source, &mut self.target, keys, self.arguments.replace, &self.interrupt)?;
         let (rejected, bytes) = (plan.rejected(), plan.bytes());
         let rows = plan.steps.iter().map(|(key, bytes, step)| planned(key, *bytes, step.clone()));
         self.report.moves = rows.collect();
         if plan.steps.is_empty() {
             let matching = self.arguments.pattern.as_ref().map(|pattern| format!(" that matches {pattern}"));
-            return Err(Failure::of_nothing(format!(
+            return Err(Failure::nothing(format!(
                 "the source has no filter or counter{}",
                 matching.unwrap_or_default()
             ))
@@ -170,7 +170,7 @@ impl Copying<'_> {
         }
         if self.arguments.dry_run || rejected > 0 && !self.arguments.skip_rejected {
             if rejected > 0 && !self.arguments.dry_run {
-                return Err(Failure::of(format!("{rejected} keys cannot be moved, so none was"))
+                return Err(Failure::new(format!("{rejected} keys cannot be moved, so none was"))
                     .advise("move the others with --skip-rejected, or leave these out with --pattern"));
             }
             return Ok(());
@@ -210,7 +210,7 @@ impl Copying<'_> {
     fn watch(&mut self) -> Result<(), Failure> {
         let seconds = if self.pause.is_some() || self.arguments.while_written { 0.0 } else { self.arguments.watch };
         let wait = Duration::try_from_secs_f64(seconds)
-            .map_err(|_| Failure::of_arguments(format!("--watch takes seconds, 0 or more, got {seconds}")))?;
+            .map_err(|_| Failure::arguments(format!("--watch takes seconds, 0 or more, got {seconds}")))?;
         while self.looked.elapsed() < wait {
             self.interrupt.check()?;
             self.check_writers()?;
@@ -237,12 +237,12 @@ impl Copying<'_> {
         if self.arguments.while_written {
             return Ok(());
         }
-        let now = Writes::of(&mut self.source)?;
+        let now = Writes::new(&mut self.source)?;
         if now.own == self.before.own {
             return Ok(());
         }
         let calls = now.since(&self.before);
-        Err(Failure::of(format!("the source is written to: {calls} since the copy began")).advise(
+        Err(Failure::new(format!("the source is written to: {calls} since the copy began")).advise(
             "stop its writers, or let the source reject them (CONFIG SET min-replicas-to-write 100), then run the same \
              again: what is equal by now is skipped. --pause holds them back; --while-written copies nevertheless, and \
              names the keys that may lack items",
@@ -372,7 +372,7 @@ impl Copying<'_> {
     /// needed.
     fn second_look(&mut self, prints: &[(usize, Fingerprint)]) -> Result<(), Failure> {
         self.check_writers()?;
-        if Writes::of(&mut self.source)? == self.before {
+        if Writes::new(&mut self.source)? == self.before {
             return Ok(());
         }
         for &(at, print) in prints {

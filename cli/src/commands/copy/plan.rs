@@ -40,7 +40,7 @@ struct Serves {
 }
 
 impl Serves {
-    fn of(server: &mut Server) -> Result<Self, Failure> {
+    fn new(server: &mut Server) -> Result<Self, Failure> {
         let names = ["bf.loadchunk", "rf.loadchunk", "lc.loadchunk", "bf.advance"];
         let reply = server.call_node(0, redis::cmd("COMMAND").arg("INFO").arg(&names))?;
         let known: Vec<bool> = match &reply {
@@ -72,14 +72,14 @@ impl Serves {
 
 impl Plan {
     /// Examines every key on both servers, and decides its step.
-    pub fn of(
+    pub fn new(
         source: &mut Server,
         target: &mut Server,
         keys: Vec<Key>,
         replace: bool,
         interrupt: &Interrupt,
     ) -> Result<Self, Failure> {
-        let serves = Serves::of(target)?;
+        let serves = Serves::new(target)?;
         let mut plan = Plan::default();
         for batch in keys.chunks(BATCH) {
             interrupt.check()?;

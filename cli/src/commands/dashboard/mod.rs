@@ -52,7 +52,7 @@ pub struct Dashboard {
 impl Dashboard {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         if output.is_json() {
-            return Err(Failure::of_arguments(
+            return Err(Failure::arguments(
                 "dashboard has no --json: `rollcall --json top` answers with what it shows",
             ));
         }

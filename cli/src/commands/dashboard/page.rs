@@ -47,7 +47,7 @@ impl Page {
 
 impl Page {
     /// A page with this title and body, without a script.
-    pub fn of_text(title: &str, body: &str) -> Self {
+    pub fn from_text(title: &str, body: &str) -> Self {
         let html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>{title}</title>\n\

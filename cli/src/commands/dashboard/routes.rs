@@ -39,7 +39,7 @@ struct Shared {
 
 /// The router for all requests.
 pub fn routes(seen: Arc<Mutex<Seen>>, questions: SyncSender<Question>) -> Router {
-    let meaning = Page::of_text("Rollcall · findings", &meaning());
+    let meaning = Page::from_text("Rollcall · findings", &meaning());
     Router::new()
         .route("/", get(async |State(shared): State<Shared>| page(&shared.page)))
         .route("/findings", get(async |State(shared): State<Shared>| page(&shared.meaning)))

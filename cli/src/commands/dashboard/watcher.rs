@@ -92,7 +92,7 @@ impl Watcher {
         self.nodes.ask(|server| {
             // INFO may fail for lack of permission while the keys can be read. If the connection was lost, the next
             // question fails too.
-            let info = Info::of(server).ok();
+            let info = Info::new(server).ok();
             let (rows, turn) = others.get(&server.name()).unwrap_or(&none).look(server, &scope)?;
             Ok((info, rows, turn))
         })

@@ -85,7 +85,7 @@ pub struct Look<T> {
 }
 
 impl<T> Look<T> {
-    fn of(began: Instant, nodes: Vec<Asked<T>>) -> Self {
+    fn new(began: Instant, nodes: Vec<Asked<T>>) -> Self {
         Look { began, at: SystemTime::now(), nodes }
     }
 }
@@ -119,7 +119,7 @@ impl Target {
                     thread::sleep(look(&targets[at]));
                 }
             });
-            thread.map(drop).map_err(|error| Failure::of(format!("cannot start a thread: {error}")))
+            thread.map(drop).map_err(|error| Failure::new(format!("cannot start a thread: {error}")))
         };
         spawn("info", Target::look_at_info)?;
         if targets[at].clock_source.pattern.is_some() {
@@ -131,8 +131,8 @@ impl Target {
     /// Polls INFO, and returns the time to wait until the next poll.
     fn look_at_info(&self) -> Duration {
         let began = Instant::now();
-        let asked = lock(&self.info).ask(Info::of);
-        *lock(&self.infos) = Some(Look::of(began, asked));
+        let asked = lock(&self.info).ask(Info::new);
+        *lock(&self.infos) = Some(Look::new(began, asked));
         Duration::from_secs(self.clock_source.interval).saturating_sub(began.elapsed())
     }
 
@@ -141,7 +141,7 @@ impl Target {
         let scope = Scope { pattern: Some(pattern), max_keys: self.clock_source.max_keys };
         let began = Instant::now();
         let asked = lock(&self.keys).ask(|server| rows(server, &scope));
-        *lock(&self.rows) = Some(Look::of(began, asked));
+        *lock(&self.rows) = Some(Look::new(began, asked));
         let took = began.elapsed();
         Duration::from_secs(self.clock_source.keys_interval).saturating_sub(took).max(took * (KEYS_SHARE - 1))
     }

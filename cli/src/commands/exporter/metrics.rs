@@ -10,28 +10,30 @@ const fn counter(name: &'static str, help: &'static str) -> Metric {
     Metric { name, unit: None, kind: Kind::Counter, help }
 }
 
-const fn of(unit: Of, metric: Metric) -> Metric {
+const fn with_unit(unit: Of, metric: Metric) -> Metric {
     Metric { unit: Some(unit), ..metric }
 }
 
 pub const UP: Metric = gauge("up", "Whether the server answers.");
 pub const COLLECTED: Metric =
-    of(Of::Seconds, gauge("collected_timestamp", "When the server was last asked, Unix time."));
-pub const COLLECT_DURATION: Metric = of(Of::Seconds, gauge("collect_duration", "How long asking the server took."));
+    with_unit(Of::Seconds, gauge("collected_timestamp", "When the server was last asked, Unix time."));
+pub const COLLECT_DURATION: Metric =
+    with_unit(Of::Seconds, gauge("collect_duration", "How long asking the server took."));
 pub const SERVER: Metric = gauge("server_info", "Versions of the server and of the module, and its role; always 1.");
-pub const UPTIME: Metric = of(Of::Seconds, gauge("server_uptime", "Time since the server started."));
-pub const MEMORY_USED: Metric = of(Of::Bytes, gauge("server_memory_used", "Memory that the server uses in all."));
+pub const UPTIME: Metric = with_unit(Of::Seconds, gauge("server_uptime", "Time since the server started."));
+pub const MEMORY_USED: Metric =
+    with_unit(Of::Bytes, gauge("server_memory_used", "Memory that the server uses in all."));
 pub const MEMORY_MAX: Metric =
-    of(Of::Bytes, gauge("server_memory_max", "Memory that the server may use: maxmemory, 0 for no limit."));
+    with_unit(Of::Bytes, gauge("server_memory_max", "Memory that the server may use: maxmemory, 0 for no limit."));
 pub const SERVER_FINDING: Metric =
     gauge("server_finding", "What is wrong with the server as a whole: 1 for each finding.");
 
 pub const FILTERS: Metric = gauge("filters", "Filters, partially loaded ones too.");
 pub const COUNTERS: Metric = gauge("counters", "Counters, partially loaded ones too.");
 pub const NOT_SERVED: Metric = gauge("filters_not_served", "Filters that are kept and served to nobody.");
-pub const ALLOCATED: Metric = of(Of::Bytes, gauge("allocated", "Memory that the module holds."));
+pub const ALLOCATED: Metric = with_unit(Of::Bytes, gauge("allocated", "Memory that the module holds."));
 pub const VALUES: Metric = gauge("values", "Filters and counters by their form.");
-pub const VALUE_BYTES: Metric = of(
+pub const VALUE_BYTES: Metric = with_unit(
     Of::Bytes,
     gauge("values_memory", "Memory of filters and counters by their form, as BF.INFO and LC.INFO have their size."),
 );
@@ -45,26 +47,29 @@ pub const ADVANCES: Metric = counter("advances", "Windows moved on.");
 pub const REJECTED: Metric = counter("rejected", "Commands and values rejected, by reason.");
 pub const DEFRAG_MOVES: Metric = counter("defrag_moves", "Buffers moved by active defragmentation.");
 pub const FREES: Metric = gauge("frees_waiting", "Large values handed to the background and not yet freed.");
-pub const FREES_BYTES: Metric =
-    of(Of::Bytes, gauge("frees_waiting_memory", "Memory of large values that the background has not yet freed."));
+pub const FREES_BYTES: Metric = with_unit(
+    Of::Bytes,
+    gauge("frees_waiting_memory", "Memory of large values that the background has not yet freed."),
+);
 
 pub const KEYS_UP: Metric = gauge("keys_up", "Whether the last look at the keys came to its end.");
 pub const KEYS_SHOWN: Metric = gauge("keys_shown", "Keys that match the pattern and are shown.");
 pub const KEYS_LEFT_OUT: Metric = gauge("keys_left_out", "Keys that match the pattern and are more than --max-keys.");
 pub const KEYS_COLLECTED: Metric =
-    of(Of::Seconds, gauge("keys_collected_timestamp", "When the keys were last looked at, Unix time."));
-pub const KEYS_DURATION: Metric = of(Of::Seconds, gauge("keys_collect_duration", "How long a look at the keys took."));
+    with_unit(Of::Seconds, gauge("keys_collected_timestamp", "When the keys were last looked at, Unix time."));
+pub const KEYS_DURATION: Metric =
+    with_unit(Of::Seconds, gauge("keys_collect_duration", "How long a look at the keys took."));
 pub const KEY_ITEMS: Metric = gauge("key_items", "Items of a filter or members of a counter.");
 pub const KEY_CAPACITY: Metric =
     gauge("key_capacity", "Items that the key is sized for, with a window the items of one window.");
-pub const KEY_FILL: Metric = of(Of::Ratio, gauge("key_fill", "Items in parts of the capacity."));
+pub const KEY_FILL: Metric = with_unit(Of::Ratio, gauge("key_fill", "Items in parts of the capacity."));
 pub const KEY_ERROR: Metric =
-    of(Of::Ratio, gauge("key_error", "False positives to be expected now, or the standard error of a counter."));
-pub const KEY_ERROR_ASKED: Metric = of(Of::Ratio, gauge("key_error_asked", "The error that was asked for."));
+    with_unit(Of::Ratio, gauge("key_error", "False positives to be expected now, or the standard error of a counter."));
+pub const KEY_ERROR_ASKED: Metric = with_unit(Of::Ratio, gauge("key_error_asked", "The error that was asked for."));
 pub const KEY_SUB_FILTERS: Metric = gauge("key_sub_filters", "Sub-filters; with a window those of one slice.");
 pub const KEY_MEMORY: Metric =
-    of(Of::Bytes, gauge("key_memory", "Memory of the value, as BF.INFO and LC.INFO have its size."));
-pub const KEY_TTL: Metric = of(Of::Seconds, gauge("key_ttl", "Time until it expires; absent if it does not."));
+    with_unit(Of::Bytes, gauge("key_memory", "Memory of the value, as BF.INFO and LC.INFO have its size."));
+pub const KEY_TTL: Metric = with_unit(Of::Seconds, gauge("key_ttl", "Time until it expires; absent if it does not."));
 pub const KEY_PARTIALLY_LOADED: Metric = gauge("key_partially_loaded", "Whether some of its chunks are still to come.");
 pub const KEY_FINDING: Metric = gauge("key_finding", "What is wrong with the key: 1 for each finding.");
 

@@ -66,7 +66,7 @@ pub struct Exporter {
 impl Exporter {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         if output.is_json() {
-            return Err(Failure::of_arguments("exporter has no --json: its format is that of Prometheus"));
+            return Err(Failure::arguments("exporter has no --json: its format is that of Prometheus"));
         }
         let clock_source = ClockSource {
             interval: self.interval,
@@ -82,7 +82,7 @@ impl Exporter {
             return match targets.iter().map(Target::failures).sum() {
                 0 => Ok(()),
                 // Standard error has the reasons.
-                failures => Err(Failure::of(format!("{failures} readings of servers failed"))),
+                failures => Err(Failure::new(format!("{failures} readings of servers failed"))),
             };
         }
         let targets: Arc<[Target]> = targets.into();

@@ -89,7 +89,7 @@ fn set_bytes(members: u64, length: u64) -> u64 {
 impl Counting {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
         let planned: Result<Vec<_>, _> = self.asked.items.iter().map(|&items| self.plan(items)).collect();
-        let planned = planned.map_err(|error| Failure::of_arguments(error.to_string()))?;
+        let planned = planned.map_err(|error| Failure::arguments(error.to_string()))?;
         output.answer(&planned, |planned| self.text(planned))
     }
 

@@ -83,7 +83,7 @@ pub fn show(mut nodes: Nodes, pattern: Option<&str>, interval: Duration, mut vie
     {
         return Err(failure);
     }
-    let cannot = |error: io::Error| Failure::of(format!("cannot use the terminal: {error}")).advise("use --once");
+    let cannot = |error: io::Error| Failure::new(format!("cannot use the terminal: {error}")).advise("use --once");
     let _screen = Screen::take().map_err(cannot)?;
     let mut asked = Instant::now();
     loop {

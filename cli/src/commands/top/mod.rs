@@ -68,9 +68,7 @@ impl Top {
         all.truncate(self.limit.map_or(usize::MAX, |limit| limit as usize));
         output.answer(&all, |rows| if rows.is_empty() { summary } else { format!("{}\n{summary}", printed(rows)) })?;
         match pattern {
-            Some(pattern) if all.is_empty() => {
-                Err(Failure::of_nothing(format!("no filter or counter matches {pattern}")))
-            }
+            Some(pattern) if all.is_empty() => Err(Failure::nothing(format!("no filter or counter matches {pattern}"))),
             _ if failing > 0 => {
                 Err(Failure::does_not_hold(format!("{failing} of {found} filters and counters need a look"))
                     .advise("the table says what is wrong with each, and what to do"))

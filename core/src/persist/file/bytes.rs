@@ -23,7 +23,7 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     let around_bytes = (payload_bytes >> 20).saturating_add(1).saturating_mul(AROUND_BYTES);
     let bytes = try_with_capacity(payload_bytes.saturating_add(around_bytes))?;
     let written = Writer::new(bytes).and_then(|mut writer| {
-        writer.store(&Entry::of(T::KIND), value)?;
+        writer.store(&Entry::new(T::KIND), value)?;
         writer.finish()
     });
     written.map_err(|error| match error {

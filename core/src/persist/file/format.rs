@@ -44,9 +44,9 @@ impl Entry {
     /// ```
     /// use rollcall_core::persist::file::{Entry, Kind};
     ///
-    /// assert_eq!(Entry::of(Kind::Filter).key, None);
+    /// assert_eq!(Entry::new(Kind::Filter).key, None);
     /// ```
-    pub fn of(kind: Kind) -> Self {
+    pub fn new(kind: Kind) -> Self {
         Entry { kind, key: None, expires_at: None }
     }
 }

@@ -18,7 +18,7 @@
 //! filter.live(Time::Reached).add(b"ann", &Unlimited)?;
 //!
 //! let mut file = Writer::new(Vec::new())?;
-//! file.store(&Entry { key: Some(b"seen".to_vec()), ..Entry::of(Kind::Filter) }, &filter)?;
+//! file.store(&Entry { key: Some(b"seen".to_vec()), ..Entry::new(Kind::Filter) }, &filter)?;
 //! let bytes = file.finish()?;
 //!
 //! let mut file = Reader::new(&bytes[..])?;

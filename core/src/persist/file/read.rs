@@ -63,7 +63,7 @@ impl<R: Read> Reader<R> {
     /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
     /// let mut file = file::Reader::new(&bytes[..])?;
-    /// assert_eq!(file.next_value()?, Some(file::Entry::of(file::Kind::Counter)));
+    /// assert_eq!(file.next_value()?, Some(file::Entry::new(file::Kind::Counter)));
     /// assert_eq!(file.next_value()?, None);
     /// # Ok::<(), file::FileError>(())
     /// ```

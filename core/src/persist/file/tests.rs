@@ -39,7 +39,7 @@ fn counter(members: u32) -> Counter {
 /// Values with and without keys, large and small, and the bytes of a file with all of them.
 fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
     let values = vec![
-        (Entry::of(Kind::Filter), Value::Filter(filter(BitLayout::Lines, 5000))),
+        (Entry::new(Kind::Filter), Value::Filter(filter(BitLayout::Lines, 5000))),
         (
             Entry { kind: Kind::Filter, key: Some(Vec::new()), expires_at: Some(1) },
             Value::Filter(filter(BitLayout::Classic, 10)),
@@ -48,7 +48,7 @@ fn sample() -> (Vec<(Entry, Value)>, Vec<u8>) {
             Entry { kind: Kind::Counter, key: Some(b"a\0key".into()), expires_at: Some(u64::MAX) },
             Value::Counter(counter(3)),
         ),
-        (Entry::of(Kind::Counter), Value::Counter(counter(40_000))),
+        (Entry::new(Kind::Counter), Value::Counter(counter(40_000))),
     ];
     let mut writer = Writer::new(Vec::new()).unwrap();
     for (entry, value) in &values {
@@ -149,7 +149,7 @@ fn one_value_is_a_file_of_it() {
     // The key and the expiry of an entry are ignored.
     let counter = counter(3);
     let mut writer = Writer::new(Vec::new()).unwrap();
-    let entry = Entry { key: Some(b"key".into()), expires_at: Some(1), ..Entry::of(Kind::Counter) };
+    let entry = Entry { key: Some(b"key".into()), expires_at: Some(1), ..Entry::new(Kind::Counter) };
     writer.store(&entry, &counter).unwrap();
     let one = writer.finish().unwrap();
     assert_eq!(from_bytes::<Counter>(&one, &Unlimited).unwrap().count(), 3);
@@ -180,10 +180,10 @@ fn records_out_of_order_are_rejected() {
     let mut writer = Writer::new(Vec::new()).unwrap();
     assert!(matches!(writer.end(), Err(FileError::OutOfOrder)));
     assert!(matches!(writer.chunk(1, b""), Err(FileError::OutOfOrder)));
-    writer.begin(&Entry::of(Kind::Filter)).unwrap();
-    assert!(matches!(writer.begin(&Entry::of(Kind::Filter)), Err(FileError::OutOfOrder)));
+    writer.begin(&Entry::new(Kind::Filter)).unwrap();
+    assert!(matches!(writer.begin(&Entry::new(Kind::Filter)), Err(FileError::OutOfOrder)));
     assert!(matches!(
-        writer.store(&Entry::of(Kind::Counter), &filter(BitLayout::Lines, 1)),
+        writer.store(&Entry::new(Kind::Counter), &filter(BitLayout::Lines, 1)),
         Err(FileError::OtherKind { .. })
     ));
     assert!(matches!(writer.finish(), Err(FileError::OutOfOrder)));
@@ -245,7 +245,7 @@ fn forged(before: &[u8], numbers: &[u64]) -> Vec<u8> {
 #[test]
 fn numbers_that_do_not_fit_are_rejected_although_the_sum_does() {
     let mut writer = Writer::new(Vec::new()).unwrap();
-    writer.value(&Entry::of(Kind::Counter), [(1, b"one".as_slice()), (2, b"three")]).unwrap();
+    writer.value(&Entry::new(Kind::Counter), [(1, b"one".as_slice()), (2, b"three")]).unwrap();
     let bytes = writer.finish().unwrap();
     let reported = |bytes: Vec<u8>| {
         let mut reader = Reader::new(&bytes[..])?;
@@ -272,7 +272,7 @@ fn numbers_that_do_not_fit_are_rejected_although_the_sum_does() {
 #[test]
 fn lengths_are_bounded_before_anything_is_read() {
     let mut writer = Writer::new(Vec::new()).unwrap();
-    let entry = Entry { key: Some(b"key".to_vec()), ..Entry::of(Kind::Counter) };
+    let entry = Entry { key: Some(b"key".to_vec()), ..Entry::new(Kind::Counter) };
     writer.value(&entry, [(1, b"chunk")]).unwrap();
     let bytes = writer.finish().unwrap();
     for (content, most, what) in [(&b"key"[..], MAX_KEY_BYTES, "key"), (b"chunk", MAX_CHUNK_BYTES, "chunk")] {

@@ -44,7 +44,7 @@ impl<W: Write> Writer<W> {
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
     ///
     /// let mut file = Writer::new(Vec::new())?;
-    /// file.begin(&Entry::of(Kind::Filter))?;
+    /// file.begin(&Entry::new(Kind::Filter))?;
     /// // What `BF.SCANDUMP` replied to 0, and so on.
     /// file.chunk(1, b"header")?;
     /// file.end()?;
@@ -122,7 +122,7 @@ impl<W: Write> Writer<W> {
     ///
     /// let dump = [(1, b"header".to_vec()), (4096, b"bits".to_vec())];
     /// let mut file = Writer::new(Vec::new())?;
-    /// file.value(&Entry::of(Kind::Filter), dump)?;
+    /// file.value(&Entry::new(Kind::Filter), dump)?;
     /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
@@ -148,7 +148,7 @@ impl<W: Write> Writer<W> {
     ///
     /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut file = Writer::new(Vec::new())?;
-    /// file.store(&Entry::of(Kind::Counter), &Counter::new(params)?)?;
+    /// file.store(&Entry::new(Kind::Counter), &Counter::new(params)?)?;
     /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
     ///
@@ -190,7 +190,7 @@ impl<W: Write> Writer<W> {
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
     ///
     /// let mut file = Writer::new(Vec::new())?;
-    /// file.begin(&Entry::of(Kind::Filter))?;
+    /// file.begin(&Entry::new(Kind::Filter))?;
     /// assert!(!file.is_within_value());
     /// file.chunk(1, b"header")?;
     /// assert!(file.is_within_value());
@@ -206,7 +206,7 @@ impl<W: Write> Writer<W> {
     /// use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};
     ///
     /// let mut file = Writer::new(Vec::new())?;
-    /// file.begin(&Entry::of(Kind::Filter))?;
+    /// file.begin(&Entry::new(Kind::Filter))?;
     /// let half = file.into_inner();
     /// let mut file = Reader::new(&half[..])?;
     /// assert!(file.next_value()?.is_some());
