@@ -107,7 +107,7 @@ pub enum Error {
         /// The parameter that is out of range.
         parameter: Parameter,
         /// The valid range, as text.
-        expected: &'static str,
+        expected: String,
         /// The given value, as text.
         got: String,
     },
@@ -196,8 +196,8 @@ pub enum Error {
 
 impl Error {
     /// Shorthand for [`Error::OutOfRange`].
-    pub(crate) fn out_of_range(parameter: Parameter, expected: &'static str, got: impl fmt::Display) -> Self {
-        Error::OutOfRange { parameter, expected, got: got.to_string() }
+    pub(crate) fn out_of_range(parameter: Parameter, expected: impl fmt::Display, got: impl fmt::Display) -> Self {
+        Error::OutOfRange { parameter, expected: expected.to_string(), got: got.to_string() }
     }
 
     /// Shorthand for [`Error::Incompatible`].
@@ -210,7 +210,7 @@ impl Error {
     pub(crate) fn check_range(
         is_in_range: bool,
         parameter: Parameter,
-        expected: &'static str,
+        expected: impl fmt::Display,
         got: impl fmt::Display,
     ) -> Result<(), Self> {
         if is_in_range { Ok(()) } else { Err(Self::out_of_range(parameter, expected, got)) }

@@ -72,7 +72,8 @@ impl Partitioned {
     pub fn new(name: impl Into<Vec<u8>>, parts: u32) -> Result<Self, Error> {
         let name = name.into();
         let is_within = parts.is_power_of_two() && parts <= MAX_PARTS;
-        Error::check_range(is_within, Parameter::Parts, "a power of two from 1 to 16384", parts)?;
+        let expected = format_args!("a power of two from 1 to {MAX_PARTS}");
+        Error::check_range(is_within, Parameter::Parts, expected, parts)?;
         Error::check_range(!has_hash_tag(&name), Parameter::Name, "without a hash tag", name.escape_ascii())?;
         Ok(Partitioned { name, parts })
     }
@@ -181,7 +182,8 @@ impl Partitioned {
     /// [`Error::OutOfRange`] for no item, or more than [`MAX_CAPACITY`](Self::MAX_CAPACITY).
     pub fn capacity_of_part(&self, capacity: u64) -> Result<u64, Error> {
         let is_within = (1..=Self::MAX_CAPACITY).contains(&capacity);
-        Error::check_range(is_within, Parameter::Capacity, "from 1 to 9007199254740992", capacity)?;
+        let expected = format_args!("from 1 to {}", Self::MAX_CAPACITY);
+        Error::check_range(is_within, Parameter::Capacity, expected, capacity)?;
         let mean = capacity as f64 / f64::from(self.parts);
         Ok(capacity.min((mean + SIGMAS * mean.sqrt()).ceil() as u64))
     }

@@ -88,12 +88,9 @@ impl Window {
     /// [`Self::MAX_SECONDS`] or less than `slices`.
     pub fn new(seconds: u64, slices: u32, most_slices: u32, clock_source: ClockSource) -> Result<Self, Error> {
         let is_within = (1..=Self::MAX_SECONDS).contains(&seconds);
-        Error::check_range(is_within, Parameter::Window, "from 1 to 1099511627776 seconds", seconds)?;
-        let expected = match most_slices {
-            64 => "from 1 to 64",
-            254 => "from 1 to 254",
-            _ => "from 1 to as many as such a value may have",
-        };
+        let expected = format_args!("from 1 to {} seconds", Self::MAX_SECONDS);
+        Error::check_range(is_within, Parameter::Window, expected, seconds)?;
+        let expected = format_args!("from 1 to {most_slices}");
         Error::check_range((1..=most_slices).contains(&slices), Parameter::Slices, expected, slices)?;
         let expected = "at least a second for each slice";
         Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;

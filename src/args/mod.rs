@@ -18,7 +18,7 @@ fn unsigned(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) {
         // A negative number is rejected for its range, as in RedisBloom, and not as something that is no number.
-        return Err(Error::OutOfRange { parameter, expected: "a whole number", got: quoted(given) }.into());
+        return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
     }
     plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
 }

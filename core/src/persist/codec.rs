@@ -278,9 +278,7 @@ impl<'a> HeaderReader<'a> {
 /// Turns an error about a parameter's range into an error about the stored field.
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
-        Error::OutOfRange { parameter, expected, got } => {
-            Error::Corrupt { field: parameter.name(), expected: expected.to_owned(), got }
-        }
+        Error::OutOfRange { parameter, expected, got } => Error::Corrupt { field: parameter.name(), expected, got },
         other => other,
     }
 }
