@@ -123,18 +123,13 @@ impl Inputs {
         Ok(Inputs { all, interrupt: interrupt.clone() })
     }
 
-    /// Whether all inputs are files, which can be read twice.
-    pub fn are_files(&self) -> bool {
-        self.all.iter().all(|input| matches!(input, Input::File { .. }))
-    }
-
     /// An upper bound of the number of items, from counting line ends. `None` if an input is a pipe, which can be read
     /// only once.
     ///
     /// # Errors
     /// When a file cannot be read.
     pub fn count(&self, reading: &Reading) -> Result<Option<u64>, Failure> {
-        if !self.are_files() {
+        if !self.all.iter().all(|input| matches!(input, Input::File { .. })) {
             return Ok(None);
         }
         let mut counts = vec![Apart(0); reading.threads()];

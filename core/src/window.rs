@@ -287,6 +287,8 @@ mod tests {
         for (seconds, slices) in [(0, 1), (Window::MAX_SECONDS + 1, 1), (10, 0), (100, 65), (3, 4), (u64::MAX, 4)] {
             assert!(Window::new(seconds, slices, 64, ClockSource::System).is_err(), "{seconds} in {slices}");
         }
+        let error = Window::new(100, 8, 7, ClockSource::System).map_err(|error| error.to_string());
+        assert_eq!(error, Err("slices must be from 1 to 7, got 8".to_owned()));
         for (seconds, slices, length) in [(1, 1, 1), (86_400, 24, 3600), (10, 4, 3), (Window::MAX_SECONDS, 64, 1 << 34)]
         {
             assert_eq!((window(seconds, slices).slice_seconds(), window(seconds, slices).slices()), (length, slices));
@@ -399,7 +401,8 @@ mod tests {
             let window = window(u64::from(slices) + more, slices);
             let newest = window.slice_of(now) + ahead;
             let seconds = ((window.seconds() as f64 * part) as u64).max(1);
-            let (since, present) = (window.since(seconds, newest, Time::At(now)), window.present(newest, Time::At(now)));
+            let since = window.since(seconds, newest, Time::At(now));
+            let present = window.present(newest, Time::At(now));
             prop_assert!(since <= present.into() && since >= window.oldest_live(present));
             let (start_of, begin) =
                 (|slice| slice * i128::from(window.slice_seconds()), i128::from(now) - i128::from(seconds));

@@ -97,13 +97,6 @@ fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     }
 }
 
-/// Returns the new expiry of a key after its window made the move `made`. Only a `VOLATILE` window (its key expires
-/// once the value is empty) has one. `None` if the expiry does not change.
-#[inline]
-fn expiry_after<T: Windowed>(ctx: Ctx, value: &T, made: Move) -> Option<i64> {
-    if made == Move::Stay { None } else { expiry::of_volatile(ctx, value) }
-}
-
 /// Replicates the move `made` of a window, and sends its keyspace event.
 pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
     announce_move(ctx, T::OWN_PREFIX, key, made);
@@ -182,7 +175,9 @@ pub(super) fn add<'a, T: Changing>(
     let handled = add(&mut live, false);
     let outcome = live.finish();
     before.added(value, handled.new as u64);
-    let (prefix, expiry) = (value.prefix(), expiry_after(ctx, value, outcome.before));
+    let prefix = value.prefix();
+    // A move of the window changes when a volatile key expires.
+    let expiry = if outcome.before == Move::Stay { None } else { expiry::of_volatile(ctx, value) };
     key.set_expiry(expiry);
     let key = key.close();
     if outcome.before != Move::Stay {

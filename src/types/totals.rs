@@ -75,10 +75,6 @@ impl ValueShare {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
 
-    fn is_complete_filter(&self) -> bool {
-        matches!(self.kind, ValueKind::Lines | ValueKind::Classic | ValueKind::WindowedFilter)
-    }
-
     fn grows(&self) -> bool {
         matches!(self.kind, ValueKind::Lines | ValueKind::Classic)
     }
@@ -106,7 +102,7 @@ impl ValueShare {
         let total = &TOTALS[self.kind as usize];
         change(&total.keys, 1);
         change(&total.bytes, self.bytes);
-        if self.is_complete_filter() {
+        if matches!(self.kind, ValueKind::Lines | ValueKind::Classic | ValueKind::WindowedFilter) {
             change(&ITEMS, self.items);
             change(&CAPACITY, self.capacity);
             change(&SUB_FILTERS, self.sub_filters);

@@ -33,10 +33,6 @@ impl Class {
         }
     }
 
-    pub fn from_type(name: &str) -> Option<Class> {
-        Class::ALL.into_iter().find(|class| class.type_name() == name)
-    }
-
     /// The prefix of the commands for this class. A filter in the layout `lines` gets `RF`, which works whether or not
     /// another module owns `BF.*`.
     pub fn family(self) -> &'static str {
@@ -196,7 +192,7 @@ impl Server {
         if name == "none" {
             return Ok(None);
         }
-        Class::from_type(&name)
+        (Class::ALL.into_iter().find(|class| class.type_name() == name))
             .map(Some)
             .ok_or_else(|| Failure::new(format!("{} is no filter and no counter: its type is {name}", shown(key))))
     }

@@ -200,7 +200,9 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
             // RedisBloom reports the error rate only in `BF.DEBUG`, within the description of each sub-filter.
             if row.asked.is_none() && row.filters.is_some_and(|filters| filters > HARMLESS_GROWTHS as i64) {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
-                row.asked = description.ok().as_ref().and_then(first_ratio).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
+                // The first line is about the whole filter.
+                let first = description.ok().as_ref().and_then(items).and_then(|lines| text(lines.get(1)?));
+                row.asked = first.and_then(|first| texts::ratio(&first)).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
             }
             if matches!(row.window, Some(WindowFacts::Volatile(_))) {
                 let node = server.node_of(&key.name);
@@ -416,12 +418,6 @@ fn one(reply: &Value) -> Option<Value> {
         Value::Map(pairs) => pairs.first().map(|(_, value)| value.clone()),
         _ => None,
     }
-}
-
-/// The error rate of the first sub-filter, from a reply to `BF.DEBUG`; `None` if the reply has no rate.
-fn first_ratio(reply: &Value) -> Option<f64> {
-    let Value::Array(lines) = reply else { return None };
-    texts::ratio(&text(lines.get(1)?)?)
 }
 
 /// Writes findings as a JSON list.
