@@ -10,8 +10,8 @@
 //! - `BF.MADD key token ...` asks and remembers in one step: 1 is "new: send", 0 is "sent before". Batches of 350,
 //!   several on their way at once.
 //! - `BF.RESERVE key 0.001 105000 WINDOW 86400 SLICES 24` for what a device may get once in 24 hours. It is asked in
-//!   the same way, and expires tokens by itself. Here it is also `MANUAL`: `BF.ADVANCE` moves it from hour to hour, so that
-//!   days pass in seconds.
+//!   the same way, and expires tokens by itself. Here it is also `MANUAL`: `BF.ADVANCE` moves it from hour to hour, so
+//!   that days pass in seconds.
 //!
 //! `TOKENS` is how many tokens to send (default 3,000,000); 110000000 fill the filter.
 

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed. Only images need root.
+# Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed. Only images need
+# root.
 #
 #   scripts/arm64.sh fetch         unpack what is needed from Debian's packages, into target/arm64/debian/ (200 MB once)
 #   scripts/arm64.sh run COMMAND   run a command in the environment that compiles for AArch64, into target/arm64/
 #   scripts/arm64.sh test          test the core, then the module on a server, both under qemu
 #   scripts/arm64.sh installed FOLDER    use module and tool in FOLDER, an unpacked Debian package
 #   scripts/arm64.sh python FOLDER FILE  run FILE by Debian's Python, with an unpacked wheel in FOLDER
-#   scripts/arm64.sh emulated COMMAND    run a command while the kernel starts programs for AArch64 by qemu, as images need
+#   scripts/arm64.sh emulated COMMAND    run a command while the kernel starts programs for AArch64 by qemu, for images
 #
-# The compiler is that of rust-toolchain.toml where `rustup target add aarch64-unknown-linux-gnu` has been run, else Debian's
-# rustc-web, which has no library for musl (LIBC=musl). zig links. Needs what `scripts/setup.sh build server wheels package`
-# and `scripts/tools.sh zig` install.
+# The compiler is that of rust-toolchain.toml where `rustup target add aarch64-unknown-linux-gnu` has been run, else
+# Debian's rustc-web, which has no library for musl (LIBC=musl). zig links. Needs what `scripts/setup.sh build server
+# wheels package` and `scripts/tools.sh zig` install.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -26,8 +27,8 @@ step() { printf 'arm64: %s\n' "$*"; }
 has_rust() { rustc --print target-libdir --target "${1:-$target}" 2>/dev/null | xargs -r test -d; }
 
 # For AArch64: a server with all that it loads, libfaketime, and Python.
-packages=(redis-server redis-tools libc6 libgcc-s1 libstdc++6 libatomic1 libjemalloc2 liblua5.1-0 liblzf1 libssl3 libsystemd0
-    libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1 lua-cjson lua-bitop libfaketime
+packages=(redis-server redis-tools libc6 libgcc-s1 libstdc++6 libatomic1 libjemalloc2 liblua5.1-0 liblzf1 libssl3
+    libsystemd0 libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1 lua-cjson lua-bitop libfaketime
     python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libexpat1 zlib1g)
 packages=("${packages[@]/%/:arm64}" qemu-user-static binutils-aarch64-linux-gnu)
 # The compiler, and Rust's library for both processors.
@@ -35,8 +36,8 @@ has_rust || packages+=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64)
 
 # apt's lists are kept here too, so that the system need not know a second architecture.
 apt() {
-    "apt-$1" --quiet=2 -o APT::Architectures=amd64,arm64 -o Dir::State::Lists="$here/apt/lists" -o Dir::Cache="$here/apt/cache" \
-        -o Dir::State::Status="$here/apt/status" -o APT::Sandbox::User= "${@:2}"
+    "apt-$1" --quiet=2 -o APT::Architectures=amd64,arm64 -o Dir::State::Lists="$here/apt/lists" \
+        -o Dir::Cache="$here/apt/cache" -o Dir::State::Status="$here/apt/status" -o APT::Sandbox::User= "${@:2}"
 }
 # The package of a name that begins with $2 which the package $1 depends on.
 depends() { apt cache depends --important "$1" | sed -nE "s/^ *Depends: ($2[^:]*)$/\\1/p" | head -n 1; }
@@ -75,7 +76,9 @@ environment() {
     [[ -x $root/tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
     local libraries="LD_LIBRARY_PATH='$debian/usr/lib/x86_64-linux-gnu' exec" name
     mkdir -p "$here/bin"
-    for name in objcopy objdump nm addr2line strip; do script "bin/$name" "$libraries '$debian/usr/bin/aarch64-linux-gnu-$name'"; done
+    for name in objcopy objdump nm addr2line strip; do
+        script "bin/$name" "$libraries '$debian/usr/bin/aarch64-linux-gnu-$name'"
+    done
     script redis-server "exec ${qemu[*]} '$debian/usr/bin/redis-server'"
     script cc "exec '$root/tools/zig/ziglang/zig' cc -target aarch64-linux-gnu.2.28"
     script musl-cc "exec '$root/tools/zig/ziglang/zig' cc -target aarch64-linux-musl -dynamic"
@@ -85,20 +88,25 @@ environment() {
         script rustc "$libraries '$debian/usr/bin/rustc'"
         export RUSTC=$here/rustc
     fi
-    export ROLLCALL_ARM64=1 ARCH=arm64 CARGO_TARGET_DIR=$here PATH=$here/bin:$root/tools/zig/bin:$PATH PYTHONPATH=$root/tools/zig
+    export ROLLCALL_ARM64=1 ARCH=arm64 CARGO_TARGET_DIR=$here PATH=$here/bin:$root/tools/zig/bin:$PATH \
+        PYTHONPATH=$root/tools/zig
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="${qemu[*]}"
 }
+
+server_version() { "$here/redis-server" --version | cut -d ' ' -f 1-3; }
 
 tests() {
     local started=$SECONDS
     # One test is left out: it starts itself anew, and the kernel cannot start what is for AArch64.
     step "the core, under qemu: unit tests, stored format, golden files, fuzz corpus"
-    (environment && step "compiled by $("${RUSTC:-rustc}" --version)" && cargo-zigbuild test --config .cargo/optimised.toml \
-        --locked --no-fail-fast --target "$target.2.28" --package rollcall-core --package rollcall-fuzz --lib --tests -- \
+    (environment && step "compiled by $("${RUSTC:-rustc}" --version)" &&
+        cargo-zigbuild test --config .cargo/optimised.toml --locked --no-fail-fast --target "$target.2.28" \
+        --package rollcall-core --package rollcall-fuzz --lib --tests -- \
         --skip an_allocation_that_fails_is_an_error_or_small)
-    step "the core passed after $(((SECONDS - started) / 60)) min; now the module, in $("$here/redis-server" --version | cut -d ' ' -f 1-3)"
-    # The tests run on this processor, and the servers that they start are for AArch64. What needs RedisBloom does nothing:
-    # it is for x86-64 only. One test is left out: it measures the memory of the server's process, which is qemu's here.
+    step "the core passed after $(((SECONDS - started) / 60)) min; now the module, in $(server_version)"
+    # The tests run on this processor, and the servers that they start are for AArch64. What needs RedisBloom does
+    # nothing: it is for x86-64 only. One test is left out: it measures the memory of the server's process, which is
+    # qemu's here.
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="env CC=$here/cc" ROLLCALL_PATIENCE=4 \
         ROLLCALL_SERVER=$here/redis-server ROLLCALL_MODULE=$root/package-arm64/librollcall.so \
         ROLLCALL_OTHER_SERVER=$(command -v redis-server) ROLLCALL_OTHER_MODULE=$root/release/librollcall.so \
@@ -113,19 +121,22 @@ installed() {
     environment
     local socket=$here/installed.sock cli=(redis-cli -s "$here/installed.sock") tries
     rm -f "$socket"
-    "$here/redis-server" --loadmodule "$1/usr/lib/redis/modules/librollcall.so" --port 0 --unixsocket "$socket" --save '' --dir "$here" >"$here/installed.log" 2>&1 &
+    "$here/redis-server" --loadmodule "$1/usr/lib/redis/modules/librollcall.so" --port 0 --unixsocket "$socket" \
+        --save '' --dir "$here" >"$here/installed.log" 2>&1 &
     trap "kill $! 2>/dev/null || true" EXIT
     for ((tries = 0; tries < 100; tries++)); do [[ $("${cli[@]}" PING 2>/dev/null) == PONG ]] && break; sleep 0.1; done
     [[ $("${cli[@]}" BF.ADD seen token-1) == 1 && $("${cli[@]}" LC.ADD visitors ann ben) == 2 ]] ||
         fail "the packaged module does not answer: $(tail -n 5 "$here/installed.log")"
-    "${qemu[@]}" "$1/usr/bin/rollcall" top --once --url "redis+unix://$socket" | grep -q visitors || fail "the packaged tool does not read the server"
-    step "$("${qemu[@]}" "$1/usr/bin/rollcall" --version): module and tool of the package work in $("$here/redis-server" --version | cut -d ' ' -f 1-3)"
+    "${qemu[@]}" "$1/usr/bin/rollcall" top --once --url "redis+unix://$socket" | grep -q visitors ||
+        fail "the packaged tool does not read the server"
+    step "$("${qemu[@]}" "$1/usr/bin/rollcall" --version): module and tool of the package work in $(server_version)"
 }
 
 binfmt=/proc/sys/fs/binfmt_misc
 undo=()
 emulated() {
-    # F: the kernel keeps qemu open, so that containers need not have it. P: busybox is told by which name it was called.
+    # F: the kernel keeps qemu open, so that containers need not have it. P: busybox is told by which name it was
+    # called.
     if ! grep -ls '^magic .*0200b700$' "$binfmt"/* | xargs -r grep -qs '^flags:.*F'; then
         ((EUID == 0)) || fail "images for AArch64 need binfmt_misc: run this as root, or install qemu-user-static"
         trap 'for command in "${undo[@]}"; do eval "$command"; done' EXIT
@@ -134,8 +145,10 @@ emulated() {
             undo=("umount $binfmt")
         fi
         # Magic and mask of an ELF file for AArch64, a program or a library.
-        echo ":rollcall:M::\x7fELF\x02\x01\x01$(bytes 9 00)\x02\x00\xb7\x00:$(bytes 7 ff)\x00$(bytes 8 ff)\xfe$(bytes 3 ff):${qemu[0]}:PF" \
-            >"$binfmt/register" || fail "the kernel does not take qemu for AArch64"
+        magic="\x7fELF\x02\x01\x01$(bytes 9 00)\x02\x00\xb7\x00"
+        mask="$(bytes 7 ff)\x00$(bytes 8 ff)\xfe$(bytes 3 ff)"
+        echo ":rollcall:M::$magic:$mask:${qemu[0]}:PF" >"$binfmt/register" ||
+            fail "the kernel does not take qemu for AArch64"
         undo=("echo -1 >$binfmt/rollcall" "${undo[@]}")
         step "until this ends, the kernel starts programs for AArch64 by qemu ($binfmt/rollcall)"
     fi
@@ -150,5 +163,5 @@ case "${1:-}" in
     installed) installed "$2" ;;
     python) environment && cd "$2" && PYTHONPATH=$2 "${qemu[@]}" "$debian/usr/bin/python3.11" "${@:3}" ;;
     emulated) emulated "${@:2}" ;;
-    *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Measures. A full run writes its tables below target/, and a few figures into docs/ and README.md. A quick run (QUICK=1),
-# or one of some parts (ONLY=words), shows that all works and roughly what it gives.
+# Measures. A full run writes its tables below target/, and a few figures into docs/ and README.md. A quick run
+# (QUICK=1), or one of some parts (ONLY=words), shows that all works and roughly what it gives.
 #
 #   scripts/bench.sh server      beside RedisBloom, on redis-server or on SERVER=redis-8.2.3
 #   scripts/bench.sh accuracy    every claim about errors and rates; fails if one does not hold
@@ -16,11 +16,12 @@ options+=(--workspace --locked)
 case "${1:-}" in
     server)
         server=${SERVER:-redis-server}
-        [[ -n "$(scripts/servers.py path redisbloom-2.8.2)" ]] || { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
+        [[ -n "$(scripts/servers.py path redisbloom-2.8.2)" ]] ||
+            { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
         # A gigabyte may take long to be saved.
         BENCH_QUICK=$quick BENCH_ONLY=${ONLY:-} ROLLCALL_PATIENCE=10 \
             scripts/servers.py with "$server" -- cargo bench "${options[@]}" --bench server
         ;;
     accuracy) ACCURACY_QUICK=$quick ACCURACY_ONLY=${ONLY:-} cargo bench "${options[@]}" --bench accuracy ;;
-    *) sed -n '2,6s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    *) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac

@@ -3,8 +3,8 @@
 #
 #   scripts/beside.sh COMMAND COMMAND...    each is a line for bash
 #
-# The output of the first is shown at once, that of another when it has ended and the first has. If any fails, this fails,
-# when all have ended. What ends this ends them.
+# The output of the first is shown at once, that of another when it has ended and the first has. If any fails, this
+# fails, when all have ended. What ends this ends them.
 set -euo pipefail
 # Each in a process group of its own, by which it is ended.
 set -m

@@ -33,7 +33,8 @@ for folder in "${alone[@]}"; do
     cargo clippy --all-targets --locked --manifest-path "$folder/Cargo.toml" -- -D warnings
 done
 surface | diff -u core/surface.txt - || {
-    echo "lint: an example is missing, or the library shows something else than core/surface.txt says: hide it, or run  make surface" >&2
+    echo "lint: an example is missing, or the library shows something else than core/surface.txt says: hide it," \
+        "or run  make surface" >&2
     exit 1
 }
 deny check licenses bans sources

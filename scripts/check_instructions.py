@@ -10,8 +10,8 @@ compiled for the oldest processor. Loops that depend on the processor run withou
 Another rustc changes the numbers without any change of the code; then they are shown, and nothing fails. The numbers do
 not include the time of waiting for memory, which `make bench` measures.
 
-If valgrind is missing (`scripts/setup.sh counts` installs it) or the architecture is not x86-64, the script says so and does
-nothing.
+If valgrind is missing (`scripts/setup.sh counts` installs it) or the architecture is not x86-64, the script says so and
+does nothing.
 """
 
 import json
@@ -36,8 +36,9 @@ HEAD = """\
 
 
 def build() -> str:
-    command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "rollcall-core-bench", "--bin", "instructions"]
-    result = subprocess.run([*command, "--message-format=json"], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
+    command = ["cargo", "build", "--release", "--locked", "--quiet", "--package", "rollcall-core-bench"]
+    command += ["--bin", "instructions", "--message-format=json"]
+    result = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True)
     messages = [json.loads(line) for line in result.stdout.splitlines() if line.startswith("{")]
     (program,) = [message["executable"] for message in messages if message.get("executable")]
     return program
@@ -89,7 +90,8 @@ def main(arguments: list[str]) -> int:
         change = number / before - 1 if before else 0.0
         too_much = before is None or change > MARGIN
         failed += too_much
-        word = "not in the file" if before is None else "MORE" if too_much else "less: keep it" if change < -MARGIN else ""
+        word = "MORE" if too_much else "less: keep it" if change < -MARGIN else ""
+        word = "not in the file" if before is None else word
         print(f"{name:36} {before or 0:10.1f} {number:10.1f} {change:+8.1%}  {word}".rstrip())
     for name in kept.keys() - found.keys():
         failed += 1

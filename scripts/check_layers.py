@@ -2,8 +2,8 @@
 """Checks which files use which, and other rules that the compiler does not check. Prints each violation, and then exits
 with 1.
 
-- Layers: docs/design.md has a line for each of FOLDERS, such as `core/src  bits hash <- bloom | counting <- lib`. A file
-  or folder may use only those to its left. Within a layer, those separated by `|` must not use each other.
+- Layers: docs/design.md has a line for each of FOLDERS, such as `core/src  bits hash <- bloom | counting <- lib`. A
+  file or folder may use only those to its left. Within a layer, those separated by `|` must not use each other.
 - Files must not use each other in a circle. Modules under `#[cfg(test)]` count as separate files.
 - The core must not use anything in NEVER, and src/server only SERVER_KNOWS of it. `unsafe` is allowed in MAY_BE_UNSAFE.
 - A file has at most 600 lines, and no re-exports by `*`, so that every use of a re-exported item can be resolved.
@@ -18,7 +18,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 os.chdir(Path(__file__).resolve().parent.parent)
-FOLDERS = ("core/src", "core/src/bloom", "core/src/counting", "core/src/counting/held", "core/src/persist", "src", "cli/src", "python/src")
+FOLDERS = (
+    *("core/src", "core/src/bloom", "core/src/counting", "core/src/counting/held", "core/src/persist"),
+    *("src", "cli/src", "python/src"),
+)
 NEVER = re.compile(r"(redis_module|rand|std::env|std::time)\b")
 SERVER_KNOWS = {"bits", "hash", "error", "size_limit", "heap"}
 MAY_BE_UNSAFE = ("src/", "python/src/rows.rs", "core/tests/allocation/failing.rs")
@@ -39,7 +42,8 @@ def leaves(tree):
     """The paths of a `use`, each with the name that it introduces."""
     tree = re.sub(r"\s", "", re.sub(r"\sas\s+", "@", tree))
     while "{" in tree:
-        tree = re.sub(r"([\w:]*)\{([^{}]*)\}", lambda found: ",".join(found[1] + one for one in found[2].split(",")), tree)
+        each = lambda found: ",".join(found[1] + one for one in found[2].split(","))
+        tree = re.sub(r"([\w:]*)\{([^{}]*)\}", each, tree)
     for path, name in re.findall(r"(\w+(?:::\w+)*?(?:::\*)?)(?:::self)?(?:@(\w+))?(?:,|$)", tree):
         yield tuple(path.split("::")), name or path.split("::")[-1]
 
@@ -63,7 +67,8 @@ class Tree(dict):
             self.mount(inner, (*path, mod["name"]), test or re.search(r"cfg\((all\()?test\b", mod["attributes"]), body)
         text = DECLARED.sub(BLANK, INLINE.sub(BLANK, text))
         for use in USE.finditer(text):  # path, place, name that it gives, whether to others
-            module.names += [(whole, place(file, text, use), name, use["public"]) for whole, name in leaves(use["tree"] or "")]
+            at = place(file, text, use)
+            module.names += [(whole, at, name, use["public"]) for whole, name in leaves(use["tree"] or "")]
         module.uses |= {name: whole for whole, _, name, _ in module.names}
         text = USE.sub(BLANK, text)
         for found in NAME.finditer(text):
@@ -96,6 +101,12 @@ class Tree(dict):
                 if tree and (name or path[0] not in module.uses or (tree, to) != self.find(at, path[:1])):
                     passed_on = public and tree is self and to[: len(at)] == at and name not in module.words
                     yield module, tree[to], where, "::".join(path), passed_on
+
+
+def listed(*patterns):
+    """The files of the tree with these names."""
+    command = ["git", "ls-files", "-co", "--exclude-standard", *patterns]
+    return [file for file in subprocess.check_output(command, text=True).split() if Path(file).is_file()]
 
 
 def room(folder, file):
@@ -138,8 +149,7 @@ def check(references):
         yield "a circle: " + ", ".join(f"{start} -> {end} ({steps[start][end]})" for start, end in zip(way, way[1:]))
 
 
-LISTED = subprocess.check_output(["git", "ls-files", "-co", "--exclude-standard", "*.rs"], text=True).split()
-SOURCES = {file: TEXT.sub(BLANK, Path(file).read_text()) for file in LISTED if Path(file).is_file()}
+SOURCES = {file: TEXT.sub(BLANK, Path(file).read_text()) for file in listed("*.rs")}
 TREES, LIBRARIES, METADATA = [], {}, ["cargo", "metadata", "--no-deps", "--offline", "--format-version=1"]
 for workspace in (".", "tests/clients/rust"):
     packages = json.loads(subprocess.check_output(METADATA, cwd=workspace))["packages"]

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks .github/workflows/ by actionlint (are they right?) and zizmor (are they safe: pinned actions, few permissions?),
-# which `scripts/tools.sh lint` fetched. Neither asks the network anything.
+# Checks .github/workflows/ by actionlint (are they right?) and zizmor (are they safe: pinned actions, few
+# permissions?), which `scripts/tools.sh lint` fetched. Neither asks the network anything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -26,4 +26,5 @@ require(fs.realpathSync(`${folder}/wasm_exec.js`));
 NODE
 
 [[ "$(uname -m)" == x86_64 ]] || { echo "workflows: zizmor not run: it is pinned for x86-64 only"; exit; }
-target/tools/lint/bin/zizmor --offline --no-progress --quiet --no-config --collect=workflows --persona=pedantic .github/workflows
+target/tools/lint/bin/zizmor --offline --no-progress --quiet --no-config --collect=workflows --persona=pedantic \
+    .github/workflows

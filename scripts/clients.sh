@@ -5,8 +5,9 @@
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
 #
-# `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is fetched
-# again only when its pins change; redigo is Debian's. Needs what `scripts/setup.sh build server wheels node go` installs.
+# `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is
+# fetched again only when its pins change; redigo is Debian's. Needs what `scripts/setup.sh build server wheels node go`
+# installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
@@ -122,7 +123,7 @@ case "${1:-} ${2:-}" in
         exit "$failed"
         ;;
     *)
-        sed -n '2,10s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac

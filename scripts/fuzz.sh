@@ -11,7 +11,8 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 export fuzz=$target/fuzz PATH="$target/tools/fuzz/bin:$PATH" ASAN_OPTIONS=allocator_may_return_null=1
 export cargo_fuzz="cargo +${NIGHTLY:-nightly} fuzz"
 # No input has to guess a value that it is compared with: without marks of comparisons it is a third faster.
-export build="--fuzz-dir fuzz/libfuzzer --target-dir $fuzz/build --sanitizer ${FUZZ_SANITIZER:-none} --no-trace-compares"
+export build="--fuzz-dir fuzz/libfuzzer --target-dir $fuzz/build --no-trace-compares"
+build+=" --sanitizer ${FUZZ_SANITIZER:-none}"
 # Longer inputs reach no more. A value takes at most 1 MiB (fuzz/src/limit.rs), what is computed of several 64 MiB.
 # Nothing leaks without `unsafe`, and weighing inputs takes longer than they do.
 export limits="-max_len=512 -malloc_limit_mb=100 -rss_limit_mb=2048 -timeout=10 -detect_leaks=0 -entropic=0 -reload=0"
@@ -21,7 +22,7 @@ shift || true
 case "$verb" in
     run) export seconds=$1 && shift ;;
     keep) ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    *) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
 esac
 (($#)) || set -- $(basename -s .rs -a fuzz/libfuzzer/fuzz_targets/*.rs)
 $cargo_fuzz build $build

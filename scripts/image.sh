@@ -6,8 +6,8 @@
 #   scripts/image.sh list               print the images: one with the files alone, and a server in each of the others;
 #                                       `folder`: print the folder that they are built in
 #
-# Podman builds them, ENGINE=docker has Docker do it. ARCH=arm64 (or amd64): for another processor than this machine's, whose
-# programs the kernel must be able to start (`scripts/arm64.sh emulated`).
+# Podman builds them, ENGINE=docker has Docker do it. ARCH=arm64 (or amd64): for another processor than this machine's,
+# whose programs the kernel must be able to start (`scripts/arm64.sh emulated`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,7 +16,11 @@ step() { printf 'image: %s\n' "$*"; }
 
 case "$(uname -m)" in aarch64) here=arm64 ;; *) here=amd64 ;; esac
 export ARCH=${ARCH:-$here}
-case "$ARCH" in amd64) machine=X86-64 ;; arm64) machine=AArch64 ;; *) fail "ARCH=$ARCH is neither amd64 nor arm64" ;; esac
+case "$ARCH" in
+    amd64) machine=X86-64 ;;
+    arm64) machine=AArch64 ;;
+    *) fail "ARCH=$ARCH is neither amd64 nor arm64" ;;
+esac
 folder=target/image
 [[ $ARCH == "$here" ]] || folder+=-$ARCH
 context=$folder/context
@@ -42,7 +46,8 @@ stage() {
         [[ -e $out/librollcall.so && -e $out/rollcall ]] || fail "$out has no module and tool: run  make image"
         install -D -m 755 "$out/librollcall.so" "$files/$libc/librollcall.so"
     done
-    [[ $(readelf --file-header "$files"/*/*.so | grep -c "Machine:.*$machine") == 2 ]] || fail "the modules are not for $ARCH"
+    [[ $(readelf --file-header "$files"/*/*.so | grep -c "Machine:.*$machine") == 2 ]] ||
+        fail "the modules are not for $ARCH"
     # The tool that needs no C library runs in every image, also where there is nothing else.
     install -m 755 "$out/rollcall" "$files/bin/"
     install -m 755 packaging/images/entrypoint.sh "$context/rollcall-entrypoint.sh"
@@ -64,10 +69,11 @@ build() {
         [[ $image != *-alpine ]] || options+=(--build-arg LIBC=musl)
         step "$(name "$image")"
         # Podman's own format has no health check.
-        BUILDAH_FORMAT=docker "${ENGINE:-podman}" build --quiet --file packaging/Containerfile --platform "linux/$ARCH" \
-            --build-arg TARGETARCH="$ARCH" --label org.opencontainers.image.version="$version" \
-            --tag "$(name "$image")" "${options[@]}" "$context" >/dev/null ||
-            fail "building failed: the message is above. \`make test-image\` makes images to build on, where there is no registry"
+        BUILDAH_FORMAT=docker "${ENGINE:-podman}" build --quiet --file packaging/Containerfile \
+            --platform "linux/$ARCH" --build-arg TARGETARCH="$ARCH" \
+            --label org.opencontainers.image.version="$version" --tag "$(name "$image")" "${options[@]}" "$context" \
+            >/dev/null ||
+            fail "building failed: the message is above. Without a registry, \`make test-image\` makes base images"
     done
     step "done: $*"
 }
@@ -78,5 +84,5 @@ case "${1:-}" in
     base) echo "${bases[$2]}" ;;
     folder) echo "$folder" ;;
     list) printf '%s\n' "${images[@]}" ;;
-    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

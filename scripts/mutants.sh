@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Changes lines of core/src and asks whether a test notices: cargo-mutants. .cargo/mutants.toml names changes that none can.
+# Changes lines of core/src and asks whether a test notices: cargo-mutants. .cargo/mutants.toml names changes that none
+# can.
 #
 #   scripts/mutants.sh [SINCE]    the lines that are new since a commit, else main; FILES="core/src/persist/*.rs": these
 #                                 files whole; NOTICED_BY="--lib bloom::": by these tests alone
@@ -14,4 +15,5 @@ set -f
 what=(--in-diff "$out/diff")
 [[ -z "${FILES:-}" ]] || what=($(printf -- '--file=%s ' $FILES))
 PATH="$target/tools/mutants/bin:$PATH" CARGO_TARGET_DIR=$out/build \
-    cargo mutants --package rollcall-core --output "$out" "${what[@]}" -- ${NOTICED_BY:---lib --tests --test format --test windowed_counters}
+    cargo mutants --package rollcall-core --output "$out" "${what[@]}" -- \
+        ${NOTICED_BY:---lib --tests --test format --test windowed_counters}

@@ -5,13 +5,13 @@
 #   scripts/package.sh pack       from these, all that a release has, in target/package/
 #   scripts/package.sh bill FOLDER FILE    write the bill of materials of the crate in this folder
 #   scripts/package.sh check FILE          fail if this library or program needs a newer glibc, or more than glibc
-#   scripts/package.sh version    print the version; likewise `target` (Rust's name), `label` (of files), `packages` (crates),
-#                                 `folder` (where they go)
+#   scripts/package.sh version    print the version; likewise `target` (Rust's name), `label` (of files),
+#                                 `packages` (crates), `folder` (where they go)
 #
 # ARCH=arm64 makes them for AArch64, on x86-64, in target/package-arm64/; the default is this machine's processor.
-# LIBC=musl makes them for musl, in target/package-musl/ and without a Debian package; the default is glibc 2.28 and later.
-# The time in all files is that of the last commit, and paths of this machine are left out: the same commit gives the same
-# bytes.
+# LIBC=musl makes them for musl, in target/package-musl/ and without a Debian package; the default is glibc 2.28 and
+# later. The time in all files is that of the last commit, and paths of this machine are left out: the same commit gives
+# the same bytes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -71,13 +71,14 @@ export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
 
 # Compiles package $1, with further flags of rustc.
 compile() {
-    local flags=("--remap-path-prefix=$PWD=/rollcall" "--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates" "${@:2}")
+    local crates=${CARGO_HOME:-$HOME/.cargo}/registry/src
+    local flags=("--remap-path-prefix=$PWD=/rollcall" "--remap-path-prefix=$crates=/crates" "${@:2}")
     step "compiling $1 $version for $zig_target (some minutes)"
     # From another folder than the root: Zig names what lies below the current one by relative paths, and the bindings'
     # generator runs elsewhere and would not find the C library's headers.
     (cd packaging && PATH=$tools/zig/bin:$PATH PYTHONPATH=$tools/zig RUSTFLAGS="${flags[*]}" \
         cargo zigbuild --release --locked --target "$zig_target" --package "$1") ||
-        fail "compiling failed: the compiler's message is above. A crate that could not be fetched needs a network once: cargo fetch --locked"
+        fail "compiling failed: the message is above. Crates that are missing need a network once: cargo fetch --locked"
 }
 
 # Whether the file $1 runs wherever its C library is: auditwheel and its like look into wheels only.
@@ -91,7 +92,8 @@ check() {
     if [[ $libc == musl ]]; then
         [[ -z $newest ]] || fail "$1 needs glibc, and is for musl"
     else
-        [[ -n $newest && $(printf '%s\n' "$newest" "GLIBC_$glibc" | sort --version-sort | tail -n 1) == "GLIBC_$glibc" ]] ||
+        [[ -n $newest ]] &&
+            [[ $(printf '%s\n' "$newest" "GLIBC_$glibc" | sort --version-sort | tail -n 1) == "GLIBC_$glibc" ]] ||
             fail "$1 needs ${newest:-no glibc}, and may need at most GLIBC_$glibc"
     fi
 }
@@ -107,9 +109,11 @@ build() {
     for file in "${binaries[@]}"; do
         step "splitting off the symbols of $file"
         rm -f "$out/$file" "$out/$file.debug"
-        objcopy --only-keep-debug --compress-debug-sections=zlib "$CARGO_TARGET_DIR/$target/release/$file" "$out/$file.debug"
+        objcopy --only-keep-debug --compress-debug-sections=zlib "$CARGO_TARGET_DIR/$target/release/$file" \
+            "$out/$file.debug"
         chmod 644 "$out/$file.debug"
-        (cd "$out" && objcopy --strip-all --remove-section=.comment --add-gnu-debuglink="$file.debug" "$CARGO_TARGET_DIR/$target/release/$file" "$file")
+        (cd "$out" && objcopy --strip-all --remove-section=.comment --add-gnu-debuglink="$file.debug" \
+            "$CARGO_TARGET_DIR/$target/release/$file" "$file")
         chmod 755 "$out/$file"
         check "$out/$file"
     done
@@ -128,7 +132,8 @@ tool_documents() {
 # SOURCE_DATE_EPOCH.
 bill() {
     # It writes beside each Cargo.toml of the workspace, and every one: all but this are removed.
-    "$tools/cyclonedx/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --target "$target" --override-filename .rollcall-bill ||
+    "$tools/cyclonedx/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --target "$target" \
+        --override-filename .rollcall-bill ||
         fail "cargo-cyclonedx failed: its message is above. Where it is missing:  scripts/tools.sh cyclonedx"
     sed "s|$PWD|/rollcall|g" "$1/.rollcall-bill.json" >"$2"
     find . -path ./target -prune -o -name .rollcall-bill.json -exec rm {} +
@@ -199,7 +204,8 @@ pack() {
         step "rollcall_${revision}_$debian.deb"
         deb
     fi
-    (cd "$out" && LC_ALL=C && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort | xargs -d '\n' sha256sum >SHA256SUMS)
+    (cd "$out" && LC_ALL=C && find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%P\n' | sort |
+        xargs -d '\n' sha256sum >SHA256SUMS)
     rm -rf "$parts"
     step "done: $out has"
     (cd "$out" && LC_ALL=C && for file in *; do printf '  %10d  %s\n' "$(stat -c %s "$file")" "$file"; done)
@@ -215,5 +221,5 @@ case "${1:-}" in
     label) echo "$label" ;;
     folder) echo "$out" ;;
     packages) printf '%s\n' "${packages[@]}" ;;
-    *) sed -n '2,15s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac

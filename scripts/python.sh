@@ -1,17 +1,19 @@
 #!/usr/bin/env bash
 # The Python package.
 #
-#   scripts/python.sh wheel             build the wheel for glibc 2.28 and the source distribution, into target/python/wheels/
-#   scripts/python.sh plain             build a wheel for this machine, in a third of the time, into target/python/plain/
+#   scripts/python.sh wheel             build the wheel for glibc 2.28 and the source distribution, into
+#                                       target/python/wheels/
+#   scripts/python.sh plain             build a wheel for this machine, in a third of the time, into
+#                                       target/python/plain/
 #   scripts/python.sh test              check forms and types, and run python/tests with that one installed
 #   scripts/python.sh bench [OPTION..]  run python/benches with the wheel installed
 #
 # Each Python has its virtual environment in target/python/, with what python/tests/requirements.txt or
-# python/benches/requirements.txt pins. It is made again when the pins change. All Pythons from 3.11 on are tested that are
-# found, by the names python3, python3.12 and so on, in pyenv, or where GitHub's machines have them. What needs a server
-# takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels` installs, and `node`
-# for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches. ARCH=arm64 makes the wheel for AArch64, on x86-64,
-# into target/python/wheels-arm64/, without the source distribution.
+# python/benches/requirements.txt pins. It is made again when the pins change. All Pythons from 3.11 on are tested that
+# are found, by the names python3, python3.12 and so on, in pyenv, or where GitHub's machines have them. What needs a
+# server takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels` installs,
+# and `node` for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches. ARCH=arm64 makes the wheel for
+# AArch64, on x86-64, into target/python/wheels-arm64/, without the source distribution.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -37,15 +39,18 @@ environment() {
         # Without pip of its own: Debian leaves out what would make one. Ours installs into it.
         "$1" -m venv --without-pip "$path"
         # pybloom-live has no wheel.
-        "${pip[@]}" --python "$path/bin/python" install --progress-bar off --only-binary=:all: --no-binary pybloom-live \
-            --require-hashes --requirement "$2" >&2
+        "${pip[@]}" --python "$path/bin/python" install --progress-bar off --only-binary=:all: \
+            --no-binary pybloom-live --require-hashes --requirement "$2" >&2
         cp "$2" "$path/made-by"
     fi
     echo "$path"
 }
 
 # Runs maturin with the action $1, which writes into the folder $2.
-maturin() { "$(environment python3 "$sources/tests/requirements.txt")/bin/maturin" "$1" --manifest-path "$sources/Cargo.toml" --out "$2" "${@:3}"; }
+maturin() {
+    "$(environment python3 "$sources/tests/requirements.txt")/bin/maturin" "$1" --manifest-path "$sources/Cargo.toml" \
+        --out "$2" "${@:3}"
+}
 
 # Builds a wheel for the Rust target $1 into the folder $2, with further options of maturin.
 build() {
@@ -71,7 +76,8 @@ pythons() {
         done
     done
     for name in "${candidates[@]}"; do
-        version=$("$name" -c 'import sys; sys.version_info >= (3, 11) and print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || continue
+        version=$("$name" -c 'import sys; sys.version_info >= (3, 11) and print("%d.%d" % sys.version_info[:2])' \
+            2>/dev/null) || continue
         [[ -n "$version" && "$seen" != *" $version "* ]] || continue
         seen+="$version "
         echo "$name"
@@ -91,10 +97,12 @@ case "${1:-}" in
         scripts/package.sh bill python "$bill"
         zig=$target_dir/tools/zig
         export PATH=$zig/bin:$PATH PYTHONPATH=$zig SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
-        export RUSTFLAGS="--remap-path-prefix=$PWD=/rollcall --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates"
+        export RUSTFLAGS="--remap-path-prefix=$PWD=/rollcall"
+        RUSTFLAGS+=" --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates"
         build "$target" "$wheels" --target "$target" --zig --compatibility manylinux_2_28 --sbom-include "$bill"
         # It warns of what a crate lacks that is not published.
-        [[ -n ${ROLLCALL_ARM64:-} ]] || maturin sdist "$wheels" 2>"$folder/sdist.log" || { cat "$folder/sdist.log" >&2; exit 1; }
+        [[ -n ${ROLLCALL_ARM64:-} ]] || maturin sdist "$wheels" 2>"$folder/sdist.log" ||
+            { cat "$folder/sdist.log" >&2; exit 1; }
         ls "$wheels"
         ;;
     plain)
@@ -113,17 +121,19 @@ case "${1:-}" in
         # Of tests, a folder at a time: each has its own `conftest`.
         for tests in tests/ tests/*/; do
             files=("$tests"*.py)
-            [[ ! -e "${files[0]}" ]] || (cd "$tests" && "$path/bin/mypy" --no-error-summary --config-file "$sources/pyproject.toml" ./*.py)
+            [[ ! -e "${files[0]}" ]] ||
+                (cd "$tests" && "$path/bin/mypy" --no-error-summary --config-file "$sources/pyproject.toml" ./*.py)
         done
         "$path/bin/pyright" --pythonpath "$path/bin/python" rollcall_redis tests/*typed.py
         # The stubs, beside the installed module.
         (cd "$path" && "$path/bin/python" -P -m mypy.stubtest --concise rollcall_redis._rollcall)
-        # Further Pythons on the first server alone: what differs between servers does not depend on Python. They run while
-        # the first Python waits for servers.
+        # Further Pythons on the first server alone: what differs between servers does not depend on Python. They run
+        # while the first Python waits for servers.
         run_tests() {
             echo "== tests of the Python package, on $("$1/bin/python" --version)"
             # -P: what is tested is the package that is installed, not the folder beside the tests.
-            PYTHONDONTWRITEBYTECODE=1 "$1/bin/python" -P -W error::ResourceWarning -m pytest -q -p no:cacheprovider tests
+            PYTHONDONTWRITEBYTECODE=1 "$1/bin/python" -P -W error::ResourceWarning -m pytest -q -p no:cacheprovider \
+                tests
         }
         others() {
             local name path
@@ -147,7 +157,7 @@ case "${1:-}" in
         PYTHONDONTWRITEBYTECODE=1 "$path/bin/python" -P "$sources/benches/bench.py" "${@:2}"
         ;;
     *)
-        sed -n '2,16s/^# \{0,1\}//p' "$0" >&2
+        sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
         exit 2
         ;;
 esac

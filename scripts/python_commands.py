@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes the classes of python/rollcall_redis/redis that have a method for each command: for calls, asyncio and pipelines.
+"""Writes the classes of python/rollcall_redis/redis that have a method for each command: for calls, asyncio and
+pipelines.
 
     scripts/python_commands.py            fail if a file is not what would be written
     scripts/python_commands.py --write    write the files

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """The documents as packages hold them.
 
-    scripts/reference.py write FOLDER MONITORING   copy docs/ and SECURITY.md into FOLDER; MONITORING is where the package has
-                                                   the files of packaging/monitoring, as a path from FOLDER
-    scripts/reference.py check [FOLDER]            fail if a link leads nowhere from there, or if a page is missing that the
-                                                   module, the tool or an alert names; without FOLDER, of copies
+    scripts/reference.py write FOLDER MONITORING   copy docs/ and SECURITY.md into FOLDER; MONITORING is where the
+                                                   package has the files of packaging/monitoring, as a path from FOLDER
+    scripts/reference.py check [FOLDER]            fail if a link leads nowhere from there, or if a page is missing that
+                                                   the module, the tool or an alert names; without FOLDER, of copies
                                                    for both kinds of packages
 
 A link to a file that the package lacks leads to the repository if packaging/identity.toml has its address, and else is

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Rehearses a release: checks all that a machine can check, gathers what would be published in target/release-VERSION/, and
-# says what is left for a person. It tags, pushes, publishes and signs nothing. `make release VERSION=X.Y.Z` runs it.
+# Rehearses a release: checks all that a machine can check, gathers what would be published in target/release-VERSION/,
+# and says what is left for a person. It tags, pushes, publishes and signs nothing. `make release VERSION=X.Y.Z` runs
+# it.
 #
 #   scripts/release.sh check VERSION     the tree: clean, versions agree, golden files, changelog, names and addresses
-#   scripts/release.sh gather VERSION    the packages, wheel and images that were made of it, the crates, and what was measured
+#   scripts/release.sh gather VERSION    the packages, wheel and images made of it, the crates, and what was measured
 #
 # What is wrong stops it. What is missing is a gap: it is named at the end, and with FINAL=1 it stops too.
 set -euo pipefail
@@ -15,7 +16,7 @@ gaps=()
 gap() { gaps+=("$*"); }
 
 command=${1:-} version=${2:-}
-[[ $command == check || $command == gather ]] || { sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $command == check || $command == gather ]] || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 [[ $version =~ ^[0-9]+\.[0-9]+\.[0-9]+$ ]] || fail "which version? make release VERSION=0.1.0"
 out=target/release-$version
 identity() { scripts/identity.py "$1"; }
@@ -35,7 +36,8 @@ find_gaps() {
     # After the check of the list in `check`: what was listed at an earlier tag still is.
     golden=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || return 0
     [[ $golden != "v$version" ]] || fail "the tag $golden is there already"
-    ! git diff "$golden" -- core/tests/golden/released.txt | grep '^-[^-]' || fail "the lines above are gone from released.txt since $golden"
+    ! git diff "$golden" -- core/tests/golden/released.txt | grep '^-[^-]' ||
+        fail "the lines above are gone from released.txt since $golden"
 }
 
 check() {
@@ -43,11 +45,15 @@ check() {
     find_gaps
     step "versions"
     [[ $(scripts/package.sh version) == "$version" ]] || fail "Cargo.toml is at $(scripts/package.sh version)"
-    cargo metadata --locked --format-version 1 >/dev/null || fail "Cargo.lock is not up to date: cargo check --workspace"
-    grep -q "^rollcall ($version-[0-9]*) " <(head -n 1 packaging/debian/changelog) || fail "packaging/debian/changelog does not begin with $version"
-    grep -q "^rollcall-core = .*version = \"$version\"" cli/Cargo.toml || fail "the tool does not ask for rollcall-core $version"
+    cargo metadata --locked --format-version 1 >/dev/null ||
+        fail "Cargo.lock is not up to date: cargo check --workspace"
+    grep -q "^rollcall ($version-[0-9]*) " <(head -n 1 packaging/debian/changelog) ||
+        fail "packaging/debian/changelog does not begin with $version"
+    grep -q "^rollcall-core = .*version = \"$version\"" cli/Cargo.toml ||
+        fail "the tool does not ask for rollcall-core $version"
     grep -q 'dynamic = \["version"\]' python/pyproject.toml || fail "python/pyproject.toml has a version of its own"
-    grep -q "^Version $(sed 's/\./\\./g' <<<"$version")[,.]" README.md || fail "README.md does not say 'Version $version' below Status"
+    grep -q "^Version $(sed 's/\./\\./g' <<<"$version")[,.]" README.md ||
+        fail "README.md does not say 'Version $version' below Status"
     for file in LICENSE-MIT LICENSE-APACHE; do
         cmp "$file" "core/$file" && cmp "$file" "cli/$file" || fail "the crates have another $file"
     done
@@ -55,7 +61,8 @@ check() {
     unlisted=$(git ls-files core/tests/golden tests/server/golden | grep -vE '\.rs$|/released\.txt$' |
         grep -vxFf <(cut -d' ' -f4 core/tests/golden/released.txt) || true)
     [[ -z $unlisted ]] || fail "not in core/tests/golden/released.txt (see docs/releasing.md): $unlisted"
-    cargo test --quiet --locked --package rollcall-core --test released --test golden >/dev/null || fail "golden files: the message is above"
+    cargo test --quiet --locked --package rollcall-core --test released --test golden >/dev/null ||
+        fail "golden files: the message is above"
 }
 
 # Copies what matches into $out, or names the gap $1.
@@ -68,10 +75,12 @@ take() {
 # Images stay where they were built: their digests are noted.
 images() {
     local image name
-    command -v podman >/dev/null && [[ -x scripts/image.sh ]] || { gap "no images: podman or scripts/image.sh is not here"; return; }
+    command -v podman >/dev/null && [[ -x scripts/image.sh ]] ||
+        { gap "no images: podman or scripts/image.sh is not here"; return; }
     for image in $(scripts/image.sh list); do
         name=$(scripts/image.sh name "$image")
-        podman image inspect --format "{{.Digest}} $name" "$name" >>"$out/images.txt" 2>/dev/null || gap "no image $name on this machine: make image"
+        podman image inspect --format "{{.Digest}} $name" "$name" >>"$out/images.txt" 2>/dev/null ||
+            gap "no image $name on this machine: make image"
     done
     [[ -s $out/images.txt ]] || rm -f "$out/images.txt"
 }
@@ -86,13 +95,17 @@ gather() {
     (cd target/package && sha256sum --quiet --check SHA256SUMS) || fail "target/package is not what make package made"
     # All files in the archive bear the time of the commit that they were made of.
     commit=$(TZ=UTC git log -1 --format=%cd --date=format-local:'%Y-%m-%d %H:%M:%S')
-    [[ $(TZ=UTC tar --list --verbose --full-time --file "target/package/$label.tar.gz" | awk 'NR == 1 { print $4, $5 }') == "$commit" ]] ||
+    made=$(TZ=UTC tar --list --verbose --full-time --file "target/package/$label.tar.gz" |
+        awk 'NR == 1 { print $4, $5 }')
+    [[ $made == "$commit" ]] ||
         fail "the packages are of another commit: make package"
     for kind in -x86_64-linux-gnu -x86_64-linux-musl -aarch64-linux-gnu -aarch64-linux-musl; do
         take "no archive$kind: the release workflow makes all four" "target/package*/rollcall-$version$kind*"
     done
     for kind in amd64 arm64; do take "no Debian package for $kind" "target/package*/rollcall_$version-*_$kind.deb"; done
-    for kind in x86_64 aarch64; do take "no wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"; done
+    for kind in x86_64 aarch64; do
+        take "no wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"
+    done
     take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
     images
     step "measurements"
@@ -119,11 +132,13 @@ left() {
     printf '# Left for a person, before %s is published\n\n' "$version"
     ((!${#gaps[@]})) || printf -- '- gap: %s\n' "${gaps[@]}"
     cat <<END
-- Tag and push: git tag -s v$version && git push origin v$version. The workflow builds for both processors, tests and attests.
+- Tag and push: git tag -s v$version && git push origin v$version. The workflow builds for both
+  processors, tests and attests.
 - Sign: gpg --armor --detach-sign SHA256SUMS
 - Publish crates, in this order: cargo publish -p $(identity crate_library) && cargo publish -p $(identity crate_tool)
 - Publish $(identity python_package): twine upload the wheels and the sdist
-- Push the images to $(identity image | grep . || echo "the registry that identity.toml will name"), by digest as in images.txt
+- Push the images to $(identity image | grep . || echo "the registry that identity.toml will name"), by digest as in
+  images.txt
 - Check the published files: docs/releasing.md, "How to check a release"
 END
 }

@@ -7,7 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 step=$1 port=$2
 
-[[ "$port" =~ ^[1-9][0-9]{0,4}$ ]] && ((port <= 65535)) || { echo "run: PORT=$port is not a port (1 to 65535)" >&2; exit 1; }
+[[ "$port" =~ ^[1-9][0-9]{0,4}$ ]] && ((port <= 65535)) ||
+    { echo "run: PORT=$port is not a port (1 to 65535)" >&2; exit 1; }
 
 for host in 127.0.0.1 ::1; do
     if (exec 3<>"/dev/tcp/$host/$port") 2>/dev/null; then

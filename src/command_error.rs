@@ -65,8 +65,8 @@ pub fn quoted(bytes: &[u8]) -> String {
     }
 }
 
-const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: load the module with commands beside to \
-    have RF.*, or with commands all to have BF.* too";
+const NO_FILTERS: &str = "ERR filters are kept and not served with commands lc: load the module with commands beside \
+    to have RF.*, or with commands all to have BF.* too";
 
 impl CommandError {
     /// Returns the error for the argument named `what`: the client gave `got`, which is not an `expected` number.
@@ -74,8 +74,8 @@ impl CommandError {
         CommandError::Argument(format!("bad {what}: expected a {expected}, got {}", quoted(got)))
     }
 
-    /// Returns the text of the error reply of a command on values of this `kind`. For [`CommandError::Arity`] the server
-    /// sends its own text instead.
+    /// Returns the text of the error reply of a command on values of this `kind`. For [`CommandError::Arity`] the
+    /// server sends its own text instead.
     pub fn text(&self, kind: Kind) -> String {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
@@ -86,7 +86,8 @@ impl CommandError {
             CommandError::StillLoading(arrived) => format!("ERR {kind} is {arrived}"),
             CommandError::NoFilters => NO_FILTERS.to_owned(),
             CommandError::NoClassic { commands } => format!(
-                "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout lines"
+                "ERR no classic filter with commands {commands}, which leave BF.* to another module: RF.* have layout \
+                 lines"
             ),
             CommandError::Argument(text) => format!("ERR {text}"),
             // The server's words for `SET`.

@@ -73,8 +73,8 @@ impl<'a> ServerLimit<'a> {
         checked
     }
 
-    /// Whether the command is replicated. Asked only where a limit may apply, because the server takes as long to answer
-    /// as to look a key up.
+    /// Whether the command is replicated. Asked only where a limit may apply, because the server takes as long to
+    /// answer as to look a key up.
     fn is_obeyed(&self) -> bool {
         self.ctx.is_some_and(must_obey)
     }

@@ -49,7 +49,7 @@ fn line(unserved: u64) -> String {
     let (filters, are, them) = if unserved == 1 { ("filter", "is", "it") } else { ("filters", "are", "them") };
     let mode = config::commands().word();
     format!(
-        "{unserved} {which}{filters}{that} {are} kept and saved, but not served with commands {mode}; load with {way} to \
-         use {them}"
+        "{unserved} {which}{filters}{that} {are} kept and saved, but not served with commands {mode}; load with {way} \
+         to use {them}"
     )
 }

@@ -84,7 +84,8 @@ pub fn growth(run: &mut Run) -> Findings {
     heads.extend(labels.iter().map(String::as_str));
     let mut rates = Table::new("Rate over p, at most 1; columns: items over the capacity", &heads);
     let mut stated = Table::new(
-        "BF.INFO FPR over the rate, 1 to within 0.01, half full 0.025, from p = 0.3 on 0.015; columns: items over the capacity",
+        "BF.INFO FPR over the rate, 1 to within 0.01, half full 0.025, from p = 0.3 on 0.015; columns: \
+         items over the capacity",
         &heads,
     );
     let mut last = Table::new("At 100x", &["p", "capacity", "EXPANSION", "sub-filters", "BF.CARD - items"]);
@@ -106,7 +107,8 @@ pub fn growth(run: &mut Run) -> Findings {
             points.push((*growth, rate.value));
             rate_row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), rate, Unit::Plain(3))));
             let pairs: Vec<_> = lives.iter().map(|moments| (moments[index].stated, moments[index].rate)).collect();
-            // Where errors overlap, [`ASKED_FROM`], it is low. By chance lines differ in load, the more the emptier they are.
+            // Where errors overlap, [`ASKED_FROM`], it is low. By chance lines differ in load, the more the emptier
+            // they are.
             let claim = match stated_claim(capacity) {
                 Claim::Near(..) if error_rate >= 0.3 => Claim::Near(1.0, 0.015),
                 Claim::Near(..) if *growth < 1.0 => Claim::Near(1.0, 0.025),

@@ -113,7 +113,8 @@ fn exact_against_large(run: &mut Run) -> Table {
         });
         let errors: Vec<f64> = all.iter().map(|difference| difference.count() as f64 - 100.0).collect();
         let stated = mean(&all.iter().map(|difference| difference.standard_error).collect::<Vec<_>>());
-        // The layout of B allows this error for 100 members in addition to 40,000. Part of it is for members without a bit.
+        // The layout of B allows this error for 100 members in addition to 40,000. Part of it is for members without a
+        // bit.
         let of_large = all_in_large(run, large);
         table.push(vec![
             format!("ERROR {error_rate}, CAPACITY {}", members(capacity)).into(),

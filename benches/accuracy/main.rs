@@ -5,9 +5,9 @@
 //! run writes the same tables everywhere.
 //!
 //! A full run writes all tables and plots into `target/accuracy/`, and the figures and plots of docs/accuracy.md.
-//! `ACCURACY_QUICK=1` makes a quick run, which only writes into `target/accuracy-quick/`. `ACCURACY_ONLY=word,word` runs
-//! the sections whose name has one of the words, prints their tables and writes nothing. `ACCURACY_SEED`, 0 to 7, gives a
-//! quick run other items.
+//! `ACCURACY_QUICK=1` makes a quick run, which only writes into `target/accuracy-quick/`. `ACCURACY_ONLY=word,word`
+//! runs the sections whose name has one of the words, prints their tables and writes nothing. `ACCURACY_SEED`, 0 to 7,
+//! gives a quick run other items.
 
 mod chains;
 mod claims;

@@ -169,8 +169,8 @@ pub enum Error {
     },
     /// New members would make an exact counter an estimate.
     #[error(
-        "{members} members of {bytes} bytes are more than the {exact_limit} members of {exact_bytes} bytes up to which the \
-         counter is exact"
+        "{members} members of {bytes} bytes are more than the {exact_limit} members of {exact_bytes} bytes up to which \
+         the counter is exact"
     )]
     PastExact {
         /// The number of members up to which the counter is exact.

@@ -383,7 +383,9 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_filter_reads_back(capacity in 1u64..500, expansion in 0u32..4, items in proptest::collection::vec(".{0,20}", 0..300)) {
+    fn any_filter_reads_back(
+        capacity in 1u64..500, expansion in 0u32..4, items in proptest::collection::vec(".{0,20}", 0..300),
+    ) {
         let params = bloom::Params { error_rate: 0.02, capacity, expansion, seed: 3 };
         let mut filter = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap();
         for item in &items {
@@ -396,7 +398,8 @@ proptest! {
     /// A filter with any parameters within their ranges is stored and read back equal, however it has grown.
     #[test]
     fn whatever_is_made_reads_back(
-        rate_bits in prop_oneof![0u64..200, any::<u64>(), (-40i32..0).prop_map(|exponent| 2f64.powi(exponent).to_bits())],
+        rate_bits in
+            prop_oneof![0u64..200, any::<u64>(), (-40i32..0).prop_map(|exponent| 2f64.powi(exponent).to_bits())],
         capacity in prop_oneof![1u64..20, 1u64..=1 << 40, (0u32..=40).prop_map(|n| 1u64 << n)],
         expansion in prop_oneof![0u32..4, 0u32..=32768],
         is_classic: bool,
@@ -439,7 +442,8 @@ proptest! {
         steps in proptest::collection::vec((0u64..70, proptest::collection::vec(any::<u8>(), 0..30)), 0..8),
         cut: u8,
     ) {
-        let (clock_source, limit) = (if by_hand { ClockSource::Manual } else { ClockSource::System }, MaxBytes(1 << 20));
+        let clock_source = if by_hand { ClockSource::Manual } else { ClockSource::System };
+        let limit = MaxBytes(1 << 20);
         let Ok(windowing) = Windowing::new(seconds, slices, clock_source, refresh) else { return Ok(()) };
         let params = bloom::Params { error_rate, capacity, expansion, seed };
         let Ok(mut filter) = BloomFilter::windowed(params, windowing, newest, &limit) else { return Ok(()) };
@@ -480,13 +484,15 @@ proptest! {
         cut: u8,
     ) {
         let limit = MaxBytes(1 << 20);
-        let mut counter = Counter::new(counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed }).unwrap();
+        let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed };
+        let mut counter = Counter::new(params).unwrap();
         assert_counter_reads_back(&counter)?;
         for item in &items {
             let _ = counter.live(Time::Reached).add(item.to_le_bytes(), &limit);
         }
         assert_counter_reads_back(&counter)?;
-        let other = counting::Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, exact_bytes: 16_384, seed };
+        let other =
+            counting::Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, exact_bytes: 16_384, seed };
         let mut other = Counter::new(other).unwrap();
         for number in 0..others {
             other.live(Time::Reached).add(number.to_le_bytes(), &limit).unwrap();
@@ -528,7 +534,9 @@ proptest! {
     }
 
     #[test]
-    fn any_counter_reads_back(capacity in 1u64..100_000, exact in 0u32..100, items in proptest::collection::vec(".{0,20}", 0..300)) {
+    fn any_counter_reads_back(
+        capacity in 1u64..100_000, exact in 0u32..100, items in proptest::collection::vec(".{0,20}", 0..300),
+    ) {
         let params = counting::Params { capacity, error_rate: 0.02, exact_limit: exact, exact_bytes: 16_384, seed: 3 };
         let mut counter = Counter::new(params).unwrap();
         for item in &items {
@@ -538,7 +546,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_clean_error(chunks in proptest::collection::vec((any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)), 0..4)) {
+    fn any_bytes_are_a_clean_error(
+        chunks in proptest::collection::vec((any::<u64>(), proptest::collection::vec(any::<u8>(), 0..200)), 0..4),
+    ) {
         prop_assert!(error::<BloomFilter>(chunks.clone()).is_some());
         prop_assert!(error::<Counter>(chunks).is_some());
     }

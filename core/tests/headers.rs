@@ -127,8 +127,8 @@ fn forged_filter_headers_are_rejected_by_field() {
 #[test]
 fn forged_headers_of_windowed_filters_are_rejected_by_field() {
     let header = of_a_day(ClockSource::System).header();
-    // Rate, capacity, expansion, seed; window, slices, flags, newest slice, generations; of each: age, renewed, sub-filters;
-    // of each of these: lines, items, lines an item, probes a line; form.
+    // Rate, capacity, expansion, seed; window, slices, flags, newest slice, generations; of each: age, renewed,
+    // sub-filters; of each of these: lines, items, lines an item, probes a line; form.
     assert_eq!(header[..14], *b"\xe1\x02\x01\x64\x02\x07\x80\xa3\x05\x04\0\xec\x07\x04");
     assert_eq!(header[14..21], [4, 0, 1, 1, 10, 2, 5]);
     assert_eq!(header[21..28], [3, 0, 1, 1, 20, 2, 5]);
@@ -470,7 +470,9 @@ proptest! {
         commands in proptest::collection::vec((0u8..5, 0usize..5, 0usize..5, 0u32..400, 0u32..300), 1..30),
     ) {
         // A counter that never lists, counters with small and large limits, one limited by bytes, and a coarse one.
-        let shapes = [(50_000, 0, 1 << 14), (50_000, 250, 1 << 14), (1_000, 3, 1 << 14), (50_000, 65_536, 100), (10, 20, 1 << 20)];
+        let shapes =
+            [(50_000, 0, 1 << 14), (50_000, 250, 1 << 14), (1_000, 3, 1 << 14), (50_000, 65_536, 100),
+             (10, 20, 1 << 20)];
         let mut all = shapes.map(|(capacity, exact_limit, exact_bytes)| {
             Counter::new(counting::Params { capacity, error_rate: 0.02, exact_limit, exact_bytes, seed: 7 }).unwrap()
         });
@@ -494,7 +496,9 @@ proptest! {
 
     /// Any header fields with a correct checksum are accepted or rejected, without a panic or a huge allocation.
     #[test]
-    fn any_forged_header_is_read_or_rejected(bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20) {
+    fn any_forged_header_is_read_or_rejected(
+        bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20,
+    ) {
         let day = of_a_day(ClockSource::System).header();
         for header in [filter(10, 2, 40).header(), counter(50_000, 250, 40).header(), day] {
             let end = header.len() - 4;

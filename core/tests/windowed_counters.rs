@@ -269,7 +269,8 @@ proptest! {
     /// Accepted values can be used.
     #[test]
     fn any_forged_header_is_read_or_rejected(
-        which in 0usize..20, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60, replaced in 0usize..20,
+        which in 0usize..20, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60,
+        replaced in 0usize..20,
     ) {
         let header = counters().swap_remove(which).1.header();
         let end = header.len() - 4;
@@ -277,7 +278,8 @@ proptest! {
         let header = forged(&header, at..end.min(at + replaced), &bytes);
         if let Ok(mut counter) = persist::load::<Counter, _>([(1, header)], &MaxBytes(1 << 20)) {
             assert_reads_back(&counter, 0);
-            let _ = (counter.count(), counter.history(Time::At(u64::MAX)), counter.since(1, Time::At(0)).map(|view| view.count()), counter.at(Time::At(u64::MAX)).count());
+            let _ = (counter.count(), counter.history(Time::At(u64::MAX)));
+            let _ = (counter.since(1, Time::At(0)).map(|view| view.count()), counter.at(Time::At(u64::MAX)).count());
             let _ = counter.live(Time::Reached).add(b"ann", &MaxBytes(1 << 20));
             counter.advance(counter.newest_slice().unwrap().saturating_add(1));
             assert_reads_back(&counter, 0);
@@ -286,7 +288,9 @@ proptest! {
 
     /// Any out-of-line payload with correct checksums is accepted or rejected.
     #[test]
-    fn any_payload_is_read_or_rejected(which in 0usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
+    fn any_payload_is_read_or_rejected(
+        which in 0usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4),
+    ) {
         let counter = counters().swap_remove(which).1;
         let mut loading = cut_after(&counter, 0);
         let pieces = counter.payload().pieces(usize::MAX);

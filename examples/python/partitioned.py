@@ -159,4 +159,5 @@ class ClusterCounter(_OverCluster):
 
     def estimate(self) -> tuple[int, float]:
         """The number of distinct members, and its standard error in members."""
-        return unite((count, float(error)) for count, error in self._ask(("LC.UNIONCARD", 1, key) for key in self.parts.keys()))
+        counts = self._ask(("LC.UNIONCARD", 1, key) for key in self.parts.keys())
+        return unite((count, float(error)) for count, error in counts)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Makes images under the names of those that ours are built on, where no registry has them: Redis 8.2.3 and Valkey 9.1.2
-# on Debian's files, Redis 7.0 and Valkey 8.1 on musl, compiled here from Debian's sources; ARCH=arm64: for AArch64. Ours
-# rely on what the official ones have: the user 999, its folder /data, and a `docker-entrypoint.sh` that passes options to
-# the server and, in Redis's, loads each module of a folder.
+# on Debian's files, Redis 7.0 and Valkey 8.1 on musl, compiled here from Debian's sources; ARCH=arm64: for AArch64.
+# Ours rely on what the official ones have: the user 999, its folder /data, and a `docker-entrypoint.sh` that passes
+# options to the server and, in Redis's, loads each module of a folder.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -41,11 +41,12 @@ compile() {
     # From where this machine has its packages.
     site=$(apt-get indextargets --format '$(SITE)' 'Origin: Debian' 'Codename: bookworm' | sed -n 1p)
     echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $site $2 main" >"$sources/list"
-    options=(-o Dir::Etc::SourceList="$PWD/$sources/list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$PWD/$sources/lists"
-        -o APT::Sandbox::User=root)
+    options=(-o Dir::Etc::SourceList="$PWD/$sources/list" -o Dir::Etc::SourceParts=-
+        -o Dir::State::Lists="$PWD/$sources/lists" -o APT::Sandbox::User=root)
     apt-get "${options[@]}" --quiet=2 update || fail "apt-get has no list of Debian $2's sources"
     # Without Debian's patches, which are for its own libraries.
-    (cd "$sources" && rm -rf "$1"[-_]* && apt-get "${options[@]}" --quiet=2 --tar-only --download-only source "$1" >/dev/null &&
+    (cd "$sources" && rm -rf "$1"[-_]* &&
+        apt-get "${options[@]}" --quiet=2 --tar-only --download-only source "$1" >/dev/null &&
         tar -xf "$1"_*.orig.tar.* && mv "$1"-[0-9]* "$1-source") || fail "the source of $1 could not be fetched"
     make -C "$sources/$1-source/src" -j "$(nproc)" "${compiler[@]}" MALLOC=libc USE_SYSTEMD=no OPTIMIZATION=-O1 \
         "$1-server" "$1-cli" >"$sources/$1.log" 2>&1 || fail "compiling failed: $sources/$1.log"
@@ -92,8 +93,8 @@ EXPOSE 6379
 ENTRYPOINT ["docker-entrypoint.sh"]
 CMD ["$server-server"]
 END
-    BUILDAH_FORMAT=docker podman build --quiet --platform "linux/$ARCH" --tag "$(scripts/image.sh base "$1")" "$context" \
-        >/dev/null ||
+    BUILDAH_FORMAT=docker podman build --quiet --platform "linux/$ARCH" --tag "$(scripts/image.sh base "$1")" \
+        "$context" >/dev/null ||
         fail "building failed: the message is above"
 }
 

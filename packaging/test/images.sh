@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Builds the images, runs each with a read-only root, and follows what docs/containers.md and packaging/images/ say.
-# `make test-image` runs it, as root. Images, containers and volumes are in target/image/ and apart from the machine's own.
-# ARCH=arm64 runs images for AArch64 under qemu, without the examples for Compose and Kubernetes, which name the others.
-# BASES=registry builds on the real images, where there is a registry.
+# `make test-image` runs it, as root. Images, containers and volumes are in target/image/ and apart from the machine's
+# own. ARCH=arm64 runs images for AArch64 under qemu, without the examples for Compose and Kubernetes, which name the
+# others. BASES=registry builds on the real images, where there is a registry.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -33,7 +33,8 @@ END
 export CONTAINERS_CONF=$work/containers.conf CONTAINERS_STORAGE_CONF=$work/storage.conf
 
 finish() {
-    { podman pod rm --all --force --time 1; podman rm --all --force --time 1; podman volume rm --all --force; } >/dev/null 2>&1 || true
+    { podman pod rm --all --force --time 1; podman rm --all --force --time 1; podman volume rm --all --force; } \
+        >/dev/null 2>&1 || true
 }
 finish
 trap finish EXIT
@@ -41,7 +42,10 @@ trap finish EXIT
 [[ ${BASES:-} == registry ]] || packaging/test/base_images.sh
 scripts/image.sh build
 # Where there is no systemd, Podman says that nothing runs the health checks: this test does.
-podman() { command podman "$@" 2> >(grep -vE 'systemd connection|connect to syslog|found in DB|does not match the expected platform' >&2); }
+podman() {
+    local usual='systemd connection|connect to syslog|found in DB|does not match the expected platform'
+    command podman "$@" 2> >(grep -vE "$usual" >&2)
+}
 # Runs the image $1 with arguments for the server.
 run() {
     podman run --detach --name server --network none --read-only --cap-drop all --security-opt no-new-privileges \
@@ -124,7 +128,8 @@ for flavour in valkey redis-alpine; do
     # The entrypoint of Redis 8's image would load its own module with BF.* too.
     [[ $flavour == valkey ]] || { libc=musl && options=(--entrypoint redis-server); }
     step "$base as it is, with the module from $files: as an image volume, and from an init container"
-    mounted "/rollcall/$libc/librollcall.so" --mount "type=image,source=$files,destination=/rollcall" "${options[@]}" "$base"
+    mounted "/rollcall/$libc/librollcall.so" --mount "type=image,source=$files,destination=/rollcall" "${options[@]}" \
+        "$base"
     podman run --rm --network none --read-only --user 0 --volume modules:/modules \
         "$files" install "/$libc/librollcall.so" /modules >/dev/null
     mounted /modules/librollcall.so --volume modules:/modules:ro "${options[@]}" "$base"
@@ -137,7 +142,9 @@ passed="== make test-image: $(scripts/image.sh list | wc -l) images"
 step "compose.yaml: its schema, and up"
 /usr/bin/python3 packaging/test/manifests.py check
 export ROLLCALL_PORT=16479
-compose() { podman-compose --file packaging/images/compose.yaml --project-name rollcall "$@" >>"$work/compose.log" 2>&1; }
+compose() {
+    podman-compose --file packaging/images/compose.yaml --project-name rollcall "$@" >>"$work/compose.log" 2>&1
+}
 compose up --detach || fail "podman-compose up: $(tail -n 5 "$work/compose.log")"
 container=$(podman ps --quiet --filter label=io.podman.compose.project=rollcall)
 ready "$container" || fail "the service is not healthy: $(podman logs "$container" 2>&1 | tail -n 5)"

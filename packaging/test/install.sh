@@ -21,10 +21,11 @@ expect() {
     [[ $got == "$wanted" ]] || fail "expected '$wanted', got '$got': $*"
 }
 
-# --- The rule of Debian's unit -----------------------------------------------------------------------------------------
+# --- The rule of Debian's unit ---
 
 [[ -e $root$unit ]] || fail "$unit is missing: install Debian's redis-server, or run  scripts/setup.sh server"
-grep -qx 'NoExecPaths=/' "$root$unit" || fail "$unit has no NoExecPaths=/ any more: look at what it has, and change this test"
+grep -qx 'NoExecPaths=/' "$root$unit" ||
+    fail "$unit has no NoExecPaths=/ any more: look at what it has, and change this test"
 read -ra exec_paths <<<"$(sed -n 's/^ExecPaths=//p' "$root$unit")"
 
 # The same files as the server sees them: nothing may be executed or mapped as code but below exec_paths.
@@ -42,7 +43,7 @@ confine() {
     for folder in proc dev tmp run; do mount --rbind "$root/$folder" "$confined/$folder"; done
 }
 
-# --- A server ----------------------------------------------------------------------------------------------------------
+# --- A server ---
 
 server=
 socket=/tmp/rollcall-test.sock
@@ -80,7 +81,8 @@ use_it() {
     expect 0 cli BF.ADD seen token-1
     expect 2 cli LC.ADD visitors ann ben ann
     expect 2 cli LC.COUNT visitors
-    cli INFO rollcall | tr -d '\r' | grep -qx "rollcall_version:$1" || fail "the server does not say that it has version $1"
+    cli INFO rollcall | tr -d '\r' | grep -qx "rollcall_version:$1" ||
+        fail "the server does not say that it has version $1"
 }
 
 # The tool: it runs, and its page and completions are where they are looked for.
@@ -88,7 +90,8 @@ use_tool() {
     step "the tool, its page and completions"
     inside "$1/rollcall" --version | grep -qF "$2" || fail "rollcall --version does not say $2"
     inside man --where rollcall >/dev/null || fail "man does not find rollcall's page"
-    inside man --warnings rollcall 2>&1 >/dev/null | sed 's/^/man: /' | { ! grep . >&2; } || fail "rollcall's page has errors"
+    inside man --warnings rollcall 2>&1 >/dev/null | sed 's/^/man: /' | { ! grep . >&2; } ||
+        fail "rollcall's page has errors"
     inside bash -n /usr/share/bash-completion/completions/rollcall
 }
 
@@ -115,7 +118,8 @@ install_deb() {
     version=$(dpkg-deb --field "$package" Version)
     version=${version%-*}
     document=$3
-    ! inside dpkg-query --status rollcall >/dev/null 2>&1 || fail "rollcall is installed on this machine: remove it first"
+    ! inside dpkg-query --status rollcall >/dev/null 2>&1 ||
+        fail "rollcall is installed on this machine: remove it first"
     cp "$package" "$root/tmp/"
     step "installing ${package##*/} as ${document##*/} says"
     commands "$document" "Debian and Ubuntu" 1 >"$root/tmp/commands"
@@ -123,7 +127,8 @@ install_deb() {
     expect "install ok installed" inside dpkg-query --show --showformat '${Status}' rollcall
     expect "" inside dpkg --verify rollcall
     expect "" inside find "$module" ! -user root
-    grep -q "^ *$line$" "$root/tmp/commands.log" || fail "installing does not say how to load the module: $(cat "$root/tmp/commands.log")"
+    grep -q "^ *$line$" "$root/tmp/commands.log" ||
+        fail "installing does not say how to load the module: $(cat "$root/tmp/commands.log")"
 }
 
 # As INSTALL.md says: the commands are its own.
@@ -165,7 +170,8 @@ if [[ $kind == deb ]]; then
 
     step "removing"
     inside dpkg --remove rollcall >"$root/tmp/dpkg.log" 2>&1 || fail "dpkg: $(cat "$root/tmp/dpkg.log")"
-    grep -q 'redis.conf still names the module' "$root/tmp/dpkg.log" || fail "removing did not warn of the line that is left: $(cat "$root/tmp/dpkg.log")"
+    grep -q 'redis.conf still names the module' "$root/tmp/dpkg.log" ||
+        fail "removing did not warn of the line that is left: $(cat "$root/tmp/dpkg.log")"
     rejected "the module is gone, and the line is there"
     grep -q 'Can.t load module' "$root/tmp/log" || fail "rejected, but not for the module: $(tail -n 3 "$root/tmp/log")"
     sed -i "\|^$line|d" "$conf"
@@ -176,14 +182,17 @@ if [[ $kind == deb ]]; then
     # The server's keys are deleted in the server tests (every_server/install.rs): this one has none.
     { commands "$document" "## Removing" 3 && commands "$document" "## Removing" 4; } >"$root/tmp/commands"
     obey .
-    ! grep -q 'still names' "$root/tmp/commands.log" || fail "a warning of a line that is not there: $(cat "$root/tmp/commands.log")"
+    ! grep -q 'still names' "$root/tmp/commands.log" ||
+        fail "a warning of a line that is not there: $(cat "$root/tmp/commands.log")"
     ! grep -q rollcall "$conf" || fail "redis.conf still names rollcall"
     started
     stop
     ! inside dpkg-query --status rollcall >/dev/null 2>&1 || fail "dpkg still knows the package"
-    # Nothing differs from before, but dpkg's own records, the server's log, and its configuration, which this test changed.
-    left=$(cd "$ROLLCALL_CHANGES" && find . \( -path ./var/lib/dpkg -o -path ./var/cache/man -o -path ./var/log/dpkg.log \
-        -o -path ./var/log/redis -o -path ./etc/redis/redis.conf \) -prune -o ! -type d -print)
+    # Nothing differs from before, but dpkg's own records, the server's log, and its configuration, which this test
+    # changed.
+    left=$(cd "$ROLLCALL_CHANGES" && find . \( -path ./var/lib/dpkg -o -path ./var/cache/man \
+        -o -path ./var/log/dpkg.log -o -path ./var/log/redis -o -path ./etc/redis/redis.conf \) -prune \
+        -o ! -type d -print)
     [[ -z $left ]] || fail "left behind: $left"
     [[ ! -e $root/usr/lib/redis && ! -e $root/usr/share/doc/rollcall ]] || fail "empty folders are left behind"
 else

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks packaging/images/*.yaml against the schemas of Compose and Kubernetes, and against our version and image names.
+"""Checks packaging/images/*.yaml against the schemas of Compose and Kubernetes, and against our version and image
+names.
 
     packaging/test/manifests.py check
     packaging/test/manifests.py pod     print the StatefulSet's first pod, which `podman kube play` runs

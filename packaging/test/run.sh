@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Checks what `make package` left in target/package/: sums, symbols, contents, bills of materials, and that packing again
-# gives the same bytes; then the Debian package by lintian, and both packages installed, used and removed.
-# `make test-package` runs it, and the server tests on the packaged module. ARCH=arm64: what is for AArch64 runs under qemu,
+# Checks what `make package` left in target/package/: sums, symbols, contents, bills of materials, and that packing
+# again gives the same bytes; then the Debian package by lintian, and both packages installed, used and removed. `make
+# test-package` runs it, and the server tests on the packaged module. ARCH=arm64: what is for AArch64 runs under qemu,
 # from the unpacked Debian package.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -24,15 +24,17 @@ step "sums: of every file, and right"
 (cd "$out" && sha256sum --quiet --check SHA256SUMS)
 listed=$(cut -c 67- "$out/SHA256SUMS" | sort)
 present=$(cd "$out" && find . -type f ! -name SHA256SUMS -printf '%P\n' | sort)
-[[ $listed == "$present" ]] || fail "SHA256SUMS does not list what is there: $(diff <(echo "$listed") <(echo "$present"))"
+[[ $listed == "$present" ]] ||
+    fail "SHA256SUMS does not list what is there: $(diff <(echo "$listed") <(echo "$present"))"
 
 step "binaries: what they need, and their symbols"
 for file in librollcall.so rollcall; do
-    ! readelf --wide --section-headers "$out/$file" | grep -E ' \.(symtab|debug_(info|line|str))' || fail "$file still has the sections above"
+    ! readelf --wide --section-headers "$out/$file" | grep -E ' \.(symtab|debug_(info|line|str))' ||
+        fail "$file still has the sections above"
     ! grep -aqF "$PWD" "$out/$file" || fail "$file names this folder: $PWD"
 done
-# A crash report can be read: the module leads to its symbols, by name and sum, and these to a line of our own source for
-# the function that servers call first.
+# A crash report can be read: the module leads to its symbols, by name and sum, and these to a line of our own source
+# for the function that servers call first.
 address=$(nm --dynamic "$out/librollcall.so" | sed -n 's/ T RedisModule_OnLoad$//p')
 line=$(addr2line --exe "$out/librollcall.so" "$address")
 [[ $line =~ ^/rollcall/src/.*\.rs:[0-9]+ ]] || fail "no line for RedisModule_OnLoad: $line"
@@ -44,7 +46,8 @@ cmp "$out/librollcall.so" "$scratch/$label/librollcall.so"
 cmp "$out/librollcall.so" "$scratch/deb/usr/lib/redis/modules/librollcall.so"
 cmp "$out/rollcall" "$scratch/$label/bin/rollcall"
 cmp "$out/rollcall" "$scratch/deb/usr/bin/rollcall"
-diff -r packaging/monitoring "$scratch/$label/monitoring" && diff -r packaging/monitoring "$scratch/deb/usr/share/doc/rollcall/examples/monitoring" ||
+diff -r packaging/monitoring "$scratch/$label/monitoring" &&
+    diff -r packaging/monitoring "$scratch/deb/usr/share/doc/rollcall/examples/monitoring" ||
     fail "the packages have other files for monitoring"
 scripts/reference.py check "$scratch/$label"
 scripts/reference.py check "$scratch/deb/usr/share/doc/rollcall"
@@ -54,7 +57,8 @@ for package in "${packages[@]}"; do
     cmp "$out/$label-$package.cdx.json" "$scratch/$label/sbom/$package.cdx.json"
     crates=$(scripts/third_party.py --list "$target" "$package")
     while read -r crate; do
-        grep -qF "\"pkg:cargo/${crate/ /@}\"" "$out/$label-$package.cdx.json" || fail "the bill of $package lacks $crate"
+        grep -qF "\"pkg:cargo/${crate/ /@}\"" "$out/$label-$package.cdx.json" ||
+            fail "the bill of $package lacks $crate"
         grep -qxF "$crate" "$scratch/$label/THIRD-PARTY" || fail "THIRD-PARTY does not have $crate"
     done <<<"$crates"
 done
@@ -62,7 +66,8 @@ done
 step "packing again gives the same bytes"
 cp "$out/SHA256SUMS" "$scratch/first"
 # By the time that these have: there may be a commit since.
-SOURCE_DATE_EPOCH=$(stat -c %Y "$scratch/$label/INSTALL.md") scripts/package.sh pack >"$scratch/log" || fail "packing failed: $(cat "$scratch/log")"
+SOURCE_DATE_EPOCH=$(stat -c %Y "$scratch/$label/INSTALL.md") scripts/package.sh pack >"$scratch/log" ||
+    fail "packing failed: $(cat "$scratch/log")"
 diff "$scratch/first" "$out/SHA256SUMS" || fail "these files differ from one packing to the next"
 
 step "lintian"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Checks what `make wheel` left in target/python/wheels/: what the wheel needs and holds, that a wheel built from the source
-# distribution in an empty environment works, and that pip installs the wheel on Debian 11, which has glibc 2.31. Debian 11
-# is a folder in target/python/, with a Python 3.11 that is compiled in it: some minutes, the first time. Making it needs
-# root and mmdebstrap. `make test-wheel` runs this. ARCH=arm64: the wheel for AArch64, with an arm64 Python under qemu instead.
+# Checks what `make wheel` left in target/python/wheels/: what the wheel needs and holds, that a wheel built from the
+# source distribution in an empty environment works, and that pip installs the wheel on Debian 11, which has glibc 2.31.
+# Debian 11 is a folder in target/python/, with a Python 3.11 that is compiled in it: some minutes, the first time.
+# Making it needs root and mmdebstrap. `make test-wheel` runs this. ARCH=arm64: the wheel for AArch64, with an arm64
+# Python under qemu instead.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -16,7 +17,8 @@ version=$(scripts/package.sh version)
 target=$(scripts/package.sh target)
 wheel=$folder/wheels${ROLLCALL_ARM64:+-arm64}/rollcall_redis-$version-cp311-abi3-manylinux_2_28_${target%%-*}.whl
 source=$folder/wheels/rollcall_redis-$version.tar.gz
-[[ -e $wheel && ( -e $source || -n ${ROLLCALL_ARM64:-} ) ]] || fail "the wheel or the source distribution is missing: run  make wheel"
+[[ -e $wheel && ( -e $source || -n ${ROLLCALL_ARM64:-} ) ]] ||
+    fail "the wheel or the source distribution is missing: run  make wheel"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 pip=(python3 -m pip --quiet --disable-pip-version-check)
@@ -34,7 +36,8 @@ assert abs(visitors.count() - 10_000) < 4 * visitors.estimate().standard_error
 seen.save("seen.rollcall")
 assert BloomFilter.load("seen.rollcall") == seen and BloomFilter.from_bytes(seen.to_bytes()) == seen
 os.remove("seen.rollcall")
-print(f"rollcall_redis {rollcall_redis.__version__} works on CPython {platform.python_version()}, {' '.join(platform.libc_ver())}")
+where = f"CPython {platform.python_version()}, {' '.join(platform.libc_ver())}"
+print(f"rollcall_redis {rollcall_redis.__version__} works on {where}")
 PYTHON
 
 step "the wheel: what it needs, licences, bill of materials"
@@ -65,7 +68,8 @@ for file in LICENSE-MIT LICENSE-APACHE THIRD-PARTY; do
     cmp "$info/licenses/$file" "$scratch/source/$file"
 done
 python3 -m venv --without-pip "$scratch/empty"
-CARGO_TARGET_DIR=$folder/from-source "${pip[@]}" --python "$scratch/empty/bin/python" install --no-binary rollcall-redis "$source"
+CARGO_TARGET_DIR=$folder/from-source "${pip[@]}" --python "$scratch/empty/bin/python" install --no-binary \
+    rollcall-redis "$source"
 (cd "$scratch" && empty/bin/python use.py)
 
 step "pip install on Debian 11"
@@ -73,24 +77,30 @@ if [[ ! -e $root/usr/local/bin/python3.11 ]]; then
     ((EUID == 0)) || fail "a root for Debian 11 can only be made by root: run this as root"
     rm -rf "$root" "$folder/debian-sources"
     # Unpacked only: a compiler needs none of the packages' scripts.
-    mmdebstrap --quiet --variant=extract --include=gcc,libc6-dev,make,zlib1g-dev,libc-bin,bash,dash,coreutils,sed,grep,mawk,diffutils,findutils bullseye "$root" ||
+    mmdebstrap --quiet --variant=extract \
+        --include=gcc,libc6-dev,make,zlib1g-dev,libc-bin,bash,dash,coreutils,sed,grep,mawk,diffutils,findutils \
+        bullseye "$root" ||
         fail "mmdebstrap failed: its message is above"
     ln -s mawk "$root/usr/bin/awk"
     ln -s gcc "$root/usr/bin/cc"
     mkdir -p "$folder/debian-sources/lists/partial" "$root/source"
     (
         cd "$folder/debian-sources"
-        echo 'deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main' >list
-        options=(-o Dir::Etc::SourceList="$PWD/list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$PWD/lists" -o APT::Sandbox::User=root)
+        key=/usr/share/keyrings/debian-archive-keyring.gpg
+        echo "deb-src [signed-by=$key] http://deb.debian.org/debian bookworm main" >list
+        options=(-o Dir::Etc::SourceList="$PWD/list" -o Dir::Etc::SourceParts=- -o Dir::State::Lists="$PWD/lists"
+            -o APT::Sandbox::User=root)
         apt-get "${options[@]}" --quiet=2 update
         apt-get "${options[@]}" --quiet=2 --tar-only --download-only source python3.11 >/dev/null
         tar -xf python3.11_*.orig.tar.* -C "$root/source" --strip-components=1
     )
     echo "compiling Python 3.11 on Debian 11"
-    chroot "$root" bash -c "cd /source && ./configure --quiet --disable-test-modules CFLAGS='-O1 -g0' && make -j$(nproc) && make install" \
-        >"$folder/debian-11.log" 2>&1 || fail "compiling Python failed: $folder/debian-11.log"
+    chroot "$root" bash -c "cd /source && ./configure --quiet --disable-test-modules CFLAGS='-O1 -g0' &&
+        make -j$(nproc) && make install" >"$folder/debian-11.log" 2>&1 ||
+        fail "compiling Python failed: $folder/debian-11.log"
 fi
 cp "$wheel" "$scratch/use.py" "$root/tmp/"
-chroot "$root" bash -c "cd /tmp && python3.11 -m venv --clear new && new/bin/pip --quiet --disable-pip-version-check install --no-index ./${wheel##*/} && new/bin/python use.py"
+chroot "$root" bash -c "cd /tmp && python3.11 -m venv --clear new &&
+    new/bin/pip --quiet --disable-pip-version-check install --no-index ./${wheel##*/} && new/bin/python use.py"
 rm -rf "$root/tmp/new"
 step "make test-wheel: the wheel is right"

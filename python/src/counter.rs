@@ -161,7 +161,8 @@ impl Counter {
     /// pandas or Polars in a NumPy array, or for another buffer in a memoryview of format '?'.
     ///
     /// The members of an array are the elements of a one-dimensional array of bytes, or the rows of a two-dimensional
-    /// one. With `width`, each member is the next `width` bytes of an array of any shape. Arrays of floats are rejected.
+    /// one. With `width`, each member is the next `width` bytes of an array of any shape. Arrays of floats are
+    /// rejected.
     #[pyo3(signature = (members, *, width=None, now=None))]
     fn add_many<'py>(
         &self,

@@ -137,9 +137,9 @@ impl Rows {
         if len == 0 || start.is_null() {
             return &[];
         }
-        // SAFETY: A buffer that is contiguous (`new` asked) has `len` bytes from `start` on. They stay there until it is
-        // released, which `self` keeps from happening. A cell may be changed by others, has no invalid value, and has the
-        // size and the alignment of a byte (it is `repr(transparent)`).
+        // SAFETY: A buffer that is contiguous (`new` asked) has `len` bytes from `start` on. They stay there until it
+        // is released, which `self` keeps from happening. A cell may be changed by others, has no invalid value, and
+        // has the size and the alignment of a byte (it is `repr(transparent)`).
         unsafe { slice::from_raw_parts(start, len) }
     }
 }

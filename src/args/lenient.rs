@@ -5,11 +5,14 @@
 //! | | `BF.RESERVE` | `BF.INSERT` |
 //! |---|---|---|
 //! | number of words | 4 to 7 with the name of the command | any |
-//! | options | whole words in upper or lower case | words in upper or lower case that begin with `C` (capacity), `ER` (rate), `E` (expansion), `I` (items); with `N`: `NOCREATE` if the third letter is `C`, else `NONSCALING` |
+//! | options | whole words in upper or lower case | words in upper or lower case, by their first letters |
 //! | where | anywhere after the command, even in place of the key | after the key, up to a word that begins with `I` |
 //! | other words | ignored | rejected |
 //! | option given twice | the first `EXPANSION` counts | the last counts, and only that one has to be in range |
 //! | `NONSCALING` with `EXPANSION` | rejected | `NONSCALING` counts |
+//!
+//! In `BF.INSERT` words that begin with `C` are the capacity, with `ER` the rate, with `E` the expansion, with `I` the
+//! items. Words that begin with `N` are `NOCREATE` if their third letter is `C`, else `NONSCALING`.
 //!
 //! | | read as |
 //! |---|---|

@@ -88,8 +88,8 @@ impl Changing for BloomFilter {
         Handled { items: results.len(), new, ..Handled::default() }
     }
 
-    /// Completes the filter with zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges the
-    /// command.
+    /// Completes the filter with zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges
+    /// the command.
     fn complete(key: &mut Key<'_>) -> Result<(), CommandError> {
         finalize::<Self>(key, |loading| Ok(loading.finish_with_zeros()))
     }

@@ -55,9 +55,9 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// spaces between them.
     fn options(&self) -> String;
 
-    /// Whether a replica or the AOF creates a value with these parameters from the running command as it is: there, only
-    /// the library's own defaults count. So these defaults, and the layout of a counter that follows from them, are part
-    /// of what is replicated: another version must not change them.
+    /// Whether a replica or the AOF creates a value with these parameters from the running command as it is: there,
+    /// only the library's own defaults count. So these defaults, and the layout of a counter that follows from them,
+    /// are part of what is replicated: another version must not change them.
     fn is_implied(&self) -> bool;
 
     /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY`, then `ERROR` if [`Self::size`]

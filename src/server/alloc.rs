@@ -36,12 +36,12 @@ const CACHE_LINE: usize = 64;
 static LOADED: AtomicBool = AtomicBool::new(false);
 
 /// The largest alignment in bytes that the server's malloc gives to a block whose size is a multiple of it:
-/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. Set once, before [`LOADED`]. A block with a larger alignment has
-/// padding.
+/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. Set once, before [`LOADED`]. A block with a larger alignment
+/// has padding.
 static ALIGNMENT: AtomicUsize = AtomicUsize::new(MALLOC_ALIGN);
 
-/// The difference in bytes between jemalloc's smallest size classes: 16 by default, 8 in the jemalloc of Redis; 0 if the
-/// server's allocator is another one. Set once, when the module is loaded.
+/// The difference in bytes between jemalloc's smallest size classes: 16 by default, 8 in the jemalloc of Redis; 0 if
+/// the server's allocator is another one. Set once, when the module is loaded.
 static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 
 /// Bytes requested from the server's allocator and not yet freed.

@@ -1,8 +1,8 @@
 //! Safe types around the server's raw API.
 //!
-//! Commands use the bindings of the crate `redis-module`, not its wrappers. The wrappers retain every argument and build
-//! a tree of values for every reply. For a batch of 350 items that costs more than hashing the items and probing the
-//! filter. The types here read arguments in place, open keys, and write replies straight to the client. Everything
+//! Commands use the bindings of the crate `redis-module`, not its wrappers. The wrappers retain every argument and
+//! build a tree of values for every reply. For a batch of 350 items that costs more than hashing the items and probing
+//! the filter. The types here read arguments in place, open keys, and write replies straight to the client. Everything
 //! here runs while the server's lock is held, unless its comment says otherwise.
 
 use std::cell::{Cell, OnceCell};
@@ -485,8 +485,8 @@ impl<'a> Key<'a> {
     /// key keeps its expiry. Returns `value` itself if the key has no value of this type or is not open for writing.
     ///
     /// # Safety
-    /// `value` has the Rust type that the callbacks of `module_type` expect. The server owns it afterwards, unless it is
-    /// returned. The caller owns what is returned.
+    /// `value` has the Rust type that the callbacks of `module_type` expect. The server owns it afterwards, unless it
+    /// is returned. The caller owns what is returned.
     pub unsafe fn swap_value(&mut self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> *mut c_void {
         let (Some(key), mut old) = (self.key, value) else { return value };
         // SAFETY: the key is open; the caller promises the value's type.

@@ -18,8 +18,8 @@ pub fn make_resident(memory: &[u8]) {
     let _ = memory;
 }
 
-/// Returns the pages of a large block that is about to be freed, unless this is the main thread. Other blocks are left to
-/// the allocator.
+/// Returns the pages of a large block that is about to be freed, unless this is the main thread. Other blocks are left
+/// to the allocator.
 ///
 /// # Safety
 /// The block is in private anonymous memory, as malloc allocates it, and no code reads it any more.

@@ -71,7 +71,8 @@ impl Tally {
             if sums.counters > 0 {
                 let Sums { counters, members, deviation, variance, .. } = *sums;
                 run.say(&format!(
-                    "{shape}: {counters} counters of {members} members, off by {deviation:.0} in all, standard error {:.1}",
+                    "{shape}: {counters} counters of {members} members, off by {deviation:.0} in all, \
+                     standard error {:.1}",
                     variance.sqrt(),
                 ));
                 // Counts are whole numbers. Of counters that are all full alike, rounding goes the same way in all.

@@ -305,7 +305,8 @@ fn assert_memory_is_flat(run: &Run, server: &Server, before: i64, begun: &BTreeM
         after = after.min(used_memory(server));
     }
     run.say(&format!(
-        "used_memory {before} before and {after} after {} keys were deleted, the module's own {at_start} and {allocated}",
+        "used_memory {before} before and {after} after {} keys were deleted, the module's own {at_start} and \
+         {allocated}",
         keys.len()
     ));
     if after > before + SLACK {

@@ -283,7 +283,8 @@ fn options_unknown_repeated_or_incomplete() {
             ("BF.INSERT new CAPACITY", "CAPACITY|wrong number"),
             (
                 "BF.INSERT new a b c",
-                "'a': expected CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, WINDOW, MANUAL, SLICES, REFRESH, VOLATILE, EX, PX, EXAT, PXAT, or ITEMS",
+                "'a': expected CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, WINDOW, MANUAL, \
+                 SLICES, REFRESH, VOLATILE, EX, PX, EXAT, PXAT, or ITEMS",
             ),
             ("BF.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),
             ("BF.INSERT new ERROR 0.1 ERROR 0.1 ITEMS a", "ERROR"),
@@ -322,7 +323,8 @@ fn options_unknown_repeated_or_incomplete() {
             ("LC.INSERT new CAPACITY 100 ITEMS", "ITEMS|wrong number"),
             (
                 "LC.INSERT new a b c",
-                "'a': expected CAPACITY, NOCREATE, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, WINDOW, MANUAL, SLICES, VOLATILE, EX, PX, EXAT, PXAT, or ITEMS",
+                "'a': expected CAPACITY, NOCREATE, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, WINDOW, \
+                 MANUAL, SLICES, VOLATILE, EX, PX, EXAT, PXAT, or ITEMS",
             ),
             ("LC.INSERT new ERROR 0.01 a b", "ITEMS"),
             ("LC.INSERT new CAPACITY 100 CAPACITY 100 ITEMS a", "CAPACITY"),

@@ -7,8 +7,8 @@
 //!
 //! - `ROLLCALL_PEER`: a RedisBloom module, for the tests that load it too (skipped if it is not set).
 //! - `ROLLCALL_OLD_SERVER`: a server older than 7.0, which must reject the module (skipped if it is not set).
-//! - `ROLLCALL_OTHER_SERVER` and `ROLLCALL_OTHER_MODULE`: a server and the module for another processor, for `processors`
-//!   (skipped if they are not set). `make test-arm64` sets them.
+//! - `ROLLCALL_OTHER_SERVER` and `ROLLCALL_OTHER_MODULE`: a server and the module for another processor, for
+//!   `processors` (skipped if they are not set). `make test-arm64` sets them.
 //!
 //! Every supported server has to pass `every_server`. Servers that can defragment memory also have to pass
 //! `types_defrag`. They are not built with the system's malloc.

@@ -1,5 +1,5 @@
-//! Two servers for two processors do the same work. What they reply and store is equal byte for byte, and each loads what
-//! the other stored.
+//! Two servers for two processors do the same work. What they reply and store is equal byte for byte, and each loads
+//! what the other stored.
 //!
 //! The other server and its module are in `ROLLCALL_OTHER_SERVER` and `ROLLCALL_OTHER_MODULE`. Without them these tests
 //! pass and do nothing.
@@ -84,8 +84,8 @@ fn payloads(client: &mut Client) -> BTreeMap<String, Value> {
     keys.into_iter().map(|key| (key.clone(), client.call(&["DUMP", &key]))).collect()
 }
 
-/// The RDB file of these keys, from its first database to its checksum. Before that are the server's version, the time and
-/// the memory in use.
+/// The RDB file of these keys, from its first database to its checksum. Before that are the server's version, the time
+/// and the memory in use.
 fn rdb_file(server: &Server) -> Vec<u8> {
     let mut client = server.client();
     let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();

@@ -148,7 +148,8 @@ fn text(built: &Built) -> String {
     };
     let advice = built.advice.as_ref().map(|advice| format!("\n{advice}")).unwrap_or_default();
     format!(
-        "{}: a {} of {} items, {about}{} of them distinct{error}, in {}\n{:.1} s on {} threads, {} items a second{advice}",
+        "{}: a {} of {} items, {about}{} of them distinct{error}, in {}\n\
+         {:.1} s on {} threads, {} items a second{advice}",
         built.file,
         built.kind,
         count(built.items as i64),

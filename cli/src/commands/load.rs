@@ -201,7 +201,8 @@ fn not_there(server: &Server, class: Class, key: &[u8], text: &str) -> Failure {
     let failure = server.rejected(key, &format!("{}.LOADCHUNK", class.family()), text);
     match class {
         Class::Filter if texts::is_unknown_command(text) => failure.advise(
-            "the module is not loaded there. RedisBloom takes classic filters only, whose file `rollcall info` calls classic",
+            "the module is not loaded there. RedisBloom takes classic filters only, whose file `rollcall info` \
+             calls classic",
         ),
         _ => failure,
     }

@@ -57,8 +57,10 @@ impl Merge {
                 union = Some(match union {
                     None => value,
                     Some(union) => united(union, &value).map_err(|error| {
-                        Failure::new(format!("{} cannot be united with those before: {error}", path.display()))
-                            .advise("filters must be made with equal capacity, error, expansion, seed and layout; counters with equal seeds")
+                        Failure::new(format!("{} cannot be united with those before: {error}", path.display())).advise(
+                            "filters must be made with equal capacity, error, expansion, seed and layout; \
+                                 counters with equal seeds",
+                        )
                     })?,
                 });
             }

@@ -1,8 +1,8 @@
 //! Judges filters, counters and servers: finds present and coming problems, and says what to do about them.
 //!
 //! A filter that has grown or is nearly full still answers well, so the trouble is not visible in its answers. Callers
-//! describe a value or server by [`FilterFacts`], [`CounterFacts`], [`PartiallyLoadedFacts`] or [`ServerFacts`], and get
-//! [`Finding`]s.
+//! describe a value or server by [`FilterFacts`], [`CounterFacts`], [`PartiallyLoadedFacts`] or [`ServerFacts`], and
+//! get [`Finding`]s.
 
 use std::fmt;
 
@@ -414,7 +414,8 @@ impl PartiallyLoadedFacts {
             Problem::PartiallyLoaded,
             Severity::Warning,
             format!(
-                "is partially loaded: {received_bytes} of {total_bytes} bytes have arrived, and it answers nobody until all have"
+                "is partially loaded: {received_bytes} of {total_bytes} bytes have arrived, and it answers \
+                 nobody until all have"
             ),
             "go on with the dump that it is loaded from, or delete it",
         )
@@ -499,8 +500,8 @@ impl ServerFacts<'_> {
 }
 
 /// The finding about a windowed value in which everything has expired. Expired items are freed only by a write, so a
-/// value that nobody writes to keeps its memory. A value that nobody has written to yet takes none. The finding has no command: only the user knows whether the key is
-/// still in use, and `EXPIRE` would delete it then.
+/// value that nobody writes to keeps its memory. A value that nobody has written to yet takes none. The finding has no
+/// command: only the user knows whether the key is still in use, and `EXPIRE` would delete it then.
 fn idle(window: Option<WindowFacts>, is_expired: bool, expires: bool) -> Option<Finding> {
     let Some(WindowFacts::Seconds(seconds)) = window.filter(|_| !expires && is_expired) else { return None };
     let wrong = format!(

@@ -36,7 +36,8 @@ fn growth_is_a_finding_from_the_fourth_on() {
     assert_eq!(codes(&findings), [("grown", Severity::Warning)]);
     assert_eq!(findings[0].wrong, "has grown 4 times: look-ups ask 5 sub-filters");
     assert_eq!(command(&findings), "BF.RESERVE {k}:new 0.01 90000");
-    let line = "has grown 4 times: look-ups ask 5 sub-filters; reserve the next one for what it holds: BF.RESERVE {k}:new 0.01 90000";
+    let line = "has grown 4 times: look-ups ask 5 sub-filters; reserve the next one for what it holds: \
+                BF.RESERVE {k}:new 0.01 90000";
     assert_eq!(findings[0].to_string(), line);
     // RedisBloom does not report the error rate asked for, and without it no command can be suggested.
     let unknown = FilterFacts { error_rate: None, ..grown(5) };
@@ -185,8 +186,8 @@ fn nothing_is_made_to_replace_a_window_at_once() {
         expires: true,
         ..CounterFacts::new(KEY)
     };
-    let advice = "give CAPACITY 90000 in the calls that write to it: it applies when they next create the key, or write \
-                  to another name too for a window and rename that";
+    let advice = "give CAPACITY 90000 in the calls that write to it: it applies when they next create the key, or \
+                  write to another name too for a window and rename that";
     let volatile = [filter.findings(), counter.findings()].concat();
     assert_eq!(volatile.len(), 3);
     for found in volatile {

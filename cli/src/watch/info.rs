@@ -95,8 +95,9 @@ mod tests {
     #[test]
     fn fields_are_read_and_what_is_missing_stays_so() {
         let reply = "# Server\r\nredis_version:7.2.4\r\nvalkey_version:9.1.2\r\nuptime_in_seconds:7\r\n\r\n# Memory\r\n\
-                     used_memory:990\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n\
-                     # rollcall\r\nrollcall_version:0.1.0\r\nrollcall_filters:3\r\nrollcall_filters_not_served:1\r\n\
+                     used_memory:990\r\nmaxmemory:1000\r\nmaxmemory_policy:allkeys-lru\r\n\
+                     # Replication\r\nrole:slave\r\n# rollcall\r\n\
+                     rollcall_version:0.1.0\r\nrollcall_filters:3\r\nrollcall_filters_not_served:1\r\n\
                      rollcall_allocated_bytes:99\r\nrollcall_counters_partially_loaded:2\r\n";
         let info = Info::parse(reply, "redis://host");
         assert_eq!(info.server.as_deref(), Some("valkey 9.1.2"));

@@ -183,7 +183,8 @@ impl Source {
     }
 }
 
-/// Keys of the server's own types and windows, beside those of [`populate_without_ttl`]. Slices are too long to end meanwhile.
+/// Keys of the server's own types and windows, beside those of [`populate_without_ttl`]. Slices are too long to end
+/// meanwhile.
 const DATA: [&str; 9] = [
     "BF.RESERVE bf:classic 0.01 100 LAYOUT classic",
     "BF.RESERVE bf:window 0.01 1000 WINDOW 1099511627776 REFRESH",

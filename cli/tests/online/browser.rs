@@ -50,13 +50,15 @@ const TOO_FAINT: &str = r#"(least) => {
         const color = parse(node.namespaceURI.endsWith('svg') ? style.fill : style.color);
         const [a, b] = [light(color), light(ground(node))];
         const contrast = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
-        if (contrast < least) faint.push(`${node.tagName}.${node.className} ${node.textContent} ${contrast.toFixed(2)}`);
+        const name = `${node.tagName}.${node.className} ${node.textContent}`;
+        if (contrast < least) faint.push(`${name} ${contrast.toFixed(2)}`);
     }
     return faint;
 }"#;
 
 /// Where the page, its table and its dialog stick out to the right.
-const STICKS_OUT: &str = "[document.documentElement, ...document.querySelectorAll('.table, dialog[open], .card, .finding')]\
+const STICKS_OUT: &str = "\
+    [document.documentElement, ...document.querySelectorAll('.table, dialog[open], .card, .finding')]\
     .filter((node) => node.scrollWidth > node.clientWidth).map((node) => `${node.tagName}.${node.className}`)";
 
 /// Opens the dashboard of `to`, and waits until it has been drawn.
@@ -115,7 +117,8 @@ fn copies_and_explains(browser: &mut Browser) {
     }
     let explained = "(async () => { const links = [...document.querySelectorAll('#findings .meaning')]; \
                      const page = await (await fetch(links[0].href)).text(); \
-                     return links.length > 0 && links.every((link) => page.includes(`id=\"${link.hash.slice(1)}\"`)); })()";
+                     return links.length > 0 && \
+                     links.every((link) => page.includes(`id=\"${link.hash.slice(1)}\"`)); })()";
     assert_eq!(browser.eval(explained), true);
 }
 
@@ -187,12 +190,16 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
         "[...document.querySelectorAll('#heads button')].find((head) => head.textContent.startsWith('Items')).click()",
     );
     assert_eq!(browser.text("th[aria-sort]").split(['↑', '↓']).next(), Some("Items"));
-    let items = browser.eval("[...document.querySelectorAll('#rows tr')].map((row) => Number(row.cells[2].firstChild.textContent.replaceAll(',', '')))");
+    let items = browser.eval(
+        "[...document.querySelectorAll('#rows tr')]\
+         .map((row) => Number(row.cells[2].firstChild.textContent.replaceAll(',', '')))",
+    );
     let items: Vec<f64> = serde_json::from_value(items).expect("numbers");
     assert!(items.is_sorted_by(|a, b| a >= b), "{items:?}");
     let type_in = |text: &str| {
         format!(
-            "(() => {{ const field = document.querySelector('#search'); field.value = {}; field.dispatchEvent(new Event('input')); }})()",
+            "(() => {{ const field = document.querySelector('#search'); field.value = {}; \
+             field.dispatchEvent(new Event('input')); }})()",
             json!(text)
         )
     };
@@ -245,7 +252,10 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     assert_named(&mut browser);
     assert_eq!(browser.complaints(), Vec::<String>::new());
     // The policy is in force, and these complaints would have been heard.
-    browser.eval("(() => { const script = document.createElement('div'); try { script.innerHTML = '<img src=x>'; } catch { return; } throw Error('markup of text'); })()");
+    browser.eval(
+        "(() => { const script = document.createElement('div'); \
+         try { script.innerHTML = '<img src=x>'; } catch { return; } throw Error('markup of text'); })()",
+    );
     browser.wait("window.violations.length > 0");
     assert!(browser.complaints().iter().any(|complaint| complaint.contains("trusted")), "{:?}", browser.complaints());
 }
@@ -262,7 +272,8 @@ fn the_page_says_since_when_nothing_is_reached() {
     assert_eq!(browser.eval("document.querySelector('#trouble').hidden"), true);
     assert!(browser.text("#findings").contains("all are as they should be"), "{}", browser.text("#findings"));
     // A look that does not end: what comes is old.
-    let old = "(() => { const real = fetch; window.fetch = async (...request) => { const json = await (await real(...request)).json(); \
+    let old = "(() => { const real = fetch; window.fetch = async (...request) => { \
+               const json = await (await real(...request)).json(); \
                if (json.state) json.state.looked -= 60_000; return { ok: true, json: async () => json }; }; })()";
     browser.eval(old);
     browser.wait("document.querySelector('#trouble').textContent.includes(' has not answered since ')");
@@ -351,7 +362,10 @@ fn a_thousand_keys_are_shown_in_part_and_the_rest_is_counted() {
     assert!(browser.text("#findings").contains(" of 1,203 keys have been looked at"), "{}", browser.text("#findings"));
     open(&mut browser, &pages);
     // The last one that is looked at is found, though it is not drawn.
-    browser.eval("(() => { const field = document.querySelector('#search'); field.value = ':0999'; field.dispatchEvent(new Event('input')); })()");
+    browser.eval(
+        "(() => { const field = document.querySelector('#search'); field.value = ':0999'; \
+         field.dispatchEvent(new Event('input')); })()",
+    );
     assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 1);
     assert_eq!(browser.complaints(), Vec::<String>::new());
 }

@@ -54,8 +54,8 @@ fn what_went_wrong_is_said_with_what_to_do() {
     assert!(tls.err.contains("are for TLS"), "{}", tls.err);
 }
 
-/// A server that speaks without TLS waits for the end of a line that TLS never sends: this was a minute, and then a firewall
-/// was blamed.
+/// A server that speaks without TLS waits for the end of a line that TLS never sends: this was a minute, and then a
+/// firewall was blamed.
 #[test]
 fn a_server_without_tls_says_so() {
     let server = Server::start();

@@ -1,8 +1,8 @@
-//! What packaging/monitoring has, against real programs: Prometheus with the alert rules reads the exporter and answers by
-//! its HTTP API, as Grafana asks it; promtool runs the cases of the rules.
+//! What packaging/monitoring has, against real programs: Prometheus with the alert rules reads the exporter and answers
+//! by its HTTP API, as Grafana asks it; promtool runs the cases of the rules.
 //!
-//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it. Where it is not set these tests have nothing to
-//! do; `make test-watch` sets it.
+//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it. Where it is not set these tests have nothing
+//! to do; `make test-watch` sets it.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};

@@ -163,8 +163,8 @@ fn keys_that_may_lack_items_are_named_if_asked_to_copy_while_written() {
         let writing = server.client();
         scope.spawn(|| service.write(writing, 0));
         service.wait_for_calls();
-        // A key that was written to after its turn is behind; one that was written to amid it may have arrived as another.
-        // A run in which none is behind is right, and done again.
+        // A key that was written to after its turn is behind; one that was written to amid it may have arrived as
+        // another. A run in which none is behind is right, and done again.
         let (ended, behind) = wait_until("a key that is behind", || {
             let ended = tool(&["--json", "copy", &url(&server), &url(&theirs), "--while-written", "--replace"]);
             let rows = ended.json()["moves"].as_array().expect("rows").clone();

@@ -258,8 +258,8 @@ fn two_errors_cover_counts_that_are_hardly_off() {
         }
         println!("{members} members: {covered} of {TRIALS}, rms {}, stated {stated}", square.sqrt());
         assert!(covered as f64 >= least, "{members}: {covered} of {TRIALS}");
-        // Which whole number is next goes with how many found their slots taken, so rounding, by half a member at most, may
-        // add more than its own variance.
+        // Which whole number is next goes with how many found their slots taken, so rounding, by half a member at most,
+        // may add more than its own variance.
         let most = (stated * stated + 0.25) * (1.0 + SIGMAS / (TRIALS as f64 / 2.0).sqrt());
         assert!(square <= most, "{members}: {} of {stated}", square.sqrt());
     }

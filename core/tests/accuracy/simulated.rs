@@ -50,8 +50,8 @@ fn every_layout_errs_as_it_states() {
             let errors = relative_errors(layout, members, TRIALS, &mut random);
             let square = errors.iter().map(|error| (error / stated).powi(2)).sum::<f64>() / trials;
             let mean = errors.iter().sum::<f64>() / trials;
-            // Where a handful of members found their slots taken, errors are those of a Poisson number, whose kurtosis is
-            // 3 + 1 / variance. The estimate has a bias of the order of its variance.
+            // Where a handful of members found their slots taken, errors are those of a Poisson number, whose kurtosis
+            // is 3 + 1 / variance. The estimate has a bias of the order of its variance.
             let (variance, bias) = ((members * stated).powi(2), stated * stated);
             let of_square = (2.0 + 1.0 / variance) / trials;
             let what = format!("{layout:?}, {members} members: mean square {square}, mean {mean}, stated {stated}");

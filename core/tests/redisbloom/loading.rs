@@ -179,7 +179,8 @@ proptest! {
 
     #[test]
     fn any_classic_filter_reads_back_every_way(
-        capacity in 1u64..300, exponent in 0.05f64..9.0, expansion in 0u32..5, items in prop::collection::vec(".{0,20}", 0..400),
+        capacity in 1u64..300, exponent in 0.05f64..9.0, expansion in 0u32..5,
+        items in prop::collection::vec(".{0,20}", 0..400),
     ) {
         let mut filter = BloomFilter::from(classic(params(10f64.powf(-exponent), capacity, expansion)));
         // A filter that does not scale may be full.
@@ -197,7 +198,9 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_a_clean_error(chunks in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..200)), 0..4)) {
+    fn any_bytes_are_a_clean_error(
+        chunks in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..200)), 0..4),
+    ) {
         prop_assert!(persist::load::<BloomFilter, _>(chunks.clone(), &MaxBytes(1 << 20)).is_err());
         prop_assert!(persist::load::<ClassicFilter, _>(chunks, &MaxBytes(1 << 20)).is_err());
     }
@@ -213,7 +216,9 @@ proptest! {
     }
 
     #[test]
-    fn any_rdb_fields_are_read_or_rejected(at in 0usize..28, fields in prop::collection::vec(any_field(), 1..5), encoding in 0u32..6) {
+    fn any_rdb_fields_are_read_or_rejected(
+        at in 0usize..28, fields in prop::collection::vec(any_field(), 1..5), encoding in 0u32..6,
+    ) {
         let mut value = HeaderOf::of(&grown()).rdb();
         let _ = redisbloom::load_rdb(&mut Fields(&fields), encoding, &MaxBytes(1 << 20), &mut |_| ());
         for (index, field) in fields.into_iter().enumerate() {

@@ -50,9 +50,9 @@ impl Creation {
         self
     }
 
-    /// Returns the parameters like [`Self::from_options`], for a replicated command. If a parameter is outside this module's
-    /// ranges, the filter becomes a classic one, whose ranges are wider. If the parameters suit no filter, building the
-    /// filter fails.
+    /// Returns the parameters like [`Self::from_options`], for a replicated command. If a parameter is outside this
+    /// module's ranges, the filter becomes a classic one, whose ranges are wider. If the parameters suit no filter,
+    /// building the filter fails.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         Self::from_options(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {

@@ -32,7 +32,8 @@ pub static BLOOM: &[Command] = rows! { Filter:
         c"O(N*M) where N is the number of items and M the number of sub-filters"
         c"Adds items to a Bloom filter; if it is missing, creates it with these options"
     c"bf.admit" changes::admit::<BloomFilter>, -6 WRITE Insert [
-        KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT, FILTER_WINDOW_OF_INSERT,
+        KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXPANSION, NOCREATE, NONSCALING, SEED, LAYOUT,
+        FILTER_WINDOW_OF_INSERT,
         EXPIRY, AFTER_ITEMS
     ]
         c"O(N*M) where N is the number of items and M the number of sub-filters"

@@ -49,7 +49,8 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"Returns the number of distinct members that a counter with a window has seen in the last seconds, at least"
     c"lc.history" sets::history, 2 READ Read CHANGES_WITH_TIME [KEY]
         c"O(N) where N is the number of slots"
-        c"Returns for each slice of a counter's window when it begins, how many distinct members were seen since, and the standard error"
+        c"Returns for each slice of a counter's window when it begins, how many distinct members were seen since, and \
+          the standard error"
     c"lc.advance" advance::advance::<Counter>, -3 CHANGE Advance [KEY, TO]
         c"O(N) where N is the number of slots"
         c"Moves the window of a counter on to a slice, or hands it to the clock"
@@ -60,7 +61,8 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"O(1) for one key; O(N*M) for the union of N counters of M bits"
         c"Returns the number of distinct members of all counters together, with its standard error"
     c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
-        c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, K the members of the smallest"
+        c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, \
+          K the members of the smallest"
         c"Returns the number of members that all counters have, with its standard error"
     c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(N*M) where N is the number of counters and M their bits"

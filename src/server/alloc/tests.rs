@@ -39,8 +39,8 @@ fn size_classes_are_jemallocs() {
 fn over_aligned_blocks_keep_their_base() {
     let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     let lines = layout(640, 64);
-    // Only an allocator that aligns whole cache lines needs no padding for them. Outside a server no allocator counts as
-    // one.
+    // Only an allocator that aligns whole cache lines needs no padding for them. Outside a server no allocator counts
+    // as one.
     let requests = || {
         let blocks = [(640, 64), (64, 32), (640, 128), (641, 64), (96, 32), (640, 16), (100, 16), (640, 8)];
         blocks.map(|(size, align)| malloc_size(size, layout(size, align)).unwrap())

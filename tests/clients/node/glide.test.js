@@ -48,7 +48,8 @@ for (const RESP of [2, 3]) {
       for (const [words, reply] of rows) {
         const sent = words.map((word) => (word[0] === "@" ? key(word.slice(1)) : Buffer.from(word, "latin1")));
         if (reply?.error) {
-          await assert.rejects(call(...sent), (error) => error instanceof RequestError && error.message.includes(reply.error));
+          await assert.rejects(call(...sent),
+            (error) => error instanceof RequestError && error.message.includes(reply.error));
           continue;
         }
         const wanted = expected(reply, RESP);
@@ -82,7 +83,8 @@ for (const RESP of [2, 3]) {
     });
 
     it("a transaction", async () => {
-      const batch = new Batch(true).customCommand(["BF.ADD", key("f"), "a"]).customCommand(["LC.ADD", key("c"), "a", "b"]);
+      const batch = new Batch(true).customCommand(["BF.ADD", key("f"), "a"])
+        .customCommand(["LC.ADD", key("c"), "a", "b"]);
       const [added, fresh, error] = await client.exec(batch.customCommand(["LC.COUNT", key("f")]), false);
       assert.deepEqual([added, fresh], [RESP === 3 ? true : 1, 2]);
       assert.match(error.message, /^WRONGTYPE/);

@@ -63,7 +63,8 @@ def is_as(value, pattern) -> bool:
         case list():
             return type(value) is list and len(value) == len(pattern) and all(map(is_as, value, pattern))
         case dict():
-            return type(value) is dict and list(value) == list(pattern) and is_as([*value.values()], [*pattern.values()])
+            same_keys = type(value) is dict and list(value) == list(pattern)
+            return same_keys and is_as([*value.values()], [*pattern.values()])
         case _:
             return repr(value) == repr(pattern)
 

@@ -63,8 +63,8 @@ impl Clock {
             .environment("FAKETIME_FMT", "%s")
             .environment("FAKETIME_NO_CACHE", "1")
             .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-            // libfaketime is for one thread. A second one that asks for the time, as jemalloc's own does, makes the first
-            // one see the real time once: a server on an early clock then catches up on decades of its cron.
+            // libfaketime is for one thread. A second one that asks for the time, as jemalloc's own does, makes the
+            // first one see the real time once: a server on an early clock then catches up on decades of its cron.
             .line("jemalloc-bg-thread no")
             // A clock that jumps ends no link.
             .line("repl-timeout 2000000000")

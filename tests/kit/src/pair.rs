@@ -35,8 +35,8 @@ impl Pair {
             let mut client = pair.replica.client();
             client.expect("CONFIG SET propagation-error-behavior panic-on-replicas", "+OK");
         }
-        // A replica of Valkey 9.1 looks once a second whether it has received the whole file. It loads from the link at once.
-        // Replicas outside pairs load from files.
+        // A replica of Valkey 9.1 looks once a second whether it has received the whole file. It loads from the link at
+        // once. Replicas outside pairs load from files.
         if pair.primary.version().is_valkey {
             for server in [&pair.primary, &pair.replica] {
                 server.client().expect("CONFIG SET repl-diskless-load flush-before-load", "+OK");

@@ -237,7 +237,8 @@ impl Pair {
                     _ => *at = 0,
                 }
             }
-            // A filter of more than 1 MiB is cut into other chunks here than there. All of them are compared at the end.
+            // A filter of more than 1 MiB is cut into other chunks here than there. All of them are compared at the
+            // end.
             let is_cut = self.layout == Layout::Classic && chunks.1.iter().any(|(_, chunk)| chunk.len() > 1 << 20);
             if let (Some(ours), Some(theirs)) = (ours, theirs) {
                 let failed = ours.error().is_some() || theirs.error().is_some();

@@ -56,7 +56,8 @@ fn counts_are_those_of_what_came_in() {
 fn a_counter_stays_exact_or_says_why_not() {
     let why =
         "-ERR counter would hold an estimate: 3 members of 6 bytes are above its EXACT limit of 3 members and 5 bytes";
-    let bytes = "-ERR counter would hold an estimate: 2 members of 6 bytes are above its EXACT limit of 250 members and 5 bytes";
+    let bytes = "-ERR counter would hold an estimate: 2 members of 6 bytes are above its EXACT limit of \
+                 250 members and 5 bytes";
     let estimates = "-ERR counter holds an estimate: *";
     session(
         &Server::start(),

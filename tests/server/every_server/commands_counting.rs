@@ -316,7 +316,8 @@ fn members_are_listed_while_exact() {
         assert_eq!(members(&mut client, "k"), ["a", "b", "c", "d"]);
         assert!(client.list("LC.MEMBERS k").iter().all(|member| matches!(member, Value::BulkString(_))));
         client.cmd("LC.ADD k e");
-        let why = "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 4 members and 16384 bytes";
+        let why = "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 4 members and \
+                   16384 bytes";
         client.expect("LC.MEMBERS k", why);
     }
 }

@@ -333,7 +333,8 @@ fn it_needs_a_window_on_the_clock_and_options_in_each_call() {
         for (line, expected) in [
             (
                 format!("RESERVE k {parameters} WINDOW 10 VOLATILE"),
-                "option VOLATILE goes with INSERT and ADMIT: once the key has expired, ADD would make one without a window",
+                "option VOLATILE goes with INSERT and ADMIT: once the key has expired, ADD would make one without \
+                 a window",
             ),
             ("INSERT k VOLATILE ITEMS a".to_owned(), "option VOLATILE needs option WINDOW"),
             ("ADMIT k LIMIT 1 VOLATILE ITEMS a".to_owned(), "option VOLATILE needs option WINDOW"),

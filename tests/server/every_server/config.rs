@@ -179,7 +179,8 @@ fn config_set_decides_over_new_keys_only() {
 fn every_option_is_a_load_time_argument() {
     let server = Server::with_args(
         "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-capacity 70000 lc-error-rate 0.02 \
-         lc-exact-limit 10 lc-exact-bytes 64kb auto-create yes bf-layout lines max-key-bytes 8388608 hash-seed 18446744073709551615 commands all",
+         lc-exact-limit 10 lc-exact-bytes 64kb auto-create yes bf-layout lines max-key-bytes 8388608 \
+          hash-seed 18446744073709551615 commands all",
     );
     for (name, value) in [
         ("bf-error-rate", "0.05"),

@@ -178,8 +178,8 @@ struct Kept {
     acl_file: bool,
 }
 
-/// Servers did not start after the documented removal: their append-only file had LC.*, their users `+bf.add`, and their
-/// configuration options that `CONFIG REWRITE` had written.
+/// Servers did not start after the documented removal: their append-only file had LC.*, their users `+bf.add`, and
+/// their configuration options that `CONFIG REWRITE` had written.
 #[test]
 fn servers_start_without_the_module_after_the_documented_removal() {
     for kept in [

@@ -106,7 +106,8 @@ impl Counters {
             Judged::BeyondChance { what } => what,
         };
         format!(
-            "{} counters that estimate; differences in standard errors: mean {}, spread {}; {verdict}\n\n{}\n\n{}\n\n{}",
+            "{} counters that estimate; differences in standard errors: mean {}, spread {}; {verdict}\n\n{}\n\n{}\n\n\
+             {}",
             self.number,
             signed(self.mean),
             decimal(self.spread),

@@ -216,8 +216,8 @@ fn compare(
     Ok(compared)
 }
 
-/// Asks a filter or an exact counter for each member of the set, and notes those that it does not contain. Returns `false`
-/// for a HyperLogLog, which has no list of members.
+/// Asks a filter or an exact counter for each member of the set, and notes those that it does not contain. Returns
+/// `false` for a HyperLogLog, which has no list of members.
 fn look_up(
     server: &mut Server,
     of_sets: &mut Server,

@@ -16,8 +16,8 @@ use crate::watch::{Asked, Info, Nodes, Others, Row, Rows, Scope, Turn, history};
 /// Limits the load on the server: polls take at most 1 / `SHARE` of the time.
 const SHARE: u32 = 10;
 
-/// The slices of a windowed counter: the Unix time at which each slice begins, and its number of members. `Err` says why
-/// the slices are not known.
+/// The slices of a windowed counter: the Unix time at which each slice begins, and its number of members. `Err` says
+/// why the slices are not known.
 pub type Slices = Result<Vec<(i64, i64)>, String>;
 
 /// A page's request for the slices of a counter.

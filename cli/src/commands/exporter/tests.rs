@@ -123,11 +123,13 @@ fn the_form_is_the_one_that_is_asked_for() {
         ("Application/OpenMetrics-Text; Version=1.0.0; charset=utf-8", open),
         // The headers are from Prometheus 2.42, from 3.5, and from 3.5 configured to prefer the older format.
         (
-            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,\
+             text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
             open,
         ),
         (
-            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,\
+             text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
             open,
         ),
         ("text/plain;version=0.0.4;q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.2", plain),

@@ -94,7 +94,8 @@ in_every_way! {
                 assert_eq!(session.query(&question(&format!("LC.{name}"))), Ok(members), "{name} {since:?}");
             }
         }
-        let rejected = session.query::<Value>(cmd("LC.INTERCARD").arg(2).arg(&[&window, &plain]).arg(&["SINCE", "3600"]));
+        let intersected = cmd("LC.INTERCARD").arg(2).arg(&[&window, &plain]).arg(&["SINCE", "3600"]).to_owned();
+        let rejected = session.query::<Value>(&intersected);
         assert!(error(rejected).contains("has no window of time"));
     }
 }

@@ -39,7 +39,8 @@ function scaled(value, units, digits) {
     value /= 1000;
     unit += 1;
   }
-  const places = unit === 0 && Number.isInteger(value) ? 0 : Math.max(0, digits - 1 - Math.floor(Math.log10(Math.max(1, Math.abs(value)))));
+  const whole = Math.floor(Math.log10(Math.max(1, Math.abs(value))));
+  const places = unit === 0 && Number.isInteger(value) ? 0 : Math.max(0, digits - 1 - whole);
   return [value.toFixed(places), units[unit]];
 }
 
@@ -112,9 +113,11 @@ function glyph(name) {
     svg('path', { d: shape, class: 'glyph' }), svg('path', { d: mark, class: 'glyph-mark' }));
 }
 
-const badge = (name, word) => el('span', { class: `badge ${name}` }, glyph(name), el('span', {}, word || SEVERITIES[name].word));
+const badge = (name, word) =>
+  el('span', { class: `badge ${name}` }, glyph(name), el('span', {}, word || SEVERITIES[name].word));
 
-const rankOf = (findings) => findings.reduce((rank, finding) => Math.max(rank, SEVERITIES[severityOf(finding.severity)].rank), 0);
+const rankOf = (findings) =>
+  findings.reduce((rank, finding) => Math.max(rank, SEVERITIES[severityOf(finding.severity)].rank), 0);
 const nameOfRank = (rank) => ['fine', 'notice', 'warning', 'critical'][rank];
 
 const sentence = (text) => (text ? text[0].toUpperCase() + text.slice(1) : '');
@@ -166,15 +169,19 @@ function alikeList(others) {
   const word = others[0].key ? 'key' : 'server';
   const host = el('details', { class: 'alike', 'data-name': groupOf(others[0]), on: { toggle: () => {
     if (!host.open || list.childNodes.length) return;
-    list.append(...others.slice(0, MOST_ALIKE).map(({ finding, key }) => el('li', {}, wrongOf(finding, key), finding.command ? el('p', { class: 'todo' }, ...command(finding.command)) : null)));
-    if (others.length > MOST_ALIKE) list.append(el('li', { class: 'dim' }, `${count(others.length - MOST_ALIKE)} more are in the table below.`));
+    const todoOf = (finding) => (finding.command ? el('p', { class: 'todo' }, ...command(finding.command)) : null);
+    list.append(...others.slice(0, MOST_ALIKE).map(
+      ({ finding, key }) => el('li', {}, wrongOf(finding, key), todoOf(finding))));
+    const more = others.length - MOST_ALIKE;
+    if (more > 0) list.append(el('li', { class: 'dim' }, `${count(more)} more are in the table below.`));
   } } }, el('summary', {}, `and ${count(others.length)} more ${word}${others.length > 1 ? 's' : ''} alike`), list);
   return host;
 }
 
 // Findings with equal groups are shown as one: equal severity, equal problem, and both about keys or both about
 // servers.
-const groupOf = ({ finding, key }) => [finding.severity, finding.problem || 'rejected', key ? 'key' : 'server'].join(' ');
+const groupOf = ({ finding, key }) =>
+  [finding.severity, finding.problem || 'rejected', key ? 'key' : 'server'].join(' ');
 
 // A finding as a line of a list, together with the equal findings on other keys.
 function findingLine(finding, key, others = []) {
@@ -182,7 +189,8 @@ function findingLine(finding, key, others = []) {
   const advice = sentence(finding.advice);
   const todo = el('p', { class: 'todo' }, advice);
   if (finding.command) todo.append(advice ? ': ' : '', ...command(finding.command));
-  if (finding.problem) todo.append(' ', el('a', { class: 'meaning', href: `findings#${finding.problem}`, target: '_blank' }, 'What this means'));
+  const meaning = { class: 'meaning', href: `findings#${finding.problem}`, target: '_blank' };
+  if (finding.problem) todo.append(' ', el('a', meaning, 'What this means'));
   return el('li', { class: `finding ${severity}` }, badge(severity), el('div', {}, wrongOf(finding, key),
     todo.childNodes.length ? todo : null, others.length ? alikeList(others) : null));
 }

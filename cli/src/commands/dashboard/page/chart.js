@@ -43,7 +43,8 @@ function frame(width, low, high, format, whole) {
   const y = (value) => bottom - ((value - low) / (high - low || 1)) * (bottom - top);
   const picture = svg('svg', { width, height: HEIGHT, viewBox: `0 0 ${width} ${HEIGHT}`, 'aria-hidden': 'true' });
   for (const value of marks) {
-    picture.append(svg('line', { class: 'grid', x1: left, x2: right, y1: Math.round(y(value)), y2: Math.round(y(value)) }),
+    const at = Math.round(y(value));
+    picture.append(svg('line', { class: 'grid', x1: left, x2: right, y1: at, y2: at }),
       svg('text', { x: left - 6, y: y(value) + 4, 'text-anchor': 'end' }, format(value)));
   }
   return { picture, left, right, top, bottom, y };
@@ -137,7 +138,8 @@ function curves(label, format, whole) {
     const seen = main.values.filter(known);
     if (!seen.length) return chart.none('Nothing seen yet');
     const most = Math.max(...seen);
-    const limits = lines.filter((line) => line.limit).flatMap((line) => line.values.filter(known)).filter((value) => value <= most * 6);
+    const limits = lines.filter((line) => line.limit).flatMap((line) => line.values.filter(known))
+      .filter((value) => value <= most * 6);
     // A nearly constant curve is drawn from just below its least value. It has no filled area, which would exaggerate
     // changes.
     const least = Math.min(...seen);
@@ -159,7 +161,8 @@ function curves(label, format, whole) {
       for (const piece of pieces.filter((points) => points.length)) {
         const path = piece.map(([px, py], at) => `${at ? 'L' : 'M'}${px.toFixed(1)} ${py.toFixed(1)}`).join('');
         if (!line.limit && !isFlat && piece.length > 1) {
-          picture.append(svg('path', { class: 'area', d: `${path}L${piece.at(-1)[0].toFixed(1)} ${bottom}L${piece[0][0].toFixed(1)} ${bottom}Z` }));
+          const [first, last] = [piece[0], piece.at(-1)].map(([px]) => px.toFixed(1));
+          picture.append(svg('path', { class: 'area', d: `${path}L${last} ${bottom}L${first} ${bottom}Z` }));
         }
         if (piece.length > 1) picture.append(svg('path', { class: line.limit ? 'limit' : 'curve', d: path }));
         else if (!line.limit) picture.append(svg('circle', { class: 'point', cx: piece[0][0], cy: piece[0][1], r: 3 }));
@@ -168,13 +171,15 @@ function curves(label, format, whole) {
     chart.space.replaceChildren(picture);
     const shown = times.map((_, at) => at).filter((at) => known(main.values[at]));
     const [first, last] = [shown[0], shown.at(-1)];
-    setAttribute(chart.space, 'aria-label', `${chart.label}: ${format(main.values[first])} at ${moment(times[first] * 1000)}, `
+    setAttribute(chart.space, 'aria-label',
+      `${chart.label}: ${format(main.values[first])} at ${moment(times[first] * 1000)}, `
       + `${format(main.values[last])} at ${moment(times[last] * 1000)}. Arrow keys read single values.`);
     reader(chart, picture, shown.map((at) => x(times[at])), (place, mark) => {
       const at = shown[place];
       mark.append(svg('line', { class: 'cursor', x1: x(times[at]), x2: x(times[at]), y1: top, y2: bottom }),
         svg('circle', { class: 'point', cx: x(times[at]), cy: y(main.values[at]), r: 4 }));
-      const values = lines.filter((line) => known(line.values[at])).map((line) => `${line.name} ${(line.exact || format)(line.values[at])}`);
+      const values = lines.filter((line) => known(line.values[at]))
+        .map((line) => `${line.name} ${(line.exact || format)(line.values[at])}`);
       return [moment(times[at] * 1000, true), ...values];
     });
     return undefined;
@@ -197,9 +202,12 @@ function columns(label, format) {
     }));
     picture.append(...bars);
     const every = Math.ceil((66 / each) || 1);
-    items.forEach((item, at) => { if ((items.length - 1 - at) % every === 0) below(picture, centre(at), bottom, left, right, item.label); });
+    items.forEach((item, at) => {
+      if ((items.length - 1 - at) % every === 0) below(picture, centre(at), bottom, left, right, item.label);
+    });
     chart.space.replaceChildren(picture);
-    setAttribute(chart.space, 'aria-label', `${chart.label}: ${items[0].lines.join(', ')}; ${items.at(-1).lines.join(', ')}. Arrow keys read single values.`);
+    const [first, last] = [items[0], items.at(-1)].map((item) => item.lines.join(', '));
+    setAttribute(chart.space, 'aria-label', `${chart.label}: ${first}; ${last}. Arrow keys read single values.`);
     reader(chart, picture, items.map((_, at) => centre(at)), (at) => {
       bars[at].setAttribute('class', 'stem at');
       return items[at].lines;
@@ -210,7 +218,8 @@ function columns(label, format) {
 
 function legend(lines) {
   return el('span', { class: 'legend' }, ...lines.map(([text, limit]) => el('span', {},
-    svg('svg', { width: 18, height: 8, 'aria-hidden': 'true' }, svg('path', { d: 'M0 4h18', class: limit ? 'limit' : 'curve' })), text)));
+    svg('svg', { width: 18, height: 8, 'aria-hidden': 'true' },
+      svg('path', { d: 'M0 4h18', class: limit ? 'limit' : 'curve' })), text)));
 }
 
 // The least period that a chart shows, in seconds.

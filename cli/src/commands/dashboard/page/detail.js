@@ -15,7 +15,9 @@ class Detail {
       window: columns('Distinct members by span', short),
     };
     this.parts = {};
-    for (const [name, title] of [['items', 'Items'], ['rate', 'Rate of false positives'], ['bytes', 'Memory'], ['window', 'Distinct members in the last …']]) {
+    const titles = [['items', 'Items'], ['rate', 'Rate of false positives'], ['bytes', 'Memory'],
+      ['window', 'Distinct members in the last …']];
+    for (const [name, title] of titles) {
       const head = el('h3', {}, title);
       const key = el('span', {});
       const part = el('section', {}, el('div', { class: 'chart-head' }, head, key), this.charts[name].host);
@@ -86,7 +88,8 @@ class Detail {
       ['At that pace full in', this.fullIn(row)],
       ['Server', row.server || ''],
     ];
-    byId('detail-facts').replaceChildren(...facts.filter(([, value]) => value !== '').map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
+    byId('detail-facts').replaceChildren(...facts.filter(([, value]) => value !== '')
+      .map(([name, value]) => el('div', {}, el('dt', {}, name), el('dd', {}, value))));
   }
 
   fullIn(row) {
@@ -110,13 +113,16 @@ class Detail {
     const line = axis(series, this.range.seconds, series.now);
     const word = isCounter(row) ? 'members' : 'items';
     this.parts.items.head.textContent = isCounter(row) ? 'Members' : 'Items';
-    this.charts.items.show({ ...line, lines: [{ name: word, values: series.items, exact: count }, { name: 'capacity', values: series.capacity, limit: true, exact: count }] });
+    this.charts.items.show({ ...line, lines: [{ name: word, values: series.items, exact: count },
+      { name: 'capacity', values: series.capacity, limit: true, exact: count }] });
     this.parts.items.key.replaceChildren(legend([[word], ['capacity', true]]));
     this.parts.rate.part.hidden = !series.rate.some(known);
     this.parts.rate.head.textContent = isCounter(row) ? 'Standard error' : 'Rate of false positives';
-    this.charts.rate.show({ ...line, lines: [{ name: 'now', values: series.rate }, { name: 'asked', values: series.times.map(() => row.asked), limit: true }] });
+    this.charts.rate.show({ ...line, lines: [{ name: 'now', values: series.rate },
+      { name: 'asked', values: series.times.map(() => row.asked), limit: true }] });
     this.parts.rate.key.replaceChildren(legend([['now'], ['asked', true]]));
-    this.charts.bytes.show({ ...line, lines: [{ name: 'memory', values: series.bytes, exact: (value) => `${count(value)} B` }] });
+    const exact = (value) => `${count(value)} B`;
+    this.charts.bytes.show({ ...line, lines: [{ name: 'memory', values: series.bytes, exact }] });
     this.parts.window.part.hidden = !row.has_slices;
     if (row.has_slices) this.charts.window.show({ items: this.spans(series.window || []), why: series.window_trouble });
   }
@@ -131,7 +137,8 @@ class Detail {
     return rows.map(([start, value], at) => {
       const long = span(newest[0] - start + slice);
       const since = isClock ? `since ${moment(start * 1000)}` : `since ${at} slices ago`;
-      return { value, label: long.split(' ').slice(0, 2).join(' '), lines: [`${count(value)} members`, `last ${long} at most`, since] };
+      const label = long.split(' ').slice(0, 2).join(' ');
+      return { value, label, lines: [`${count(value)} members`, `last ${long} at most`, since] };
     }).filter((_, at) => at % every === 0 || at === rows.length - 1).reverse();
   }
 }

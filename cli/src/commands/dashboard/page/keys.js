@@ -32,7 +32,8 @@ function meter(share) {
 function trendPoints(trend) {
   const values = [...(trend || '')].map((digit) => parseInt(digit, 36));
   if (values.length < 2) return '';
-  return values.map((value, at) => `${((at / (values.length - 1)) * 70 + 1).toFixed(1)},${(18 - (value / 35) * 16).toFixed(1)}`).join(' ');
+  const [x, y] = [(at) => (at / (values.length - 1)) * 70 + 1, (value) => 18 - (value / 35) * 16];
+  return values.map((value, at) => `${x(at).toFixed(1)},${y(value).toFixed(1)}`).join(' ');
 }
 
 // Each column has a head, a value to sort by (numbers with the largest first, texts by the alphabet), and a cell. A
@@ -71,7 +72,8 @@ const COLUMNS = [
     }];
   } },
   { id: 'items', head: 'Items', right: true, by: (row) => row.items,
-    ...numberCell('Items', (row) => (known(row.items) ? count(row.items) : '–'), (row) => (known(row.capacity) ? `of ${count(row.capacity)}` : '')) },
+    ...numberCell('Items', (row) => (known(row.items) ? count(row.items) : '–'),
+      (row) => (known(row.capacity) ? `of ${count(row.capacity)}` : '')) },
   { id: 'fill', head: 'Fill', by: (row) => row.fill, make: () => {
     const [figure, bar] = [el('span', {}), meter()];
     return [el('td', { class: 'fill', 'data-label': 'Fill' }, figure, bar.host), (row) => {
@@ -80,11 +82,15 @@ const COLUMNS = [
     }];
   } },
   { id: 'rate', head: 'Rate now', right: true, by: (row) => row.rate,
-    ...numberCell('Rate now', (row) => (known(row.rate) ? (isCounter(row) && row.rate > 0 ? '± ' : '') + rate(row.rate) : '–'),
+    ...numberCell('Rate now',
+      (row) => (known(row.rate) ? (isCounter(row) && row.rate > 0 ? '± ' : '') + rate(row.rate) : '–'),
       (row) => (known(row.asked) ? `asked ${percent(row.asked)}` : '')) },
-  { id: 'filters', head: 'Subs', right: true, by: (row) => row.filters, ...numberCell('Sub-filters', (row) => count(row.filters), null, (row) => !(row.filters > 1)) },
-  { id: 'bytes', head: 'Memory', right: true, by: (row) => row.bytes, ...numberCell('Memory', (row) => bytes(row.bytes)) },
-  { id: 'ttl', head: 'TTL', right: true, by: (row) => (known(row.ttl_ms) ? row.ttl_ms : Infinity), ...numberCell('TTL', lived) },
+  { id: 'filters', head: 'Subs', right: true, by: (row) => row.filters,
+    ...numberCell('Sub-filters', (row) => count(row.filters), null, (row) => !(row.filters > 1)) },
+  { id: 'bytes', head: 'Memory', right: true, by: (row) => row.bytes,
+    ...numberCell('Memory', (row) => bytes(row.bytes)) },
+  { id: 'ttl', head: 'TTL', right: true, by: (row) => (known(row.ttl_ms) ? row.ttl_ms : Infinity),
+    ...numberCell('TTL', lived) },
   { id: 'growth', head: 'Last hour', by: (row) => row.growth, make: () => {
     const line = svg('polyline', {});
     const note = el('small', {});
@@ -92,7 +98,8 @@ const COLUMNS = [
       svg('svg', { class: 'spark', width: 72, height: 20, viewBox: '0 0 72 20', 'aria-hidden': 'true' }, line), note);
     return [cell, (row) => {
       setAttribute(line, 'points', trendPoints(row.trend));
-      setText(note, known(row.growth) ? (row.growth ? `${row.growth > 0 ? '+' : '−'}${short(Math.abs(row.growth))}` : 'steady') : '');
+      const grown = row.growth ? `${row.growth > 0 ? '+' : '−'}${short(Math.abs(row.growth))}` : 'steady';
+      setText(note, known(row.growth) ? grown : '');
     }];
   } },
 ];
@@ -101,7 +108,8 @@ const KINDS = [['', 'All'], ['filter', 'Filters'], ['counter', 'Counters']];
 
 class Keys {
   constructor() {
-    Object.assign(this, { rows: [], made: new Map(), column: 'state', reverse: false, kind: '', limit: PAGE, leftOut: 0, seen: false });
+    Object.assign(this, { rows: [], made: new Map(), column: 'state', reverse: false, kind: '', limit: PAGE });
+    Object.assign(this, { leftOut: 0, seen: false });
     this.heads = COLUMNS.map((column) => {
       const arrow = el('span', { class: 'arrow', 'aria-hidden': 'true' });
       const button = el('button', { type: 'button', on: { click: () => this.sortBy(column.id) } }, column.head, arrow);
@@ -110,7 +118,10 @@ class Keys {
     });
     byId('heads').append(...this.heads.map((one) => one.head));
     byId('sort').append(...COLUMNS.map((column) => el('option', { value: column.id }, column.head)));
-    byId('sort').addEventListener('change', (event) => { this.reverse = false; this.column = event.target.value; this.draw(); });
+    byId('sort').addEventListener('change', (event) => {
+      Object.assign(this, { reverse: false, column: event.target.value });
+      this.draw();
+    });
     byId('search').addEventListener('input', () => { this.limit = PAGE; this.draw(); });
     byId('only-wrong').addEventListener('change', () => { this.limit = PAGE; this.draw(); });
     byId('rows-more').addEventListener('click', () => { this.limit += PAGE; this.draw(); });
@@ -128,7 +139,8 @@ class Keys {
   }
 
   show(state) {
-    Object.assign(this, { rows: state.rows, leftOut: state.left_out, pattern: state.pattern, seen: known(state.looked) });
+    const seen = known(state.looked);
+    Object.assign(this, { rows: state.rows, leftOut: state.left_out, pattern: state.pattern, seen });
     this.draw();
   }
 
@@ -177,17 +189,23 @@ class Keys {
     const rest = all.length - shown.length;
     byId('rows-more').hidden = rest === 0;
     setText(byId('rows-more'), `Show ${Math.min(PAGE, rest)} more of ${count(rest)}`);
-    const parts = [all.length === this.rows.length ? count(all.length) : `${count(all.length)} of ${count(this.rows.length)}`];
+    const number = count(all.length);
+    const parts = [all.length === this.rows.length ? number : `${number} of ${count(this.rows.length)}`];
     if (this.pattern) parts.push(`that match ${this.pattern}`);
-    if (this.leftOut) parts.push(`${count(this.leftOut)} more left out, of which nothing wrong is known: --max-keys shows more, --pattern others`);
+    if (this.leftOut) {
+      parts.push(`${count(this.leftOut)} more left out, of which nothing wrong is known: `
+        + '--max-keys shows more, --pattern others');
+    }
     setText(byId('keys-count'), parts.join(' · '));
     byId('empty').hidden = all.length > 0;
-    setText(byId('empty'), this.rows.length ? 'No key is like that.' : this.seen ? 'The server has no filters and no counters.' : 'Not seen yet.');
+    const none = this.seen ? 'The server has no filters and no counters.' : 'Not seen yet.';
+    setText(byId('empty'), this.rows.length ? 'No key is like that.' : none);
   }
 
   make(row) {
     const cells = COLUMNS.map((column) => column.make());
-    const made = { line: el('tr', { 'data-id': row.id }, ...cells.map(([cell]) => cell)), updates: cells.map(([, update]) => update) };
+    const line = el('tr', { 'data-id': row.id }, ...cells.map(([cell]) => cell));
+    const made = { line, updates: cells.map(([, update]) => update) };
     this.made.set(row.id, made);
     return made;
   }

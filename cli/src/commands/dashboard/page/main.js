@@ -15,7 +15,9 @@ const serverNow = () => Date.now() + page.offset;
 // A finding about everything that cannot be reached, since nothing is known about it.
 function unreached(page) {
   const trouble = troubleOf(page);
-  return trouble ? [{ finding: { severity: 'critical', wrong: `${trouble.head} since ${moment(trouble.since, true)}`, advice: trouble.lines.join(' ') }, key: null }] : [];
+  if (!trouble) return [];
+  const wrong = `${trouble.head} since ${moment(trouble.since, true)}`;
+  return [{ finding: { severity: 'critical', wrong, advice: trouble.lines.join(' ') }, key: null }];
 }
 
 // The text if no finding exists. It has a tick only after all keys have been judged.
@@ -23,16 +25,20 @@ function nothingWrong(state, all) {
   if (!known(state.looked)) return el('li', { class: 'finding none notice' }, el('p', {}, 'Not looked yet.'));
   if (state.unjudged) {
     return el('li', { class: 'finding none notice' }, el('p', {}, badge('notice', 'Nothing so far'),
-      `${count(all - state.unjudged)} of ${count(all)} keys have been looked at. The others follow, some at each look.`));
+      `${count(all - state.unjudged)} of ${count(all)} keys have been looked at. `
+        + 'The others follow, some at each look.'));
   }
-  return el('li', { class: 'finding none fine' }, el('p', {}, badge('fine', 'Nothing'), `${count(all)} keys were looked at, and all are as they should be.`));
+  return el('li', { class: 'finding none fine' }, el('p', {}, badge('fine', 'Nothing'),
+    `${count(all)} keys were looked at, and all are as they should be.`));
 }
 
 function drawFindings(state) {
-  const about = state.nodes.flatMap((node) => node.findings.map((finding) => ({ finding: { ...finding, about: node.name }, key: null })));
+  const about = state.nodes.flatMap((node) =>
+    node.findings.map((finding) => ({ finding: { ...finding, about: node.name }, key: null })));
   const ofKeys = state.rows.flatMap((row) => row.findings.map((finding) => ({ finding, key: row })));
   const rank = ({ finding }) => SEVERITIES[severityOf(finding.severity)].rank;
-  const all = [...unreached(page), ...[...about, ...ofKeys].sort((a, b) => rank(b) - rank(a) || (b.key?.bytes || 0) - (a.key?.bytes || 0))];
+  const size = ({ key }) => key?.bytes || 0;
+  const all = [...unreached(page), ...[...about, ...ofKeys].sort((a, b) => rank(b) - rank(a) || size(b) - size(a))];
   const byGroup = new Map();
   for (const found of all) {
     const group = groupOf(found);
@@ -41,13 +47,17 @@ function drawFindings(state) {
   }
   const groups = [...byGroup.values()].sort(([a], [b]) => rank(b) - rank(a));
   const keysInAll = state.rows.length + state.left_out;
-  const drawn = JSON.stringify([page.all, all.map(({ finding, key }) => [finding, key?.id]), known(state.looked), state.unjudged, keysInAll]);
-  const counts = ['critical', 'warning', 'notice'].map((name) => [name, all.filter(({ finding }) => severityOf(finding.severity) === name).length]);
+  const seen = all.map(({ finding, key }) => [finding, key?.id]);
+  const drawn = JSON.stringify([page.all, seen, known(state.looked), state.unjudged, keysInAll]);
+  const counts = ['critical', 'warning', 'notice'].map(
+    (name) => [name, all.filter(({ finding }) => severityOf(finding.severity) === name).length]);
   const urgent = counts[0][1] + counts[1][1];
-  document.title = `${page.lost || state.troubles.length ? '⚠ ' : urgent ? `(${urgent}) ` : ''}Rollcall · ${state.server}`;
+  const mark = page.lost || state.troubles.length ? '⚠ ' : urgent ? `(${urgent}) ` : '';
+  document.title = `${mark}Rollcall · ${state.server}`;
   if (drawn === page.shown) return;
   page.shown = drawn;
-  const parts = counts.filter(([, number]) => number).map(([name, number]) => `${count(number)} ${name}${number > 1 && name !== 'critical' ? 's' : ''}`);
+  const parts = counts.filter(([, number]) => number)
+    .map(([name, number]) => `${count(number)} ${name}${number > 1 && name !== 'critical' ? 's' : ''}`);
   if (state.unjudged) parts.push(`${count(state.unjudged)} of ${count(keysInAll)} keys not looked at yet`);
   setText(byId('wrong-count'), parts.join(' · '));
   const some = page.all ? groups : groups.slice(0, FIRST_FINDINGS);
@@ -64,13 +74,22 @@ function drawFindings(state) {
 const CARDS = [
   { name: 'items', head: 'Filters', chart: curves('Items in all filters', short, true), word: 'items', exact: count,
     figure: (totals) => [short(totals.items), ` items in ${count(totals.filters)} filters`],
-    note: (totals) => (totals.capacity ? `${percent(Number((totals.items / totals.capacity).toPrecision(3)))} of a capacity of ${short(totals.capacity)}` : '') },
-  { name: 'members', head: 'Counters', chart: curves('Members of all counters', short, true), word: 'members', exact: count,
-    figure: (totals) => [short(totals.members), ` members in ${totals.members_of < totals.counters ? `${count(totals.members_of)} of ` : ''}${count(totals.counters)} counters`],
-    note: (totals) => totals.modes.filter(([, number]) => number).map(([mode, number]) => `${count(number)} ${mode}`).join(' · ') },
-  { name: 'bytes', head: 'Memory', chart: curves('Memory of all filters and counters', bytes), word: 'bytes', exact: (value) => `${count(value)} B`,
+    note: ({ items, capacity }) =>
+      (capacity ? `${percent(Number((items / capacity).toPrecision(3)))} of a capacity of ${short(capacity)}` : '') },
+  { name: 'members', head: 'Counters', chart: curves('Members of all counters', short, true), word: 'members',
+    exact: count,
+    figure: ({ members, members_of: of, counters }) =>
+      [short(members), ` members in ${of < counters ? `${count(of)} of ` : ''}${count(counters)} counters`],
+    note: (totals) => totals.modes.filter(([, number]) => number)
+      .map(([mode, number]) => `${count(number)} ${mode}`).join(' · ') },
+  { name: 'bytes', head: 'Memory', chart: curves('Memory of all filters and counters', bytes), word: 'bytes',
+    exact: (value) => `${count(value)} B`,
     figure: (totals) => [bytes(totals.bytes), ''],
-    note: (totals) => (known(totals.used_memory) ? `${percent(Number((totals.bytes / totals.used_memory).toPrecision(2)))} of ${bytes(totals.used_memory)} used${totals.maxmemory ? `; maxmemory ${bytes(totals.maxmemory)}` : '; no maxmemory'}` : '') },
+    note: ({ bytes: ours, used_memory: used, maxmemory }) => {
+      if (!known(used)) return '';
+      const limit = maxmemory ? `maxmemory ${bytes(maxmemory)}` : 'no maxmemory';
+      return `${percent(Number((ours / used).toPrecision(2)))} of ${bytes(used)} used; ${limit}`;
+    } },
 ];
 
 function makeCards() {
@@ -94,11 +113,16 @@ function drawCards(state) {
     setText(card.figureNote, note);
     setText(card.noteText, card.note(state.totals));
   }
-  setText(page.sinceHead, known(state.totals.uptime_seconds) ? `Since the server started, ${span(state.totals.uptime_seconds)} ago` : 'Since the server started');
+  const uptime = state.totals.uptime_seconds;
+  setText(page.sinceHead, `Since the server started${known(uptime) ? `, ${span(uptime)} ago` : ''}`);
   page.since.replaceChildren(...(state.totals.since.length
-    ? state.totals.since.map(([name, value]) => el('div', { class: value > 0 ? null : 'zero' }, el('dt', {}, name), el('dd', {}, count(value))))
+    ? state.totals.since.map(([name, value]) =>
+      el('div', { class: value > 0 ? null : 'zero' }, el('dt', {}, name), el('dd', {}, count(value))))
     : [el('p', { class: 'note' }, 'The server does not tell: its module has no such figures in INFO.')]));
 }
+
+const nodeField = ([name, value]) => el('div', {}, el('dt', {}, name.replace(/^rollcall_/, '')),
+  el('dd', {}, name.endsWith('bytes') ? bytes(value) : count(value)));
 
 function drawNodes(state) {
   byId('module').hidden = state.nodes.length === 0;
@@ -107,11 +131,12 @@ function drawNodes(state) {
   page.nodes = drawn;
   const open = new Set([...byId('nodes').querySelectorAll('details[open]')].map((node) => node.dataset.name));
   rebuild(byId('nodes'), state.nodes.map((node) => {
-    const facts = [node.role, known(node.uptime_seconds) ? `up ${span(node.uptime_seconds)}` : '', known(node.used_memory) ? `${bytes(node.used_memory)} used` : '',
-      node.server || '', known(node.version) ? `module ${node.version}` : 'no module of ours'].filter(Boolean).join(' · ');
+    const facts = [node.role, known(node.uptime_seconds) ? `up ${span(node.uptime_seconds)}` : '',
+      known(node.used_memory) ? `${bytes(node.used_memory)} used` : '', node.server || '',
+      known(node.version) ? `module ${node.version}` : 'no module of ours'].filter(Boolean).join(' · ');
     return el('details', { class: 'node', 'data-name': node.name, open: open.has(node.name) },
       el('summary', {}, el('span', { class: 'name' }, node.name), ' ', el('span', { class: 'dim' }, facts)),
-      Object.keys(node.fields).length ? el('dl', { class: 'node-info' }, ...Object.entries(node.fields).map(([name, value]) => el('div', {}, el('dt', {}, name.replace(/^rollcall_/, '')), el('dd', {}, name.endsWith('bytes') ? bytes(value) : count(value)))))
+      Object.keys(node.fields).length ? el('dl', { class: 'node-info' }, ...Object.entries(node.fields).map(nodeField))
         : el('p', { class: 'dim' }, 'Its module has no figures of its own in INFO.'));
   }));
 }
@@ -119,7 +144,9 @@ function drawNodes(state) {
 async function drawTotals() {
   const series = await ask(`/api/series?seconds=${range.seconds}`);
   const line = axis(series, range.seconds, series.now);
-  for (const card of CARDS) card.chart.show({ ...line, lines: [{ name: card.word, values: series[card.name] || [], exact: card.exact }] });
+  for (const { name, word, chart, exact } of CARDS) {
+    chart.show({ ...line, lines: [{ name: word, values: series[name] || [], exact }] });
+  }
 }
 
 // Describes in one or two lines what does not answer; null if everything answers.
@@ -132,12 +159,16 @@ function troubleOf({ state, lost, paused }) {
   // A look that takes far too long counts as no answer.
   const patience = 15000 + 3 * Math.max(state.interval * 1000, 10 * state.took_ms);
   if (!paused && known(state.looked) && !state.is_down && serverNow() - state.looked > patience) {
-    return { since: state.looked, head: `The server ${state.server} has not answered`, lines: ['A look takes longer than those before it.'], all: true };
+    const head = `The server ${state.server} has not answered`;
+    return { since: state.looked, head, lines: ['A look takes longer than those before it.'], all: true };
   }
   if (!state.troubles.length) return null;
   const since = Math.min(...state.troubles.map((trouble) => trouble.since));
-  const lines = state.troubles.map((trouble) => [trouble.text, trouble.advice].filter(Boolean).map(sentence).join('. '));
-  const head = state.troubles.length > 1 ? `${state.troubles.length} servers cannot be reached` : `The server ${state.troubles[0].server} cannot be reached`;
+  const lines = state.troubles.map(
+    (trouble) => [trouble.text, trouble.advice].filter(Boolean).map(sentence).join('. '));
+  const number = state.troubles.length;
+  const who = number > 1 ? `${number} servers` : `The server ${state.troubles[0].server}`;
+  const head = `${who} cannot be reached`;
   return { since, head, lines, all: state.is_down };
 }
 
@@ -159,7 +190,8 @@ function drawTrouble() {
     if (!trouble.all) old = ' Its keys are shown as they were seen last.';
     else if (state && known(state.looked)) old = ` What is below was seen at ${moment(state.looked, true)}.`;
     byId('trouble').replaceChildren(
-      el('p', {}, badge('critical', `${trouble.head} since ${moment(trouble.since, true)}`), page.troubleTime, `.${old}`),
+      el('p', {}, badge('critical', `${trouble.head} since ${moment(trouble.since, true)}`), page.troubleTime,
+        `.${old}`),
       ...trouble.lines.map((line) => el('p', {}, line)));
   }
   setText(page.troubleTime, ` (${span((serverNow() - trouble.since) / 1000)})`);
@@ -180,7 +212,8 @@ function drawStatus() {
 // A key that the server answers with an error is shown like a key with a finding.
 function withErrors(rows) {
   return rows.map((row) => (known(row.rejected)
-    ? { ...row, findings: [...row.findings, { severity: 'warning', wrong: `says nothing of itself: ${row.rejected}` }] } : row));
+    ? { ...row, findings: [...row.findings,
+      { severity: 'warning', wrong: `says nothing of itself: ${row.rejected}` }] } : row));
 }
 
 function draw(state) {
@@ -190,7 +223,8 @@ function draw(state) {
   keys.show(state);
   detail.show(state);
   drawNodes(state);
-  setText(byId('footer'), `Looked at every ${span(state.interval)}, last in ${state.took_ms} ms. History since ${moment(state.started)}, kept in memory for a week. Read-only. rollcall ${state.version}`);
+  setText(byId('footer'), `Looked at every ${span(state.interval)}, last in ${state.took_ms} ms. `
+    + `History since ${moment(state.started)}, kept in memory for a week. Read-only. rollcall ${state.version}`);
 }
 
 // Milliseconds until new data can be expected, which is soon after the next look.
