@@ -42,14 +42,14 @@ unsafe extern "C" fn loaded(
 
 /// Returns the log line about filters that no registered command can read; `unserved` is their number.
 fn line(unserved: u64) -> String {
-    let (which, that, way) = match config::commands() {
-        Commands::Beside => ("classic ", " that had not fully arrived", "commands all"),
-        Commands::All | Commands::Lc => ("", "", "commands beside (as RF.*) or commands all"),
+    let (which, way) = match config::commands() {
+        Commands::Beside => ("partially loaded classic ", "commands all"),
+        Commands::All | Commands::Lc => ("", "commands beside (as RF.*) or commands all"),
     };
     let (filters, are, them) = if unserved == 1 { ("filter", "is", "it") } else { ("filters", "are", "them") };
     let mode = config::commands().word();
     format!(
-        "{unserved} {which}{filters}{that} {are} kept and saved, but not served with commands {mode}; load with {way} \
+        "{unserved} {which}{filters} {are} kept and saved, but not served with commands {mode}; load with {way} \
          to use {them}"
     )
 }

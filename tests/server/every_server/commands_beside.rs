@@ -257,11 +257,7 @@ fn what_a_mode_does_not_serve_is_reported_in_the_log_and_in_info() {
     assert_eq!(server.client().info("rollcall_filters_not_served"), filters.to_string());
     server.restart_as(|setup| Mode::Beside.of(setup, &peer));
     let mut client = server.client();
-    assert!(
-        reported(&server)
-            .last()
-            .is_some_and(|line| line.contains("1 classic filter that had not fully arrived is kept"))
-    );
+    assert!(reported(&server).last().is_some_and(|line| line.contains("1 partially loaded classic filter is kept")));
     assert_eq!(client.info("rollcall_filters_not_served"), "1");
     // It is kept as it is, and goes on where it can.
     client.expect("TYPE arriving", "+RCfilter-");

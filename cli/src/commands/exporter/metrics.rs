@@ -42,7 +42,8 @@ pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filt
 pub const SUB_FILTERS: Metric = gauge("filters_sub_filters", "Sub-filters of complete filters.");
 pub const GROWN: Metric = gauge("filters_grown", "Filters without a window that have more than one sub-filter.");
 pub const GROWTHS: Metric = counter("filters_growths", "Sub-filters appended to filters without windows.");
-pub const PROMOTIONS: Metric = counter("counters_promotions", "Counters that became an estimate, or dense.");
+pub const PROMOTIONS: Metric =
+    counter("counters_promotions", "Promotions of counters: to an estimate, or to a dense one.");
 pub const ADVANCES: Metric = counter("advances", "Windows moved on.");
 pub const REJECTED: Metric = counter("rejected", "Commands and values rejected, by reason.");
 pub const DEFRAG_MOVES: Metric = counter("defrag_moves", "Buffers moved by active defragmentation.");
