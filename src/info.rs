@@ -10,6 +10,7 @@ use crate::server::metrics::{
     CORRUPT_REJECTED, COUNTER_ADVANCES, DEFRAG_MOVES, FILTER_ADVANCES, FULL_REJECTED, GROWTHS, LIMIT_REJECTED,
     MEMORY_REJECTED, PROMOTIONS,
 };
+use crate::server::pages::huge;
 use crate::server::{alloc, reclaim};
 use crate::types::totals::{CAPACITY, GROWN, ITEMS, SUB_FILTERS, ValueKind, bytes, keys};
 use crate::unserved;
@@ -68,6 +69,7 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
                 add("defrag_moves", DEFRAG_MOVES.get());
                 add("frees_waiting", reclaim::WAITING.get());
                 add("frees_waiting_bytes", reclaim::WAITING_BYTES.get());
+                raw::add_info_field_str(ctx, "huge_pages", huge::state());
             }
             if begin("filters") {
                 add_kinds(FILTERS);

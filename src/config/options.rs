@@ -13,6 +13,7 @@ use rollcall_core::{bloom, counting};
 use crate::command_error::quoted;
 use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
 use crate::server::ffi::RedisModuleString;
+use crate::server::pages::huge;
 
 /// The type of an option's value: how the value is parsed, and how it is stored in 64 bits.
 #[derive(Clone, Copy)]
@@ -69,6 +70,23 @@ impl Setting {
     /// Sets the current value, and returns the previous one.
     pub fn set(&self, bits: u64) -> u64 {
         self.value.swap(bits, Ordering::Relaxed)
+    }
+
+    /// Passes a value that the server has set on to the part of the module that does not ask for it.
+    ///
+    /// # Errors
+    /// The reason why the value has no effect.
+    pub fn apply(&self, bits: u64) -> Result<(), String> {
+        if std::ptr::eq(self, &raw const HUGE_PAGES) {
+            huge::set(bits == 1);
+            if bits == 1 && huge::state() != "yes" {
+                return Err(format!(
+                    "huge-pages yes has no effect: {}; see \"huge-pages\" in docs/configuration.md",
+                    huge::state()
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Returns the value before redis.conf is read: the argument of `loadmodule`, or else the default.
@@ -184,6 +202,7 @@ static LC_EXACT_BYTES: Setting = Setting::new(
 static AUTO_CREATE: Setting = Setting::new(c"auto-create", SettingKind::Choice { words: &[c"yes", c"no"] }, 0);
 static MAX_KEY_BYTES: Setting =
     Setting::new(c"max-key-bytes", SettingKind::BytesOrZero { min: 1 << 20, max: i64::MAX }, 0);
+static HUGE_PAGES: Setting = Setting::new(c"huge-pages", SettingKind::Choice { words: &[c"no", c"yes"] }, 0);
 static HASH_SEED: Setting = Setting::new(c"hash-seed", SettingKind::Seed, 0).fixed();
 static COMMANDS: Setting =
     Setting::new(c"commands", SettingKind::Choice { words: &Commands::WORDS }, Commands::All as u64).fixed();
@@ -213,7 +232,7 @@ impl Commands {
 }
 
 /// All options of this module.
-pub static ALL: [&Setting; 12] = [
+pub static ALL: [&Setting; 13] = [
     &BF_ERROR_RATE,
     &BF_INITIAL_SIZE,
     &BF_EXPANSION,
@@ -224,6 +243,7 @@ pub static ALL: [&Setting; 12] = [
     &LC_EXACT_BYTES,
     &AUTO_CREATE,
     &MAX_KEY_BYTES,
+    &HUGE_PAGES,
     &HASH_SEED,
     &COMMANDS,
 ];

@@ -116,6 +116,9 @@ unsafe fn set(
             let option = setting(data);
             match read(option) {
                 Ok(bits) => {
+                    if let Err(why) = option.apply(bits) {
+                        log_anywhere(WARNING, &why);
+                    }
                     if option.set(bits) != bits && option.is_for_cuckoo_filters() {
                         let line = arguments::ignored(option.name.to_bytes(), &option.print(bits));
                         log_anywhere(NOTICE, &line);

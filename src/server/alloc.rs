@@ -16,7 +16,7 @@ use redis_module::raw;
 use rollcall_core::unstable::heap::Mover;
 
 use super::metrics::{DEFRAG_MOVES, Metric};
-use super::pages;
+use super::pages::{self, huge};
 
 /// The alignment in bytes that every malloc guarantees. It is 8 for two reasons: the jemalloc of Redis has size classes
 /// of 24 and 40 bytes, and on some systems the server stores the size of a block in the 8 bytes before it.
@@ -273,6 +273,10 @@ impl ServerAlloc {
             }
             if !pointer.is_null() {
                 ALLOCATED.add(layout.size() as u64);
+                // Bitmaps are the large blocks that begin with zeros.
+                if zeroed {
+                    huge::queue_block(pointer, layout.size());
+                }
             }
             pointer
         }
@@ -286,6 +290,7 @@ impl ServerAlloc {
         // SAFETY: as the caller promises. Nobody reads a block that is being freed.
         unsafe {
             ALLOCATED.sub(layout.size() as u64);
+            huge::withdraw(pointer, layout.size());
             pages::give_back(pointer, layout.size());
             if let Some(free) = raw::RedisModule_Free {
                 free(base_of(pointer, layout).cast());
@@ -311,6 +316,7 @@ impl ServerAlloc {
                 if new_size >= isize::MAX as usize {
                     return null_mut();
                 }
+                huge::withdraw(pointer, layout.size());
                 let moved: *mut u8 = realloc(pointer.cast(), new_size).cast();
                 if !moved.is_null() {
                     ALLOCATED.replace(layout.size() as u64, new_size as u64);
@@ -418,7 +424,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
     // SAFETY: as promised above.
     unsafe {
         let Some(defrag_alloc) = raw::RedisModule_DefragAlloc else { return pointer };
-        if layout.size() == 0 {
+        // No server moves such large blocks, and the background thread may be at work in one.
+        if layout.size() == 0 || layout.size() >= huge::BLOCK_BYTES {
             return pointer;
         }
         let base = base_of(pointer, layout);

@@ -5,6 +5,8 @@
 //! slice, the server's thread maps memory for the next slice at the same time. If the kernel freed a gigabyte at once,
 //! the server's thread would wait for a fifth of a second.
 
+pub mod huge;
+
 use super::threads;
 
 /// Makes all pages of `memory` resident with one system call, without changing a byte. Called before a large value is
@@ -35,6 +37,7 @@ pub unsafe fn give_back(block: *mut u8, bytes: usize) {
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use super::huge;
     use libc::{MADV_DONTNEED, MADV_POPULATE_WRITE, madvise};
 
     /// The kernel is asked to make at least this many bytes resident. For less memory the call costs as much as it
@@ -61,16 +64,19 @@ mod linux {
         unsafe { madvise(start.cast(), memory.len() + before, MADV_POPULATE_WRITE) };
     }
 
-    /// Returns the pages of a block to Linux, [`STEP_BYTES`] at a time.
+    /// Returns the pages of a block to Linux, [`STEP_BYTES`] or one huge page at a time: a part of a huge page would not be
+    /// returned alone.
     ///
     /// # Safety
     /// The same as for [`super::give_back`].
     pub unsafe fn give_back(block: *mut u8, bytes: usize) {
-        let mut start = block.align_offset(LARGE_PAGE_BYTES);
-        while start.saturating_add(STEP_BYTES) <= bytes {
+        let is_huge = bytes >= huge::BLOCK_BYTES && huge::is_used();
+        let (align, step) = if is_huge { (huge::PAGE_BYTES, huge::PAGE_BYTES) } else { (LARGE_PAGE_BYTES, STEP_BYTES) };
+        let mut start = block.align_offset(align);
+        while start.saturating_add(step) <= bytes {
             // SAFETY: whole pages within the block, whose content is no longer needed. If it fails, the pages stay.
-            unsafe { madvise(block.add(start).cast(), STEP_BYTES, MADV_DONTNEED) };
-            start += STEP_BYTES;
+            unsafe { madvise(block.add(start).cast(), step, MADV_DONTNEED) };
+            start += step;
         }
     }
 }

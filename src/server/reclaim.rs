@@ -7,14 +7,18 @@
 //! While the server's memory has reached `maxmemory`, values are freed on the server's thread. Eviction measures how
 //! much memory each evicted key gives back. If the memory were freed later, the server would evict more keys than
 //! necessary.
+//!
+//! Between two values, the thread makes pages of large bitmaps [huge], one at a time.
 
 use std::hint::black_box;
 use std::sync::OnceLock;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Instant;
 
 use super::facts;
 use super::ffi::guard;
 use super::metrics::Metric;
+use super::pages::huge;
 use super::threads;
 
 /// Values of at least this many bytes are freed in the background. Freeing a smaller value costs less than passing it
@@ -61,7 +65,7 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
             // memory.
             drop(black_box(Box::new(0u64)));
             drop(ready);
-            receiver.into_iter().for_each(drop);
+            work(&receiver);
         };
         let thread = std::thread::Builder::new().name("rollcall-free".to_owned());
         thread.spawn(free).ok().map(|_| {
@@ -73,11 +77,30 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
+/// What the background thread does, until the channel is closed.
+fn work(receiver: &Receiver<Garbage>) {
+    loop {
+        let start = Instant::now();
+        // Page faults of the main thread wait while a page becomes huge. So the thread rests for as long as that took.
+        let garbage = match huge::next_page() {
+            true => receiver.recv_timeout(start.elapsed()),
+            false => receiver.recv().map_err(RecvTimeoutError::from),
+        };
+        if matches!(garbage, Err(RecvTimeoutError::Disconnected)) {
+            return;
+        }
+    }
+}
+
 /// Starts the background thread once a value of `bytes` bytes exists that will be freed there. Starting it only when
-/// the first value is freed may be too late: if the process gets no more memory, jemalloc crashes in a new thread.
+/// the first value is freed may be too late: if the process gets no more memory, jemalloc crashes in a new thread. Wakes
+/// the thread if pages of the value become huge.
 pub fn prepare(bytes: u64) {
-    if bytes >= BACKGROUND_BYTES as u64 {
-        reclaimer();
+    if bytes >= BACKGROUND_BYTES as u64
+        && let Some(sender) = reclaimer()
+        && huge::has_new()
+    {
+        hand_over(sender, Box::new(()), 0);
     }
 }
 

@@ -201,3 +201,38 @@ fn a_large_block_that_cannot_grow_stays() {
         assert_eq!(odd::LIVE.load(Ordering::Relaxed), 0);
     }
 }
+
+/// The blocks of bitmaps are queued to have huge pages, and withdrawn before the server frees or moves them.
+#[test]
+#[cfg(target_os = "linux")]
+fn large_blocks_of_zeros_are_queued_while_they_live() {
+    use super::huge::tests::{queued_pages, wanted};
+    const LARGE: usize = huge::BLOCK_BYTES;
+    let _found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let queued_after = |size, align, zeroed| {
+        // SAFETY: as above.
+        unsafe {
+            let block = ServerAlloc::allocate_in_server(layout(size, align), zeroed);
+            let queued = queued_pages(block, size);
+            ServerAlloc::free_in_server(block, layout(size, align));
+            assert_eq!(queued_pages(block, size), 0);
+            queued
+        }
+    };
+    // SAFETY: as above.
+    unsafe { use_odd() };
+    let wanted = wanted();
+    for align in [8, 64] {
+        assert!(queued_after(LARGE, align, true) >= 3);
+        assert_eq!((queued_after(LARGE - 1, align, true), queued_after(LARGE, align, false)), (0, 0));
+        // SAFETY: as above.
+        unsafe {
+            let block = ServerAlloc::allocate_in_server(layout(LARGE, align), true);
+            let moved = ServerAlloc::reallocate_in_server(block, layout(LARGE, align), 2 * LARGE);
+            assert_eq!((queued_pages(block, LARGE), queued_pages(moved, 2 * LARGE)), (0, 0));
+            ServerAlloc::free_in_server(moved, layout(2 * LARGE, align));
+        }
+    }
+    drop(wanted);
+    assert_eq!(queued_after(LARGE, 64, true), 0);
+}
