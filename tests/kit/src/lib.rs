@@ -2,6 +2,7 @@
 //!
 //! - `ROLLCALL_SERVER`: the server's program, `redis-server` from the PATH by default.
 //! - `ROLLCALL_MODULE`: the module, `release/librollcall.so` of the target directory by default.
+//! - `ROLLCALL_ARGS`: load-time arguments of the module on every server, such as `huge-pages yes`.
 //! - `ROLLCALL_FAKETIME`: the library that gives a server a clock of its own, Debian's libfaketime by default.
 //! - `ROLLCALL_LOGS`: a folder for the logs of servers whose test fails (by default logs are not kept).
 //! - `ROLLCALL_PATIENCE`: a factor of all time limits, for servers that something slows down.

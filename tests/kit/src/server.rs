@@ -393,7 +393,12 @@ impl Server {
         lines.extend(self.setup.lines_before.iter().cloned());
         if !self.setup.without_module {
             let module = self.setup.module.clone().unwrap_or_else(module_path);
-            let args = &self.setup.module_args;
+            // The last of two arguments of the same name counts.
+            let of_all = match self.setup.module {
+                None => std::env::var("ROLLCALL_ARGS").unwrap_or_default(),
+                Some(_) => String::new(),
+            };
+            let args = format!("{of_all} {}", self.setup.module_args);
             lines.push(match &self.setup.host {
                 None => format!("loadmodule {} {args}", module.display()),
                 Some((host, options)) => {

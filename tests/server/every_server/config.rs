@@ -13,7 +13,7 @@ struct Parameter {
     bad: &'static [&'static str],
 }
 
-const SETTABLE: [Parameter; 10] = [
+const SETTABLE: [Parameter; 11] = [
     Parameter {
         name: "bf-error-rate",
         default: "0.01",
@@ -57,6 +57,7 @@ const SETTABLE: [Parameter; 10] = [
         bad: &["0", "-1", "1048577", "4294967298", "abc", ""],
     },
     Parameter { name: "auto-create", default: "yes", good: &["no", "yes"], bad: &["maybe", "1", ""] },
+    Parameter { name: "huge-pages", default: "no", good: &["yes", "no"], bad: &["always", "1", ""] },
     Parameter { name: "bf-layout", default: "lines", good: &["lines"], bad: &["squares", "line", ""] },
     Parameter {
         name: "max-key-bytes",
@@ -180,7 +181,7 @@ fn every_option_is_a_load_time_argument() {
     let server = Server::with_args(
         "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-capacity 70000 lc-error-rate 0.02 \
          lc-exact-limit 10 lc-exact-bytes 64kb auto-create yes bf-layout lines max-key-bytes 8388608 \
-          hash-seed 18446744073709551615 commands all",
+         huge-pages yes hash-seed 18446744073709551615 commands all",
     );
     for (name, value) in [
         ("bf-error-rate", "0.05"),
@@ -192,6 +193,7 @@ fn every_option_is_a_load_time_argument() {
         ("lc-exact-bytes", "65536"),
         ("bf-layout", "lines"),
         ("max-key-bytes", "8388608"),
+        ("huge-pages", "yes"),
         ("commands", "all"),
     ] {
         assert_is(&server, name, value);
@@ -214,6 +216,7 @@ fn bad_load_time_arguments_are_rejected_by_name() {
         ("auto-create", "maybe"),
         ("bf-layout", "squares"),
         ("max-key-bytes", "1048575"),
+        ("huge-pages", "always"),
         ("hash-seed", "18446744073709551616"),
         ("hash-seed", "-1"),
         ("commands", "bf"),
@@ -242,10 +245,12 @@ fn every_option_is_a_line_of_the_configuration_file() {
         .line("rollcall.auto-create yes")
         .line("rollcall.bf-layout lines")
         .line("rollcall.max-key-bytes 8mb")
+        .line("rollcall.huge-pages yes")
         .line("rollcall.hash-seed 18446744073709551615")
         .line("rollcall.commands all")
         .start();
     assert_is(&server, "max-key-bytes", "8388608");
+    assert_is(&server, "huge-pages", "yes");
     assert_is(&server, "bf-layout", "lines");
     assert_is(&server, "lc-exact-bytes", "65536");
     assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
@@ -264,6 +269,7 @@ fn rewritten_configurations_survive_a_restart() {
         ("lc-error-rate", "0.02"),
         ("lc-exact-limit", "10"),
         ("max-key-bytes", "8388608"),
+        ("huge-pages", "yes"),
     ] {
         server.set_parameter(name, value);
     }
@@ -271,6 +277,7 @@ fn rewritten_configurations_survive_a_restart() {
     server.restart();
     assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 1234 0.02 10", "{}", server.config_file());
     assert_is(&server, "max-key-bytes", "8388608");
+    assert_is(&server, "huge-pages", "yes");
     assert_is(&server, "hash-seed", "77");
     assert_is(&server, "bf-layout", "lines");
 }

@@ -18,6 +18,7 @@ mod commands_windows_rejected;
 mod config;
 mod config_auto_create;
 mod config_drop_in;
+mod huge_pages;
 mod info_events;
 mod info_keys;
 mod info_totals;
