@@ -11,7 +11,7 @@
 //! - `ROLLCALL_CHAOS_SECONDS`: how long the scenario with all faults runs.
 //! - `ROLLCALL_CHAOS_CLUSTER_SECONDS`: how long the scenario with moving slots runs.
 //! - `ROLLCALL_CHAOS_SEED`: the seed.
-//! - `ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_LOGS`: as in the server tests.
+//! - `ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_ARGS`, `ROLLCALL_LOGS`: as in the server tests.
 
 mod check;
 mod cluster;

@@ -98,8 +98,9 @@ pub const SHAPES: [Shape; 19] = [
     // Classic ones so small err a quarter more often than their bits say, as RedisBloom's do.
     Shape { name: "chain", create: "BF.RESERVE ? 0.01 50 EXPANSION 2 LAYOUT lines", shadow: Shadow::Copy, ..FILTER },
     Shape { name: "classic", create: "BF.RESERVE ? 0.01 1000 LAYOUT classic", shadow: Shadow::Copy, ..FILTER },
-    // Above 1 MiB: freed in the background, and stored in several pieces.
-    Shape { name: "large", create: "BF.RESERVE ? 0.01 1000000", shadow: Shadow::Copy, ..FILTER },
+    // Above 8 MiB: freed in the background, stored in several pieces, and with huge pages where ROLLCALL_ARGS asks for
+    // them.
+    Shape { name: "large", create: "BF.RESERVE ? 0.01 8000000", shadow: Shadow::Copy, ..FILTER },
     Shape { name: "default", kind: Kind::Filter { rate: 1.0, has_card: true }, items: 2_000, ..FILTER },
     Shape {
         name: "admitting",
