@@ -5,9 +5,10 @@
 //! not matter. The contenders take turns within each round, and medians over the rounds are compared. A machine that is
 //! slow for a while is therefore slow for both. Ratios are meaningful, microseconds are not.
 //!
-//! Server and modules are chosen as in the tests (`ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_PEER`). A full run
-//! writes `target/benchmarks/SERVER.md`, the server's column of the tables in docs/benchmarks.md and README.md, and the
-//! plot. `BENCH_QUICK=1` makes a quick run, and `BENCH_ONLY=1,7` measures these rows: both only print.
+//! Server and modules are chosen as in the tests (`ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_PEER`). With
+//! `ROLLCALL_ARGS="huge-pages yes"`, Rollcall has huge pages, and the tables have a column for that. A full run writes
+//! `target/benchmarks/SERVER.md`, the server's column of the tables in docs/benchmarks.md and README.md, and the plot.
+//! `BENCH_QUICK=1` makes a quick run, and `BENCH_ONLY=1,7` measures these rows: both only print.
 
 mod contenders;
 mod items;

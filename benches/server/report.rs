@@ -187,7 +187,8 @@ fn setting() -> (String, String) {
     let running = Server::start();
     let mut client = running.client();
     let (valkey, redis) = (client.info("valkey_version"), client.info("redis_version"));
-    let server = if valkey.is_empty() { format!("Redis {redis}") } else { format!("Valkey {valkey}") };
+    let option = if client.info("rollcall_huge_pages") == "yes" { " with huge pages" } else { "" };
+    let server = if valkey.is_empty() { format!("Redis {redis}{option}") } else { format!("Valkey {valkey}{option}") };
     let first = |file: &str, name: &str| {
         let text = fs::read_to_string(file).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.split_once(':'));

@@ -77,13 +77,16 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
+/// How long the background thread rests after it made a page huge, as a multiple of the time that this took. Page faults
+/// of the main thread wait for a part of that time: with 1, some calls waited for several pages.
+const REST: u32 = 4;
+
 /// What the background thread does, until the channel is closed.
 fn work(receiver: &Receiver<Garbage>) {
     loop {
         let start = Instant::now();
-        // Page faults of the main thread wait while a page becomes huge. So the thread rests for as long as that took.
         let garbage = match huge::next_page() {
-            true => receiver.recv_timeout(start.elapsed()),
+            true => receiver.recv_timeout(REST * start.elapsed()),
             false => receiver.recv().map_err(RecvTimeoutError::from),
         };
         if matches!(garbage, Err(RecvTimeoutError::Disconnected)) {
