@@ -13,7 +13,7 @@
 use std::hint::black_box;
 use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Instant;
+use std::time::Duration;
 
 use super::facts;
 use super::ffi::guard;
@@ -77,16 +77,15 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// How long the background thread rests after it made a page huge, as a multiple of the time that this took. Page faults
-/// of the main thread wait for a part of that time: with 1, some calls waited for several pages.
-const REST: u32 = 4;
+/// How long the background thread rests after it made a page huge. Page faults of the main thread may wait for each page,
+/// which takes about a millisecond: a call should not wait for several.
+const REST: Duration = Duration::from_millis(5);
 
 /// What the background thread does, until the channel is closed.
 fn work(receiver: &Receiver<Garbage>) {
     loop {
-        let start = Instant::now();
         let garbage = match huge::next_page() {
-            true => receiver.recv_timeout(REST * start.elapsed()),
+            true => receiver.recv_timeout(REST),
             false => receiver.recv().map_err(RecvTimeoutError::from),
         };
         if matches!(garbage, Err(RecvTimeoutError::Disconnected)) {
