@@ -119,7 +119,7 @@ fn nothing_else_changes() {
         for line in ["active-defrag-ignore-bytes 1", "active-defrag-threshold-lower 1"] {
             client.cmd(&format!("CONFIG SET {line}"));
         }
-        client.expect(&format!("BF.INSERT dumped CAPACITY 6000000 ERROR 0.001 ITEMS a b c"), "[1, 1, 1]");
+        client.expect("BF.INSERT dumped CAPACITY 6000000 ERROR 0.001 ITEMS a b c", "[1, 1, 1]");
         client.call(&["DUMP", "dumped"])
     });
     assert!(dump[0] == dump[1]);
