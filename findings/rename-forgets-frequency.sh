@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Expected: a renamed or moved value keeps how often it was used, as it keeps its time to live.
+# Seen: RENAME keeps OBJECT FREQ on Redis 7.0.15 and resets it to that of a new key on 8.2.3, 8.10.2 and Valkey 9.1.2.
+# Slot migration of both resets it too. Under `allkeys-lfu` the hottest key that was swapped in by RENAME, or that came
+# with a slot, is among the first to be evicted.
+set -euo pipefail
+. "$(dirname "$0")/servers.sh"
+
+# heat PORT KEY: uses a key until it counts as used often.
+heat() {
+    cli "$1" set "$2" value >/dev/null
+    while [ "$(cli "$1" object freq "$2")" -lt 20 ]; do
+        for _ in $(seq 500); do echo "get $2"; done | cli "$1" >/dev/null
+    done
+}
+# kept PORT KEY: whether the frequency is above that of a key that was just made and asked once.
+kept() {
+    if [ "$(cli "$1" object freq "$2")" -ge 15 ]; then echo kept; else echo reset; fi
+}
+lfu=(--maxmemory 1gb --maxmemory-policy allkeys-lfu)
+for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
+    port=$(free_port)
+    start "$name" "$port" "${lfu[@]}"
+    heat "$port" next
+    cli "$port" rename next current >/dev/null
+    expect "  OBJECT FREQ after RENAME" "$(kept "$port" current)" "$([ $name = redis-7.0.15 ] && echo kept || echo reset)"
+    stop "$port"
+done
+for name in redis-8.10.2 valkey-9.1.2; do
+    from=$(free_port) to=$(free_port)
+    start "$name" "$from" "${lfu[@]}" --cluster-enabled yes
+    start "$name" "$to" "${lfu[@]}" --cluster-enabled yes
+    join "$from" "$to"
+    heat "$from" hot
+    slot=$(cli "$from" cluster keyslot hot)
+    if [ "$name" = redis-8.10.2 ]; then
+        cli "$to" cluster migration import "$slot" "$slot" >/dev/null
+    else
+        cli "$from" cluster migrateslots slotsrange "$slot" "$slot" node "$(cli "$to" cluster myid)" >/dev/null
+    fi
+    for _ in $(seq 100); do
+        if [ "$(cli "$to" exists hot)" = 1 ]; then break; fi
+        sleep 0.1
+    done
+    expect "  OBJECT FREQ after a slot migration" "$(kept "$to" hot)" reset
+    stop "$from"
+    stop "$to"
+done

