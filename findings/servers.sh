@@ -9,8 +9,9 @@ mkdir -p "$cache"
 declare -A process=()
 
 end() {
-    for pid in "${process[@]}"; do kill -9 "$pid" || true; done 2>/dev/null
-    wait 2>/dev/null
+    exec 2>/dev/null # bash tells of each process that is killed
+    for pid in "${process[@]}"; do kill -9 "$pid" || true; done
+    wait
     rm -rf "$work"
 }
 trap end EXIT
