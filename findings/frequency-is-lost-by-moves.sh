@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: a renamed or moved value keeps how often it was used, as it keeps its time to live.
 # Seen: RENAME keeps OBJECT FREQ on Redis 7.0.15 and resets it to that of a new key on 8.2.3, 8.10.2 and Valkey 9.1.2.
-# Slot migration of both resets it too. Under `allkeys-lfu` the hottest key that was swapped in by RENAME, or that came
-# with a slot, is among the first to be evicted.
+# Slot migration of both resets it too, and a replica that was there before the reads knows nothing of them. Under
+# `allkeys-lfu` the hottest key is among the first to be evicted after a swap by RENAME, a reshard or a failover.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 
@@ -45,4 +45,19 @@ for name in redis-8.10.2 valkey-9.1.2; do
     expect "  OBJECT FREQ after a slot migration" "$(kept "$to" hot)" reset
     stop "$from"
     stop "$to"
+done
+for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
+    primary=$(free_port) replica=$(free_port)
+    start "$name" "$primary" "${lfu[@]}"
+    start "$name" "$replica" "${lfu[@]}" --replicaof "127.0.0.1 $primary"
+    for _ in $(seq 300); do
+        if cli "$replica" info replication | grep -q master_link_status:up; then break; fi
+        sleep 0.1
+    done
+    heat "$primary" hot
+    cli "$primary" wait 1 5000 >/dev/null
+    cli "$replica" replicaof no one >/dev/null
+    expect "  OBJECT FREQ on the primary, on the promoted replica" "$(kept "$primary" hot), $(kept "$replica" hot)" "kept, reset"
+    stop "$primary"
+    stop "$replica"
 done
