@@ -32,5 +32,24 @@ for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
     asked=$(cli "$port" object freq asked) got=$(cli "$port" object freq got)
     expect "  500 EXISTS leave OBJECT FREQ at that of a new key, 500 GET raise it" \
         "$([ "$asked" -le 5 ] && [ "$got" -gt 5 ] && echo yes || echo "no: $asked, $got")" yes
+
+    # Evicts a part: 40 keys that EXISTS asks for, 40 that GET asks for, and a limit that is 200 kB too low.
+    cli "$port" flushall >/dev/null
+    cli "$port" config set maxmemory-policy allkeys-lru maxmemory-samples 64 >/dev/null
+    value=$(printf '%010000d' 0)
+    for key in $(seq 40); do printf 'set asked%s %s\nset got%s %s\n' "$key" "$value" "$key" "$value"; done |
+        cli "$port" >/dev/null
+    sleep 4
+    for key in $(seq 40); do printf 'exists asked%s\nget got%s\n' "$key" "$key"; done | cli "$port" >/dev/null
+    used=$(cli "$port" info memory | tr -d '\r' | sed -n 's/^used_memory://p')
+    cli "$port" config set maxmemory $((used - 200000)) >/dev/null
+    for _ in $(seq 100); do
+        evicted=$(cli "$port" info stats | tr -d '\r' | sed -n 's/^evicted_keys://p')
+        if [ "$evicted" -ge 10 ]; then break; fi
+        sleep 0.1
+    done
+    expect "  evicted of those that GET asks for" "$((40 - $(cli "$port" keys 'got*' | grep -c got)))" 0
+    expect "  evicted of those that EXISTS asks for" \
+        "$([ "$(cli "$port" keys 'asked*' | grep -c asked)" -lt 32 ] && echo many)" many
     stop "$port"
 done

@@ -23,7 +23,8 @@ for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
     start "$name" "$port" "${lfu[@]}"
     heat "$port" next
     cli "$port" rename next current >/dev/null
-    expect "  OBJECT FREQ after RENAME" "$(kept "$port" current)" "$([ $name = redis-7.0.15 ] && echo kept || echo reset)"
+    wanted=$([ $name = redis-7.0.15 ] && echo kept || echo reset)
+    expect "  OBJECT FREQ after RENAME" "$(kept "$port" current)" "$wanted"
     stop "$port"
 done
 for name in redis-8.10.2 valkey-9.1.2; do
@@ -57,7 +58,8 @@ for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
     heat "$primary" hot
     cli "$primary" wait 1 5000 >/dev/null
     cli "$replica" replicaof no one >/dev/null
-    expect "  OBJECT FREQ on the primary, on the promoted replica" "$(kept "$primary" hot), $(kept "$replica" hot)" "kept, reset"
+    expect "  OBJECT FREQ on the primary" "$(kept "$primary" hot)" kept
+    expect "  OBJECT FREQ on the promoted replica" "$(kept "$replica" hot)" reset
     stop "$primary"
     stop "$replica"
 done

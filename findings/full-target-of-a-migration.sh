@@ -30,7 +30,8 @@ for name in redis-8.10.2 valkey-9.1.2; do
         done
         sleep 1 # the source deletes its copies in the background
         write=$(cli "$to" set "{slot}1" "$value" 2>&1 | head -n 1)
-        echo "  $policy: 200 keys of 15 kB, 1 MB free: at the source $(cli "$from" dbsize), at the target $(cli "$to" dbsize)"
+        echo "  $policy, 200 keys of 15 kB, 1 MB free:"
+        echo "  at the source $(cli "$from" dbsize), at the target $(cli "$to" dbsize)"
         case $name-$policy in
         redis-8.10.2-noeviction)
             expect "  state" "$(state)" completed

@@ -22,7 +22,7 @@ modified() {
     local key=$1 reply
     shift
     reply=$(cli "$port" "$@")
-    if [ "$(cli "$port" object idletime "$key")" -le 1 ]; then echo "reply '$reply', newest"; else echo "reply '$reply', old"; fi
+    echo "reply '$reply', $([ "$(cli "$port" object idletime "$key")" -le 1 ] && echo newest || echo old)"
 }
 create
 expect "  BF.EXISTS" "$(modified filter bf.exists filter x)" "reply '1', old"
@@ -31,5 +31,6 @@ expect "  SADD of a member that is there" "$(modified set sadd set x)" "reply '0
 expect "  SET with NX" "$(modified text set text y nx)" "reply '', old"
 expect "  HSET of an equal value" "$(modified hash hset hash x 1)" "reply '0', newest"
 create
-expect "  BF.RESERVE of a filter that is there" "$(modified filter bf.reserve filter 0.01 100)" "reply 'ERR item exists', newest"
+expect "  BF.RESERVE of a filter that is there" "$(modified filter bf.reserve filter 0.01 100)" \
+    "reply 'ERR item exists', newest"
 expect "  PERSIST" "$(modified text persist text)" "reply '1', newest"

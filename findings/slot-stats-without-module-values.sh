@@ -24,4 +24,5 @@ bytes() {
     cli "$port" cluster slot-stats slotsrange "$slot" "$slot" | grep -A 1 '^memory-bytes$' | tail -n 1
 }
 echo "  memory-bytes: of the string's slot $(bytes text), of the filter's slot $(bytes filter)"
-expect "  the filter's slot has fewer bytes than the string's" "$([ "$(bytes filter)" -lt "$(bytes text)" ] && echo yes)" yes
+fewer=$([ "$(bytes filter)" -lt "$(bytes text)" ] && echo yes)
+expect "  the filter's slot has fewer bytes than the string's" "$fewer" yes

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Expected: a gateway to JSON gives every part of a reply.
-# Seen: webdis 0.1.9 of Debian gives null for a status reply inside an array. RedisBloom's BF.INFO, whose field names are
-# such replies, comes as numbers between nulls. Errors of commands come with the HTTP status 200.
+# Seen: webdis 0.1.9 of Debian gives null for a status reply inside an array. RedisBloom's BF.INFO, whose field names
+# are such replies, comes as numbers between nulls. Errors of commands come with the HTTP status 200.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom
