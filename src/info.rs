@@ -27,14 +27,14 @@ const FILTERS: &Kinds = &[
     ("filters_lines", &[ValueKind::Lines]),
     ("filters_classic", &[ValueKind::Classic]),
     ("filters_windowed", &[ValueKind::WindowedFilter]),
-    ("filters_partially_loaded", &[ValueKind::LoadingFilter, ValueKind::LoadingClassic]),
+    ("filters_partially_loaded", &[ValueKind::PartialFilter, ValueKind::PartialClassic]),
 ];
 const COUNTERS: &Kinds = &[
     ("counters_exact", &[ValueKind::Exact]),
     ("counters_sparse", &[ValueKind::Sparse]),
     ("counters_dense", &[ValueKind::Dense]),
     ("counters_windowed", &[ValueKind::WindowedCounter]),
-    ("counters_partially_loaded", &[ValueKind::LoadingCounter]),
+    ("counters_partially_loaded", &[ValueKind::PartialCounter]),
 ];
 
 /// Returns the number of values of all `kinds`.

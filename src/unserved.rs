@@ -13,9 +13,9 @@ use crate::types::totals::{ValueKind, keys};
 pub fn count() -> u64 {
     match config::commands() {
         Commands::All => 0,
-        Commands::Beside => keys(&[ValueKind::LoadingClassic]),
+        Commands::Beside => keys(&[ValueKind::PartialClassic]),
         Commands::Lc => {
-            keys(&[ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::LoadingFilter, ValueKind::LoadingClassic])
+            keys(&[ValueKind::Lines, ValueKind::WindowedFilter, ValueKind::PartialFilter, ValueKind::PartialClassic])
         }
     }
 }

@@ -9,7 +9,7 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{EitherChain, LineSubFilter, SubFilter};
+use rollcall_core::unstable::bloom::{EitherChain, LineSubFilter};
 use rollcall_core::unstable::hash::{Hash128, hash128};
 
 use crate::random::Random;

@@ -2,7 +2,7 @@
 
 use rollcall_core::bloom::sizing::{self, Geometry};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{LineSubFilter, SubFilter};
+use rollcall_core::unstable::bloom::LineSubFilter;
 use rollcall_core::unstable::hash::{hash64, hash128};
 use rollcall_core::window::Time;
 

@@ -236,12 +236,13 @@ impl Error {
         if ours == theirs { Ok(()) } else { Err(Self::incompatible(parameter, ours, theirs)) }
     }
 
-    /// Shorthand for [`Error::Corrupt`].
+    /// Shorthand for [`Error::Corrupt`]. For the tool and the server module.
     ///
     /// ```
     /// let error = rollcall_core::error::Error::corrupt("file", "at least 8 bytes", 3);
     /// assert_eq!(error.to_string(), "file: expected at least 8 bytes, got 3");
     /// ```
+    #[doc(hidden)]
     pub fn corrupt(field: &'static str, expected: impl fmt::Display, got: impl fmt::Display) -> Self {
         Error::Corrupt { field, expected: expected.to_string(), got: got.to_string() }
     }

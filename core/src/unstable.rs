@@ -34,15 +34,18 @@ pub mod size_limit {
 /// Filters of one layout, and their parts.
 pub mod bloom {
     pub use crate::bloom::bitmap::Line;
-    pub use crate::bloom::build::FilterBuild;
     pub use crate::bloom::chain::Chain;
     pub use crate::bloom::classic::ClassicFilter;
-    pub use crate::bloom::classic::sub_filter::ClassicSubFilter;
+    pub use crate::bloom::classic::spec::ClassicSubFilter;
     pub use crate::bloom::filter::EitherChain;
     pub use crate::bloom::lines::LineFilter;
-    pub use crate::bloom::lines::sub_filter::LineSubFilter;
+    pub use crate::bloom::lines::spec::LineSubFilter;
     pub use crate::bloom::params::expansion_error;
-    pub use crate::bloom::sub_filter::SubFilter;
+
+    /// More of [`sizing`](crate::bloom::sizing).
+    pub mod sizing {
+        pub use crate::bloom::lines::sizing::{estimate_items, sub_filter_capacity};
+    }
 
     /// Sizes of RedisBloom's filters.
     pub mod classic {
@@ -75,15 +78,17 @@ pub mod counting {
 
 /// The stored form, piece by piece.
 pub mod persist {
-    pub use crate::persist::chunks::{CHUNK_MAX_BYTES, dump_loading, is_header, piece_checksum, push_chunk, scandump};
-    pub use crate::persist::counting::LoadingCounter;
-    pub use crate::persist::filter::{LoadingBloomFilter, is_redisbloom_header};
+    pub use crate::persist::chunks::{
+        CHUNK_MAX_BYTES, dump_partial, is_header, piece_checksum, push_chunk, scandump, unstamped,
+    };
+    pub use crate::persist::counting::PartialCounter;
+    pub use crate::persist::filter::{PartialFilter, has_window, is_redisbloom_header};
     pub use crate::persist::payload::Payload;
-    pub use crate::persist::value::{ChunkFormat, Loading, Stored};
+    pub use crate::persist::value::{ChunkFormat, Partial, Stored};
 
     /// RDB values and `DUMP` payloads.
     pub mod rdb {
-        pub use crate::persist::rdb::{ENCODING, PIECE_BYTES, Sink, Source, load, save, save_loading};
+        pub use crate::persist::rdb::{ENCODING, PIECE_BYTES, Sink, Source, load, save, save_partial};
     }
 
     /// RDB values of RedisBloom.

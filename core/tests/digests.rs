@@ -11,7 +11,7 @@ use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::{Loading, Stored};
+use rollcall_core::unstable::persist::{Partial, Stored};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
@@ -160,7 +160,7 @@ fn digest<T: Stored>(value: &T) -> Digest {
     digest
 }
 
-fn digest_of_loading<L: Loading>(loading: &L) -> Digest {
+fn digest_of_loading<L: Partial>(loading: &L) -> Digest {
     let mut digest = Vec::new();
     loading.digest(&mut |bytes| digest.push(bytes.to_vec()));
     digest
@@ -211,7 +211,7 @@ impl Changed {
     /// Loads the changed value. Also returns the digest of the partially loaded value before its last byte, if the
     /// payload is out of line. `None` if the value is rejected.
     fn load<T: Stored>(&self) -> Option<(T, Option<Digest>)> {
-        let mut loading = T::Loading::begin(&self.header(), &MaxBytes(MOST_BYTES)).ok()?;
+        let mut loading = T::Partial::begin(&self.header(), &MaxBytes(MOST_BYTES)).ok()?;
         let partial = self.payload.split_last().map(|(last, most)| {
             loading.push(most).ok()?;
             let digest = digest_of_loading(&loading);

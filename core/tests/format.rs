@@ -11,7 +11,7 @@ use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::counting::{Shaped, layout};
 use rollcall_core::unstable::heap::OnHeap;
-use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, Stored, push_chunk};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, Stored, push_chunk};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{
@@ -280,9 +280,9 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
         return;
     }
     let loading = cut_after(value, received_bytes);
-    let stored: T::Loading = load_rdb(&rdb_of_loading(&loading)).unwrap();
+    let stored: T::Partial = load_rdb(&rdb_of_loading(&loading)).unwrap();
     assert_eq!((stored.header(), stored.received_bytes()), (loading.header(), received_bytes));
-    let mut rewritten = T::Loading::begin(loading.header(), &Unlimited).unwrap();
+    let mut rewritten = T::Partial::begin(loading.header(), &Unlimited).unwrap();
     for (next, chunk) in &dump_of_loading(&loading)[1..] {
         push_chunk(&mut rewritten, *next, chunk).unwrap();
     }
@@ -325,7 +325,7 @@ fn a_length_changed_in_an_rdb_value_is_rejected() {
         let Unsigned(length) = fields[1] else { panic!("{:?}", fields[1]) };
         for wrong in [0, length - 1, length + 1, u64::MAX] {
             fields[1] = Unsigned(wrong);
-            let rejected = load_rdb::<LoadingCounter>(&fields).err();
+            let rejected = load_rdb::<PartialCounter>(&fields).err();
             assert!(matches!(rejected, Some(Error::Corrupt { field: "payload length checksum", .. })), "{rejected:?}");
         }
     }
@@ -336,7 +336,7 @@ fn assert_filter_reads_back(filter: &BloomFilter) -> Result<(), TestCaseError> {
     prop_assert!(reload(filter) == *filter);
     prop_assert!(filter_of_rdb(filter.layout(), &rdb_of_filter(filter)).unwrap() == *filter);
     // What a value of ours would be that holds all of either layout.
-    let in_ours: LoadingBloomFilter = load_rdb(&rdb_of(filter)).unwrap();
+    let in_ours: PartialFilter = load_rdb(&rdb_of(filter)).unwrap();
     prop_assert!(completed(in_ours, filter) == *filter);
     prop_assert_eq!(load_rdb_classic(&rdb_of_filter(filter)).is_ok(), filter.layout() == BitLayout::Classic);
     Ok(())
@@ -344,7 +344,7 @@ fn assert_filter_reads_back(filter: &BloomFilter) -> Result<(), TestCaseError> {
 
 fn assert_counter_reads_back(counter: &Counter) -> Result<(), TestCaseError> {
     prop_assert!(same_dump(counter, &reload(counter)));
-    let from_rdb = load_rdb::<LoadingCounter>(&rdb_of(counter)).unwrap().finish().unwrap();
+    let from_rdb = load_rdb::<PartialCounter>(&rdb_of(counter)).unwrap().finish().unwrap();
     prop_assert!(same_dump(counter, &from_rdb));
     prop_assert_eq!(from_rdb.params(), counter.params());
     prop_assert_eq!(from_rdb.estimate(), counter.estimate());

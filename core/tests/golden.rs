@@ -15,7 +15,7 @@ use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
 use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, push_chunk};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::Field;
@@ -38,27 +38,27 @@ const MANY_LINES: usize = 40;
 enum Value {
     Counter(Counter),
     Filter(BloomFilter),
-    LoadingCounter(LoadingCounter, Counter),
-    LoadingFilter(LoadingBloomFilter, BloomFilter),
+    PartialCounter(PartialCounter, Counter),
+    PartialFilter(PartialFilter, BloomFilter),
 }
 
 impl Value {
     /// A partially loaded counter that has received the first `bytes` bytes of the payload.
     fn cut_counter(counter: Counter, bytes: u64) -> Self {
-        Value::LoadingCounter(cut_after(&counter, bytes), counter)
+        Value::PartialCounter(cut_after(&counter, bytes), counter)
     }
 
     /// A partially loaded filter that has received the first `bytes` bytes of the payload.
     fn cut_filter(filter: BloomFilter, bytes: u64) -> Self {
-        Value::LoadingFilter(cut_after(&filter, bytes), filter)
+        Value::PartialFilter(cut_after(&filter, bytes), filter)
     }
 
     /// The name of the server's data type, and its encoding version.
     fn data_type(&self) -> (&'static str, u64) {
         match self {
-            Value::Counter(_) | Value::LoadingCounter(..) => ("RCcounter", 1),
+            Value::Counter(_) | Value::PartialCounter(..) => ("RCcounter", 1),
             Value::Filter(filter) if filter.layout() == BitLayout::Classic => ("MBbloom--", 4),
-            Value::Filter(_) | Value::LoadingFilter(..) => ("RCfilter-", 1),
+            Value::Filter(_) | Value::PartialFilter(..) => ("RCfilter-", 1),
         }
     }
 
@@ -66,8 +66,8 @@ impl Value {
         match self {
             Value::Counter(counter) => rdb_of(counter),
             Value::Filter(filter) => rdb_of_filter(filter),
-            Value::LoadingCounter(loading, _) => rdb_of_loading(loading),
-            Value::LoadingFilter(loading, _) => rdb_of_loading(loading),
+            Value::PartialCounter(loading, _) => rdb_of_loading(partial),
+            Value::PartialFilter(partial, _) => rdb_of_loading(partial),
         }
     }
 
@@ -75,8 +75,8 @@ impl Value {
         match self {
             Value::Counter(counter) => dump_of(counter),
             Value::Filter(filter) => dump_of(filter),
-            Value::LoadingCounter(loading, _) => dump_of_loading(loading),
-            Value::LoadingFilter(loading, _) => dump_of_loading(loading),
+            Value::PartialCounter(loading, _) => dump_of_loading(partial),
+            Value::PartialFilter(partial, _) => dump_of_loading(partial),
         }
     }
 
@@ -89,7 +89,7 @@ impl Value {
     fn reads_back(&self, fields: &[Field], chunks: &Dump) -> bool {
         match self {
             Value::Counter(counter) => {
-                let from_rdb = load_rdb::<LoadingCounter>(fields).unwrap().finish().unwrap();
+                let from_rdb = load_rdb::<PartialCounter>(fields).unwrap().finish().unwrap();
                 let from_dump: Counter = persist::load(chunks.clone(), &Unlimited).unwrap();
                 same_dump(&from_rdb, counter) && same_dump(&from_dump, counter)
             }
@@ -97,12 +97,12 @@ impl Value {
                 let from_dump: BloomFilter = persist::load(chunks.clone(), &Unlimited).unwrap();
                 filter_of_rdb(filter.layout(), fields).unwrap() == *filter && from_dump == *filter
             }
-            Value::LoadingCounter(_, whole) => {
-                let from_rdb: LoadingCounter = load_rdb(fields).unwrap();
+            Value::PartialCounter(_, whole) => {
+                let from_rdb: PartialCounter = load_rdb(fields).unwrap();
                 [from_rdb, from_chunks(chunks)].into_iter().all(|loading| same_dump(&completed(loading, whole), whole))
             }
-            Value::LoadingFilter(_, whole) => {
-                let from_rdb: LoadingBloomFilter = load_rdb(fields).unwrap();
+            Value::PartialFilter(_, whole) => {
+                let from_rdb: PartialFilter = load_rdb(fields).unwrap();
                 [from_rdb, from_chunks(chunks)].into_iter().all(|loading| completed(loading, whole) == *whole)
             }
         }
@@ -119,7 +119,7 @@ impl Value {
 }
 
 /// The partially loaded value after these chunks, of which the first is the header.
-fn from_chunks<L: Loading>(chunks: &Dump) -> L {
+fn from_chunks<L: Partial>(chunks: &Dump) -> L {
     let mut loading = L::begin(&chunks[0].1, &Unlimited).unwrap();
     chunks[1..].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
     loading
@@ -372,13 +372,13 @@ fn every_file_is_compared() {
 fn kinds_are_what_their_names_say() {
     for (name, value) in values() {
         let kind = match &value {
-            Value::Counter(counter) | Value::LoadingCounter(_, counter) => {
+            Value::Counter(counter) | Value::PartialCounter(_, counter) => {
                 format!("counter-{}", counter.representation())
             }
-            Value::Filter(filter) | Value::LoadingFilter(_, filter) if filter.windowing().is_some() => {
+            Value::Filter(filter) | Value::PartialFilter(_, filter) if filter.windowing().is_some() => {
                 "windowed".to_owned()
             }
-            Value::Filter(filter) | Value::LoadingFilter(_, filter) => filter.layout().to_string(),
+            Value::Filter(filter) | Value::PartialFilter(_, filter) => filter.layout().to_string(),
         };
         assert!(name.starts_with(&kind), "{name}");
         if let (true, Value::Filter(filter)) = (name.contains("chain"), value) {

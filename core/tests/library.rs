@@ -8,7 +8,7 @@ use rollcall_core::counting::{self, Counter, Estimated, Representation, View};
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::heap::OnHeap;
-use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
+use rollcall_core::unstable::persist::{PartialCounter, PartialFilter};
 use rollcall_core::window::Time;
 
 const fn is_shared<T: Send + Sync + Debug>() {}
@@ -29,8 +29,8 @@ const _: () = {
     is_shared::<Limit>();
     is_shared::<MaxBytes>();
     is_shared::<Unlimited>();
-    is_shared::<LoadingBloomFilter>();
-    is_shared::<LoadingCounter>();
+    is_shared::<PartialFilter>();
+    is_shared::<PartialCounter>();
 };
 
 /// A program can choose its kind of size limit at run time.

@@ -8,9 +8,7 @@ use rollcall_core::counting::{self, Counter, Representation};
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{
-    ChunkFormat, Loading, LoadingBloomFilter, Stored, piece_checksum, rdb, scandump,
-};
+use rollcall_core::unstable::persist::{ChunkFormat, Partial, PartialFilter, Stored, piece_checksum, rdb, scandump};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::fields::{Field, Fields, written};
@@ -67,7 +65,7 @@ fn payload<T: Stored>(value: &T) -> Vec<u8> {
 /// the longest piece.
 fn check_next_memory<T: Stored>(value: &T) -> usize {
     let payload = payload(value);
-    let mut loading = T::Loading::begin(&value.header(), &Unlimited).unwrap();
+    let mut loading = T::Partial::begin(&value.header(), &Unlimited).unwrap();
     let (mut rest, mut most) = (&payload[..], 0);
     while !rest.is_empty() {
         let memory = loading.next_memory(5_000);
@@ -101,7 +99,7 @@ fn the_next_memory_is_where_the_next_bytes_go() {
 /// Checks the memory of a partially loaded value before its payload, and after half of it.
 fn check_layouts<T: Stored>(value: &T) {
     let (header, payload) = (value.header(), payload(value));
-    let mut loading = T::Loading::begin(&header, &Unlimited).unwrap();
+    let mut loading = T::Partial::begin(&header, &Unlimited).unwrap();
     for half in payload.chunks((payload.len() / 2).next_multiple_of(8)).take(2) {
         let mut layouts = Vec::new();
         loading.heap_layouts(&mut |layout| layouts.push(layout.size() as u64));
@@ -118,7 +116,7 @@ fn what_arrives_takes_what_has_arrived_its_header_and_little_more() {
     filters().iter().for_each(check_layouts);
     counters().iter().for_each(check_layouts);
     for filter in filters() {
-        let loading = LoadingBloomFilter::begin(&filter.header(), &Unlimited).unwrap();
+        let loading = PartialFilter::begin(&filter.header(), &Unlimited).unwrap();
         let mut sum = 0;
         loading.heap_layouts(&mut |layout| sum += layout.size() as u64);
         assert!((loading.total_bytes()..loading.total_bytes() + 4_096).contains(&sum), "{sum}");
@@ -130,7 +128,7 @@ fn classic_filters_alone_are_whole_without_the_rest() {
     for filter in filters() {
         let payload = payload(&filter);
         let half = &payload[..payload.len() / 2];
-        let mut loading = LoadingBloomFilter::begin(&filter.header(), &Unlimited).unwrap();
+        let mut loading = PartialFilter::begin(&filter.header(), &Unlimited).unwrap();
         loading.push(half).unwrap();
         match loading.finish_with_zeros() {
             None => assert_eq!(filter.layout(), BitLayout::Lines),
@@ -150,9 +148,9 @@ fn pieces_are_neither_empty_nor_longer_than_what_was_stored() {
     let (payload, ChunkFormat::Checked { fingerprint }) = (payload(&filter), filter.chunk_format()) else {
         panic!("chunks of lines are checked")
     };
-    let mut loading = LoadingBloomFilter::begin(&filter.header(), &Unlimited).unwrap();
+    let mut loading = PartialFilter::begin(&filter.header(), &Unlimited).unwrap();
     loading.push(&payload[..1_000]).unwrap();
-    let fields = written(|sink| rdb::save_loading(&loading, sink));
+    let fields = written(|sink| rdb::save_partial(&loading, sink));
     let pieces = |lens: &[usize]| {
         let mut fields = fields[..3].to_vec();
         let mut position = 0;
@@ -162,7 +160,7 @@ fn pieces_are_neither_empty_nor_longer_than_what_was_stored() {
             fields.push(Field::String(piece.to_vec()));
             position += len;
         }
-        rdb::load::<LoadingBloomFilter>(&mut Fields(&fields), &Unlimited, &mut |_| ()).map(|one| one.received_bytes())
+        rdb::load::<PartialFilter>(&mut Fields(&fields), &Unlimited, &mut |_| ()).map(|one| one.received_bytes())
     };
     for lens in [&[1_000][..], &[1, 999], &[999, 1]] {
         assert_eq!(pieces(lens), Ok(1_000), "{lens:?}");

@@ -15,7 +15,7 @@ use rollcall_core::counting::Counter;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, LoadingCounter, push_chunk};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, push_chunk};
 
 use rollcall_fuzz::payload;
 use rollcall_fuzz::values::{Dump, filter_of_rdb, load_rdb, same_dump};
@@ -60,13 +60,13 @@ fn stored(path: &Path) -> (Vec<u8>, Dump) {
     (payload, chunks.map(|(next, hex)| (next.parse().unwrap(), bytes(hex))).collect())
 }
 
-fn from_chunks<L: Loading>(chunks: &Dump) -> L {
+fn from_chunks<L: Partial>(chunks: &Dump) -> L {
     let mut loading = L::begin(&chunks[0].1, &Unlimited).unwrap();
     chunks[1..].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
     loading
 }
 
-fn received<L: Loading>(fields: &[rollcall_fuzz::fields::Field], chunks: &Dump) -> u64 {
+fn received<L: Partial>(fields: &[rollcall_fuzz::fields::Field], chunks: &Dump) -> u64 {
     let (from_rdb, from_dump): (L, L) = (load_rdb(fields).unwrap(), from_chunks(chunks));
     assert_eq!(from_rdb.received_bytes(), from_dump.received_bytes());
     from_rdb.received_bytes()
@@ -80,11 +80,11 @@ fn load(path: &Path) -> u64 {
     let name = path.file_stem().unwrap().to_str().unwrap();
     let is_partial = name.ends_with("-arriving") || name.ends_with("-begun");
     match (type_name.as_str(), is_partial) {
-        ("RCcounter", true) => received::<LoadingCounter>(&fields, &chunks),
-        ("RCfilter-", true) => received::<LoadingBloomFilter>(&fields, &chunks),
+        ("RCcounter", true) => received::<PartialCounter>(&fields, &chunks),
+        ("RCfilter-", true) => received::<PartialFilter>(&fields, &chunks),
         ("RCcounter", false) => {
             let counter: Counter = persist::load(chunks, &Unlimited).unwrap();
-            assert!(same_dump(&load_rdb::<LoadingCounter>(&fields).unwrap().finish().unwrap(), &counter), "{name}");
+            assert!(same_dump(&load_rdb::<PartialCounter>(&fields).unwrap().finish().unwrap(), &counter), "{name}");
             counter.count()
         }
         (type_name, false) => {

@@ -10,7 +10,7 @@ use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
-use rollcall_core::unstable::persist::{Loading, LoadingCounter, Stored, is_header, scandump};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, Stored, is_header, scandump};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use rollcall_fuzz::values::{
@@ -52,14 +52,14 @@ fn same(a: &Counter, b: &Counter) -> bool {
 
 fn assert_reads_back(counter: &Counter, cut: u64) {
     assert!(same(counter, &reload(counter)));
-    assert!(same(counter, &load_rdb::<LoadingCounter>(&rdb_of(counter)).unwrap().finish().unwrap()));
+    assert!(same(counter, &load_rdb::<PartialCounter>(&rdb_of(counter)).unwrap().finish().unwrap()));
     assert!(same(counter, &counter.try_clone().unwrap()));
     // What is inline in a header never arrives by parts.
     if counter.payload().is_empty() {
         return;
     }
     let part = cut_after(counter, counter.payload().len() * cut / 256);
-    let partial: LoadingCounter = load_rdb(&rdb_of_loading(&part)).unwrap();
+    let partial: PartialCounter = load_rdb(&rdb_of_loading(&part)).unwrap();
     for part in [part.try_clone().unwrap(), part, partial] {
         assert!(same(counter, &completed(part, counter)));
     }

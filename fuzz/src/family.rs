@@ -8,7 +8,7 @@ use rollcall_core::persist;
 use rollcall_core::size_limit::{SizeLimit, Unlimited};
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
-use rollcall_core::unstable::persist::{Loading, Stored, rdb, redisbloom};
+use rollcall_core::unstable::persist::{Partial, Stored, rdb, redisbloom};
 use rollcall_core::window::Time;
 
 use crate::fields::{Field, Fields, written};
@@ -56,7 +56,7 @@ pub trait Family: Stored + OnHeap {
 ///
 /// # Errors
 /// If loading fails.
-pub fn load_ours<L: Loading>(fields: &[Field], limit: &impl SizeLimit) -> Result<L, Error> {
+pub fn load_ours<L: Partial>(fields: &[Field], limit: &impl SizeLimit) -> Result<L, Error> {
     let mut source = Fields(fields);
     let loading = rdb::load(&mut source, limit, &mut |_| ())?;
     all_read(source)?;
@@ -89,7 +89,7 @@ impl Family for BloomFilter {
 
     fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
         if self.layout() == BitLayout::Lines {
-            return load_ours::<<Self as Stored>::Loading>(fields, limit)?.finish();
+            return load_ours::<<Self as Stored>::Partial>(fields, limit)?.finish();
         }
         let mut source = Fields(fields);
         let filter = redisbloom::load_rdb(&mut source, redisbloom::RDB_ENCODING_NEWEST, limit, &mut |_| ())?;
@@ -102,7 +102,7 @@ impl Family for BloomFilter {
         assert!(is_share(self.fill_ratio()) && is_share(self.false_positive_rate()), "{self:?}");
         let bitmaps: u64 = self.sub_filters().map(|one| one.num_bytes).sum();
         assert!(self.size_bytes() >= bitmaps && self.num_bytes() == self.size_bytes());
-        assert!(self.sub_filters().all(|one| one.set_bits <= one.num_bits && one.num_items <= one.num_bits));
+        assert!(self.sub_filters().all(|one| one.set_bits.max(one.num_items) <= 8 * one.num_bytes));
         if self.is_empty() {
             assert!((self.num_items(), self.fill_ratio()) == (0, 0.0), "{self:?}");
         }
@@ -138,7 +138,7 @@ impl Family for Counter {
     }
 
     fn load(&self, fields: &[Field], limit: &impl SizeLimit) -> Result<Self, Error> {
-        load_ours::<<Self as Stored>::Loading>(fields, limit)?.finish()
+        load_ours::<<Self as Stored>::Partial>(fields, limit)?.finish()
     }
 
     fn check_answers(&self) {

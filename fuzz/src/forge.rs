@@ -4,7 +4,7 @@
 use rollcall_core::error::Error;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::rdb::Source;
-use rollcall_core::unstable::persist::{ChunkFormat, Loading, is_redisbloom_header, piece_checksum};
+use rollcall_core::unstable::persist::{ChunkFormat, Partial, is_redisbloom_header, piece_checksum};
 
 use crate::fields::Field;
 use crate::input::Input;
@@ -88,7 +88,7 @@ pub fn chunk(format: ChunkFormat, position: u64, piece: &[u8]) -> Vec<u8> {
 
 /// Corrects the checksums of an RDB value in Rollcall's format, except the checksum of the header. `loading` was begun
 /// with the same header.
-pub fn seal_fields<L: Loading>(fields: &mut [Field], loading: &L) {
+pub fn seal_fields<L: Partial>(fields: &mut [Field], loading: &L) {
     let [Field::String(header), rest @ ..] = fields else { return };
     let fingerprint = match loading.chunk_format() {
         ChunkFormat::Checked { fingerprint } => fingerprint,

@@ -2,7 +2,7 @@
 
 use rollcall_core::persist;
 use rollcall_core::unstable::heap::Mover;
-use rollcall_core::unstable::persist::{Loading, dump_loading, push_chunk, rdb, scandump};
+use rollcall_core::unstable::persist::{Partial, dump_partial, push_chunk, rdb, scandump};
 
 use crate::family::{Family, load_ours};
 use crate::fields::written;
@@ -60,7 +60,7 @@ fn check_stored<T: Family>(value: &T) {
     assert!(is_same(value.load(&value.save(), &limit).expect("what is saved loads")));
     // In the form of ours around any kind.
     let fields = written(|sink| rdb::save(value, sink));
-    assert!(is_same(load_ours::<T::Loading>(&fields, &limit).and_then(|mut all| all.finish()).expect("so does ours")));
+    assert!(is_same(load_ours::<T::Partial>(&fields, &limit).and_then(|mut all| all.finish()).expect("so does ours")));
 }
 
 /// Checks that a value can be loaded in two parts, and that it can be saved and loaded in between.
@@ -70,7 +70,7 @@ fn check_cut<T: Family>(value: &T, cut: u64) {
     if payload.is_empty() {
         return;
     }
-    let mut loading = T::Loading::begin(&value.header(), &Limit::of(LOADED_BYTES)).expect("a header of ours");
+    let mut loading = T::Partial::begin(&value.header(), &Limit::of(LOADED_BYTES)).expect("a header of ours");
     let (first, rest) = payload.split_at((cut % payload.len() as u64) as usize);
     loading.push(first).expect("a part of the payload");
     check_loading(&loading);
@@ -85,16 +85,16 @@ fn check_cut<T: Family>(value: &T, cut: u64) {
 ///
 /// # Panics
 /// If a law is broken.
-pub fn check_loading<L: Loading>(loading: &L) {
+pub fn check_loading<L: Partial>(loading: &L) {
     if loading.total_bytes() == 0 {
         // Complete from its header on.
         return;
     }
     let limit = Limit::of(LOADED_BYTES);
-    let fields = written(|sink| rdb::save_loading(loading, sink));
+    let fields = written(|sink| rdb::save_partial(loading, sink));
     let stored: L = load_ours(&fields, &limit).expect("what is saved loads");
     let mut again = L::begin(loading.header(), &limit).expect("its own header");
-    for (next, chunk) in dump_loading(loading).skip(1) {
+    for (next, chunk) in dump_partial(loading).skip(1) {
         push_chunk(&mut again, next, &chunk).expect("its own chunk");
     }
     let copy = loading.try_clone().expect("memory");
@@ -107,9 +107,9 @@ pub fn check_loading<L: Loading>(loading: &L) {
 }
 
 /// Whether both partially loaded values have received the same bytes.
-pub fn is_same_loading<L: Loading>(one: &L, other: &L) -> bool {
+pub fn is_same_loading<L: Partial>(one: &L, other: &L) -> bool {
     (one.received_bytes(), one.total_bytes()) == (other.received_bytes(), other.total_bytes())
-        && dump_loading(one).eq(dump_loading(other))
+        && dump_partial(one).eq(dump_partial(other))
 }
 
 /// Copies each buffer to a new allocation, as the defragmentation of a server does.

@@ -1,9 +1,10 @@
 //! Builds RedisBloom's filters and headers field by field, and damages them. The server tests use this module too.
 
 use rollcall_core::bloom::{BloomFilter, Params};
+use rollcall_core::error::Error;
 use rollcall_core::persist;
-use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{ClassicFilter, EitherChain, SubFilter};
+use rollcall_core::size_limit::{SizeLimit, Unlimited};
+use rollcall_core::unstable::bloom::{ClassicFilter, EitherChain};
 use rollcall_core::unstable::persist::Stored;
 use rollcall_core::window::Time;
 
@@ -44,6 +45,19 @@ pub fn classic_of(filter: &BloomFilter) -> ClassicFilter {
         EitherChain::Classic(classic) => classic.try_clone().unwrap(),
         EitherChain::Lines(_) => panic!("the layout is lines"),
     }
+}
+
+/// Loads a filter whose layout is classic from the chunks of its dump.
+pub fn load_classic<C: AsRef<[u8]>>(
+    chunks: impl IntoIterator<Item = (u64, C)>,
+    limit: &impl SizeLimit,
+) -> Result<ClassicFilter, Error> {
+    persist::load(chunks, limit).map(|filter| classic_of(&filter))
+}
+
+/// The filter as one of any layout.
+pub fn as_filter(filter: &ClassicFilter) -> BloomFilter {
+    filter.try_clone().unwrap().into()
 }
 
 /// A header of RedisBloom's dump, field by field.

@@ -7,7 +7,7 @@ use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::EitherChain;
-use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, dump_loading, rdb, redisbloom};
+use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, dump_partial, rdb, redisbloom};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::fields::{Field, Fields, written};
@@ -20,8 +20,8 @@ pub fn dump_of<T: Stored>(value: &T) -> Dump {
 }
 
 /// The chunks of a partially loaded value, each as a separate vector.
-pub fn dump_of_loading<L: Loading>(loading: &L) -> Dump {
-    dump_loading(loading).map(|(next, chunk)| (next, chunk.into_owned())).collect()
+pub fn dump_of_loading<L: Partial>(loading: &L) -> Dump {
+    dump_partial(loading).map(|(next, chunk)| (next, chunk.into_owned())).collect()
 }
 
 /// Whether two values are equal in every bit, compared by their dumps.
@@ -34,7 +34,7 @@ pub fn reload<T: Stored>(value: &T) -> T {
 }
 
 /// Loads an RDB value, complete or not, and checks that no field is left over.
-pub fn load_rdb<L: Loading>(fields: &[Field]) -> Result<L, Error> {
+pub fn load_rdb<L: Partial>(fields: &[Field]) -> Result<L, Error> {
     let mut source = Fields(fields);
     let loading = rdb::load(&mut source, &Unlimited, &mut |_| ())?;
     assert!(source.0.is_empty(), "{:?}", source.0);
@@ -55,14 +55,14 @@ pub fn rdb_of<T: Stored>(value: &T) -> Vec<Field> {
 }
 
 /// The RDB value of a partially loaded value, in Rollcall's format.
-pub fn rdb_of_loading<L: Loading>(loading: &L) -> Vec<Field> {
-    written(|sink| rdb::save_loading(loading, sink))
+pub fn rdb_of_loading<L: Partial>(loading: &L) -> Vec<Field> {
+    written(|sink| rdb::save_partial(loading, sink))
 }
 
 /// The RDB value that a server stores for a filter: in RedisBloom's format if its layout is `classic`.
 pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
     match filter.as_ref() {
-        EitherChain::Lines(lines) => rdb_of(lines),
+        EitherChain::Lines(_) => rdb_of(filter),
         EitherChain::Classic(classic) => written(|sink| redisbloom::save_rdb(classic, sink)),
     }
 }
@@ -70,21 +70,21 @@ pub fn rdb_of_filter(filter: &BloomFilter) -> Vec<Field> {
 /// Loads the filter that [`rdb_of_filter`] saved.
 pub fn filter_of_rdb(layout: bloom::BitLayout, fields: &[Field]) -> Result<BloomFilter, Error> {
     match layout {
-        bloom::BitLayout::Lines => load_rdb::<LoadingBloomFilter>(fields)?.finish(),
+        bloom::BitLayout::Lines => load_rdb::<PartialFilter>(fields)?.finish(),
         bloom::BitLayout::Classic => load_rdb_classic(fields),
     }
 }
 
 /// A partially loaded value that has received the first `bytes` bytes of the payload of `value`.
-pub fn cut_after<T: Stored>(value: &T, bytes: u64) -> T::Loading {
-    let mut loading = T::Loading::begin(&value.header(), &Unlimited).unwrap();
+pub fn cut_after<T: Stored>(value: &T, bytes: u64) -> T::Partial {
+    let mut loading = T::Partial::begin(&value.header(), &Unlimited).unwrap();
     value.payload().up_to(bytes).pieces(usize::MAX).for_each(|(_, piece)| loading.push(&piece).unwrap());
     assert_eq!(loading.received_bytes(), bytes);
     loading
 }
 
 /// Completes the partially loaded value with the rest of the payload of `value`.
-pub fn completed<T: Stored>(mut loading: T::Loading, value: &T) -> T {
+pub fn completed<T: Stored>(mut loading: T::Partial, value: &T) -> T {
     let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
     loading.push(&payload[loading.received_bytes() as usize..]).unwrap();
     loading.finish().unwrap()

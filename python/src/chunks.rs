@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{Loading, Stored, push_chunk, scandump};
+use rollcall_core::unstable::persist::{Partial, Stored, push_chunk, scandump};
 
 use crate::arguments::Limit;
 use crate::errors::raised;
@@ -25,11 +25,11 @@ pub(crate) fn scan<'py, T: Stored + Sync>(
 }
 
 /// A value that is being loaded chunk by chunk. The `Option` is `None` before the header and after the end.
-pub(crate) struct Partial<L>(Mutex<Option<L>>);
+pub(crate) struct Loader<L>(Mutex<Option<L>>);
 
-impl<L: Loading> Partial<L> {
+impl<L: Partial> Loader<L> {
     pub(crate) const fn new() -> Self {
-        Partial(Mutex::new(None))
+        Loader(Mutex::new(None))
     }
 
     /// Appends a chunk, with the `SCANDUMP` iterator `next` that belongs to it. The first chunk is the header.

@@ -4,11 +4,11 @@
 use pyo3::prelude::*;
 use rollcall_core::bloom::BloomFilter as Filter;
 use rollcall_core::counting::Counter as Count;
-use rollcall_core::unstable::persist::{LoadingBloomFilter, LoadingCounter};
+use rollcall_core::unstable::persist::{PartialCounter, PartialFilter};
 use rollcall_core::unstable::wire;
 
 use crate::arguments::{Limit, Whole};
-use crate::chunks::Partial;
+use crate::chunks::Loader;
 use crate::counter::Counter;
 use crate::filter::BloomFilter;
 use crate::transfer::{CLASSIC, COUNTERS, LINES};
@@ -16,7 +16,7 @@ use crate::transfer::{CLASSIC, COUNTERS, LINES};
 /// A filter that is being loaded chunk by chunk.
 #[pyclass(frozen, name = "_FilterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct FilterLoader {
-    partial: Partial<LoadingBloomFilter>,
+    partial: Loader<PartialFilter>,
     limit: Limit,
 }
 
@@ -29,7 +29,7 @@ impl FilterLoader {
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {
-        FilterLoader { partial: Partial::new(), limit: Limit::new(max_bytes) }
+        FilterLoader { partial: Loader::new(), limit: Limit::new(max_bytes) }
     }
 
     /// Appends the next chunk, with the `SCANDUMP` iterator that belongs to it.
@@ -47,7 +47,7 @@ impl FilterLoader {
 /// A counter that is being loaded chunk by chunk.
 #[pyclass(frozen, name = "_CounterLoader", module = "rollcall_redis._rollcall")]
 pub(crate) struct CounterLoader {
-    partial: Partial<LoadingCounter>,
+    partial: Loader<PartialCounter>,
     limit: Limit,
 }
 
@@ -60,7 +60,7 @@ impl CounterLoader {
     #[new]
     #[pyo3(signature = (max_bytes=None))]
     fn new(max_bytes: Option<Whole>) -> Self {
-        CounterLoader { partial: Partial::new(), limit: Limit::new(max_bytes) }
+        CounterLoader { partial: Loader::new(), limit: Limit::new(max_bytes) }
     }
 
     /// Appends the next chunk, with the `SCANDUMP` iterator that belongs to it.

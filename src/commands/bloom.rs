@@ -5,7 +5,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Windowed};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
-use rollcall_core::unstable::persist::Loading;
+use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_reserve;
 use rollcall_core::window::Time;
 
@@ -58,7 +58,7 @@ impl Changing for BloomFilter {
         is_new_key: bool,
     ) -> Handled<'static> {
         let (mut handled, mut new) = (0, 0);
-        if live.room() >= items.len() as u64 {
+        if live.value().room() >= items.len() as u64 {
             // No item can be rejected, so the length of the reply is known, and each answer is written at once.
             ctx.reply_array(items.len());
             let outcome = live.add_all(items.bytes(), limit, |is_new| {
@@ -91,7 +91,7 @@ impl Changing for BloomFilter {
     /// Completes the filter with zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges
     /// the command.
     fn complete(key: &mut Key<'_>) -> Result<(), CommandError> {
-        finalize::<Self>(key, |loading| Ok(loading.finish_with_zeros()))
+        finalize::<Self>(key, |partial| Ok(partial.finish_with_zeros()))
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
@@ -214,7 +214,8 @@ fn debug_totals(filter: &BloomFilter) -> String {
 
 /// Formats the `BF.DEBUG` line of one sub-filter. For a classic filter the line is the same as RedisBloom's.
 fn debug_sub_filter(info: &SubFilterInfo) -> String {
-    let SubFilterInfo { num_bytes, num_bits, hashes, capacity, num_items, error_rate, set_bits, .. } = info;
+    let SubFilterInfo { num_bytes, hashes, capacity, num_items, error_rate, set_bits, .. } = info;
+    let num_bits = 8 * num_bytes;
     match info.geometry {
         None => format!(
             "bytes:{num_bytes} bits:{num_bits} hashes:{hashes} hashwidth:64 capacity:{capacity} size:{num_items} \

@@ -2,7 +2,7 @@
 
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
-use rollcall_core::unstable::persist::{self, Loading};
+use rollcall_core::unstable::persist::{self, Partial};
 
 use super::effects::announce_expiry;
 use super::expiry;
@@ -58,8 +58,8 @@ fn rejected<T: Family>(ctx: Ctx, key: Arg<'_>, error: CommandError) -> CommandEr
 /// Replaces the partially loaded value of a key by the complete value, if all its bytes have been loaded.
 fn finalize_complete<T: Family>(key: &mut Key<'_>) -> Result<(), CommandError> {
     match peek_entry::<T>(key)? {
-        Some(KeyEntry { state: State::Loading(loading), .. }) if is_complete(&**loading) => {
-            finalize::<T>(key, |loading| loading.finish().map(Some))
+        Some(KeyEntry { state: State::Partial(partial), .. }) if is_complete(&**partial) => {
+            finalize::<T>(key, |partial| partial.finish().map(Some))
         }
         _ => Ok(()),
     }
@@ -73,9 +73,9 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
         State::Ready(_) if !is_obeyed => return Err(CommandError::BadData),
         _ if is_obeyed && data.is_empty() => return Ok(()),
         State::Ready(value) => return overwrite(value, iterator, data),
-        State::Loading(loading) => {
+        State::Partial(partial) => {
             if !is_obeyed {
-                check_kind::<T>(loading)?;
+                check_kind::<T>(partial)?;
             }
             match entry.push_chunk(iterator, data) {
                 Ok(()) => return finalize_complete::<T>(key),
@@ -84,7 +84,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
         }
     };
     if is_obeyed {
-        finalize::<T>(key, |loading| Ok(loading.finish_with_zeros()))?;
+        finalize::<T>(key, |partial| Ok(partial.finish_with_zeros()))?;
         if let Some(KeyEntry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
             return overwrite(value, iterator, data);
         }
@@ -132,11 +132,11 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 /// If this module does not serve BF.*, a client cannot create a classic filter. A replicated command can: the module's
 /// own AOF contains the loaded part of each partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
-    let loading = T::Loading::begin(header, &ServerLimit::new(ctx))?;
-    if is_complete(&loading) || !must_obey(ctx) {
-        check_kind::<T>(&loading)?;
+    let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
+    if is_complete(&partial) || !must_obey(ctx) {
+        check_kind::<T>(&partial)?;
     }
     // An empty counter is complete from its header on.
-    set_entry(key, KeyEntry::<T>::new(State::from_loading(loading)?));
+    set_entry(key, KeyEntry::<T>::new(State::from_partial(partial)?));
     Ok(())
 }

@@ -3,8 +3,8 @@
 use std::collections::HashSet;
 
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::Loading;
-use rollcall_core::unstable::size_limit::try_collect_ok;
+use rollcall_core::unstable::persist::Partial;
+use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
 use rollcall_core::unstable::wire::StillLoading;
 
 use crate::command_error::CommandError;
@@ -24,8 +24,8 @@ pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result
     Ok(key)
 }
 
-fn still_loading(loading: &impl Loading) -> CommandError {
-    let (received_bytes, total_bytes) = (loading.received_bytes(), loading.total_bytes());
+fn still_loading(partial: &impl Partial) -> CommandError {
+    let (received_bytes, total_bytes) = (partial.received_bytes(), partial.total_bytes());
     CommandError::StillLoading(StillLoading { received_bytes, total_bytes })
 }
 
@@ -35,7 +35,7 @@ pub(super) fn value<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k T>, Co
     match peek_entry::<T>(key)?.map(|entry| &entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
-        Some(State::Loading(loading)) => Err(still_loading(&**loading)),
+        Some(State::Partial(partial)) => Err(still_loading(&**partial)),
     }
 }
 
@@ -47,7 +47,7 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     match entry_of::<T>(key)?.map(|entry| &mut entry.state) {
         None => Ok(None),
         Some(State::Ready(value)) => Ok(Some(value)),
-        Some(State::Loading(loading)) => Err(still_loading(&**loading)),
+        Some(State::Partial(partial)) => Err(still_loading(&**partial)),
     }
 }
 
@@ -70,16 +70,11 @@ pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<K
     try_collect_ok(names.len(), names.iter().map(|name| open::<T>(ctx, name, Mode::Read)))
 }
 
-/// Opens the destination and the sources of a `MERGE`. The destination itself is no source, because it adds nothing.
+/// Opens the destination and the sources of a `MERGE`, whose types [`values`] checks. The destination itself is no source, because it adds nothing.
 pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
     let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
-    let sources = names.map(|name| {
-        let source = ctx.open(name, Mode::Read);
-        value::<T>(&source)?;
-        Ok::<_, CommandError>(source)
-    });
-    Ok((destination, try_collect_ok(args.len() - 2, sources)?))
+    Ok((destination, try_collect(args.len() - 2, names.map(|name| ctx.open(name, Mode::Read)))?))
 }
 
 /// The number of values up to which duplicates are found by comparing all pairs.

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
-use rollcall_core::unstable::persist::{Loading, Stored, dump_loading};
+use rollcall_core::unstable::persist::{Partial, Stored, dump_partial};
 
 use super::entry::{KeyEntry, entry, entry_mut};
 use super::family::{Family, State, Stores};
@@ -123,7 +123,7 @@ unsafe extern "C" fn aof_rewrite<T: Family>(
         "aof_rewrite",
         || match &entry.state {
             State::Ready(value) => persist::dump(value).for_each(|(next, chunk)| emit(next, &chunk)),
-            State::Loading(loading) => dump_loading(&**loading).for_each(|(next, chunk)| emit(next, &chunk)),
+            State::Partial(partial) => dump_partial(&**partial).for_each(|(next, chunk)| emit(next, &chunk)),
         },
         // SAFETY: `io` is this callback's.
         || unsafe { fail(io) },
@@ -148,7 +148,7 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
         || {
             match &entry.state {
                 State::Ready(value) => value.digest(&mut add),
-                State::Loading(loading) => loading.digest(&mut add),
+                State::Partial(partial) => partial.digest(&mut add),
             }
             // SAFETY: the digest is live.
             unsafe { api!(RedisModule_DigestEndSequence(digest)) };

@@ -6,7 +6,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{self, Loading};
+use rollcall_core::unstable::persist::{self, Partial};
 
 use super::family::{Family, State, serves_classic};
 use crate::command_error::CommandError;
@@ -48,9 +48,9 @@ impl<T: Family> KeyEntry<T> {
     fn visit_heap(&self, visit: &mut dyn FnMut(Layout)) {
         match &self.state {
             State::Ready(value) => value.heap_layouts(visit),
-            State::Loading(loading) => {
-                visit(Layout::new::<T::Loading>());
-                loading.heap_layouts(visit);
+            State::Partial(partial) => {
+                visit(Layout::new::<T::Partial>());
+                partial.heap_layouts(visit);
             }
         }
     }
@@ -67,7 +67,7 @@ impl<T: Family> KeyEntry<T> {
     pub fn num_bytes(&self) -> usize {
         match &self.state {
             State::Ready(value) => value.num_bytes() as usize,
-            State::Loading(_) => self.memory_bytes(),
+            State::Partial(_) => self.memory_bytes(),
         }
     }
 
@@ -77,8 +77,8 @@ impl<T: Family> KeyEntry<T> {
     /// [`Error::Corrupt`] if the chunk is damaged or out of order; the value is then unchanged.
     pub fn push_chunk(&mut self, iterator: u64, data: &[u8]) -> Result<(), Error> {
         let before = self.state.share();
-        let State::Loading(loading) = &mut self.state else { return Ok(()) };
-        let pushed = persist::push_chunk(&mut **loading, iterator, data);
+        let State::Partial(partial) = &mut self.state else { return Ok(()) };
+        let pushed = persist::push_chunk(&mut **partial, iterator, data);
         before.becomes(&self.state.share());
         pushed
     }
@@ -86,7 +86,7 @@ impl<T: Family> KeyEntry<T> {
     pub fn try_clone(&self) -> Result<Box<Self>, Error> {
         Ok(KeyEntry::new(match &self.state {
             State::Ready(value) => State::Ready(value.try_clone()?),
-            State::Loading(loading) => State::Loading(Box::new(loading.try_clone()?)),
+            State::Partial(partial) => State::Partial(Box::new(partial.try_clone()?)),
         }))
     }
 }
@@ -157,14 +157,14 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
 /// The error that `finish` returns, or [`CommandError::NoClassic`].
 pub fn finalize<T: Family>(
     key: &mut Key<'_>,
-    finish: impl FnOnce(&mut T::Loading) -> Result<Option<T>, Error>,
+    finish: impl FnOnce(&mut T::Partial) -> Result<Option<T>, Error>,
 ) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
     // The share is computed first: `finish` takes the contents out of `loading`.
     let share = entry.state.share();
-    let State::Loading(loading) = &mut entry.state else { return Ok(()) };
-    check_kind::<T>(loading)?;
-    let finished = finish(loading);
+    let State::Partial(partial) = &mut entry.state else { return Ok(()) };
+    check_kind::<T>(partial)?;
+    let finished = finish(partial);
     share.becomes(&entry.state.share());
     let Some(value) = finished? else { return Ok(()) };
     let (before, state) = (T::data_type(&entry.state), State::Ready(value));
@@ -190,8 +190,8 @@ pub fn finalize<T: Family>(
 ///
 /// # Errors
 /// [`CommandError::NoClassic`] for a classic filter if this module does not serve BF.*.
-pub fn check_kind<T: Family>(loading: &T::Loading) -> Result<(), CommandError> {
-    if T::becomes_classic(loading) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
+pub fn check_kind<T: Family>(partial: &T::Partial) -> Result<(), CommandError> {
+    if T::becomes_classic(partial) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
 /// Returns the error for a classic (RedisBloom-compatible) filter if this module does not serve BF.* on this server.

@@ -12,7 +12,7 @@ use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::bloom::EitherChain;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::rdb::{self, Sink, Source};
-use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
+use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, redisbloom};
 use rollcall_core::unstable::wire;
 
 use super::names::Prefix;
@@ -23,13 +23,13 @@ use crate::server::pages::make_resident;
 pub enum State<T: Stored> {
     Ready(T),
     /// A partially loaded value. Boxed, so that it does not enlarge complete values.
-    Loading(Box<T::Loading>),
+    Partial(Box<T::Partial>),
 }
 
 impl<T: Family> State<T> {
     /// Returns the complete value if all its bytes have arrived, and the partially loaded value otherwise.
-    pub fn from_loading(mut loading: T::Loading) -> Result<Self, Error> {
-        Ok(if is_complete(&loading) { State::Ready(loading.finish()?) } else { State::Loading(Box::new(loading)) })
+    pub fn from_partial(mut partial: T::Partial) -> Result<Self, Error> {
+        Ok(if is_complete(&partial) { State::Ready(partial.finish()?) } else { State::Partial(Box::new(partial)) })
     }
 
     /// Returns the value's share of the totals for `INFO`. A partially loaded value counts with the bytes received so
@@ -37,9 +37,9 @@ impl<T: Family> State<T> {
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
-            State::Loading(loading) => {
-                let kind = if T::becomes_classic(loading) { ValueKind::LoadingClassic } else { T::LOADING };
-                ValueShare::new(kind, loading.received_bytes())
+            State::Partial(partial) => {
+                let kind = if T::becomes_classic(partial) { ValueKind::PartialClassic } else { T::PARTIAL };
+                ValueShare::new(kind, partial.received_bytes())
             }
         }
     }
@@ -49,15 +49,15 @@ impl<T: Family> State<T> {
         match self {
             State::Ready(value) => value.prefix(),
             // If another module owns BF.*, a classic filter of this module must not be replicated under that prefix.
-            State::Loading(loading) if T::becomes_classic(loading) => T::prefix_of_events(),
-            State::Loading(_) => T::OWN_PREFIX,
+            State::Partial(partial) if T::becomes_classic(partial) => T::prefix_of_events(),
+            State::Partial(_) => T::OWN_PREFIX,
         }
     }
 }
 
 /// Whether all bytes of the partially loaded value have arrived.
-pub fn is_complete(loading: &impl Loading) -> bool {
-    loading.received_bytes() == loading.total_bytes()
+pub fn is_complete(partial: &impl Partial) -> bool {
+    partial.received_bytes() == partial.total_bytes()
 }
 
 /// A family of values (Bloom filters or counters), as this module needs it in addition to storage.
@@ -66,7 +66,7 @@ pub trait Family: Stored + OnHeap {
     const OWN_PREFIX: Prefix;
 
     /// The kind under which the totals for `INFO` count a partially loaded value that does not become classic.
-    const LOADING: ValueKind;
+    const PARTIAL: ValueKind;
 
     /// Whether values of this family have the data type with this handle in the server.
     fn has_type(handle: *mut raw::RedisModuleType) -> bool;
@@ -95,7 +95,7 @@ pub trait Family: Stored + OnHeap {
     fn takes_in_place(&self, additions: usize) -> bool;
 
     /// Whether a partially loaded value becomes a classic (RedisBloom-compatible) filter when it is complete.
-    fn becomes_classic(_loading: &Self::Loading) -> bool {
+    fn becomes_classic(_loading: &Self::Partial) -> bool {
         false
     }
 
@@ -139,7 +139,7 @@ pub trait Stores {
     fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
         match state {
             State::Ready(value) => rdb::save(value, sink),
-            State::Loading(loading) => rdb::save_loading(&**loading, sink),
+            State::Partial(partial) => rdb::save_partial(&**partial, sink),
         }
     }
 
@@ -158,7 +158,7 @@ fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Si
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
-    State::from_loading(rdb::load(source, limit, &mut make_resident)?)
+    State::from_partial(rdb::load(source, limit, &mut make_resident)?)
 }
 
 /// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). A partially loaded filter of any
@@ -229,7 +229,7 @@ impl Stores for Counters {
 
 impl Family for BloomFilter {
     const OWN_PREFIX: Prefix = Prefix::Rf;
-    const LOADING: ValueKind = ValueKind::LoadingFilter;
+    const PARTIAL: ValueKind = ValueKind::PartialFilter;
 
     fn has_type(handle: *mut raw::RedisModuleType) -> bool {
         handle == LINES.handle() || handle == CLASSIC.handle()
@@ -238,7 +238,7 @@ impl Family for BloomFilter {
     fn data_type(state: &State<Self>) -> &'static DataType {
         match state {
             State::Ready(filter) if filter.layout() == BitLayout::Classic => &CLASSIC,
-            State::Ready(_) | State::Loading(_) => &LINES,
+            State::Ready(_) | State::Partial(_) => &LINES,
         }
     }
 
@@ -275,8 +275,8 @@ impl Family for BloomFilter {
         }
     }
 
-    fn becomes_classic(loading: &LoadingBloomFilter) -> bool {
-        matches!(loading, LoadingBloomFilter::Classic(_))
+    fn becomes_classic(partial: &PartialFilter) -> bool {
+        partial.is_classic()
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
@@ -286,7 +286,7 @@ impl Family for BloomFilter {
 
 impl Family for Counter {
     const OWN_PREFIX: Prefix = Prefix::Lc;
-    const LOADING: ValueKind = ValueKind::LoadingCounter;
+    const PARTIAL: ValueKind = ValueKind::PartialCounter;
 
     fn has_type(handle: *mut raw::RedisModuleType) -> bool {
         handle == COUNTERS.handle()

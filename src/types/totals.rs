@@ -17,19 +17,19 @@ pub enum ValueKind {
     /// A filter with a sliding window.
     WindowedFilter,
     /// A partially loaded filter in the layout `lines`.
-    LoadingFilter,
+    PartialFilter,
     /// A partially loaded filter that becomes a classic (RedisBloom-compatible) one.
-    LoadingClassic,
+    PartialClassic,
     Exact,
     Sparse,
     Dense,
     WindowedCounter,
     /// A partially loaded counter.
-    LoadingCounter,
+    PartialCounter,
 }
 
 /// The number of variants of [`ValueKind`].
-const KINDS: usize = ValueKind::LoadingCounter as usize + 1;
+const KINDS: usize = ValueKind::PartialCounter as usize + 1;
 
 /// The number of values of one kind, and the sum of their bytes.
 struct Total {

@@ -8,7 +8,7 @@ use rollcall_core::unstable::bloom::classic::NOROUND;
 
 use rollcall_fuzz::payload::{forge, split};
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
-use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, dump_of, grown};
+use rollcall_fuzz::redisbloom_values::{Dump, HeaderOf, as_filter, dump_of, grown};
 use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
@@ -141,7 +141,7 @@ fn honest_values_and_dumps_are_taken() {
     assert_eq!(victim.restore(&honest().rdb()), Value::Okay);
     victim.client.expect("BF.INFO key FILTERS", "[3]");
     victim.client.expect("DEL key", "1");
-    let dump: Dump = dump_of(&grown());
+    let dump: Dump = dump_of(&as_filter(&grown()));
     for (iterator, chunk) in &dump {
         assert_eq!(victim.load(*iterator, chunk), Value::Okay);
     }
@@ -237,7 +237,7 @@ fn mod_12225_rejected_values_leave_no_memory_behind() {
 /// accepted such chunks too.
 #[test]
 fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
-    let dump: Dump = dump_of(&grown());
+    let dump: Dump = dump_of(&as_filter(&grown()));
     let len: usize = dump[1..].iter().map(|(_, chunk)| chunk.len()).sum();
     let mut victim = Victim::start();
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
@@ -314,7 +314,7 @@ fn headers_of_a_wrong_length() {
 
 #[test]
 fn chunks_that_are_truncated_or_come_out_of_order() {
-    let dump: Dump = dump_of(&grown());
+    let dump: Dump = dump_of(&as_filter(&grown()));
     let mut victim = Victim::start();
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
     for (index, (iterator, chunk)) in dump[1..].iter().enumerate() {
@@ -331,7 +331,7 @@ fn chunks_that_are_truncated_or_come_out_of_order() {
 
 #[test]
 fn a_header_where_data_is_expected_and_data_for_a_header() {
-    let dump: Dump = dump_of(&grown());
+    let dump: Dump = dump_of(&as_filter(&grown()));
     let mut victim = Victim::start();
     victim.rejects_header("data", &dump[1].1);
     assert_eq!(victim.load(1, &dump[0].1), Value::Okay);
@@ -344,7 +344,7 @@ fn a_header_where_data_is_expected_and_data_for_a_header() {
 
 #[test]
 fn items_added_after_a_part_of_a_dump() {
-    let dump: Dump = dump_of(&grown());
+    let dump: Dump = dump_of(&as_filter(&grown()));
     for parts in 1..dump.len() {
         let mut victim = Victim::start();
         for (iterator, chunk) in &dump[..parts] {

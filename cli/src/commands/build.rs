@@ -4,11 +4,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use rollcall_core::bloom::{BitLayout, Params};
+use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::MaxBytes;
-use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::unstable::hash::Hash128;
 use rollcall_core::window::Time;
 use serde::Serialize;
@@ -214,8 +213,8 @@ impl Filter {
             Layout::Classic => BitLayout::Classic,
         };
         let limit = memory::available();
-        let mut build = FilterBuild::new(layout, params, &limit).map_err(|error| memory::failure(&error))?;
-        let (hash, threads) = (build.hasher(), reading.threads());
+        let mut filter = BloomFilter::new(layout, params, &limit).map_err(|error| memory::failure(&error))?;
+        let (hash, threads) = (filter.hasher(), reading.threads());
         let bar = progress::bar(counted, "building");
         let mut hashes: Vec<Apart<Vec<Hash128>>> = vec![Apart::default(); threads];
         let (mut items, mut distinct) = (0, 0);
@@ -225,7 +224,8 @@ impl Filter {
             |hashes, block| hashes.extend(reading.items(block).map(hash)),
             |hashes| {
                 for Apart(hashes) in hashes {
-                    distinct += build.add(hashes, &limit).map_err(|error| rejected(&error, counted))?;
+                    let added = filter.live(Time::Reached).add_hashes(hashes, &limit);
+                    distinct += added.map_err(|error| rejected(&error, counted))?;
                     items += hashes.len() as u64;
                     bar.inc(hashes.len() as u64);
                     hashes.clear();
@@ -234,7 +234,6 @@ impl Filter {
             },
         )?;
         bar.finish_and_clear();
-        let filter = build.finish();
         let (capacity, sub_filters, size_bytes) = (filter.capacity(), filter.sub_filters().len(), filter.size_bytes());
         let advice = (sub_filters > 1).then(|| {
             // Items that were false positives in this filter could be new to a larger one, so the capacity has room for

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use rollcall_core::persist;
-use rollcall_core::unstable::persist::is_redisbloom_header;
+use rollcall_core::unstable::persist::{has_window, is_redisbloom_header, unstamped};
 use rollcall_core::unstable::wire::StillLoading;
 use serde::Serialize;
 use xxhash_rust::xxh3::xxh3_64;
@@ -128,14 +127,14 @@ impl Load {
         };
         let (mut summing, mut bytes, mut resumed) = (Summing::new(), 0, 0);
         let bar = progress::bar(None, "bytes");
-        let is_window = persist::has_window(&header.1);
+        let is_window = has_window(&header.1);
         let mut next = Some(header);
         while let Some(chunk) = next {
             interrupt.check().map_err(|failure| failure.advise(GO_ON))?;
             summing.take(&chunk);
             bytes += chunk.1.len() as u64;
             bar.inc(chunk.1.len() as u64);
-            if arrived.is_some_and(|arrived| persist::unstamped(chunk.0) <= arrived + 1) {
+            if arrived.is_some_and(|arrived| unstamped(chunk.0) <= arrived + 1) {
                 resumed += chunk.1.len() as u64;
             } else if let Err(text) = arrive(server, class, &temporary, &chunk)? {
                 return Err(rejected(server, text)?);

@@ -67,6 +67,10 @@ impl LineBitmap {
         self.set_bits
     }
 
+    pub(super) fn words(&self) -> &[u64] {
+        bytemuck::cast_slice(&self.lines)
+    }
+
     pub(super) fn as_bytes(&self) -> &[u8] {
         bytemuck::cast_slice(&self.lines)
     }

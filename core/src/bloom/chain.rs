@@ -5,19 +5,21 @@ use std::alloc::Layout;
 use std::iter::once;
 
 use super::params::Params;
-use super::sub_filter::{Expected, Screened, SubFilter};
-use super::windowing::{Generation, Generations};
+use super::sub_filter::{
+    Expected, Placement, SubFilter, look_up_chunk, look_up_chunks, num_items, reported_bytes, try_clone_all,
+};
 use crate::error::{Error, Parameter};
 use crate::hash::{Chunk, Hash128, Marks, fill, fill_beside, first_marked, first_marks, marked};
-use crate::size_limit::{SizeLimit, try_collect_ok, try_to_vec};
+use crate::size_limit::{SizeLimit, try_to_vec};
 use crate::window::Mark;
 
 mod admit;
 mod generations;
 mod merge;
-mod sub_filters;
+mod store;
 
-use sub_filters::SubFilters;
+use store::SubFilters;
+pub(crate) use store::{Generation, Generations, check_generations};
 
 /// The largest number of sub-filters to which a chain grows. Every item is looked up in each, so filling a chain takes
 /// time quadratic in their number. Chains with an expansion of 2 or more end at 64 sub-filters, where the capacity
@@ -34,8 +36,8 @@ pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 /// grew here, all sub-filters except the newest are full; loading does not check this. A single sub-filter is in place
 /// if, and only if, the chain has no window.
 #[derive(Debug, PartialEq)]
-pub struct Chain<S: SubFilter> {
-    sub_filters: SubFilters<S>,
+pub struct Chain<L: Placement> {
+    sub_filters: SubFilters<SubFilter<L>>,
     /// The generations of a windowed filter; `None` for a plain filter, which is one generation of age 0.
     ring: Option<Box<Generations>>,
 }
@@ -50,14 +52,9 @@ struct AddedChunk {
     handled: usize,
 }
 
-/// The bytes that a sub-filter takes in a list: the struct and its bitmap.
-fn taken_bytes<S: SubFilter>(sub_filter: &S) -> u64 {
-    size_of::<S>() as u64 + sub_filter.as_bytes().len() as u64
-}
-
-impl<S: SubFilter> Chain<S> {
+impl<L: Placement> Chain<L> {
     /// A chain of one sub-filter.
-    pub(super) fn of(first: S) -> Self {
+    pub(super) fn from_first(first: SubFilter<L>) -> Self {
         Chain { sub_filters: SubFilters::One(first), ring: None }
     }
 
@@ -65,7 +62,7 @@ impl<S: SubFilter> Chain<S> {
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `sub_filters` is empty.
-    pub(crate) fn of_all(sub_filters: Vec<S>) -> Result<Self, Error> {
+    pub(crate) fn from_all(sub_filters: Vec<SubFilter<L>>) -> Result<Self, Error> {
         let none = || Error::corrupt("number of sub-filters", "at least 1", 0);
         Ok(Chain { sub_filters: SubFilters::from_vec(sub_filters).ok_or_else(none)?, ring: None })
     }
@@ -77,7 +74,7 @@ impl<S: SubFilter> Chain<S> {
     pub fn try_clone(&self) -> Result<Self, Error> {
         let sub_filters = try_clone_all(self.sub_filters())?;
         match &self.ring {
-            None => Chain::of_all(sub_filters),
+            None => Chain::from_all(sub_filters),
             Some(ring) => {
                 let ring = Generations { list: try_to_vec(&ring.list)?, ..**ring };
                 Ok(Chain { sub_filters: SubFilters::Many(sub_filters), ring: Some(Box::new(ring)) })
@@ -90,7 +87,7 @@ impl<S: SubFilter> Chain<S> {
     /// # Errors
     /// [`Error::OutOfMemory`], and an error of `limit`.
     pub(super) fn new_like(&self, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Ok(Chain::of(self.sub_filters.first().new_like(0, limit)?))
+        Ok(Chain::from_first(SubFilter::from_spec(self.sub_filters.first().spec.clone(), 0, limit)?))
     }
 
     /// Adds an item. Returns whether it was new; a known item means that the filter already answered that it may
@@ -106,7 +103,7 @@ impl<S: SubFilter> Chain<S> {
             // `insert` itself returns whether the item was new. So a single sub-filter with room needs no look-up
             // first.
             SubFilters::One(only) if !only.is_full() => {
-                Ok(if only.insert(S::hash(item, only.params().seed)) { Mark::New } else { Mark::Same })
+                Ok(if only.insert(L::hash(item, only.spec.params.seed)) { Mark::New } else { Mark::Same })
             }
             _ => self.add_to_many(item, limit),
         }
@@ -116,22 +113,13 @@ impl<S: SubFilter> Chain<S> {
     /// stays small.
     #[inline(never)]
     fn add_to_many(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
-        let hash = self.hash(item);
-        let is_known = S::look_up(self.sub_filters(), hash);
-        if is_known && (!self.renews() || S::look_up(self.newest(), hash)) {
-            return Ok(Mark::Same);
-        }
-        if self.room() == 0 {
-            self.grow(limit)?;
-        }
-        if let Some(newest) = self.sub_filters_mut().last_mut() {
-            newest.insert(hash);
-        }
-        if !is_known {
-            return Ok(Mark::New);
-        }
-        self.count_renewed(hash);
-        Ok(Mark::Renewed)
+        let (added, result) = self.add_chunk(&[self.hash(item)], limit);
+        result?;
+        Ok(match (added.changed, added.new) {
+            (false, _) => Mark::Same,
+            (true, 0) => Mark::Renewed,
+            (true, _) => Mark::New,
+        })
     }
 
     /// Adds items in order, with the same outcome as a call of [`Self::add`] for each. Many items are added faster,
@@ -149,7 +137,7 @@ impl<S: SubFilter> Chain<S> {
         added: impl FnMut(bool),
     ) -> Result<(), Error> {
         let seed = self.params().seed;
-        self.add_hashes(items.map(|item| S::hash(item, seed)), limit, changed, added)
+        self.add_hashes(items.map(|item| L::hash(item, seed)), limit, changed, added)
     }
 
     /// Adds the items with these hashes, otherwise like [`Self::add_all`]. A chunk is added right after it is
@@ -168,7 +156,7 @@ impl<S: SubFilter> Chain<S> {
         while !chunk.is_empty() {
             // A single sub-filter is changed at once; several are looked up first.
             let expected = if self.sub_filters().len() == 1 { Expected::Present } else { Expected::Absent };
-            prefetch(self.sub_filters(), chunk, expected);
+            L::prefetch(self.sub_filters(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);
             *changed |= chunk_added.changed;
             fill_beside(next, &mut hashes, (0..chunk_added.handled).map(|i| added(chunk_added.new >> i & 1 == 1)));
@@ -191,12 +179,9 @@ impl<S: SubFilter> Chain<S> {
         let renews = self.renews() && known != 0;
         let held = if renews { look_up_chunk(&self.sub_filters()[start..], hashes, Expected::Absent) } else { known };
         let mut left = all & !(known & held);
-        if !fit_into_one
-            && let [.., newest] = &self.sub_filters()[start..]
-            && S::is_far(std::slice::from_ref(newest))
-        {
+        if !fit_into_one && let [.., newest] = &self.sub_filters()[start..] {
             // The look-up read one line of most items, in each sub-filter.
-            S::prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
+            L::prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
         }
         let (mut taken, mut handled) = (0, hashes.len());
         let mut result = Ok(());
@@ -227,8 +212,8 @@ impl<S: SubFilter> Chain<S> {
     #[inline]
     pub(super) fn may_contain(&self, item: &[u8], slices_later: u64) -> bool {
         match &self.sub_filters {
-            SubFilters::One(only) => only.may_contain(S::hash(item, only.params().seed)),
-            SubFilters::Many(_) => S::look_up(self.live(slices_later), self.hash(item)),
+            SubFilters::One(only) => only.may_contain(L::hash(item, only.spec.params.seed)),
+            SubFilters::Many(_) => L::look_up(self.live(slices_later), self.hash(item)),
         }
     }
 
@@ -241,8 +226,14 @@ impl<S: SubFilter> Chain<S> {
         mut found: impl FnMut(bool),
     ) {
         let seed = self.params().seed;
-        let hashes = items.into_iter().map(|item| S::hash(item, seed));
+        let hashes = items.into_iter().map(|item| L::hash(item, seed));
         look_up_chunks(self.live(slices_later), hashes, |_, is_found| found(is_found));
+    }
+
+    /// Takes the filter out, and leaves one without sub-filters, which must not be used.
+    pub(crate) fn take(&mut self) -> Self {
+        let sub_filters = std::mem::replace(&mut self.sub_filters, SubFilters::Many(Vec::new()));
+        Chain { sub_filters, ring: self.ring.take() }
     }
 
     /// The parameters that the filter was made with. RedisBloom does not store them: for a classic filter, rate and
@@ -250,21 +241,21 @@ impl<S: SubFilter> Chain<S> {
     #[inline(always)]
     pub fn params(&self) -> &Params {
         match &self.ring {
-            None => self.sub_filters.first().params(),
+            None => &self.sub_filters.first().spec.params,
             Some(ring) => &ring.params,
         }
     }
 
     /// The sub-filters, oldest first.
     #[inline(always)]
-    pub fn sub_filters(&self) -> &[S] {
+    pub fn sub_filters(&self) -> &[SubFilter<L>] {
         self.sub_filters.as_slice()
     }
 
     /// The sub-filters, mutable, so that the caller can relocate or overwrite their bitmaps. Relocating changes no bit.
     /// Overwriting loses items only where RedisBloom loses them too.
     #[inline(always)]
-    pub(crate) fn sub_filters_mut(&mut self) -> &mut [S] {
+    pub(crate) fn sub_filters_mut(&mut self) -> &mut [SubFilter<L>] {
         self.sub_filters.as_mut_slice()
     }
 
@@ -301,33 +292,31 @@ impl<S: SubFilter> Chain<S> {
     /// room.
     #[inline]
     pub fn room(&self) -> u64 {
-        self.newest().last().map_or(0, S::room)
+        self.newest().last().map_or(0, SubFilter::room)
     }
 
     /// Whether adding `additions` items changes only bits and counts: there is no window, the newest sub-filter has
     /// room for as many new items, and can count each of them.
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
-        let fits = |newest: &S| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
+        let fits = |newest: &SubFilter<L>| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
         // The count of a classic sub-filter ends at its number of bits, which at high error rates may be below its
         // capacity.
-        let counts = |newest: &S| newest.num_items().saturating_add(additions) <= newest.num_bits();
+        let counts = |newest: &SubFilter<L>| newest.num_items().saturating_add(additions) <= newest.num_bits();
         self.ring.is_none() && self.sub_filters().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
 
     /// Bytes of all bitmaps and structs. For a classic filter they are counted as RedisBloom's `BF.INFO` counts them.
     pub fn size_bytes(&self) -> u64 {
-        S::size_bytes(self.sub_filters())
-            + self.ring.as_ref().map_or(0, |ring| {
-                // A single sub-filter is not in place.
-                let list = if self.sub_filters().len() == 1 { size_of::<S>() as u64 } else { 0 };
-                list + ring.size_bytes()
-            })
+        let in_place = if let SubFilters::One(_) = &self.sub_filters { L::IN_PLACE_BYTES } else { 0 };
+        self.held_bytes(self.sub_filters()) - in_place
     }
 
-    /// The bytes that the filter takes once it has room for one more sub-filter, without that sub-filter.
-    fn held_bytes(&self) -> u64 {
-        self.size_bytes().saturating_add(self.sub_filters.bytes_to_grow())
+    /// The bytes that the filter takes once it has room for one more sub-filter, without that sub-filter, if its
+    /// sub-filters are `sub_filters`.
+    fn held_bytes(&self, sub_filters: &[SubFilter<L>]) -> u64 {
+        let ring = self.ring.as_ref().map_or(0, |ring| ring.size_bytes());
+        L::CHAIN_BYTES.saturating_add(ring).saturating_add(reported_bytes(sub_filters))
     }
 
     /// The share of set bits in the sub-filters that are live once `slices_later` more slices have begun.
@@ -346,16 +335,16 @@ impl<S: SubFilter> Chain<S> {
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
         let (live, generations) = (self.live(slices_later), &self.generations()[self.dead(slices_later).0..]);
         // Without a sub-filter the rate may come out as -0.0; `abs` makes it 0.0.
-        let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.rate_with(sub_filter.set_bits()))).abs();
+        let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
         // Sub-filters of several sizes share no errors.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
         // What any generation finds, one bitmap with the items of all of them would find too. It has each item once.
-        let items = live.iter().map(|one| one.estimate_items(one.set_bits()));
+        let items = live.iter().map(SubFilter::estimate_items);
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
-        rate.min(first.rate_of((all - renewed).max(most)))
+        rate.min(L::rate_of(&first.spec, (all - renewed).max(most)))
     }
 
     /// Calls `visit` with the layout of every heap allocation that the filter owns.
@@ -371,99 +360,42 @@ impl<S: SubFilter> Chain<S> {
 
     #[inline(always)]
     fn hash(&self, item: &[u8]) -> Hash128 {
-        S::hash(item, self.params().seed)
+        L::hash(item, self.params().seed)
     }
 
-    /// Makes sub-filter `index` of the newest generation, after `last`; `None` is the first. `len` is the number of
+    /// Makes the sub-filter that follows the sub-filters `newest` and then `more` of a generation. `len` is the number of
     /// sub-filters of the whole chain, and `held_bytes` its size.
     fn next(
         &self,
-        index: usize,
-        last: Option<&S>,
+        newest: &[SubFilter<L>],
+        more: &[SubFilter<L>],
         len: usize,
         held_bytes: u64,
         limit: &impl SizeLimit,
-    ) -> Result<S, Error> {
-        let expected = "at most 1024, as a larger capacity or expansion needs";
+    ) -> Result<SubFilter<L>, Error> {
+        let expected = format_args!("at most {MAX_SUB_FILTERS}, as a larger capacity or expansion needs");
         Error::check_range(len < MAX_SUB_FILTERS, Parameter::SubFilters, expected, len + 1)?;
-        match (last, &self.ring) {
-            (Some(last), _) => self.newest().first().unwrap_or(last).next(last, index as u64, held_bytes, limit),
-            (None, Some(ring)) => {
-                S::first(&ring.of_generation, held_bytes.saturating_add(size_of::<Generation>() as u64), limit)
+        let mut all = newest.iter().chain(more);
+        match (all.next(), more.last().or(newest.last()), &self.ring) {
+            (Some(first), Some(last), _) => {
+                let spec = L::next(&first.spec, &last.spec, (newest.len() + more.len()) as u64)?;
+                SubFilter::from_spec(spec, held_bytes, limit)
+            }
+            (_, _, Some(ring)) => {
+                let held_bytes = held_bytes.saturating_add(size_of::<Generation>() as u64);
+                SubFilter::from_spec(L::first(&ring.of_generation)?, held_bytes, limit)
             }
             // A chain without a window has a sub-filter.
-            (None, None) => S::first(self.params(), held_bytes, limit),
+            _ => SubFilter::from_spec(L::first(self.params())?, held_bytes, limit),
         }
     }
 
     /// Appends a new, empty sub-filter to the newest generation.
     fn grow(&mut self, limit: &impl SizeLimit) -> Result<(), Error> {
-        let newest = self.newest();
-        let next = self.next(newest.len(), newest.last(), self.sub_filters().len(), self.held_bytes(), limit)?;
+        let next =
+            self.next(self.newest(), &[], self.sub_filters().len(), self.held_bytes(self.sub_filters()), limit)?;
         self.append(once(next))
     }
-}
-
-/// Returns the mask of the hashes that any of `sub_filters` may contain.
-pub(super) fn look_up_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) -> Marks {
-    S::resolve_chunk(sub_filters, hashes, &screen_chunk(sub_filters, hashes, expected))
-}
-
-/// Does the same as [`SubFilter::screen_chunk`]. A single hash is looked up in the way that is faster for one.
-fn screen_chunk<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) -> Screened {
-    match hashes {
-        [hash] => Screened::found(S::look_up(sub_filters, *hash).into()),
-        _ => S::screen_chunk(sub_filters, hashes, expected),
-    }
-}
-
-/// Prefetches what a look-up of the hashes reads first, if that is not in a cache.
-fn prefetch<S: SubFilter>(sub_filters: &[S], hashes: &[Hash128], expected: Expected) {
-    if S::is_far(sub_filters) {
-        S::prefetch(sub_filters, hashes, first_marks(hashes.len()), expected);
-    }
-}
-
-/// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
-///
-/// Unless its bits are in a cache, a chunk is prefetched first. Then the chunk before is decided as far as it is open:
-/// the bits for this were prefetched when it was screened. Its answers are passed on, and the next chunk is hashed, an
-/// item at a time, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a
-/// prefetch waits for the address of its page, and a processor finds several addresses at a time only if the prefetches
-/// follow each other closely.
-pub(super) fn look_up_chunks<S: SubFilter>(
-    sub_filters: &[S],
-    hashes: impl Iterator<Item = Hash128>,
-    mut found: impl FnMut(Hash128, bool),
-) {
-    let (mut hashes, mut expected, mut screened) = (hashes.fuse(), Expected::Absent, Screened::found(0));
-    let [before, chunk, next] = &mut [const { Chunk::new_const() }; 3];
-    let (mut before, mut chunk, mut next) = (before, chunk, next);
-    let mut answer = |chunk: &Chunk, marks: Marks, i: usize| found(chunk[i], marks >> i & 1 == 1);
-    fill(chunk, &mut hashes);
-    while !chunk.is_empty() {
-        prefetch(sub_filters, chunk, expected);
-        let marks = S::resolve_chunk(sub_filters, before, &screened);
-        fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
-        screened = screen_chunk(sub_filters, chunk, expected);
-        // The next chunk is most likely like this one. An undecided item counts as found: if there are many, most are.
-        let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
-        expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
-        (before, chunk, next) = (chunk, next, before);
-    }
-    let marks = S::resolve_chunk(sub_filters, before, &screened);
-    (0..before.len()).for_each(|i| answer(before, marks, i));
-}
-
-/// Copies of the sub-filters.
-pub(crate) fn try_clone_all<S: SubFilter>(sub_filters: &[S]) -> Result<Vec<S>, Error> {
-    try_collect_ok(sub_filters.len(), sub_filters.iter().map(S::try_clone))
-}
-
-/// The number of items that these sub-filters count.
-#[inline]
-fn num_items(sub_filters: &[impl SubFilter]) -> u64 {
-    sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items()))
 }
 
 /// The chance that any of several independent sub-filters errs, from the chance of each.

@@ -1,18 +1,23 @@
-//! A Bloom filter in the cache-line layout or in RedisBloom's.
+//! A Bloom filter in the cache-line layout or in RedisBloom's, with or without a window: what it answers, and all
+//! changes of it.
 
 use std::alloc::Layout;
 
 use super::classic::ClassicFilter;
+use super::classic::spec::Classic;
 use super::lines::LineFilter;
 use super::lines::sizing::Geometry;
-use super::lines::sub_filter::LineSubFilter;
-use super::params::{BitLayout, Params};
-use super::sub_filter::SubFilter;
-use super::windowing::Windowing;
-use crate::error::Error;
+use super::lines::spec::{LineSubFilter, Lines};
+use super::params::{BitLayout, Params, Windowing};
+use super::sub_filter::{Placement, SubFilter};
+use crate::admission::{Admission, Terms};
+use crate::error::{Error, Parameter};
+use crate::hash::Hash128;
 use crate::heap::{Mover, OnHeap};
-use crate::size_limit::SizeLimit;
-use crate::window::Time;
+use crate::live::sealed::Sealed;
+use crate::live::{Live, Windowed};
+use crate::size_limit::{SizeLimit, Unlimited, try_collect};
+use crate::window::{ClockSource, Mark, Merging, Move, Time, Window};
 
 /// A Bloom filter that grows, in either layout. The [module](crate::bloom) describes its guarantees.
 #[derive(Debug, PartialEq)]
@@ -44,8 +49,6 @@ pub struct SubFilterInfo {
     pub error_rate: f64,
     /// Bytes of the bitmap.
     pub num_bytes: u64,
-    /// Bits of the bitmap.
-    pub num_bits: u64,
     /// The number of bits that an item sets; some may coincide.
     pub hashes: u32,
     /// The number of set bits.
@@ -163,7 +166,10 @@ impl BloomFilter {
     pub fn sub_filters(&self) -> impl ExactSizeIterator<Item = SubFilterInfo> + '_ {
         let len = either!(&self.chain, filter => filter.sub_filters().len());
         (0..len).map(move |index| match &self.chain {
-            EitherChain::Lines(filter) => info_of_lines(&filter.sub_filters()[index]),
+            EitherChain::Lines(filter) => {
+                let sub_filter = &filter.sub_filters()[index];
+                info(sub_filter, Some(sub_filter.geometry()))
+            }
             EitherChain::Classic(filter) => info(&filter.sub_filters()[index], None),
         })
     }
@@ -205,11 +211,37 @@ impl BloomFilter {
         self.at(Time::Reached).false_positive_rate()
     }
 
-    pub(super) fn as_lines(&self) -> Option<&LineFilter> {
+    /// Gives access to change the filter at this time.
+    #[inline]
+    pub fn live(&mut self, time: Time) -> Live<'_, Self> {
+        Live::new(self, time)
+    }
+
+    /// The function that hashes an item for [`Live::add_hashes`]. For the command-line tool.
+    #[doc(hidden)]
+    pub fn hasher(&self) -> impl Fn(&[u8]) -> Hash128 + Copy + Send + Sync + use<> {
+        let (layout, seed) = (self.layout(), self.params().seed);
+        move |item| match layout {
+            BitLayout::Lines => Lines::hash(item, seed),
+            BitLayout::Classic => Classic::hash(item, seed),
+        }
+    }
+
+    /// Checks that `other` has the layout of this filter, and that both filters or neither have a window.
+    fn check_kind(&self, other: &BloomFilter) -> Result<(), Error> {
+        Error::check_same(Parameter::Layout, self.layout(), other.layout())?;
+        if self.windowing().is_some() == other.windowing().is_some() {
+            return Ok(());
+        }
+        let [ours, theirs] = [self, other].map(|filter| filter.windowing().map_or("none".into(), Windowing::to_string));
+        Err(Error::incompatible(Parameter::Window, ours, theirs))
+    }
+
+    fn as_lines(&self) -> Option<&LineFilter> {
         if let EitherChain::Lines(filter) = &self.chain { Some(filter) } else { None }
     }
 
-    pub(super) fn as_classic(&self) -> Option<&ClassicFilter> {
+    fn as_classic(&self) -> Option<&ClassicFilter> {
         if let EitherChain::Classic(filter) = &self.chain { Some(filter) } else { None }
     }
 }
@@ -276,7 +308,7 @@ impl OnHeap for BloomFilter {
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         either!(&mut self.chain, filter => match filter.sub_filters_mut().get_mut(index) {
             Some(one) => {
-                one.relocate(|lines| mover.relocate(lines));
+                one.bitmap.relocate(|lines| mover.relocate(lines));
                 true
             }
             None => false,
@@ -284,18 +316,13 @@ impl OnHeap for BloomFilter {
     }
 }
 
-fn info_of_lines(sub_filter: &LineSubFilter) -> SubFilterInfo {
-    info(sub_filter, Some(sub_filter.geometry()))
-}
-
-fn info(sub_filter: &impl SubFilter, geometry: Option<Geometry>) -> SubFilterInfo {
-    let num_bytes = sub_filter.num_bytes() as u64;
+fn info<L: Placement>(sub_filter: &SubFilter<L>, geometry: Option<Geometry>) -> SubFilterInfo {
+    let num_bytes = sub_filter.as_bytes().len() as u64;
     SubFilterInfo {
         capacity: sub_filter.capacity(),
         num_items: sub_filter.num_items(),
         error_rate: sub_filter.error_rate(),
         num_bytes,
-        num_bits: num_bytes * 8,
         hashes: sub_filter.hashes(),
         set_bits: sub_filter.set_bits(),
         geometry,
@@ -317,6 +344,226 @@ impl From<ClassicFilter> for BloomFilter {
 impl AsRef<EitherChain> for BloomFilter {
     fn as_ref(&self) -> &EitherChain {
         &self.chain
+    }
+}
+
+impl Live<'_, BloomFilter> {
+    /// Adds the items with these hashes, in order, and returns how many were new. The result is that of
+    /// [`Live::add_all`], but several threads can hash. For the command-line tool.
+    ///
+    /// # Errors
+    /// The errors of [`Live::add`]. The items before the rejected one are added.
+    #[doc(hidden)]
+    pub fn add_hashes(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> Result<u64, Error> {
+        self.move_on();
+        let mut new = 0;
+        let (hashes, added) = (hashes.iter().copied(), |is_new| new += u64::from(is_new));
+        let changed = &mut self.outcome.changed;
+        either!(&mut self.value.chain, filter => filter.add_hashes(hashes, limit, changed, added)?);
+        Ok(new)
+    }
+}
+
+impl Sealed for BloomFilter {}
+
+/// The expired sub-filters of a filter. Freeing large sub-filters takes long, so the caller may send them to another
+/// thread.
+///
+/// ```
+/// use rollcall_core::bloom::{BloomFilter, Params, Windowing};
+/// use rollcall_core::live::Windowed;
+/// use rollcall_core::size_limit::Unlimited;
+/// use rollcall_core::window::{ClockSource, Time};
+///
+/// let day = Windowing::new(86_400, 4, ClockSource::Manual, false)?;
+/// let mut filter = BloomFilter::windowed(Params::default(), day, 0, &Unlimited)?;
+/// filter.live(Time::Reached).add("ann", &Unlimited)?;
+/// assert_eq!(filter.advance(4).num_bytes(), 0);
+/// assert!(filter.advance(5).num_bytes() > 0);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+#[derive(Debug, Default)]
+pub struct Expired(
+    /// `None` if nothing expired, as after nearly every change: dropping that costs only a comparison.
+    Option<Vec<LineSubFilter>>,
+);
+
+impl Expired {
+    /// Bytes of the expired bitmaps.
+    pub fn num_bytes(&self) -> u64 {
+        self.0.iter().flatten().map(|sub_filter| sub_filter.as_bytes().len() as u64).sum()
+    }
+}
+
+impl Windowed for BloomFilter {
+    type Expired = Expired;
+
+    #[inline]
+    fn window(&self) -> Option<&Window> {
+        self.windowing().map(|windowing| &windowing.window)
+    }
+
+    #[inline]
+    fn newest_slice(&self) -> Option<u64> {
+        either!(&self.chain, filter => filter.newest_slice())
+    }
+
+    fn set_clock_source(&mut self, clock_source: ClockSource) {
+        either!(&mut self.chain, filter => filter.set_clock_source(clock_source));
+    }
+
+    fn advance(&mut self, slice: u64) -> Expired {
+        match &mut self.chain {
+            EitherChain::Lines(filter) => Expired(filter.advance(slice)),
+            EitherChain::Classic(_) => Expired::default(),
+        }
+    }
+
+    fn rebase(&mut self, slice: u64) {
+        either!(&mut self.chain, filter => filter.rebase(slice));
+    }
+
+    fn renews(&self) -> bool {
+        either!(&self.chain, filter => filter.renews())
+    }
+
+    fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
+        let others = others.iter().filter_map(|other| other.as_lines());
+        self.as_lines().map_or_else(|| Ok(Merging::default()), |filter| filter.merging(others, time))
+    }
+
+    #[inline(always)]
+    fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
+        let due = live.due();
+        if due != Move::Stay {
+            if !either!(&live.value.chain, filter => filter.is_changed_by(item, due)) {
+                return Ok(false);
+            }
+            live.make(due);
+        }
+        let mark = either!(&mut live.value.chain, filter => filter.add(item, limit)?);
+        live.outcome.changed |= mark != Mark::Same;
+        Ok(mark == Mark::New)
+    }
+
+    fn add_all_live<'a>(
+        live: &mut Live<'_, Self>,
+        mut items: impl Iterator<Item = &'a [u8]>,
+        limit: &impl SizeLimit,
+        mut added: impl FnMut(bool),
+    ) -> Result<(), Error> {
+        let (due, mut first) = (live.due(), None);
+        if due != Move::Stay {
+            // Until the move is made, known items change nothing.
+            while first.is_none() {
+                let Some(item) = items.next() else { return Ok(()) };
+                if either!(&live.value.chain, filter => filter.is_changed_by(item, due)) {
+                    first = Some(item);
+                } else {
+                    added(false);
+                }
+            }
+            live.make(due);
+        }
+        let (items, changed) = (first.into_iter().chain(items), &mut live.outcome.changed);
+        either!(&mut live.value.chain, filter => filter.add_all(items, limit, changed, added))
+    }
+
+    fn admit_live<'a>(
+        live: &mut Live<'_, Self>,
+        items: impl ExactSizeIterator<Item = &'a [u8]>,
+        terms: Terms,
+        limit: &impl SizeLimit,
+    ) -> Result<Vec<Admission>, Error> {
+        let due = live.due();
+        let slices_later = match (due, live.value.newest_slice()) {
+            (Move::Advance(slice), Some(newest)) => slice - newest,
+            _ => 0,
+        };
+        // A rebase is made even if all items are rejected: the clock had jumped ahead and came back. Without the
+        // rebase, no item would expire and make room below the limit for a long time.
+        let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
+        let reported = match &mut live.value.chain {
+            EitherChain::Lines(filter) => {
+                let admitting = filter.plan_admission(items, terms, slices_later, limit)?;
+                live.outcome.changed |= admitting.renews();
+                if admitting.adds() || rebases {
+                    live.make(due);
+                }
+                // Borrowed anew: the move has changed the value.
+                let EitherChain::Lines(filter) = &mut live.value.chain else { return Ok(Vec::new()) };
+                filter.admit(admitting)?
+            }
+            EitherChain::Classic(filter) => {
+                let admitting = filter.plan_admission(items, terms, 0, limit)?;
+                filter.admit(admitting)?
+            }
+        };
+        live.outcome.changed |= !terms.dry_run && reported.contains(&Admission::Admitted);
+        Ok(reported)
+    }
+
+    fn merge_live(live: &mut Live<'_, Self>, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
+        others.iter().try_for_each(|other| live.value.check_kind(other))?;
+        let merging = live.value.merging(others, live.time)?;
+        let changed = match &mut live.value.chain {
+            EitherChain::Lines(ours) => {
+                let (changed, expired) = ours.merge(&all_of(others, Self::as_lines)?, merging, limit)?;
+                live.outcome.expired = Expired(expired);
+                changed
+            }
+            EitherChain::Classic(ours) => ours.merge(&all_of(others, Self::as_classic)?, merging, limit)?.0,
+        };
+        (live.outcome.before, live.outcome.after) = (merging.before, merging.after);
+        live.outcome.changed |= changed;
+        Ok(changed)
+    }
+}
+
+/// The filters for which `as_kind` returns `Some`, in order.
+fn all_of<'a, F>(
+    filters: &[&'a BloomFilter],
+    as_kind: impl Fn(&'a BloomFilter) -> Option<&'a F>,
+) -> Result<Vec<&'a F>, Error> {
+    try_collect(filters.len(), filters.iter().filter_map(|filter| as_kind(filter)))
+}
+
+/// Copies the filter as [`BloomFilter::try_clone`] does.
+///
+/// ```
+/// # use rollcall_core::bloom::BloomFilter;
+/// let filter: BloomFilter = ["ann", "ben"].into_iter().collect();
+/// assert!(filter.clone() == filter);
+/// ```
+///
+/// # Panics
+/// If an allocation fails.
+impl Clone for BloomFilter {
+    fn clone(&self) -> Self {
+        self.try_clone().unwrap_or_else(|error| panic!("{error}"))
+    }
+}
+
+/// Makes a filter that is sized for the number of items, otherwise with [`Params::default`]. The items are first
+/// collected into a list.
+///
+/// ```
+/// use rollcall_core::bloom::BloomFilter;
+///
+/// let filter: BloomFilter = ["ann", "ben"].into_iter().collect();
+/// assert!(filter.may_contain("ann") && filter.num_items() == 2);
+/// ```
+///
+/// # Panics
+/// If an allocation fails.
+impl<T: AsRef<[u8]>> FromIterator<T> for BloomFilter {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        let items: Vec<T> = items.into_iter().collect();
+        let params = Params { capacity: (items.len() as u64).max(1), ..Params::default() };
+        let mut filter =
+            BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap_or_else(|error| panic!("{error}"));
+        filter.live(Time::Reached).extend(items);
+        filter
     }
 }
 

@@ -17,25 +17,17 @@
 //! rate only approximately.
 
 pub(crate) mod bitmap;
-pub(crate) mod build;
 pub(crate) mod chain;
 pub(crate) mod classic;
-mod collect;
 pub(crate) mod filter;
 pub(crate) mod lines;
-mod live;
 pub(crate) mod params;
 pub(crate) mod sub_filter;
-pub(crate) mod windowing;
 
-pub use filter::{BloomFilter, Present, SubFilterInfo};
-pub use live::Expired;
-pub use params::{BitLayout, Params};
-pub use windowing::Windowing;
+pub use filter::{BloomFilter, Expired, Present, SubFilterInfo};
+pub use params::{BitLayout, Params, Windowing};
 
 /// Sizes and false-positive rates of filters in the cache-line layout, computed without making a filter.
 pub mod sizing {
-    pub use super::lines::sizing::{
-        Geometry, estimate_items, false_positive_rate, geometry, sub_filter_capacity, sub_filter_geometry,
-    };
+    pub use super::lines::sizing::{Geometry, false_positive_rate, geometry, sub_filter_geometry};
 }

@@ -1,8 +1,9 @@
-//! The parameters of a filter.
+//! The parameters of a filter, and its window.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use crate::error::{Error, Parameter, named};
+use crate::window::{ClockSource, Window};
 
 named! {
     /// The layout of a filter: where in the bitmap an item's bits are.
@@ -64,7 +65,8 @@ impl Params {
     pub fn validate(&self) -> Result<(), Error> {
         check_error_rate(self.error_rate)?;
         let is_within = (1..=Self::MAX_CAPACITY).contains(&self.capacity);
-        Error::check_range(is_within, Parameter::Capacity, "from 1 to 1099511627776", self.capacity)?;
+        let expected = format_args!("from 1 to {}", Self::MAX_CAPACITY);
+        Error::check_range(is_within, Parameter::Capacity, expected, self.capacity)?;
         if self.expansion <= Self::MAX_EXPANSION { Ok(()) } else { Err(expansion_error(self.expansion)) }
     }
 
@@ -83,13 +85,106 @@ impl Params {
 /// The error for an expansion above [`Params::MAX_EXPANSION`]. The parameter has any numeric type, since a client may
 /// ask for a number that no `u32` holds.
 pub fn expansion_error(expansion: impl Display) -> Error {
-    Error::out_of_range(Parameter::Expansion, "from 0 to 32768", expansion)
+    Error::out_of_range(Parameter::Expansion, format_args!("from 0 to {}", Params::MAX_EXPANSION), expansion)
 }
 
 /// Rejects a rate that is not strictly between 0 and 1, and NaN.
 pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
     let is_within = error_rate > 0.0 && error_rate < 1.0;
     Error::check_range(is_within, Parameter::ErrorRate, "more than 0 and less than 1", error_rate)
+}
+
+/// The window of a windowed filter: how far back it reaches, and whether adding an item again renews it.
+///
+/// ```
+/// use rollcall_core::bloom::Windowing;
+/// use rollcall_core::window::ClockSource;
+///
+/// let day = Windowing::new(86_400, 4, ClockSource::System, false)?;
+/// // One more slice is live than the window has.
+/// assert_eq!((day.window.slices(), day.generations(), day.window.first_slice(50_000)), (4, 5, 2));
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Windowing {
+    /// The window of time.
+    pub window: Window,
+    /// Whether adding an item again renews it, so that the item expires later. Otherwise the time when the item was new
+    /// decides when it expires.
+    pub refresh: bool,
+}
+
+impl Windowing {
+    /// The largest number of slices of a filter.
+    pub(crate) const MAX_SLICES: u32 = 64;
+
+    /// The default number of slices of a filter. For the server module, the tool and the Python package.
+    #[doc(hidden)]
+    pub const fn default_slices(refresh: bool) -> u32 {
+        // With refresh, each generation may have to hold all items.
+        if refresh { 2 } else { 4 }
+    }
+
+    /// A window of `seconds` seconds, in `slices` slices or fewer ([`Window::new`]).
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] if `slices` is not from 1 to 64, or if `seconds` is 0, more than [`Window::MAX_SECONDS`]
+    /// or less than `slices`.
+    pub fn new(seconds: u64, slices: u32, clock_source: ClockSource, refresh: bool) -> Result<Self, Error> {
+        Ok(Windowing { window: Window::new(seconds, slices, Self::MAX_SLICES, clock_source)?, refresh })
+    }
+
+    /// The number of generations that may be live at once.
+    pub fn generations(&self) -> u32 {
+        self.window.slices() + 1
+    }
+
+    /// The number of items that each generation of a filter with this capacity is sized for.
+    fn share(&self, capacity: u64) -> u64 {
+        // A renewed item may be in each generation.
+        let share = if self.refresh { capacity } else { capacity.div_ceil(u64::from(self.window.slices())) };
+        share.max(1)
+    }
+
+    /// The same window, with another value of `is_volatile`: whether a server deletes the filter once it is empty. For
+    /// the server module.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_volatile(self, is_volatile: bool) -> Self {
+        Windowing { window: self.window.with_volatile(is_volatile), ..self }
+    }
+
+    /// Whether two filters with these windows can be merged: only whether they are volatile may differ.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.with_volatile(false) == other.with_volatile(false)
+    }
+
+    /// The parameters of each generation of a filter with `params`. For the command-line tool.
+    ///
+    /// # Errors
+    /// [`Error::OutOfRange`] for parameters outside their ranges.
+    #[doc(hidden)]
+    pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
+        params.validate()?;
+        // Without growth, a burst in one slice would be rejected although the filter holds no more than its capacity.
+        let expected = "at least 1 with a window";
+        Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
+        // An absent item is looked up in all generations, so their rates add up.
+        let error_rate = params.error_rate / f64::from(self.generations());
+        let of_generation = Params { error_rate, capacity: self.share(params.capacity), ..*params };
+        of_generation.validate()?;
+        Ok(of_generation)
+    }
+}
+
+impl fmt::Display for Windowing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Windowing { window, refresh } = self;
+        let by = if window.clock_source() == ClockSource::Manual { " on a manual clock" } else { "" };
+        write!(f, "{} seconds{by} in {} slices", window.seconds(), window.slices())?;
+        f.write_str(if *refresh { " with refresh" } else { "" })?;
+        f.write_str(if window.is_volatile() { " volatile" } else { "" })
+    }
 }
 
 #[cfg(test)]
@@ -99,5 +194,14 @@ mod tests {
     #[test]
     fn layouts_are_printed_by_name() {
         assert_eq!([BitLayout::Lines, BitLayout::Classic].map(|layout| layout.to_string()), ["lines", "classic"]);
+    }
+
+    #[test]
+    fn a_window_is_printed_in_words() {
+        let time = |clock_source, refresh| Windowing::new(86_400, 4, clock_source, refresh).unwrap().to_string();
+        assert_eq!(time(ClockSource::System, false), "86400 seconds in 4 slices");
+        assert_eq!(time(ClockSource::System, true), "86400 seconds in 4 slices with refresh");
+        assert_eq!(time(ClockSource::Manual, false), "86400 seconds on a manual clock in 4 slices");
+        assert_eq!(time(ClockSource::Manual, true), "86400 seconds on a manual clock in 4 slices with refresh");
     }
 }

@@ -17,7 +17,7 @@
 use std::borrow::Cow;
 
 use super::payload::{Payload, Stretch};
-use super::value::{ChunkFormat, Loading, Stored, Value};
+use super::value::{ChunkFormat, Partial, Stored, Value};
 use crate::error::{Error, Limit};
 use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
@@ -128,8 +128,8 @@ pub fn dump<T: Value>(value: &T) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
 }
 
 /// The dump of a partially loaded value: its header, then the part of its payload that has been loaded.
-pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
-    chunks(Cow::Borrowed(loading.header()), loading.received(), loading.chunk_format())
+pub fn dump_partial<L: Partial>(partial: &L) -> impl Iterator<Item = (u64, Cow<'_, [u8]>)> {
+    chunks(Cow::Borrowed(partial.header()), partial.received(), partial.chunk_format())
 }
 
 /// Appends a chunk to a partially loaded value. `next` is the iterator that `SCANDUMP` returned together with the
@@ -137,9 +137,9 @@ pub fn dump_loading<L: Loading>(loading: &L) -> impl Iterator<Item = (u64, Cow<'
 ///
 /// # Errors
 /// [`Error::Corrupt`] when the chunk is not the next one or is damaged; on error nothing is appended.
-pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
-    let position = loading.received_bytes();
-    let (own_next, piece, sum) = match loading.chunk_format() {
+pub fn push_chunk<L: Partial>(partial: &mut L, next: u64, chunk: &[u8]) -> Result<(), Error> {
+    let position = partial.received_bytes();
+    let (own_next, piece, sum) = match partial.chunk_format() {
         ChunkFormat::Plain => (next, chunk, None),
         ChunkFormat::Checked { fingerprint } => match chunk.split_last_chunk::<CHECKSUM_BYTES>() {
             Some((piece, sum)) => (unstamped(next), piece, Some((fingerprint, u64::from_le_bytes(*sum)))),
@@ -153,7 +153,7 @@ pub fn push_chunk<L: Loading>(loading: &mut L, next: u64, chunk: &[u8]) -> Resul
     if let Some((fingerprint, sum)) = sum {
         check_piece(piece, position, fingerprint, sum)?;
     }
-    loading.push(piece)
+    partial.push(piece)
 }
 
 /// Checks a piece of payload against its checksum `sum`.
@@ -200,11 +200,11 @@ pub fn load<T: Value, C: AsRef<[u8]>>(
     let Some((_, header)) = chunks.next() else {
         return Err(Error::corrupt("dump", "a header", "nothing"));
     };
-    let mut loading = T::Loading::begin(header.as_ref(), limit)?;
+    let mut partial = T::Partial::begin(header.as_ref(), limit)?;
     for (next, chunk) in chunks {
-        push_chunk(&mut loading, next, chunk.as_ref())?;
+        push_chunk(&mut partial, next, chunk.as_ref())?;
     }
-    loading.finish()
+    partial.finish()
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ use std::alloc;
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::inline::{self, Content};
 use super::payload::Payload;
-use super::value::{ChunkFormat, Loading, Stored};
+use super::value::{ChunkFormat, Partial, Stored};
 use crate::counting::form::CounterForm;
 use crate::counting::layout::Layout;
 use crate::counting::payload::{PART_BYTES, PayloadPart};
@@ -185,7 +185,7 @@ fn whole_payload(counter: &Counter) -> Payload<'_> {
 }
 
 impl Stored for Counter {
-    type Loading = LoadingCounter;
+    type Partial = PartialCounter;
     const KIND: super::value::Kind = super::value::Kind::Counter;
 
     fn header(&self) -> Vec<u8> {
@@ -228,7 +228,7 @@ impl Stored for Counter {
 
 /// A partially loaded counter.
 #[derive(Debug)]
-pub struct LoadingCounter {
+pub struct PartialCounter {
     form: CounterForm,
     header: Vec<u8>,
     total_bytes: u64,
@@ -243,7 +243,7 @@ enum Progress {
     Done(Box<Counter>),
 }
 
-impl Loading for LoadingCounter {
+impl Partial for PartialCounter {
     type Value = Counter;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
@@ -257,7 +257,7 @@ impl Loading for LoadingCounter {
         form.check_bytes(total_bytes, limit)?;
         let header = if inline.is_some() { Vec::new() } else { try_to_vec(header)? };
         let state = Progress::Partial(try_with_capacity(total_bytes as usize)?);
-        let mut loading = LoadingCounter { form, header, total_bytes, state };
+        let mut loading = PartialCounter { form, header, total_bytes, state };
         // A counter with an empty payload is complete at once.
         loading.push(inline.as_deref().unwrap_or_default())?;
         if inline.is_some() {
@@ -344,7 +344,7 @@ impl Loading for LoadingCounter {
             }
             Progress::Done(counter) => Progress::Done(Box::new(counter.try_clone()?)),
         };
-        Ok(LoadingCounter { header: try_to_vec(&self.header)?, state, ..*self })
+        Ok(PartialCounter { header: try_to_vec(&self.header)?, state, ..*self })
     }
 }
 

@@ -1,15 +1,17 @@
-//! The stored form of Bloom filters: RedisBloom's format for classic filters, this module's own formats for the others.
+//! The stored form of Bloom filters: RedisBloom's format for classic filters, this module's own formats for the others;
+//! and partially loaded filters.
 
 use std::alloc::Layout;
 
-use super::bloom::{LoadingFilter, kind_of};
-use super::codec::{HeaderKind, HeaderReader};
+use super::bloom::{self, kind_of};
+use super::codec::{HeaderKind, HeaderReader, expect};
 use super::payload::Payload;
-use super::redisbloom::{LoadingClassic, header_bytes};
-use super::value::{ChunkFormat, Loading, Stored};
-use crate::bloom::filter::{BloomFilter, EitherChain, either as chain};
+use super::redisbloom::{self, header_bytes};
+use super::value::{ChunkFormat, Kind, Partial, Stored, no_chunk};
+use crate::bloom::filter::{BloomFilter, EitherChain, either};
+use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_to_vec};
 
 /// Whether `bytes` are a header of RedisBloom's format, not of this module's own. A header of our own begins with its
 /// kind. RedisBloom's begins with a number of items, which may look like a kind. In that case, the header is
@@ -30,104 +32,164 @@ pub fn has_window(header: &[u8]) -> bool {
 }
 
 impl Stored for BloomFilter {
-    type Loading = LoadingBloomFilter;
-    const KIND: super::value::Kind = super::value::Kind::Filter;
+    type Partial = PartialFilter;
+    const KIND: Kind = Kind::Filter;
 
     fn header(&self) -> Vec<u8> {
-        chain!(&self.chain, filter => filter.header())
+        match &self.chain {
+            EitherChain::Lines(filter) => bloom::header(filter),
+            EitherChain::Classic(filter) => redisbloom::header(filter),
+        }
     }
 
     fn payload(&self) -> Payload<'_> {
-        chain!(&self.chain, filter => filter.payload())
+        match &self.chain {
+            EitherChain::Lines(filter) => bloom::payload(filter),
+            EitherChain::Classic(filter) => Payload::of_bitmaps(filter.sub_filters(), SubFilter::as_bytes),
+        }
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        chain!(&self.chain, filter => filter.chunk_format())
+        match &self.chain {
+            EitherChain::Lines(filter) => bloom::chunk_format(filter),
+            EitherChain::Classic(_) => ChunkFormat::Plain,
+        }
     }
 
     fn stamp(&self) -> u64 {
-        chain!(&self.chain, filter => filter.stamp())
+        either!(&self.chain, filter => filter.newest_slice().unwrap_or(0))
     }
 
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        chain!(&mut self.chain, filter => filter.overwrite(next, chunk))
+        match &mut self.chain {
+            EitherChain::Lines(_) => Err(no_chunk(next, chunk)),
+            EitherChain::Classic(filter) => redisbloom::overwrite(filter, next, chunk),
+        }
     }
 }
 
-/// A partially loaded filter of any layout, with or without a window.
+/// A partially loaded filter. All its memory is allocated from the start, zeroed.
+///
+/// Invariants: the first `complete` sub-filters have all their bytes. No bit after the first `received_bytes` bytes of
+/// all sub-filters is set.
 #[derive(Debug)]
-pub enum LoadingBloomFilter {
-    /// A filter in the cache-line layout, with or without a window.
-    Lines(LoadingFilter),
-    /// A filter in RedisBloom's layout.
-    Classic(LoadingClassic),
+pub struct PartialFilter {
+    filter: BloomFilter,
+    format: ChunkFormat,
+    header: Vec<u8>,
+    complete: usize,
+    /// Bytes of the first `complete` sub-filters together.
+    complete_bytes: u64,
+    received_bytes: u64,
+    total_bytes: u64,
 }
 
-/// Calls a method of the partially loaded filter, whatever its layout.
-macro_rules! either {
-    ($self:expr, $loading:ident => $call:expr) => {
-        match $self {
-            LoadingBloomFilter::Lines($loading) => $call,
-            LoadingBloomFilter::Classic($loading) => $call,
-        }
-    };
+impl PartialFilter {
+    /// Whether this will be a filter in RedisBloom's layout.
+    pub fn is_classic(&self) -> bool {
+        matches!(self.filter.chain, EitherChain::Classic(_))
+    }
+
+    /// Takes the filter out, with the bits that have been loaded.
+    fn take(&mut self) -> BloomFilter {
+        either!(&mut self.filter.chain, filter => filter.take().into())
+    }
 }
 
-impl Loading for LoadingBloomFilter {
+impl Partial for PartialFilter {
     type Value = BloomFilter;
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
-        if is_redisbloom_header(header) {
-            LoadingClassic::begin(header, limit).map(LoadingBloomFilter::Classic)
+        let (filter, inline) = if is_redisbloom_header(header) {
+            (redisbloom::begin(header, limit)?.into(), None)
         } else {
-            LoadingFilter::begin(header, limit).map(LoadingBloomFilter::Lines)
+            let (filter, inline) = bloom::begin(header, limit)?;
+            (BloomFilter::from(filter), inline)
+        };
+        let sizes = either!(&filter.chain, filter => filter.sub_filters().iter().map(|one| one.as_bytes().len()).sum());
+        let (format, total_bytes): (_, usize) = (filter.chunk_format(), sizes);
+        let header = try_to_vec(if inline.is_some() { b"" } else { header })?;
+        let (complete, complete_bytes, received_bytes, total_bytes) = (0, 0, 0, total_bytes as u64);
+        let mut partial =
+            PartialFilter { filter, format, header, complete, complete_bytes, received_bytes, total_bytes };
+        if let Some(payload) = inline {
+            partial.push(&payload)?;
+            expect("payload length", partial.total_bytes, partial.received_bytes)?;
+            (partial.received_bytes, partial.complete_bytes, partial.total_bytes) = (0, 0, 0);
         }
+        Ok(partial)
     }
 
     fn header(&self) -> &[u8] {
-        either!(self, loading => loading.header())
-    }
-
-    fn received_bytes(&self) -> u64 {
-        either!(self, loading => loading.received_bytes())
-    }
-
-    fn total_bytes(&self) -> u64 {
-        either!(self, loading => loading.total_bytes())
-    }
-
-    fn received(&self) -> Payload<'_> {
-        either!(self, loading => loading.received())
-    }
-
-    fn next_memory(&self, len: usize) -> &[u8] {
-        either!(self, loading => loading.next_memory(len))
+        &self.header
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        either!(self, loading => loading.chunk_format())
+        self.format
     }
 
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        either!(self, loading => loading.push(bytes))
+    fn received_bytes(&self) -> u64 {
+        self.received_bytes
+    }
+
+    fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    fn received(&self) -> Payload<'_> {
+        let all = either!(&self.filter.chain, filter => {
+            Payload::of_bitmaps(filter.sub_filters(), SubFilter::as_bytes)
+        });
+        all.up_to(self.received_bytes)
+    }
+
+    fn next_memory(&self, len: usize) -> &[u8] {
+        let bytes = either!(&self.filter.chain, filter => {
+            filter.sub_filters().get(self.complete).map_or(&[][..], SubFilter::as_bytes)
+        });
+        let rest = &bytes[(self.received_bytes - self.complete_bytes) as usize..];
+        &rest[..len.min(rest.len())]
+    }
+
+    fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+        let missing = self.total_bytes - self.received_bytes;
+        let is_valid = bytes.len() as u64 <= missing;
+        Error::check_field(is_valid, "payload length", format_args!("at most {missing} bytes more"), bytes.len())?;
+        either!(&mut self.filter.chain, filter => {
+            let sub_filters = filter.sub_filters_mut();
+            while let Some(sub_filter) = sub_filters.get_mut(self.complete)
+                && !bytes.is_empty()
+            {
+                let size = sub_filter.as_bytes().len() as u64;
+                let position = self.received_bytes - self.complete_bytes;
+                let (now, later) = bytes.split_at(bytes.len().min((size - position) as usize));
+                sub_filter.append_bytes(position, now)?;
+                self.received_bytes += now.len() as u64;
+                if self.received_bytes - self.complete_bytes == size {
+                    self.complete += 1;
+                    self.complete_bytes += size;
+                }
+                bytes = later;
+            }
+        });
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<BloomFilter, Error> {
-        Ok(either!(self, loading => loading.finish()?.into()))
+        expect("payload length", self.total_bytes, self.received_bytes)?;
+        Ok(self.take())
     }
 
     fn finish_with_zeros(&mut self) -> Option<BloomFilter> {
-        either!(self, loading => loading.finish_with_zeros().map(BloomFilter::from))
+        (self.format == ChunkFormat::Plain).then(|| self.take())
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        either!(self, loading => loading.heap_layouts(visit));
+        either!(&self.filter.chain, filter => filter.heap_layouts(visit));
+        visit(Layout::for_value(self.header.as_slice()));
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        Ok(match self {
-            LoadingBloomFilter::Lines(loading) => LoadingBloomFilter::Lines(loading.try_clone()?),
-            LoadingBloomFilter::Classic(loading) => LoadingBloomFilter::Classic(loading.try_clone()?),
-        })
+        Ok(PartialFilter { filter: self.filter.try_clone()?, header: try_to_vec(&self.header)?, ..*self })
     }
 }

@@ -12,6 +12,9 @@
 
 use std::borrow::Cow;
 
+use bitvec::prelude::Lsb0;
+use bitvec::view::BitView;
+
 use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::golomb_rice;
 use super::payload::Payload;
@@ -118,9 +121,8 @@ pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, content: Content) -> Resul
         (GOLOMB_RICE, Content::Bits(num_bits)) => {
             let set_bits = reader.number("set bits")?;
             let mut bytes = zeroed(num_bits / 8)?;
-            golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| {
-                bytes[(one / 8) as usize] |= 1 << (one % 8)
-            })?;
+            let bits = bytes.view_bits_mut::<Lsb0>();
+            golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| bits.set(one as usize, true))?;
             Cow::Owned(bytes)
         }
         (GOLOMB_RICE, Content::Positions(num_bits)) => {

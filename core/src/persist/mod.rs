@@ -82,7 +82,6 @@
 //! Loading trusts no input. Lengths are checked before anything is allocated. Fields that follow from the parameters
 //! are computed again and compared. Errors name the wrong field ([`Error::Corrupt`](crate::error::Error::Corrupt)).
 
-mod bitmaps;
 pub(crate) mod bloom;
 pub(crate) mod chunks;
 mod codec;
@@ -96,7 +95,6 @@ pub(crate) mod rdb;
 pub(crate) mod redisbloom;
 pub(crate) mod value;
 
-pub use chunks::{dump, load, unstamped};
-pub use file::{from_bytes, to_bytes};
-pub use filter::has_window;
+pub use chunks::{dump, load};
+pub use file::bytes::{from_bytes, to_bytes};
 pub use value::Value;

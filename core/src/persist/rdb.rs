@@ -15,7 +15,7 @@
 use super::chunks::{check_piece, piece_checksum};
 use super::codec::expect;
 use super::payload::Payload;
-use super::value::{ChunkFormat, Loading, Stored};
+use super::value::{ChunkFormat, Partial, Stored};
 use crate::bits;
 use crate::error::Error;
 use crate::hash::checksum;
@@ -71,8 +71,8 @@ pub fn save<T: Stored>(value: &T, sink: &mut impl Sink) {
 }
 
 /// Writes a partially loaded value to `sink`.
-pub fn save_loading<L: Loading>(loading: &L, sink: &mut impl Sink) {
-    save_parts(loading.header(), loading.received(), loading.chunk_format(), sink);
+pub fn save_partial<L: Partial>(partial: &L, sink: &mut impl Sink) {
+    save_parts(partial.header(), partial.received(), partial.chunk_format(), sink);
 }
 
 /// The number that seeds the checksums of pieces. A header of RedisBloom has no checksum of its own, so its hash serves
@@ -106,39 +106,39 @@ fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &m
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].
-pub fn load<L: Loading>(
+pub fn load<L: Partial>(
     source: &mut impl Source,
     limit: &impl SizeLimit,
     will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<L, Error> {
     let mut begun = None;
     source.string("header", &mut |header| {
-        let loading = L::begin(header, limit)?;
-        begun = Some((fingerprint_of(loading.chunk_format(), header), loading));
+        let partial = L::begin(header, limit)?;
+        begun = Some((fingerprint_of(partial.chunk_format(), header), partial));
         Ok(())
     })?;
-    let (fingerprint, mut loading) = begun.ok_or_else(|| Error::corrupt("header", "a string", "none"))?;
-    if loading.total_bytes() == 0 {
-        return Ok(loading);
+    let (fingerprint, mut partial) = begun.ok_or_else(|| Error::corrupt("header", "a string", "none"))?;
+    if partial.total_bytes() == 0 {
+        return Ok(partial);
     }
     let stored_bytes = source.unsigned("payload length")?;
     let sum = source.unsigned("payload length checksum")?;
     expect("payload length checksum", length_checksum(stored_bytes, fingerprint), sum)?;
-    let most = loading.total_bytes();
+    let most = partial.total_bytes();
     Error::check_field(stored_bytes <= most, "payload length", format_args!("at most {most}"), stored_bytes)?;
-    while loading.received_bytes() < stored_bytes {
+    while partial.received_bytes() < stored_bytes {
         let sum = source.unsigned("payload checksum")?;
         source.string("payload", &mut |piece| {
-            let position = loading.received_bytes();
+            let position = partial.received_bytes();
             let missing = stored_bytes - position;
             let is_within = (1..=missing).contains(&(piece.len() as u64));
             Error::check_field(is_within, "payload piece", format_args!("1 to {missing} bytes"), piece.len())?;
             check_piece(piece, position, fingerprint, sum)?;
             if bits::fills_every_page(piece) {
-                will_fill(loading.next_memory(piece.len()));
+                will_fill(partial.next_memory(piece.len()));
             }
-            loading.push(piece)
+            partial.push(piece)
         })?;
     }
-    Ok(loading)
+    Ok(partial)
 }

@@ -19,17 +19,13 @@
 //!
 //! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are rejected.
 
-use super::bitmaps::{Begun, LoadingBitmaps, Loads};
 use super::codec::{HeaderReader, HeaderWriter, expect};
-use super::payload::Payload;
 use super::rdb::{Sink, Source};
-use super::value::{ChunkFormat, Stored};
 use crate::bits;
 use crate::bloom::bitmap::Line;
 use crate::bloom::classic::sizing::{DEFAULT_GROWTH, NO_SCALING, Shape, validate_options};
-use crate::bloom::classic::sub_filter::ClassicSubFilter;
+use crate::bloom::classic::spec::ClassicSubFilter;
 use crate::bloom::classic::{ClassicFilter, Rules, check_chain};
-use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_with_capacity};
 
@@ -51,96 +47,62 @@ const SUB_FILTER_BYTES: u64 = 53;
 /// The shape of the empty sub-filter that RedisBloom appends when it fails to make one.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
-impl Stored for ClassicFilter {
-    type Loading = LoadingClassic;
-    const KIND: super::value::Kind = super::value::Kind::Filter;
-
-    fn header(&self) -> Vec<u8> {
-        let mut writer = HeaderWriter::plain();
-        writer.u64(self.num_items(0));
-        writer.u32(self.sub_filters().len() as u32);
-        writer.u32(self.options());
-        writer.u32(self.growth());
-        for sub_filter in self.sub_filters() {
-            let shape = sub_filter.shape();
-            writer.u64(shape.num_bytes);
-            writer.u64(shape.num_bits());
-            writer.u64(sub_filter.num_items());
-            writer.f64(shape.error_rate);
-            writer.f64(shape.bits_per_item);
-            writer.u32(shape.hashes);
-            writer.u64(shape.capacity);
-            writer.u8(shape.n2);
-        }
-        writer.into_bytes()
+pub(super) fn header(filter: &ClassicFilter) -> Vec<u8> {
+    let mut writer = HeaderWriter::plain();
+    writer.u64(filter.num_items(0));
+    writer.u32(filter.sub_filters().len() as u32);
+    writer.u32(filter.options());
+    writer.u32(filter.growth());
+    for sub_filter in filter.sub_filters() {
+        let shape = sub_filter.shape();
+        writer.u64(shape.num_bytes);
+        writer.u64(shape.num_bits());
+        writer.u64(sub_filter.num_items());
+        writer.f64(shape.error_rate);
+        writer.f64(shape.bits_per_item);
+        writer.u32(shape.hashes);
+        writer.u64(shape.capacity);
+        writer.u8(shape.n2);
     }
-
-    fn payload(&self) -> Payload<'_> {
-        Payload::of_bitmaps(self.sub_filters(), ClassicSubFilter::as_bytes)
-    }
-
-    fn chunk_format(&self) -> ChunkFormat {
-        ChunkFormat::Plain
-    }
-
-    /// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any
-    /// order. `chunk` replaces the bytes before position `next - 1`, and must lie within one sub-filter.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
-    fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
-        let len = chunk.len() as u64;
-        let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
-        for sub_filter in self.sub_filters_mut() {
-            let num_bytes = sub_filter.shape().num_bytes;
-            if position < num_bytes {
-                return sub_filter.overwrite_bytes(position, chunk);
-            }
-            position -= num_bytes;
-        }
-        Err(rejected())
-    }
+    writer.into_bytes()
 }
 
-/// Checks the total size of the sub-filters that a header describes, then allocates them, zeroed. Each is given with
-/// its number of items.
-fn allocate(
-    rules: Rules,
-    claimed: &[(Shape, u64)],
-    header: &[u8],
-    limit: &impl SizeLimit,
-) -> Result<Vec<ClassicSubFilter>, Error> {
-    let list = array_bytes::<ClassicSubFilter>(claimed.len() as u64);
+/// Overwrites a part of the payload, as RedisBloom's `LOADCHUNK` does with every chunk after the header, in any order.
+/// `chunk` replaces the bytes before position `next - 1`, and must lie within one sub-filter.
+///
+/// # Errors
+/// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
+pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> Result<(), Error> {
+    let rejected = || Error::corrupt("iterator", "one that ends a chunk", next);
+    let len = chunk.len() as u64;
+    let mut position = next.checked_sub(1).and_then(|end| end.checked_sub(len)).ok_or_else(rejected)?;
+    for sub_filter in filter.sub_filters_mut() {
+        let num_bytes = sub_filter.shape().num_bytes;
+        if position < num_bytes {
+            return sub_filter.overwrite_bytes(position, chunk);
+        }
+        position -= num_bytes;
+    }
+    Err(rejected())
+}
+
+/// Reads a header. Returns the filter with all its memory, zeroed. The total size is checked before.
+///
+/// # Errors
+/// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
+pub(super) fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<ClassicFilter, Error> {
+    let (rules, described) = decode_header(header)?;
+    let list = array_bytes::<ClassicSubFilter>(described.len() as u64);
     let lists = array_bytes::<u8>(header.len() as u64).saturating_add(list);
-    let bitmaps = claimed.iter().map(|(shape, _)| array_bytes::<Line>(shape.num_lines()));
+    let bitmaps = described.iter().map(|(shape, _)| array_bytes::<Line>(shape.num_lines()));
     limit.check(size_of::<ClassicFilter>() as u64, bitmaps.fold(lists, u64::saturating_add))?;
-    let mut sub_filters = try_with_capacity(claimed.len())?;
-    for &(shape, num_items) in claimed {
+    let mut sub_filters = try_with_capacity(described.len())?;
+    for (shape, num_items) in described {
         let mut sub_filter = ClassicSubFilter::new(rules, sub_filters.is_empty(), shape, 0, &Unlimited)?;
         sub_filter.set_num_items(num_items)?;
         sub_filters.push(sub_filter);
     }
-    Ok(sub_filters)
-}
-
-/// A partially loaded filter in RedisBloom's layout.
-pub(super) type LoadingClassic = LoadingBitmaps<ClassicFilter>;
-
-impl Loads for ClassicFilter {
-    type SubFilter = ClassicSubFilter;
-
-    type Claims = Rules;
-
-    fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<Begun<'a, Self>, Error> {
-        let (claims, claimed) = decode_header(header)?;
-        let sub_filters = allocate(claims, &claimed, header, limit)?;
-        Ok(Begun { claims, format: ChunkFormat::Plain, sub_filters, inline: None })
-    }
-
-    fn complete(&Rules { options, growth }: &Rules, sub_filters: Vec<ClassicSubFilter>) -> Result<Self, Error> {
-        ClassicFilter::from_sub_filters(options, growth, sub_filters)
-    }
+    ClassicFilter::from_sub_filters(rules.options, rules.growth, sub_filters)
 }
 
 /// The length of a header with `num_sub_filters` sub-filters, in bytes.
@@ -161,7 +123,7 @@ fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
     let rules = Rules { options, growth: growth_of(options, growth) };
     check_chain(options, rules.growth, u64::from(count))?;
-    let mut claimed = try_with_capacity(count as usize)?;
+    let mut described = try_with_capacity(count as usize)?;
     // A sub-filter may claim up to 2^60 items, so the sum of all claims may exceed 64 bits.
     let mut claimed_items = 0u64;
     for _ in 0..count {
@@ -179,10 +141,10 @@ fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
         shape.validate()?;
         shape.validate_items(num_items)?;
         claimed_items = claimed_items.saturating_add(num_items);
-        claimed.push((shape, num_items));
+        described.push((shape, num_items));
     }
     expect("size", claimed_items, total_items)?;
-    Ok((rules, claimed))
+    Ok((rules, described))
 }
 
 /// Whether a header ends with a sub-filter without bits, whose entry is all zeros. RedisBloom appends one when it

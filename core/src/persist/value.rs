@@ -27,6 +27,7 @@ named! {
 
 impl Kind {
     /// All kinds.
+    #[doc(hidden)]
     pub const ALL: &[Kind] = &[Kind::Filter, Kind::Counter];
 
     /// The byte that represents the kind in a file.
@@ -34,6 +35,7 @@ impl Kind {
     /// ```
     /// assert_eq!(rollcall_core::persist::file::Kind::Filter.byte(), b'F');
     /// ```
+    #[doc(hidden)]
     pub fn byte(self) -> u8 {
         match self {
             Kind::Filter => b'F',
@@ -85,7 +87,7 @@ impl<T: Stored> Value for T {}
 /// A value that can be stored: as a header, a payload, and chunks of a dump.
 pub trait Stored: Sized + Send + 'static {
     /// The type of the partially loaded value.
-    type Loading: Loading<Value = Self>;
+    type Partial: Partial<Value = Self>;
 
     /// The kind of the value in a file.
     const KIND: Kind;
@@ -120,14 +122,19 @@ pub trait Stored: Sized + Send + 'static {
     /// # Errors
     /// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
     fn overwrite(&mut self, next: u64, chunk: &[u8]) -> Result<(), Error> {
-        Err(Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len())))
+        Err(no_chunk(next, chunk))
     }
 }
 
+/// The error for a chunk of a complete value.
+pub(super) fn no_chunk(next: u64, chunk: &[u8]) -> Error {
+    Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len()))
+}
+
 /// A partially loaded value, to which the bytes of its payload are appended in order.
-pub trait Loading: Sized + Send + 'static {
+pub trait Partial: Sized + Send + 'static {
     /// The type of the complete value.
-    type Value: Stored<Loading = Self>;
+    type Value: Stored<Partial = Self>;
 
     /// Reads a header and allocates the memory.
     ///

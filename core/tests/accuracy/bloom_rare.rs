@@ -9,7 +9,7 @@
 
 use rollcall_core::bloom::sizing;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::{LineSubFilter, SubFilter};
+use rollcall_core::unstable::bloom::LineSubFilter;
 use rollcall_core::unstable::hash::{Hash128, hash128};
 
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;

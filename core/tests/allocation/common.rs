@@ -6,7 +6,7 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Loading, Stored, push_chunk, rdb, scandump};
+use rollcall_core::unstable::persist::{Partial, Stored, push_chunk, rdb, scandump};
 
 use crate::failing::with_failure;
 use rollcall_fuzz::fields::{Field, Fields};
@@ -88,7 +88,7 @@ pub fn assert_dumps_load_or_fail<T: Stored>(value: &T) {
         persist::load::<T, _>(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited)
     });
     // A push may allocate or not. Where it fails it took nothing, and succeeds when it is tried again.
-    let mut loading = T::Loading::begin(&dump[0].1, &Unlimited).unwrap();
+    let mut loading = T::Partial::begin(&dump[0].1, &Unlimited).unwrap();
     for (next, chunk) in &dump[1..] {
         for n in 1.. {
             let received = loading.received_bytes();
@@ -127,6 +127,6 @@ pub fn assert_scandump_fails_or_gives<T: Stored>(value: &T) {
     assert!(dump.len() > 1);
 }
 
-pub fn assert_rdb_loads_or_fails<L: Loading + Debug>(fields: &[Field]) {
+pub fn assert_rdb_loads_or_fails<L: Partial + Debug>(fields: &[Field]) {
     reading_fails_cleanly("RDB", || rdb::load::<L>(&mut Fields(fields), &Unlimited, &mut |_| ()));
 }

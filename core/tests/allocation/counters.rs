@@ -5,7 +5,7 @@ use rollcall_core::counting::{self, Counter, Representation, View, diff_card, in
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Loading, LoadingCounter, Stored};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, Stored};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::common::{
@@ -142,9 +142,9 @@ fn counters_are_copied_and_loaded_or_not_at_all() {
         if !is_sparse {
             reading_fails_cleanly("clone", || counter.try_clone());
             assert_dumps_load_or_fail(&counter);
-            assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of(&counter));
+            assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of(&counter));
             reading_fails_cleanly("part", || part.try_clone());
-            assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of_loading(&part));
+            assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of_loading(&part));
         }
         assert_scandump_fails_or_gives(&counter);
         assert!(same_dump(&completed(part, &counter), &counter));
@@ -232,10 +232,10 @@ fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
         let cloned = failures("clone", || (), |()| counter.try_clone(), |(), ()| true);
         assert_eq!(cloned > 0, *representation != Representation::Sparse);
         assert_dumps_load_or_fail(counter);
-        assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of(counter));
+        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of(counter));
         let part = cut_after(counter, counter.payload().len() * 9 / 10 + 1);
         reading_fails_cleanly("part", || part.try_clone());
-        assert_rdb_loads_or_fails::<LoadingCounter>(&rdb_of_loading(&part));
+        assert_rdb_loads_or_fails::<PartialCounter>(&rdb_of_loading(&part));
         assert!(same_dump(&completed(part, counter), counter));
         let copy = || counter.try_clone().unwrap();
         for (other, _) in &counters {

@@ -19,9 +19,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{
-    Loading, LoadingBloomFilter, LoadingCounter, Stored, rdb, redisbloom, scandump,
-};
+use rollcall_core::unstable::persist::{Partial, PartialCounter, PartialFilter, Stored, rdb, redisbloom, scandump};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::counters::same_counter;
@@ -153,7 +151,7 @@ fn of_filters() -> Operations {
         let fields = move || rdb_of_filter(&make());
         let load: Operation = match make().layout() {
             BitLayout::Lines => {
-                reading(fields, |fields| rdb::load::<LoadingBloomFilter>(&mut Fields(fields), &Unlimited, &mut |_| ()))
+                reading(fields, |fields| rdb::load::<PartialFilter>(&mut Fields(fields), &Unlimited, &mut |_| ()))
             }
             BitLayout::Classic => reading(fields, |fields| {
                 redisbloom::load_rdb(&mut Fields(fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
@@ -278,7 +276,7 @@ fn of_counters() -> Operations {
             }
         }
         all.extend(stored(kind, make, same_counter));
-        let load = |fields: &Vec<_>| rdb::load::<LoadingCounter>(&mut Fields(fields), &Unlimited, &mut |_| ());
+        let load = |fields: &Vec<_>| rdb::load::<PartialCounter>(&mut Fields(fields), &Unlimited, &mut |_| ());
         all.push((format!("load from RDB a {kind}"), reading(move || rdb_of(&make()), load)));
     }
     all
@@ -293,14 +291,14 @@ fn stored<T: Stored + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T,
         let payload: Vec<u8> = value.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
         (half(), payload)
     };
-    let push = |(loading, payload): &mut (T::Loading, Vec<u8>)| {
+    let push = |(loading, payload): &mut (T::Partial, Vec<u8>)| {
         let from = loading.received_bytes() as usize;
         if from < payload.len() { loading.push(&payload[from..]) } else { Ok(()) }
     };
-    let finish = |loading: &mut T::Loading| loading.finish();
+    let finish = |loading: &mut T::Partial| loading.finish();
     vec![
         (name("dump"), reading(make, |value| scandump(value, scandump(value, 0)?.0).map(drop))),
-        (name("begin to load"), reading(move || make().header(), |header| T::Loading::begin(header, &Unlimited))),
+        (name("begin to load"), reading(move || make().header(), |header| T::Partial::begin(header, &Unlimited))),
         (name("take a chunk of"), operation(rest, push, |a, b| a.0.received_bytes() == b.0.received_bytes())),
         (name("copy half of"), reading(half, |loading| loading.try_clone())),
         (
@@ -311,7 +309,7 @@ fn stored<T: Stored + 'static>(kind: &'static str, make: fn() -> T, same: fn(&T,
                     push(&mut rest).unwrap();
                     (Some(rest.0), None)
                 },
-                move |(loading, done): &mut (Option<T::Loading>, Option<T>)| {
+                move |(loading, done): &mut (Option<T::Partial>, Option<T>)| {
                     *done = Some(finish(loading.as_mut().unwrap())?);
                     Ok(())
                 },

@@ -4,7 +4,7 @@ use rollcall_core::admission::Terms;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::persist::{Loading, LoadingBloomFilter, Stored, redisbloom};
+use rollcall_core::unstable::persist::{Partial, PartialFilter, Stored, redisbloom};
 use rollcall_core::window::{ClockSource, Time};
 
 use crate::common::{
@@ -190,12 +190,12 @@ fn filters_are_loaded_or_not_at_all() {
         assert_dumps_load_or_fail(&filter);
         assert_scandump_fails_or_gives(&filter);
         let half = cut_after(&filter, filter.payload().len() / 2);
-        assert_rdb_loads_or_fails::<LoadingBloomFilter>(&rdb_of_loading(&half));
+        assert_rdb_loads_or_fails::<PartialFilter>(&rdb_of_loading(&half));
         reading_fails_cleanly("half", || half.try_clone());
         assert!(completed(half, &filter) == filter);
         let fields = rdb_of_filter(&filter);
         match filter.layout() {
-            BitLayout::Lines => assert_rdb_loads_or_fails::<LoadingBloomFilter>(&fields),
+            BitLayout::Lines => assert_rdb_loads_or_fails::<PartialFilter>(&fields),
             BitLayout::Classic => reading_fails_cleanly("RDB of RedisBloom", || {
                 redisbloom::load_rdb(&mut Fields(&fields), redisbloom::RDB_ENCODING_NEWEST, &Unlimited, &mut |_| ())
             }),

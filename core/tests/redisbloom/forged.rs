@@ -10,7 +10,9 @@ use rollcall_core::unstable::persist::redisbloom::{self, RDB_ENCODING_NEWEST};
 use rollcall_core::window::Time;
 
 use rollcall_fuzz::redisbloom_values::Field::{self, String as Bytes, Unsigned};
-use rollcall_fuzz::redisbloom_values::{Dump, Fields, HeaderOf, Link, classic, dump_of, grown, params};
+use rollcall_fuzz::redisbloom_values::{
+    Dump, Fields, HeaderOf, Link, as_filter, classic, dump_of, grown, load_classic, params,
+};
 
 fn rejected_field(result: Result<ClassicFilter, Error>) -> &'static str {
     match result {
@@ -20,7 +22,7 @@ fn rejected_field(result: Result<ClassicFilter, Error>) -> &'static str {
 }
 
 fn load_header(header: Vec<u8>) -> Result<ClassicFilter, Error> {
-    persist::load::<ClassicFilter, _>([(1, header)], &MaxBytes(1 << 20))
+    load_classic([(1, header)], &MaxBytes(1 << 20))
 }
 
 fn load_rdb(fields: &[Field]) -> Result<ClassicFilter, Error> {
@@ -142,10 +144,10 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
     let without_bits =
         Link { bytes: 0, bits: 0, size: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, capacity: 0, n2: 0 };
     let mut header = HeaderOf { growth: 0, ..HeaderOf::of(&grown) };
-    let bits = &dump_of(&grown)[1..];
+    let bits = &dump_of(&as_filter(&grown))[1..];
     for _ in 0..2 {
         let dump = [(1, header.bytes())].into_iter().chain(bits.iter().cloned());
-        let loaded = persist::load::<ClassicFilter, _>(dump, &Unlimited).unwrap();
+        let loaded = load_classic(dump, &Unlimited).unwrap();
         assert!(loaded == grown, "{loaded:?}");
         let mut fields = header.rdb();
         for (link, (_, chunk)) in bits.iter().enumerate() {
@@ -222,7 +224,7 @@ fn sizes_are_checked_before_they_are_allocated() {
     (huge.links[1].bytes, huge.links[1].bits) = (1 << 61, 1 << 63);
     assert_eq!(rejected_field(load_header(huge.bytes())), "bits");
     let filter = grown();
-    let dump = dump_of(&filter);
-    let rejected = persist::load::<ClassicFilter, _>(dump, &MaxBytes(100));
+    let dump = dump_of(&as_filter(&filter));
+    let rejected = load_classic(dump, &MaxBytes(100));
     assert!(matches!(rejected, Err(Error::TooLarge { .. })));
 }

@@ -5,23 +5,22 @@ use rollcall_core::bloom::{BitLayout, BloomFilter};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
-use rollcall_core::unstable::bloom::{ClassicFilter, SubFilter};
 use rollcall_core::unstable::persist::{
-    ChunkFormat, Loading, LoadingBloomFilter, Stored, dump_loading, is_redisbloom_header, push_chunk, rdb, redisbloom,
+    ChunkFormat, Partial, PartialFilter, Stored, dump_partial, is_redisbloom_header, push_chunk, rdb, redisbloom,
 };
 use rollcall_core::window::Time;
 
 use rollcall_fuzz::redisbloom_values::Field::{self, Double, String as Bytes, Unsigned};
 use rollcall_fuzz::redisbloom_values::{
-    Dump, Fields, HeaderOf, classic, classic_of, dump_of, grown, item, params, written,
+    Dump, Fields, HeaderOf, as_filter, classic, classic_of, dump_of, grown, item, load_classic, params, written,
 };
 
-fn push_all(mut loading: LoadingBloomFilter, chunks: &[(u64, Vec<u8>)]) -> BloomFilter {
+fn push_all(mut loading: PartialFilter, chunks: &[(u64, Vec<u8>)]) -> BloomFilter {
     chunks.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
     loading.finish().unwrap()
 }
 
-fn load_rdb(fields: &[Field], limit: &impl SizeLimit) -> Result<LoadingBloomFilter, Error> {
+fn load_rdb(fields: &[Field], limit: &impl SizeLimit) -> Result<PartialFilter, Error> {
     rdb::load(&mut Fields(fields), limit, &mut |_| ())
 }
 
@@ -37,14 +36,14 @@ fn loading_goes_on_where_it_was_stored() {
     for filter in [BloomFilter::from(grown()), lines()] {
         let dump = dump_of(&filter);
         for stored_after in 1..=dump.len() {
-            let mut loading = LoadingBloomFilter::begin(&dump[0].1, &Unlimited).unwrap();
+            let mut loading = PartialFilter::begin(&dump[0].1, &Unlimited).unwrap();
             assert_eq!(loading.chunk_format(), filter.chunk_format());
             assert!(dump[1..stored_after].iter().all(|(next, c)| push_chunk(&mut loading, *next, c).is_ok()));
             // A rewritten AOF.
-            let rewritten: Dump = dump_loading(&loading).map(|(next, c)| (next, c.into_owned())).collect();
+            let rewritten: Dump = dump_partial(&loading).map(|(next, c)| (next, c.into_owned())).collect();
             assert_eq!(rewritten, dump[..stored_after]);
             // An RDB file.
-            let again = load_rdb(&written(|sink| rdb::save_loading(&loading, sink)), &Unlimited).unwrap();
+            let again = load_rdb(&written(|sink| rdb::save_partial(&loading, sink)), &Unlimited).unwrap();
             assert_eq!(again.received_bytes(), loading.received_bytes());
             assert_eq!(again.header(), loading.header());
             for copy in [again.try_clone().unwrap(), again, loading] {
@@ -66,7 +65,7 @@ fn headers_are_distinguished() {
         // This number of items takes as many bits. The kernel zeroes a page when it is first used, so the test touches
         // little memory.
         (header.links[0].bits, header.links[0].bytes) = (size.next_multiple_of(64), size.next_multiple_of(64) / 8);
-        match <BloomFilter as Stored>::Loading::begin(&header.bytes(), &MaxBytes(1 << 30)) {
+        match <BloomFilter as Stored>::Partial::begin(&header.bytes(), &MaxBytes(1 << 30)) {
             Ok(loading) => {
                 assert_eq!((loading.chunk_format(), loading.total_bytes()), (ChunkFormat::Plain, header.links[0].bytes))
             }
@@ -83,9 +82,9 @@ fn headers_are_distinguished() {
 
 #[test]
 fn chunks_out_of_place_are_rejected_and_change_nothing() {
-    let filter = grown();
+    let filter = as_filter(&grown());
     let dump = dump_of(&filter);
-    let mut loading = <BloomFilter as Stored>::Loading::begin(&dump[0].1, &Unlimited).unwrap();
+    let mut loading = <BloomFilter as Stored>::Partial::begin(&dump[0].1, &Unlimited).unwrap();
     let total = loading.total_bytes();
     assert_eq!(total, dump[1..].iter().map(|(_, chunk)| chunk.len() as u64).sum::<u64>());
     for (index, (next, chunk)) in dump[1..].iter().enumerate() {
@@ -109,14 +108,14 @@ fn chunks_out_of_place_are_rejected_and_change_nothing() {
         push_chunk(&mut loading, *next, chunk).unwrap();
     }
     assert!(push_chunk(&mut loading, total + 2, &[0]).is_err());
-    assert!(loading.finish().unwrap() == BloomFilter::from(filter));
+    assert!(loading.finish().unwrap() == filter);
 }
 
 /// A header has the layout of the table in the documentation, and loading it keeps the same bytes.
 #[test]
 fn headers_are_laid_out_as_documented() {
     let filter = grown();
-    let header = filter.header();
+    let header = as_filter(&filter).header();
     assert_eq!(header, HeaderOf::of(&filter).bytes());
     assert_eq!(header.len(), 20 + 53 * 3);
     assert_eq!(header[..8], filter.num_items(0).to_le_bytes());
@@ -129,7 +128,7 @@ fn headers_are_laid_out_as_documented() {
     assert_eq!(header[52..60], f64_bytes(first.bits_per_item));
     assert_eq!(header[60..64], [8, 0, 0, 0]);
     assert_eq!(header[64..73], [50, 0, 0, 0, 0, 0, 0, 0, 0]);
-    let begun = <ClassicFilter as Stored>::Loading::begin(&header, &Unlimited).unwrap();
+    let begun = PartialFilter::begin(&header, &Unlimited).unwrap();
     assert_eq!(begun.header(), header);
 }
 
@@ -139,9 +138,9 @@ fn headers_are_laid_out_as_documented() {
 fn damage_is_rejected_or_harmless() {
     let filter = BloomFilter::from(grown());
     let dump = dump_of(&filter);
-    let mut loading = LoadingBloomFilter::begin(&dump[0].1, &Unlimited).unwrap();
+    let mut loading = PartialFilter::begin(&dump[0].1, &Unlimited).unwrap();
     dump[1..3].iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
-    let fields = written(|sink| rdb::save_loading(&loading, sink));
+    let fields = written(|sink| rdb::save_partial(&loading, sink));
     assert_eq!(fields.len(), 1 + 2 + 2 * 2);
     for (at, field) in fields.iter().enumerate() {
         let num_bits = if let Bytes(bytes) = field { 8 * bytes.len() } else { 64 };
@@ -186,7 +185,7 @@ proptest! {
         // A filter that does not scale may be full.
         let _ = filter.live(Time::Reached).add_all(&items, &Unlimited, |_| ());
         let filter = classic_of(&filter);
-        let from_dump: ClassicFilter = persist::load(persist::dump(&filter), &Unlimited).unwrap();
+        let from_dump = load_classic(dump_of(&as_filter(&filter)), &Unlimited).unwrap();
         prop_assert!(from_dump == filter);
         let mut fields = HeaderOf::of(&filter).rdb();
         for (index, sub_filter) in filter.sub_filters().iter().enumerate() {
@@ -201,13 +200,12 @@ proptest! {
     fn any_bytes_are_a_clean_error(
         chunks in prop::collection::vec((any::<u64>(), prop::collection::vec(any::<u8>(), 0..200)), 0..4),
     ) {
-        prop_assert!(persist::load::<BloomFilter, _>(chunks.clone(), &MaxBytes(1 << 20)).is_err());
-        prop_assert!(persist::load::<ClassicFilter, _>(chunks, &MaxBytes(1 << 20)).is_err());
+        prop_assert!(persist::load::<BloomFilter, _>(chunks, &MaxBytes(1 << 20)).is_err());
     }
 
     #[test]
     fn any_forged_header_is_read_or_rejected(bytes in prop::collection::vec(any::<u8>(), 0..100), at in 0usize..180) {
-        let mut header = grown().header();
+        let mut header = as_filter(&grown()).header();
         let at = at.min(header.len());
         let len = bytes.len().min(header.len() - at);
         header[at..at + len].copy_from_slice(&bytes[..len]);

@@ -3,7 +3,7 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{Loading, Stored, is_header, push_chunk, scandump};
+use rollcall_core::unstable::persist::{Partial, Stored, is_header, push_chunk, scandump};
 
 use crate::family::Family;
 use crate::forge;
@@ -28,7 +28,7 @@ pub fn chunks(data: &[u8]) {
 /// The state of a key.
 enum Key<T: Stored> {
     Missing,
-    Loading(T::Loading),
+    Partial(T::Partial),
     Ready(T),
 }
 
@@ -36,8 +36,8 @@ impl<T: Stored> Key<T> {
     /// Does what `LOADCHUNK` from a client does, except that a value with all its chunks stays unfinished.
     fn push(&mut self, next: u64, chunk: &[u8], limit: &Limit) -> Result<(), Error> {
         match self {
-            Key::Missing if is_header(next) => *self = Key::Loading(T::Loading::begin(chunk, limit)?),
-            Key::Loading(loading) => push_chunk(loading, next, chunk)?,
+            Key::Missing if is_header(next) => *self = Key::Partial(T::Partial::begin(chunk, limit)?),
+            Key::Partial(loading) => push_chunk(loading, next, chunk)?,
             Key::Missing | Key::Ready(_) => return Err(Error::corrupt("chunk", "a key that takes it", next)),
         }
         Ok(())
@@ -45,7 +45,7 @@ impl<T: Stored> Key<T> {
 
     /// Finishes a value that has received all its chunks.
     fn settle(&mut self) {
-        if let Key::Loading(loading) = self
+        if let Key::Partial(loading) = self
             && loading.received_bytes() == loading.total_bytes()
         {
             *self = Key::Ready(loading.finish().expect("all of it has arrived"));
@@ -103,7 +103,7 @@ fn chunk_of<T: Family>(input: &mut Input<'_>, sources: &[T], key: &Key<T>) -> (u
             }
             (1, header)
         }
-        (0 | 1 | 3 | 4, Key::Loading(loading)) => {
+        (0 | 1 | 3 | 4, Key::Partial(loading)) => {
             let (position, len) = (loading.received_bytes(), usize::from(input.u16()).max(1));
             let mut piece = source.payload().piece(position, len).into_owned();
             if input.byte() < 64 {
@@ -132,12 +132,12 @@ fn take<T: Family>(key: &mut Key<T>, next: u64, chunk: &[u8], is_obeyed: bool, l
     match key {
         Key::Missing => {
             if key.push(next, chunk, limit).is_ok()
-                && let Key::Loading(loading) = key
+                && let Key::Partial(loading) = key
             {
-                limit.check_taken(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
+                limit.check_taken(0, limit.taken::<T::Partial>(|visit| loading.heap_layouts(visit)));
             }
         }
-        Key::Loading(loading) => {
+        Key::Partial(loading) => {
             let before = loading.try_clone().expect("memory");
             if push_chunk(loading, next, chunk).is_ok() {
                 assert_eq!(loading.header(), before.header());

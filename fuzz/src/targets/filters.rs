@@ -9,7 +9,6 @@ use rollcall_core::bloom::BloomFilter;
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::bloom::FilterBuild;
 use rollcall_core::window::{ClockSource, Move, Time, Window};
 
 use crate::family::Family;
@@ -185,22 +184,22 @@ impl Tracked {
         }
     }
 
-    /// Checks that a filter built from hashes equals a filter to which the items were added.
+    /// Checks that a filter to which hashes were added equals a filter to which the items were added.
     fn build(&self, numbers: &[usize], limit: &Limit) {
         let (layout, params) = (self.filter.layout(), *self.filter.params());
-        let made = (BloomFilter::new(layout, params, limit), FilterBuild::new(layout, params, limit));
-        let (Ok(mut filter), Ok(mut build)) = made else { return };
-        let hashes: Vec<_> = items_of(numbers).map(build.hasher()).collect();
+        let made = (BloomFilter::new(layout, params, limit), BloomFilter::new(layout, params, limit));
+        let (Ok(mut filter), Ok(mut hashed)) = made else { return };
+        let hashes: Vec<_> = items_of(numbers).map(hashed.hasher()).collect();
         let mut new = 0;
         let added = filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| new += u64::from(is_new));
-        let built = build.add(&hashes, limit);
-        // As above: the filter is counted with the specs that the build shares then, and may be rejected earlier.
+        let built = hashed.live(Time::Reached).add_hashes(&hashes, limit);
+        // As above: the filter is counted with the specs that the other shares then, and may be rejected earlier.
         if let Err(Error::TooLarge { .. }) = added {
             return;
         }
         assert_eq!(built.as_ref().err().map(discriminant), added.as_ref().err().map(discriminant));
         assert!(built.is_err() || built == Ok(new));
-        assert!(build.finish().is_same(&filter));
+        assert!(hashed.is_same(&filter));
     }
 
     /// Moves the window, as ADVANCE or as the clock does. Checks that the move changes no answer, and that a replica

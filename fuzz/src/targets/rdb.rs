@@ -3,7 +3,7 @@
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
-use rollcall_core::unstable::persist::{Loading, Stored, rdb as ours};
+use rollcall_core::unstable::persist::{Partial, Stored, rdb as ours};
 
 use crate::family::{Family, load_ours};
 use crate::fields::Field;
@@ -25,13 +25,13 @@ pub fn rdb(data: &[u8]) {
 fn load<T: Family>(input: &mut Input<'_>) {
     let (limit, cut, way) = (Limit::chosen(input), input.number(), input.choice(8));
     let loaded = if way == 0 {
-        ours::load::<T::Loading>(&mut Raw(input), &limit, &mut |_| ())
+        ours::load::<T::Partial>(&mut Raw(input), &limit, &mut |_| ())
     } else {
         let Some(fields) = forged::<T>(way, cut, input, &limit) else { return };
         load_ours(&fields, &limit)
     };
     let Ok(mut loading) = loaded else { return };
-    limit.check_taken(0, limit.taken::<T::Loading>(|visit| loading.heap_layouts(visit)));
+    limit.check_taken(0, limit.taken::<T::Partial>(|visit| loading.heap_layouts(visit)));
     laws::check_loading(&loading);
     if let Ok(value) = loading.finish() {
         limit.check_taken(0, limit.taken_by(&value));
@@ -47,14 +47,14 @@ pub(crate) fn fields<T: Family>(input: &mut Input<'_>) -> Option<Vec<Field>> {
 
 fn forged<T: Family>(way: u8, cut: u64, input: &mut Input<'_>, limit: &Limit) -> Option<Vec<Field>> {
     if way == 1 {
-        return of_header::<T::Loading>(input, limit).ok();
+        return of_header::<T::Partial>(input, limit).ok();
     }
     let value = T::made(input, &Limit::of(MADE_BYTES)).ok()?;
     Some(changed::<T>(value, cut, input))
 }
 
 /// Header and payload from the bytes of the input, with correct checksums.
-fn of_header<L: Loading>(input: &mut Input<'_>, limit: &Limit) -> Result<Vec<Field>, Error> {
+fn of_header<L: Partial>(input: &mut Input<'_>, limit: &Limit) -> Result<Vec<Field>, Error> {
     let len = usize::from(input.u16()) % 1024;
     let mut header = [input.bytes(len), &[0; 4]].concat();
     forge::seal_header(&mut header);
@@ -81,7 +81,7 @@ fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
     }
     if input.byte() < 240
         && let Some(Field::String(header)) = fields.first()
-        && let Ok(loading) = T::Loading::begin(header, &Limit::of(1 << 20))
+        && let Ok(loading) = T::Partial::begin(header, &Limit::of(1 << 20))
     {
         forge::seal_fields(&mut fields, &loading);
     }
@@ -90,11 +90,11 @@ fn changed<T: Family>(value: T, cut: u64, input: &mut Input<'_>) -> Vec<Field> {
 
 /// The RDB value of a partially loaded value.
 fn partial<T: Stored>(value: &T, cut: u64) -> Vec<Field> {
-    let mut loading = T::Loading::begin(&value.header(), &Limit::of(1 << 20)).expect("a header of ours");
+    let mut loading = T::Partial::begin(&value.header(), &Limit::of(1 << 20)).expect("a header of ours");
     if loading.total_bytes() == 0 {
         return crate::fields::written(|sink| ours::save(value, sink));
     }
     let payload = value.payload().up_to(cut % loading.total_bytes());
     payload.pieces(1000).for_each(|(_, piece)| loading.push(&piece).expect("a part of the payload"));
-    crate::fields::written(|sink| ours::save_loading(&loading, sink))
+    crate::fields::written(|sink| ours::save_partial(&loading, sink))
 }

@@ -6,6 +6,7 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::bloom::classic::{FORCE64, NO_SCALING, NOROUND, Shape};
+use rollcall_core::unstable::bloom::sizing::sub_filter_capacity;
 use rollcall_core::window::{ClockSource, Time};
 use serde::Serialize;
 
@@ -208,7 +209,7 @@ fn growth(params: &Params) -> Result<Vec<Grown>, Error> {
     let (mut items, mut bits) = (0u64, 0u64);
     for index in 0..4 {
         let (Some(capacity), Ok(geometry)) =
-            (sizing::sub_filter_capacity(params, index), sizing::sub_filter_geometry(params, index))
+            (sub_filter_capacity(params, index), sizing::sub_filter_geometry(params, index))
         else {
             break;
         };

@@ -1,42 +1,53 @@
 //! Admission to chains: new items are added only while the chain holds fewer items than a limit.
 
-use super::{Chain, Expected, SubFilter, look_up_chunks, prefetch, taken_bytes};
+use super::Chain;
 use crate::admission::{Admission, LookUp, Terms, first_of};
+use crate::bloom::sub_filter::{Expected, Placement, SubFilter, look_up_chunks, reported_bytes};
 use crate::error::Error;
-use crate::hash::{CHUNK, Hash128};
+use crate::hash::{CHUNK, Hash128, first_marks};
 use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
 /// A sub-filter's state before items were added to it.
-enum Undo<S> {
+enum Undo<L> {
     /// A copy of the sub-filter. It is used if it is smaller than the saved words.
-    Whole(S),
+    Whole(SubFilter<L>),
     /// The words that may have bits of the items, each with its index, and the number of items.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
-impl<S: SubFilter> Undo<S> {
+impl<L: Placement> Undo<L> {
     /// Saves the parts of `sub_filter` that adding the items with these hashes can change.
-    fn of(sub_filter: &S, hashes: &[Hash128]) -> Result<Self, Error> {
+    fn new(sub_filter: &SubFilter<L>, hashes: &[Hash128]) -> Result<Self, Error> {
         let mut len = 0;
-        hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |_, _| len += 1));
+        hashes.iter().for_each(|&hash| L::words_of(&sub_filter.spec, hash, &mut |_| len += 1));
         if len * size_of::<(usize, u64)>() >= sub_filter.as_bytes().len() {
             return Ok(Undo::Whole(sub_filter.try_clone()?));
         }
         let mut words = try_with_capacity(len)?;
-        hashes.iter().for_each(|&hash| sub_filter.words_of(hash, &mut |index, word| words.push((index, word))));
+        let now = sub_filter.bitmap.words();
+        for &hash in hashes {
+            L::words_of(&sub_filter.spec, hash, &mut |index| words.push((index, now[index])));
+        }
         Ok(Undo::Words { words, num_items: sub_filter.num_items() })
     }
 
-    fn put_back(self, sub_filter: &mut S) {
+    /// Changes the sub-filter back. Its bits stay where they are in memory.
+    fn put_back(self, sub_filter: &mut SubFilter<L>) {
         match self {
-            Undo::Whole(whole) => sub_filter.restore(whole),
-            Undo::Words { words, num_items } => sub_filter.put_back(&words, num_items),
+            Undo::Whole(whole) => {
+                sub_filter.bitmap.restore(&whole.bitmap);
+                sub_filter.num_items = whole.num_items;
+            }
+            Undo::Words { words, num_items } => {
+                sub_filter.bitmap.put_back(&words);
+                sub_filter.num_items = num_items;
+            }
         }
     }
 }
 
 /// An admission that was decided, with all the memory that it needs.
-pub(in crate::bloom) struct Admitting<S> {
+pub(in crate::bloom) struct Admitting<L> {
     look_up: LookUp<Hash128>,
     /// Known items that the newest generation takes too, each with the number of new items before it.
     renewed: Vec<(usize, Hash128)>,
@@ -44,14 +55,14 @@ pub(in crate::bloom) struct Admitting<S> {
     admitted: usize,
     terms: Terms,
     /// The sub-filters by which the newest generation may have to grow.
-    more: Vec<S>,
+    more: Vec<SubFilter<L>>,
     /// The error that kept a chain without a window from growing.
     stopped: Option<Error>,
     /// The outcome of each new item.
     reported: Vec<Admission>,
 }
 
-impl<S> Admitting<S> {
+impl<L> Admitting<L> {
     /// Whether the admission may add an item.
     pub(in crate::bloom) fn adds(&self) -> bool {
         !self.terms.dry_run && (self.admitted > 0 || self.renews())
@@ -63,7 +74,7 @@ impl<S> Admitting<S> {
     }
 }
 
-impl<S: SubFilter> Chain<S> {
+impl<L: Placement> Chain<L> {
     /// Decides which items `terms` admit, in order, once `slices_later` more slices have begun. Nothing is changed yet.
     ///
     /// # Errors
@@ -74,14 +85,14 @@ impl<S: SubFilter> Chain<S> {
         terms: Terms,
         slices_later: u64,
         limit: &impl SizeLimit,
-    ) -> Result<Admitting<S>, Error> {
+    ) -> Result<Admitting<L>, Error> {
         let (renews, seed) = (self.renews(), self.params().seed);
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if renews { items.len() } else { 0 })?;
         let newest = if slices_later == 0 { self.newest() } else { &[] };
-        look_up_chunks(self.live(slices_later), items.map(|item| S::hash(item, seed)), |hash, is_known| {
+        look_up_chunks(self.live(slices_later), items.map(|item| L::hash(item, seed)), |hash, is_known| {
             look_up.record(hash.lo, hash, is_known);
-            if is_known && renews && !S::look_up(newest, hash) {
+            if is_known && renews && !L::look_up(newest, hash) {
                 renewed.push((look_up.new_items().len(), hash));
             }
         });
@@ -109,7 +120,7 @@ impl<S: SubFilter> Chain<S> {
     ///
     /// # Errors
     /// The error that keeps the filter from growing, [`Error::OutOfMemory`]. Nothing is changed then.
-    pub(in crate::bloom) fn admit(&mut self, admitting: Admitting<S>) -> Result<Vec<Admission>, Error> {
+    pub(in crate::bloom) fn admit(&mut self, admitting: Admitting<L>) -> Result<Vec<Admission>, Error> {
         let Admitting { look_up, renewed, admitted, terms, more, stopped, mut reported } = admitting;
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
             return Ok(look_up.into_answers(&reported));
@@ -123,7 +134,7 @@ impl<S: SubFilter> Chain<S> {
         // more.
         let before = match self.sub_filters().last() {
             Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
-                Some(Undo::of(newest, look_up.new_items())?)
+                Some(Undo::new(newest, look_up.new_items())?)
             }
             _ => None,
         };
@@ -149,21 +160,23 @@ impl<S: SubFilter> Chain<S> {
 
     /// Makes the additional sub-filters that `items` more items may need. They are for the generation that is the
     /// newest once `slices_later` more slices have begun. Also returns the error that ended the growth, if any.
-    fn sub_filters_for(&self, items: u64, slices_later: u64, limit: &impl SizeLimit) -> (Vec<S>, Option<Error>) {
-        let mut more: Vec<S> = Vec::new();
+    fn sub_filters_for(
+        &self,
+        items: u64,
+        slices_later: u64,
+        limit: &impl SizeLimit,
+    ) -> (Vec<SubFilter<L>>, Option<Error>) {
+        let mut more: Vec<SubFilter<L>> = Vec::new();
         let live = self.live(slices_later);
-        let dead_bytes: u64 = self.sub_filters()[..self.sub_filters().len() - live.len()].iter().map(taken_bytes).sum();
-        let mut held = self.held_bytes().saturating_sub(dead_bytes);
         let newest = if slices_later == 0 { self.newest() } else { &[] };
-        let mut room = newest.last().map_or(0, S::room);
+        let mut room = newest.last().map_or(0, SubFilter::room);
         while room < items {
-            let last = more.last().or(newest.last());
-            let next = self.next(newest.len() + more.len(), last, live.len() + more.len(), held, limit);
+            let held = self.held_bytes(live).saturating_add(reported_bytes(&more));
+            let next = self.next(newest, &more, live.len() + more.len(), held, limit);
             let next = match next.and_then(|next| try_reserve(&mut more, 1).map(|()| next)) {
                 Ok(next) => next,
                 Err(error) => return (more, Some(error)),
             };
-            held = held.saturating_add(taken_bytes(&next));
             // A new sub-filter takes at least one item.
             room = room.saturating_add(next.room().max(1));
             more.push(next);
@@ -188,7 +201,7 @@ impl<S: SubFilter> Chain<S> {
         for (place, hash) in new.iter().map(Some).chain([None]).enumerate() {
             if place % CHUNK == 0 {
                 let chunk = &new[place..new.len().min(place + CHUNK)];
-                prefetch(&self.sub_filters()[at..=at], chunk, Expected::Present);
+                L::prefetch(&self.sub_filters()[at..=at], chunk, first_marks(chunk.len()), Expected::Present);
             }
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
                 // Only an item that the newest generation took counts as renewed.
@@ -198,7 +211,7 @@ impl<S: SubFilter> Chain<S> {
             }
             let Some(&hash) = hash else { break };
             reported[place] = if admitted == most {
-                let is_known = S::look_up(&self.sub_filters()[first..=at], hash);
+                let is_known = L::look_up(&self.sub_filters()[first..=at], hash);
                 if is_known { Admission::Known } else { Admission::Rejected }
             } else {
                 match self.insert_from(first, &mut at, hash) {
@@ -219,7 +232,7 @@ impl<S: SubFilter> Chain<S> {
     /// the sub-filters from `first` to `at` already had the item, and `None` without room for it.
     fn insert_from(&mut self, first: usize, at: &mut usize, hash: Hash128) -> Option<bool> {
         let sub_filters = self.sub_filters_mut();
-        if S::look_up(&sub_filters[first..=*at], hash) {
+        if L::look_up(&sub_filters[first..=*at], hash) {
             return Some(false);
         }
         if sub_filters[*at].is_full() {
@@ -233,7 +246,7 @@ impl<S: SubFilter> Chain<S> {
 }
 
 #[cfg(test)]
-impl<S: SubFilter> Chain<S> {
+impl<L: Placement> Chain<L> {
     /// Decides an admission and adds the items.
     pub(in crate::bloom) fn admit_now<'a>(
         &mut self,

@@ -10,15 +10,16 @@
 //! begins with its first item. As slices pass, the oldest generations are dropped as a whole. One hash of an item
 //! serves all generations. A plain filter is one generation of age 0.
 
-use super::{Chain, SubFilter, SubFilters, num_items};
-use crate::bloom::params::Params;
-use crate::bloom::windowing::{Generation, Generations, Windowing, by_generation};
+use super::Chain;
+use super::store::{Generation, Generations, SubFilters, by_generation};
+use crate::bloom::params::{Params, Windowing};
+use crate::bloom::sub_filter::{Placement, SubFilter, num_items};
 use crate::error::Error;
 use crate::hash::Hash128;
 use crate::size_limit::{try_reserve, try_with_capacity};
 use crate::window::{ClockSource, Move};
 
-impl<S: SubFilter> Chain<S> {
+impl<L: Placement> Chain<L> {
     /// Builds a windowed filter from its generations, oldest first.
     ///
     /// # Errors
@@ -29,7 +30,7 @@ impl<S: SubFilter> Chain<S> {
         windowing: Windowing,
         newest_slice: u64,
         list: Vec<Generation>,
-        sub_filters: Vec<S>,
+        sub_filters: Vec<SubFilter<L>>,
     ) -> Result<Self, Error> {
         let of_generation = windowing.of_generation(&params)?;
         let len: u64 = list.iter().map(|one| u64::from(one.len)).sum();
@@ -61,7 +62,7 @@ impl<S: SubFilter> Chain<S> {
     }
 
     /// Each generation of a windowed filter with its sub-filters, oldest first.
-    pub(crate) fn by_generation(&self) -> impl Iterator<Item = (&Generation, &[S])> {
+    pub(crate) fn by_generation(&self) -> impl Iterator<Item = (&Generation, &[SubFilter<L>])> {
         by_generation(self.generations(), self.sub_filters())
     }
 
@@ -76,7 +77,7 @@ impl<S: SubFilter> Chain<S> {
 
     /// The sub-filters that are live once `slices_later` more slices have begun, oldest first.
     #[inline]
-    pub(super) fn live(&self, slices_later: u64) -> &[S] {
+    pub(super) fn live(&self, slices_later: u64) -> &[SubFilter<L>] {
         match slices_later {
             0 => self.sub_filters(),
             _ => &self.sub_filters()[self.dead(slices_later).1..],
@@ -97,7 +98,7 @@ impl<S: SubFilter> Chain<S> {
 
     /// The sub-filters of the newest slice.
     #[inline]
-    pub(super) fn newest(&self) -> &[S] {
+    pub(super) fn newest(&self) -> &[SubFilter<L>] {
         &self.sub_filters()[self.newest_start()..]
     }
 
@@ -105,7 +106,7 @@ impl<S: SubFilter> Chain<S> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; nothing is changed then.
-    pub(super) fn append(&mut self, more: impl ExactSizeIterator<Item = S>) -> Result<(), Error> {
+    pub(super) fn append(&mut self, more: impl ExactSizeIterator<Item = SubFilter<L>>) -> Result<(), Error> {
         let len = more.len() as u32;
         if len == 0 {
             return Ok(());
@@ -153,7 +154,7 @@ impl<S: SubFilter> Chain<S> {
         let Some(ring) = &mut self.ring else { return };
         for generation in ring.list.iter_mut().rev().filter(|one| one.age > 0) {
             let sub_filters = &self.sub_filters.as_slice()[..end][end - generation.len as usize..];
-            if S::look_up(sub_filters, hash) {
+            if L::look_up(sub_filters, hash) {
                 generation.renewed = (generation.renewed + 1).min(num_items(sub_filters));
                 return;
             }
@@ -163,7 +164,7 @@ impl<S: SubFilter> Chain<S> {
 
     /// Begins all slices up to `slice`, and returns the sub-filters that expire. Nothing changes if `slice` has begun
     /// already, or without a window.
-    pub(in crate::bloom) fn advance(&mut self, slice: u64) -> Option<Vec<S>> {
+    pub(in crate::bloom) fn advance(&mut self, slice: u64) -> Option<Vec<SubFilter<L>>> {
         let slices_later = slice.saturating_sub(self.newest_slice()?);
         if slices_later == 0 {
             return None;
@@ -188,7 +189,7 @@ impl<S: SubFilter> Chain<S> {
     pub(in crate::bloom) fn is_changed_by(&self, item: &[u8], due: Move) -> bool {
         match (due, self.newest_slice()) {
             (Move::Advance(slice), Some(newest)) => {
-                self.renews() || !S::look_up(self.live(slice.saturating_sub(newest)), self.hash(item))
+                self.renews() || !L::look_up(self.live(slice.saturating_sub(newest)), self.hash(item))
             }
             // A known item makes a rebase too. Otherwise a filter whose clock had jumped ahead would not come back
             // while only known items arrive.

@@ -3,8 +3,9 @@
 
 use std::iter::once;
 
-use super::{Chain, MAX_SUB_FILTERS, SubFilter, chain_rate, num_items, taken_bytes};
-use crate::bloom::windowing::Generation;
+use super::store::Generation;
+use super::{Chain, MAX_SUB_FILTERS, chain_rate};
+use crate::bloom::sub_filter::{Placement, SubFilter, num_items, reported_bytes};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
 use crate::window::{Ahead, Merging, Move, Time};
@@ -13,21 +14,21 @@ use crate::window::{Ahead, Merging, Move, Time};
 const ROUNDING: f64 = 1e-12;
 
 /// The parts that make up a generation of the union.
-struct Planned<'a, S> {
+struct Planned<'a, L> {
     /// The number of sub-filters that our generation has.
     ours: usize,
     renewed: u64,
     /// For each other filter that has this generation, the number of items that are counted as renewed.
     their_renewed: Vec<u64>,
-    their_sub_filters: Vec<&'a [S]>,
+    their_sub_filters: Vec<&'a [SubFilter<L>]>,
     /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
     num_items: Option<Vec<u64>>,
     /// The empty sub-filters that our generation needs to become as long as the union.
-    added: Vec<S>,
+    added: Vec<SubFilter<L>>,
     age: u32,
 }
 
-impl<S: SubFilter> Chain<S> {
+impl<L: Placement> Chain<L> {
     /// Turns the filter into the union with `others`. The slices are renumbered before and after, as `merging` says.
     /// The newest slice becomes the newest slice of all filters, and generations that have expired by then are dropped.
     /// Returns whether anything changed, and the dropped sub-filters. The union has the number of sub-filters of the
@@ -46,7 +47,7 @@ impl<S: SubFilter> Chain<S> {
         others: &[&Self],
         merging: Merging,
         limit: &impl SizeLimit,
-    ) -> Result<(bool, Option<Vec<S>>), Error> {
+    ) -> Result<(bool, Option<Vec<SubFilter<L>>>), Error> {
         let stored = self.newest_slice();
         if let Move::Rebase(slice) = merging.before {
             self.rebase(slice);
@@ -60,7 +61,7 @@ impl<S: SubFilter> Chain<S> {
         united
     }
 
-    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Option<Vec<S>>), Error> {
+    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Option<Vec<SubFilter<L>>>), Error> {
         for other in others {
             self.params().check_equal(other.params())?;
             if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing())
@@ -78,7 +79,7 @@ impl<S: SubFilter> Chain<S> {
         }
         let len = plans.iter().map(|plan| plan.ours + plan.added.len()).sum();
         let is_within = self.ring.is_none() || len <= MAX_SUB_FILTERS;
-        Error::check_range(is_within, Parameter::SubFilters, "at most 1024", len)?;
+        Error::check_range(is_within, Parameter::SubFilters, format_args!("at most {MAX_SUB_FILTERS}"), len)?;
         let (mut sub_filters, mut generations) = (try_with_capacity(len)?, try_with_capacity(plans.len())?);
         let expired = newest_slice.and_then(|slice| self.advance(slice));
         let mut ours = self.sub_filters.take();
@@ -123,10 +124,10 @@ impl<S: SubFilter> Chain<S> {
         others: &[&'a Self],
         newest_slice: Option<u64>,
         limit: &impl SizeLimit,
-    ) -> Result<Vec<Planned<'a, S>>, Error> {
+    ) -> Result<Vec<Planned<'a, L>>, Error> {
         let live = self.windowing().map_or(1, |windowing| windowing.generations());
         let mut plans = try_with_capacity(live as usize)?;
-        let mut held = self.held_bytes();
+        let mut held = self.held_bytes(self.sub_filters());
         for age in (0..live).rev() {
             let (renewed, ours) = self.aged(age, newest_slice).unwrap_or_default();
             let theirs = others.iter().filter_map(|other| other.aged(age, newest_slice));
@@ -139,14 +140,14 @@ impl<S: SubFilter> Chain<S> {
             }
             let num_items = plan_union(ours, &their_sub_filters)?;
             let added = all_new_like(ours, &their_sub_filters, held, limit)?;
-            held = added.iter().map(taken_bytes).fold(held, u64::saturating_add);
+            held = held.saturating_add(reported_bytes(&added));
             plans.push(Planned { ours: ours.len(), renewed, their_renewed, their_sub_filters, num_items, added, age });
         }
         Ok(plans)
     }
 
     /// The generation that has this age once `newest_slice` is the newest: its renewed items and its sub-filters.
-    fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<(u64, &[S])> {
+    fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<(u64, &[SubFilter<L>])> {
         let (Some(own), Some(newest)) = (self.newest_slice(), newest_slice) else {
             return Some((0, self.sub_filters()));
         };
@@ -158,10 +159,10 @@ impl<S: SubFilter> Chain<S> {
     }
 }
 
-impl<S: SubFilter> Planned<'_, S> {
+impl<L: Placement> Planned<'_, L> {
     /// Adds the items of the merged generations to the sub-filters `ours`. Returns how many items of the union count as
     /// renewed: they were added again later, so a younger generation has them too.
-    fn unite(&self, ours: &mut [S]) -> u64 {
+    fn unite(&self, ours: &mut [SubFilter<L>]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
         // If one of the merged generations has all bits of the union, its number of renewed items is kept. Else the
         // union gets the share of renewed items that all merged generations have together.
@@ -184,8 +185,8 @@ impl<S: SubFilter> Planned<'_, S> {
     }
 }
 
-fn set_bits<S: SubFilter>(sub_filters: &[S]) -> u64 {
-    sub_filters.iter().map(S::set_bits).sum()
+fn set_bits<L: Placement>(sub_filters: &[SubFilter<L>]) -> u64 {
+    sub_filters.iter().map(SubFilter::set_bits).sum()
 }
 
 /// For each sub-filter of the union, yields the sub-filters to unite: the first one, and an iterator over the others.
@@ -206,25 +207,26 @@ fn merged<'a, S: Sync>(
 /// # Errors
 /// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the false-positive rate of
 /// the union would exceed the rate asked for, now or once the union has grown.
-fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u64>>, Error> {
+fn plan_union<L: Placement>(ours: &[SubFilter<L>], others: &[&[SubFilter<L>]]) -> Result<Option<Vec<u64>>, Error> {
     // A loaded filter may have sizes that do not follow from its parameters.
-    merged(ours, others).try_for_each(|(first, mut rest)| rest.try_for_each(|other| first.check_mergeable(other)))?;
+    merged(ours, others)
+        .try_for_each(|(first, mut rest)| rest.try_for_each(|other| L::check_mergeable(&first.spec, &other.spec)))?;
     let Some((oldest, _)) = merged(ours, others).next() else { return Ok(None) };
     // The plan only reads, so no bitmap is held twice.
     let len = others.iter().fold(ours.len(), |len, other| len.max(other.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
-    let to_come = oldest.rate_to_come(len);
+    let to_come = L::rate_to_come(&oldest.spec, len);
     let mut changed = len > ours.len();
     for (index, (first, rest)) in merged(ours, others).enumerate() {
-        let set_bits = first.count_union(rest.clone());
+        let set_bits = first.bitmap.count_union(rest.clone().map(|other| &other.bitmap));
         changed |= ours.get(index).is_some_and(|ours| ours.set_bits() != set_bits);
         let all = || once(first).chain(rest.clone());
-        let whole = all().filter(|one| one.set_bits() == set_bits).map(S::num_items).max();
-        let most = all().map(S::num_items).fold(0, u64::max);
-        let sum = whole.unwrap_or_else(|| all().map(S::num_items).fold(0, u64::saturating_add));
-        let estimate = libm::round(first.estimate_items(set_bits)) as u64;
+        let whole = all().filter(|one| one.set_bits() == set_bits).map(SubFilter::num_items).max();
+        let most = all().map(SubFilter::num_items).fold(0, u64::max);
+        let sum = whole.unwrap_or_else(|| all().map(SubFilter::num_items).fold(0, u64::saturating_add));
+        let estimate = libm::round(L::estimate_items(&first.spec, set_bits)) as u64;
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
-        let (rate, nominal) = (first.rate_with(set_bits), first.error_rate());
+        let (rate, nominal) = (L::rate_with(&first.spec, set_bits), first.error_rate());
         let fills_up = index + 1 == len && to_come > 0.0;
         // A sub-filter within its capacity counts with at most its nominal rate, even if by chance it has more bits set
         // than expected. The newest reaches its nominal rate before the union grows.
@@ -239,7 +241,7 @@ fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u6
         return Ok(None);
     }
     // Later sub-filters keep their rates, whatever the present sub-filters hold.
-    let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.params().error_rate);
+    let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.spec.params.error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });
     }
@@ -248,27 +250,26 @@ fn plan_union<S: SubFilter>(ours: &[S], others: &[&[S]]) -> Result<Option<Vec<u6
 
 /// Makes an empty sub-filter for each sub-filter that the longest of `others` has and `ours` lacks. `held` is the
 /// number of bytes that our value takes already.
-fn all_new_like<S: SubFilter>(
-    ours: &[S],
-    others: &[&[S]],
-    mut held: u64,
+fn all_new_like<L: Placement>(
+    ours: &[SubFilter<L>],
+    others: &[&[SubFilter<L>]],
+    held: u64,
     limit: &impl SizeLimit,
-) -> Result<Vec<S>, Error> {
+) -> Result<Vec<SubFilter<L>>, Error> {
     let mut added = try_with_capacity(merged(ours, others).skip(ours.len()).count())?;
     for (first, _) in merged(ours, others).skip(ours.len()) {
-        let empty = first.new_like(held, limit)?;
-        held = held.saturating_add(taken_bytes(&empty));
-        added.push(empty);
+        let held = held.saturating_add(reported_bytes(&added));
+        added.push(SubFilter::from_spec(first.spec.clone(), held, limit)?);
     }
     Ok(added)
 }
 
 /// Turns `ours` into the union with `others`, and sets the numbers of items to `num_items`. `ours` must be as long as
 /// the longest of `others`.
-fn unite<S: SubFilter>(ours: &mut [S], others: &[&[S]], num_items: &[u64]) {
+fn unite<L: Placement>(ours: &mut [SubFilter<L>], others: &[&[SubFilter<L>]], num_items: &[u64]) {
     for (index, (ours, &num_items)) in ours.iter_mut().zip(num_items).enumerate() {
         for theirs in others.iter().filter_map(|other| other.get(index)) {
-            ours.union_with(theirs);
+            ours.bitmap.union_with(&theirs.bitmap);
         }
         let set = ours.set_num_items(num_items);
         debug_assert!(set.is_ok(), "at most one a bit is planned");

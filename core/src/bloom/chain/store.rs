@@ -1,7 +1,8 @@
-//! The list of the sub-filters of a chain. It saves memory for chains of one sub-filter, the usual case.
+//! The lists of a chain: its sub-filters, and the generations to which they belong if the filter has a window.
 
 use std::alloc::Layout;
 
+use crate::bloom::params::{Params, Windowing};
 use crate::error::Error;
 use crate::size_limit::{try_reserve, try_with_capacity};
 
@@ -106,12 +107,6 @@ impl<S> SubFilters<S> {
         }
     }
 
-    /// Bytes by which the list grows for one more sub-filter, without the sub-filter itself.
-    pub(super) fn bytes_to_grow(&self) -> u64 {
-        // A single sub-filter moves to a new list, and its place in the chain remains.
-        if let SubFilters::One(_) = self { size_of::<S>() as u64 } else { 0 }
-    }
-
     /// The layout of the allocation of the list. It is `None` for a single sub-filter, which is stored in place, and for
     /// none.
     pub(super) fn list_layout(&self) -> Option<Layout> {
@@ -120,6 +115,67 @@ impl<S> SubFilters<S> {
             SubFilters::Many(all) => Layout::array::<S>(all.capacity()).ok().filter(|layout| layout.size() > 0),
         }
     }
+}
+
+/// The generations of a windowed filter.
+///
+/// Invariants: generations have different ages, less than the number of generations that may be live, and at least one
+/// sub-filter each. The sizes of a sub-filter are derived from the parameters of a generation and the index of the
+/// sub-filter in its generation.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Generations {
+    /// The parameters that the user asked for. Each generation has parameters of its own.
+    pub(in crate::bloom) params: Params,
+    pub(in crate::bloom) windowing: Windowing,
+    pub(in crate::bloom) of_generation: Params,
+    pub(in crate::bloom) newest_slice: u64,
+    /// The generations, oldest first. Generations without an item are left out.
+    pub(in crate::bloom) list: Vec<Generation>,
+}
+
+/// The items that were added in one slice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation {
+    /// The age of the generation: the number of slices from its slice to the newest. It stays the same when slices are
+    /// renumbered.
+    pub(crate) age: u32,
+    /// The number of sub-filters.
+    pub(crate) len: u32,
+    /// The number of items of this generation that were added again later, and so count in a later generation. It is at
+    /// most the number of items of this generation.
+    pub(crate) renewed: u64,
+}
+
+impl Generations {
+    /// The bytes of the generations, without their sub-filters.
+    pub(in crate::bloom) fn size_bytes(&self) -> u64 {
+        (size_of::<Self>() + size_of_val(&*self.list)) as u64
+    }
+}
+
+/// Checks that a windowed filter may have these generations, oldest first.
+///
+/// # Errors
+/// [`Error::Corrupt`].
+pub(crate) fn check_generations(windowing: &Windowing, generations: &[Generation]) -> Result<(), Error> {
+    let mut end = windowing.generations();
+    for &Generation { age, .. } in generations {
+        Error::check_field(age < end, "age of a generation", format_args!("less than {end}"), age)?;
+        end = age;
+    }
+    Ok(())
+}
+
+/// Each generation with its sub-filters.
+pub(super) fn by_generation<'a, S>(
+    generations: &'a [Generation],
+    mut rest: &'a [S],
+) -> impl Iterator<Item = (&'a Generation, &'a [S])> {
+    generations.iter().map_while(move |generation| {
+        let (these, later) = rest.split_at_checked(generation.len as usize)?;
+        rest = later;
+        Some((generation, these))
+    })
 }
 
 #[cfg(test)]

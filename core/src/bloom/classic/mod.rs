@@ -10,15 +10,16 @@
 //! - [`ClassicFilter`]: the chain
 
 pub(crate) mod sizing;
-pub(in crate::bloom) mod spec;
-pub(crate) mod sub_filter;
+pub(crate) mod spec;
+mod sub_filter;
 
 use sizing::{NO_SCALING, default_growth};
 pub use spec::Rules;
-use sub_filter::ClassicSubFilter;
+use spec::{Classic, ClassicSubFilter};
 
 use super::chain::Chain;
 use super::params::Params;
+use super::sub_filter::{Spec, SubFilter};
 use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
@@ -29,7 +30,7 @@ pub(crate) const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
 /// A Bloom filter that grows, in RedisBloom's layout and by its rules. Invariants: the shapes of its sub-filters are
 /// valid, and its options are known and include `FORCE64` (64-bit hashes).
-pub type ClassicFilter = Chain<ClassicSubFilter>;
+pub type ClassicFilter = Chain<Classic>;
 
 impl ClassicFilter {
     /// An empty filter with these parameters. The seed of `params` is ignored: RedisBloom has none.
@@ -58,7 +59,7 @@ impl ClassicFilter {
     pub fn of_any_range(params: Params, growth: u32, limit: &impl SizeLimit) -> Result<Self, Error> {
         let is_expansion = params.expansion == 0 || params.expansion == growth;
         Error::check_range(is_expansion, Parameter::Growth, "the expansion of a filter that scales", growth)?;
-        Ok(Chain::of(ClassicSubFilter::first_with(&params, growth, 0, limit)?))
+        Ok(Chain::from_first(SubFilter::from_spec(Spec::first_of(&params, growth)?, 0, limit)?))
     }
 
     /// Builds a filter from its loaded sub-filters, oldest first.
@@ -71,7 +72,7 @@ impl ClassicFilter {
         if let Some(other) = sub_filters.iter().find(|sub_filter| sub_filter.rules() != rules) {
             return Err(Error::corrupt("rules", format!("{rules:?}"), format!("{:?}", other.rules())));
         }
-        Chain::of_all(sub_filters)
+        Chain::from_all(sub_filters)
     }
 
     fn rules(&self) -> Rules {

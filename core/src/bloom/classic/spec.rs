@@ -1,12 +1,14 @@
-//! Parameters derived from the rules of a classic filter and the shape of one of its sub-filters.
+//! What is derived from the rules of a classic filter and the shape of one of its sub-filters.
 
 use std::ops::Range;
 
 use super::super::params::Params;
-use super::sizing::{NO_SCALING, Shape, TIGHTENING};
+use super::super::sub_filter::{Spec, SubFilter};
+use super::sizing::{FORCE64, NO_SCALING, NOROUND, Shape, TIGHTENING};
 use crate::error::Error;
 use crate::hash::{Hash128, hash64};
 use crate::shared::{Pool, Shared};
+use crate::size_limit::SizeLimit;
 
 /// The rules by which a classic filter grows.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -17,26 +19,27 @@ pub struct Rules {
     pub growth: u32,
 }
 
-/// The growth rules and the derived sizes of a sub-filter.
+/// RedisBloom's layout of one sub-filter.
 #[derive(Debug, PartialEq)]
-pub struct ClassicSpec {
-    pub(in crate::bloom) rules: Rules,
-    pub(in crate::bloom) shape: Shape,
-    /// The parameters of a chain that starts with this sub-filter.
-    pub(in crate::bloom) params: Params,
-    pub(in crate::bloom) modulus: Modulus,
+pub struct Classic {
+    pub(super) rules: Rules,
+    pub(super) shape: Shape,
+    pub(super) modulus: Modulus,
 }
+
+/// A filter of a fixed size in RedisBloom's layout.
+pub type ClassicSubFilter = SubFilter<Classic>;
 
 /// Two pools of derived parameters: one for first sub-filters, one for later sub-filters. The pools are separate, since
 /// the sub-filters of one long chain can fill a pool.
-static SPECS: [Pool<ClassicSpec>; 2] = [Pool::new(), Pool::new()];
+static SPECS: [Pool<Spec<Classic>>; 2] = [Pool::new(), Pool::new()];
 
-impl ClassicSpec {
+impl Spec<Classic> {
     /// The derived parameters of a sub-filter with this shape.
     ///
     /// # Errors
     /// [`Error::Corrupt`] for an inconsistent shape.
-    pub(in crate::bloom) fn of(rules: Rules, is_first: bool, shape: Shape) -> Result<Shared<ClassicSpec>, Error> {
+    pub(super) fn of_shape(rules: Rules, is_first: bool, shape: Shape) -> Result<Shared<Self>, Error> {
         let Shape { capacity, error_rate, bits_per_item, hashes, num_bytes, n2 } = shape;
         let numbers = [
             u64::from(rules.options) << 32 | u64::from(rules.growth),
@@ -48,13 +51,59 @@ impl ClassicSpec {
         ];
         SPECS[usize::from(!is_first)].get(
             hash64(bytemuck::cast_slice(&numbers), 0),
-            |spec| spec.rules == rules && spec.shape == shape,
+            |spec| spec.own.rules == rules && spec.own.shape == shape,
             || {
                 shape.validate()?;
-                let params = params_of(rules, &shape);
-                Ok(ClassicSpec { rules, shape, params, modulus: Modulus::new(shape.num_positions()) })
+                let (params, num_bits) = (params_of(rules, &shape), shape.num_positions());
+                let own = Classic { rules, shape, modulus: Modulus::new(num_bits) };
+                Ok(Spec { params, capacity, error_rate, hashes, num_bits, num_bytes, full_bits: u64::MAX, own })
             },
         )
+    }
+
+    /// The derived parameters of the first sub-filter of a chain with these parameters and this growth, which RedisBloom
+    /// stores even for filters that do not scale.
+    pub(super) fn first_of(params: &Params, growth: u32) -> Result<Shared<Self>, Error> {
+        let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
+        let options = NOROUND | FORCE64 | scaling;
+        let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
+        // The parameters are derived from the shape, as in loading. Half of a subnormal rate may be rounded, and twice
+        // the half then differs from the rate asked for.
+        Self::of_shape(Rules { options, growth }, true, shape)
+    }
+}
+
+impl ClassicSubFilter {
+    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the new sub-filter.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] for an inconsistent shape, an error of `limit`, [`Error::OutOfMemory`].
+    pub fn new(
+        rules: Rules,
+        is_first: bool,
+        shape: Shape,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+    ) -> Result<Self, Error> {
+        Self::from_spec(Spec::of_shape(rules, is_first, shape)?, held_bytes, limit)
+    }
+
+    /// The shape of the sub-filter.
+    pub fn shape(&self) -> &Shape {
+        &self.spec.own.shape
+    }
+
+    /// The rules of the chain.
+    pub(super) fn rules(&self) -> Rules {
+        self.spec.own.rules
+    }
+
+    /// Overwrites the bitmap with `bytes` from byte `offset` on. Items with a bit that is cleared are lost.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
+    pub(crate) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8]) -> Result<(), Error> {
+        self.bitmap.overwrite_bytes(offset, bytes, self.spec.num_bytes as usize)
     }
 }
 
@@ -70,7 +119,7 @@ fn params_of(Rules { options, growth }: Rules, first: &Shape) -> Params {
 /// Reduces numbers modulo the number of positions of a sub-filter, by multiplication: a division takes several times as
 /// long.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::bloom) struct Modulus {
+pub(super) struct Modulus {
     positions: u64,
     /// At most 1 less than `2^64 / positions`.
     reciprocal: u64,

@@ -1,8 +1,7 @@
 //! Tests of chains in RedisBloom's layout. `core/tests/redisbloom/golden.rs` compares their bits with dumps of
 //! RedisBloom.
 
-use super::super::chain::try_clone_all;
-use super::super::sub_filter::SubFilter;
+use super::super::sub_filter::try_clone_all;
 use super::sizing::{FORCE64, NOROUND, Shape};
 use super::*;
 use crate::hash::classic_hash;
@@ -189,7 +188,7 @@ fn an_empty_twin_is_as_new() {
 fn bitmaps_relocate_and_are_counted() {
     let mut grown = filled(params(0.01, 20, 2), &(0..100).collect::<Vec<_>>());
     let before = grown.try_clone().unwrap();
-    grown.sub_filters_mut().iter_mut().for_each(|one| one.relocate(|lines| lines.to_vec().into_boxed_slice()));
+    grown.sub_filters_mut().iter_mut().for_each(|one| one.bitmap.relocate(|lines| lines.to_vec().into_boxed_slice()));
     assert!(grown == before);
     let mut sizes = Vec::new();
     grown.heap_layouts(&mut |layout| sizes.extend((layout.align() == 64).then_some(layout.size())));

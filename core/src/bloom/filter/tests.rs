@@ -1,12 +1,22 @@
 //! Tests of Bloom filters in either layout.
 
+mod live;
+
 use super::super::bitmap::Line;
 use super::super::chain::MAX_SUB_FILTERS;
 use super::super::lines::sizing;
 use super::*;
-use crate::error::Parameter;
+use crate::live::BLOCK;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::prelude::*;
+
+crate::live::short_forms!(BloomFilter);
+
+impl BloomFilter {
+    pub(crate) fn merge(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<bool, Error> {
+        self.live(Time::Reached).merge(others, limit)
+    }
+}
 
 struct Copier;
 
@@ -35,7 +45,7 @@ fn either_layout_behaves_alike() {
         assert_eq!(filter.sub_filters().map(|one| one.num_items).sum::<u64>(), filter.num_items());
         for (index, info) in filter.sub_filters().enumerate() {
             let bitmap = either!(&filter.chain, filter => filter.sub_filters()[index].as_bytes());
-            assert_eq!((info.num_bytes, info.num_bits), (bitmap.len() as u64, bitmap.len() as u64 * 8));
+            assert_eq!(info.num_bytes, bitmap.len() as u64);
             let set_bits: u64 = bitmap.iter().map(|byte| u64::from(byte.count_ones())).sum();
             assert_eq!(info.set_bits, set_bits);
             assert_eq!(info.geometry.is_some(), layout == BitLayout::Lines);
@@ -147,7 +157,7 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
         for index in 0..ours.sub_filters().len() {
             let [a, b] = [&ours, &reversed].map(|filter| bits_of(filter, index));
             let bits: Vec<u8> = a.iter().zip(&b).map(|(a, b)| a | b).collect();
-            either!(&mut forced.chain, chain => chain.sub_filters_mut()[index].relocate(|mut lines| {
+            either!(&mut forced.chain, chain => chain.sub_filters_mut()[index].bitmap.relocate(|mut lines| {
                 bytemuck::cast_slice_mut::<Line, u8>(&mut lines)[..bits.len()].copy_from_slice(&bits);
                 lines
             }));
@@ -181,7 +191,7 @@ fn the_rate_of_a_rejected_union_adds_up() {
                 // The newest is full before the union grows.
                 Some(_) if index == 1 => 0.1 * 0.05 / 2.0,
                 Some(geometry) => sizing::false_positive_rate(geometry, sizing::estimate_items(geometry, set_bits)),
-                None => (set_bits as f64 / info.num_bits as f64).powi(info.hashes as i32),
+                None => (set_bits as f64 / (8 * info.num_bytes) as f64).powi(info.hashes as i32),
             };
             assert!(index == 1 || rate > 1.2 * info.error_rate, "{layout}: {rate}");
             assert!(layout == BitLayout::Lines || index == 0 || (1e-8..1e-3).contains(&rate), "{rate}");
@@ -309,7 +319,7 @@ proptest! {
                 let items = (0..common).chain(1000..1000 + ours).chain(2000..2000 + theirs);
                 prop_assert!(items.into_iter().all(|item| both.may_contain(item.to_le_bytes())));
                 for one in both.sub_filters() {
-                    prop_assert!(one.num_items <= one.num_bits);
+                    prop_assert!(one.num_items <= 8 * one.num_bytes);
                 }
                 prop_assert!(both.num_items() >= a.num_items().max(b.num_items()));
                 prop_assert!(both.num_items() <= a.num_items() + b.num_items());
@@ -403,4 +413,80 @@ fn room_is_what_is_left_before_a_filter_grows() {
         }
         assert!(filter.sub_filters().len() > 2);
     }
+}
+
+#[test]
+fn items_of_any_type_come_in_blocks_of_any_length() {
+    for len in [0, 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
+        let mut filter: BloomFilter = (0..len as u32).map(u32::to_le_bytes).collect();
+        let params = Params { error_rate: 0.01, capacity: len.max(1) as u64, expansion: 2, seed: 0 };
+        let mut expected = BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap();
+        (0..len as u32).for_each(|item| drop(expected.add(item.to_le_bytes(), &Unlimited)));
+        assert!(filter == expected);
+        let copy = filter.clone();
+        filter.live(Time::Reached).extend(["ann", "ben"]);
+        filter.live(Time::Reached).extend([vec![b'z'; 9]]);
+        assert!(filter.may_contain("ann") && filter.may_contain("zzzzzzzzz") && !copy.may_contain("ann"));
+        assert!(copy == expected);
+    }
+}
+
+/// Test items with repetitions: some items occur twice in a row, others again later.
+fn items(count: u64) -> Vec<[u8; 8]> {
+    (0..count).map(|i| if i % 3 == 2 { i / 7 } else { i - i % 2 }).map(u64::to_le_bytes).collect()
+}
+
+/// The filter to which these items are added, `block` hashes at a time, and the number of new items.
+fn built(layout: BitLayout, params: Params, items: &[[u8; 8]], block: usize) -> (BloomFilter, u64, Result<(), Error>) {
+    let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+    let hash = filter.hasher();
+    let hashes: Vec<Hash128> = items.iter().map(|item| hash(item)).collect();
+    let (mut new, mut result) = (0, Ok(()));
+    for hashes in hashes.chunks(block) {
+        match filter.live(Time::Reached).add_hashes(hashes, &Unlimited) {
+            Ok(more) => new += more,
+            Err(error) => {
+                result = Err(error);
+                break;
+            }
+        }
+    }
+    (filter, new, result)
+}
+
+#[test]
+fn a_filter_built_of_hashes_is_the_one_built_of_items() {
+    let items = items(30_000);
+    for (layout, error_rate, capacity, expansion, seed) in [
+        (BitLayout::Lines, 0.01, 50_000, 2, 0),
+        (BitLayout::Lines, 0.3, 15_000, 2, 7),
+        (BitLayout::Lines, 1e-9, 10_000, 1, 3),
+        (BitLayout::Lines, 0.01, 10, 3, 0),
+        (BitLayout::Lines, 0.01, 5, 0, 0),
+        (BitLayout::Classic, 0.01, 3000, 2, 0),
+        (BitLayout::Classic, 0.01, 300, 30, 0),
+    ] {
+        let params = Params { error_rate, capacity, expansion, seed };
+        let mut expected = BloomFilter::new(layout, params, &Unlimited).unwrap();
+        let mut expected_new = 0;
+        let added = |is_new| expected_new += u64::from(is_new);
+        let rejected = expected.add_all(items.iter().map(|item| &item[..]), &Unlimited, added);
+        for block in [777, 1 << 20] {
+            let (filter, new, result) = built(layout, params, &items, block);
+            assert!(filter == expected && result == rejected, "{params:?}");
+            // An error does not say how many of its block were new.
+            assert!(result.is_err() || new == expected_new);
+        }
+    }
+}
+
+#[test]
+fn a_build_asks_its_limit() {
+    let limit = MaxBytes(10_000);
+    let params = Params { error_rate: 0.01, capacity: 5000, expansion: 2, seed: 0 };
+    let mut filter = BloomFilter::new(BitLayout::Lines, params, &limit).unwrap();
+    let hash = filter.hasher();
+    let hashes: Vec<Hash128> = items(60_000).iter().map(|item| hash(item)).collect();
+    assert!(matches!(filter.live(Time::Reached).add_hashes(&hashes, &limit), Err(Error::TooLarge { .. })));
+    assert_eq!(filter.num_items(), 5000);
 }

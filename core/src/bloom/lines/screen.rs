@@ -7,12 +7,12 @@
 //! looked up in full.
 
 use super::super::bitmap::Line;
-use super::super::sub_filter::{Expected, Screened, SubFilter};
+use super::super::sub_filter::{Expected, Screened};
 #[cfg(target_arch = "x86_64")]
 use super::line::avx512;
 use super::line::{lay_out, line_index, places};
 use super::probe::{self, Candidates};
-use super::sub_filter::LineSubFilter;
+use super::spec::LineSubFilter;
 use crate::hash::{CHUNK, Hash128, Marks, first_marks, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
@@ -49,8 +49,11 @@ pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
     }
 }
 
-/// Prefetches what [`screen_chunk`] reads first of the hashes in the mask `pending`.
+/// Prefetches what [`screen_chunk`] reads first of the hashes in the mask `pending`, unless it is in a cache.
 pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
+    if !is_far(sub_filters) {
+        return;
+    }
     match sub_filters {
         [only] => {
             let lines = if expected == Expected::Absent { 1 } else { only.geometry().lines_per_item };
@@ -212,7 +215,11 @@ pub(super) fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
 }
 
 fn look_up_in_many(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
-    sub_filters.rchunks(GROUP).any(|group| has_any(group, screen_one(group, hash), hash))
+    sub_filters.rchunks(GROUP).any(|group| {
+        let mut candidates = [0; CHUNK];
+        screen(group, &[hash], 1, &mut candidates);
+        has_any(group, candidates[0], hash)
+    })
 }
 
 /// Whether one of the sub-filters in the mask `candidates` may contain the item of this hash, newest first.
@@ -256,24 +263,6 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidate
         },
     }
     (0..CHUNK).fold(0, |passed, i| passed | Marks::from(candidates[i] != 0) << i)
-}
-
-/// The mask of the sub-filters in which the first line of this hash has the bits of the hash.
-#[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn screen_one(group: &[LineSubFilter], hash: Hash128) -> Candidates {
-    let (places, probes, bitmaps) = (places(hash.lo), common_probes(group), bitmaps(group));
-    let bitmaps = &bitmaps[..group.len().min(GROUP)];
-    match_target! {
-        "x86_64+avx512f" => {
-            let spread = avx512::spread(places, probes);
-            passed(bitmaps, false, hash.lo, |line| avx512::has_all(line, spread))
-        },
-        _ => {
-            let mut bits = [0; 8];
-            lay_out(&mut bits, places, probes);
-            passed(bitmaps, false, hash.lo, |line| line.has(&bits))
-        },
-    }
 }
 
 /// The smallest number of bits per line among these sub-filters. In sub-filters with more bits per line, the remaining

@@ -1,68 +1,100 @@
-//! A cache-line blocked Bloom filter of a fixed size.
+//! Implements [`Placement`] for the cache-line layout.
 
 use super::super::bitmap::Line;
+use super::super::chain::Chain;
 use super::super::params::Params;
-use super::super::sub_filter::Store;
-use super::probe::ItemShape;
-use super::sizing::Geometry;
-use super::spec::LineSpec;
-use crate::error::Error;
-use crate::size_limit::SizeLimit;
+use super::super::sub_filter::{Expected, Placement, Screened, Spec};
+use super::line::{line_index, pick};
+use super::sizing;
+use super::spec::{LineSubFilter, Lines};
+use super::{probe, screen};
+use crate::error::{Error, Parameter};
+use crate::hash::{Hash128, Marks, hash128};
+use crate::live::sealed::Sealed;
+use crate::shared::Shared;
 
-/// A cache-line blocked Bloom filter of a fixed size. It takes hashes instead of items.
-///
-/// Invariant: the bitmap has the number of lines that the derived parameters (`LineSpec`) give.
-#[derive(Debug, PartialEq)]
-pub struct LineSubFilter(pub(super) Store<LineSpec>);
+impl Sealed for Lines {}
 
-impl LineSubFilter {
-    /// An empty filter with a false-positive rate of at most `error_rate` up to `capacity` items. `limit` is asked
-    /// whether a value of `held_bytes` may grow by the new filter.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for parameters that no filter can have, an error of `limit`, and [`Error::OutOfMemory`]
-    /// when the allocation fails.
-    pub fn new(error_rate: f64, capacity: u64, held_bytes: u64, limit: &impl SizeLimit) -> Result<Self, Error> {
-        Self::of_chain(&Params { error_rate, capacity, expansion: 0, seed: 0 }, 0, held_bytes, limit)
+impl Placement for Lines {
+    const CHAIN_BYTES: u64 = size_of::<Chain<Self>>() as u64;
+    const SUB_FILTER_BYTES: u64 = size_of::<LineSubFilter>() as u64;
+    const IN_PLACE_BYTES: u64 = Self::SUB_FILTER_BYTES;
+
+    #[inline(always)]
+    fn hash(item: &[u8], seed: u64) -> Hash128 {
+        hash128(item, seed)
     }
 
-    /// An empty filter that is sub-filter `index` of a chain with these parameters.
-    ///
-    /// # Errors
-    /// The errors of [`LineSubFilter::new`].
-    pub(crate) fn of_chain(
-        params: &Params,
-        index: u64,
-        held_bytes: u64,
-        limit: &impl SizeLimit,
-    ) -> Result<Self, Error> {
-        let spec = LineSpec::of(params, index)?;
-        let num_lines = spec.geometry.num_lines;
-        Ok(LineSubFilter(Store::new(spec, num_lines, held_bytes, limit)?))
+    fn first(params: &Params) -> Result<Shared<Spec<Self>>, Error> {
+        Spec::of_lines(params, 0)
     }
 
-    /// Bytes of the first sub-filter of a chain with these parameters.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] when no such sub-filter can exist.
-    pub(in crate::bloom) fn bytes_for(params: &Params) -> Result<u64, Error> {
-        Ok(Store::<LineSpec>::bytes_for(LineSpec::of(params, 0)?.geometry.num_lines))
+    fn next(first: &Spec<Self>, _newest: &Spec<Self>, index: u64) -> Result<Shared<Spec<Self>>, Error> {
+        let params = &first.params;
+        if params.expansion == 0 {
+            return Err(Error::Full { capacity: params.capacity });
+        }
+        Spec::of_lines(params, index)
     }
 
     #[inline(always)]
-    pub(super) fn shape(&self) -> ItemShape {
-        (self.0.spec.geometry.lines_per_item, self.0.spec.geometry.probes_per_line)
+    fn contains(spec: &Spec<Self>, lines: &[Line], hash: Hash128) -> bool {
+        probe::contains(spec.shape(), lines, hash)
     }
 
-    /// The numbers of lines, of lines per item and of bits per line.
-    #[inline]
-    pub fn geometry(&self) -> Geometry {
-        self.0.spec.geometry
+    fn contains_chunk(spec: &Spec<Self>, lines: &[Line], hashes: &[Hash128], pending: Marks) -> Marks {
+        probe::contains_chunk(spec.shape(), lines, hashes, pending, false)
     }
 
     #[inline]
-    pub(super) fn lines(&self) -> &[Line] {
-        self.0.bitmap.lines()
+    fn insert(spec: &Spec<Self>, lines: &mut [Line], hash: Hash128) -> (bool, u64) {
+        probe::insert(spec.shape(), lines, hash)
+    }
+
+    fn insert_chunk(spec: &Spec<Self>, lines: &mut [Line], hashes: &[Hash128], pending: Marks) -> (Marks, u64) {
+        probe::insert_chunk(spec.shape(), lines, hashes, pending)
+    }
+
+    fn words_of(spec: &Spec<Self>, hash: Hash128, visit: &mut dyn FnMut(usize)) {
+        const WORDS: usize = size_of::<Line>() / size_of::<u64>();
+        for i in 0..spec.geometry().lines_per_item {
+            let start = line_index(pick(hash, i), spec.geometry().num_lines as usize) * WORDS;
+            (start..start + WORDS).for_each(&mut *visit);
+        }
+    }
+
+    #[inline(always)]
+    fn look_up(sub_filters: &[LineSubFilter], hash: Hash128) -> bool {
+        screen::look_up(sub_filters, hash)
+    }
+
+    fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
+        screen::prefetch(sub_filters, hashes, pending, expected);
+    }
+
+    fn screen_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
+        screen::screen_chunk(sub_filters, hashes, expected)
+    }
+
+    fn resolve_chunk(sub_filters: &[LineSubFilter], hashes: &[Hash128], screened: &Screened) -> Marks {
+        screen::resolve_chunk(sub_filters, hashes, screened)
+    }
+
+    fn check_mergeable(ours: &Spec<Self>, theirs: &Spec<Self>) -> Result<(), Error> {
+        Error::check_same(Parameter::Capacity, ours.capacity, theirs.capacity)?;
+        Error::check_same(Parameter::ErrorRate, ours.error_rate, theirs.error_rate)
+    }
+
+    fn estimate_items(spec: &Spec<Self>, set_bits: u64) -> f64 {
+        sizing::estimate_items(spec.geometry(), set_bits)
+    }
+
+    fn rate_of(spec: &Spec<Self>, num_items: f64) -> f64 {
+        sizing::false_positive_rate(spec.geometry(), num_items)
+    }
+
+    fn rate_to_come(first: &Spec<Self>, len: usize) -> f64 {
+        sizing::rate_from(&first.params, len as u64)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Tests of chains in the cache-line layout, and of their bits against stored values.
 
-use super::super::chain::{look_up_chunk, look_up_chunks};
-use super::super::sub_filter::{Expected, SubFilter as _};
+use super::super::sub_filter::{Expected, look_up_chunk, look_up_chunks};
+use super::spec::LineSubFilter;
 use super::*;
 use crate::error::{Limit, Parameter};
 use crate::hash::{CHUNK, Hash128, Marks, checksum, hash128};
@@ -34,13 +34,13 @@ fn bytes(items: &[u16]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// The capacity, the items, the set bits and the XXH3-64 of the bitmap of a sub-filter.
-type SubFilter = (u64, u64, u64, u64);
+type Sizes = (u64, u64, u64, u64);
 
 /// Each case has parameters, the number of items that are added (the decimal numbers from 0 on), and the resulting
 /// sub-filters. The sub-filters were computed independently of this code, from the layout and another implementation of
 /// XXH3.
 #[rustfmt::skip]
-const CHAINS: [(Params, u64, &[SubFilter]); 4] = [
+const CHAINS: [(Params, u64, &[Sizes]); 4] = [
     (Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 5 }, 1000, &[
         (100, 100, 497, 0xdc0b_0960_f4d9_8bf6), (200, 200, 1543, 0x08a1_361b_9e1a_269e),
         (400, 400, 3534, 0x299f_bab5_6d85_86e2), (800, 296, 3630, 0xdad9_8531_4a76_6e82)]),
@@ -62,7 +62,7 @@ fn bits_are_pinned() {
         for item in 0..tried {
             filter.add(item.to_string().as_bytes(), &Unlimited).unwrap();
         }
-        let got: Vec<SubFilter> = filter
+        let got: Vec<Sizes> = filter
             .sub_filters()
             .iter()
             .map(|one| (one.capacity(), one.num_items(), one.set_bits(), checksum(one.as_bytes(), 0)))

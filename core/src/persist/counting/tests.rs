@@ -3,7 +3,7 @@ mod windowed;
 use super::*;
 use crate::bloom::{self, BitLayout, BloomFilter};
 use crate::counting::counter::Shaped;
-use crate::persist::chunks::{dump, dump_loading, load, piece_checksum, push_chunk};
+use crate::persist::chunks::{dump, dump_partial, load, piece_checksum, push_chunk};
 use crate::size_limit::Unlimited;
 
 /// A sparse counter whose payload has two pieces.
@@ -23,8 +23,8 @@ fn sparse() -> Counter {
     counter
 }
 
-fn begin(counter: &Counter) -> LoadingCounter {
-    LoadingCounter::begin(&header_out_of_line(counter, counter.payload_bytes()), &Unlimited).unwrap()
+fn begin(counter: &Counter) -> PartialCounter {
+    PartialCounter::begin(&header_out_of_line(counter, counter.payload_bytes()), &Unlimited).unwrap()
 }
 
 /// A header whose payload is out of line, however small the payload is.
@@ -84,7 +84,7 @@ fn what_has_arrived_of_positions_goes_on_from_anywhere() {
         assert!(matches!(loading.finish(), Err(Error::Corrupt { field: "payload length", .. })));
         // The partial load continues in a copy and through a rewritten AOF. `tests/format.rs` covers RDB files.
         let mut rewritten = begin(&counter);
-        dump_loading(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
+        dump_partial(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
         for mut again in [loading.try_clone().unwrap(), rewritten] {
             again.push(&payload[end..]).unwrap();
             assert!(again.push(b"\0").is_err());
@@ -115,9 +115,9 @@ fn a_sparse_counter_has_at_most_as_many_bytes_of_positions_as_of_words() {
     let sparse = sparse();
     let most = sparse.layout().num_bytes();
     let header = header_out_of_line(&sparse, most);
-    assert!(LoadingCounter::begin(&header, &crate::size_limit::MaxBytes(most / 4)).is_err());
-    assert!(LoadingCounter::begin(&header_out_of_line(&sparse, most + 4), &Unlimited).is_err());
-    let mut loading = LoadingCounter::begin(&header, &Unlimited).unwrap();
+    assert!(PartialCounter::begin(&header, &crate::size_limit::MaxBytes(most / 4)).is_err());
+    assert!(PartialCounter::begin(&header_out_of_line(&sparse, most + 4), &Unlimited).is_err());
+    let mut loading = PartialCounter::begin(&header, &Unlimited).unwrap();
     (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());
     let largest = loading.finish().unwrap();
     assert_eq!((largest.representation(), largest.set_bits()), (Representation::Sparse, most / 4));
@@ -146,7 +146,7 @@ fn a_second_version_of_counters_is_theirs_alone() {
     assert_eq!((read(&of_counter), read(&of_version_2(&of_counter))), (Ok((7, 1)), Ok((42, 1))));
     // A reader that does not know version 2 rejects it, and so does the reader of a filter.
     let rejected = Error::corrupt("version", "1 to 1", 2);
-    assert_eq!(LoadingCounter::begin(&of_version_2(&of_counter), &Unlimited).err(), Some(rejected.clone()));
+    assert_eq!(PartialCounter::begin(&of_version_2(&of_counter), &Unlimited).err(), Some(rejected.clone()));
     assert_eq!(HeaderReader::new(&of_version_2(&of_filter), HeaderKind::Filter).err(), Some(rejected));
     assert_eq!(of_filter[0], 0xf1);
     assert!(HeaderReader::new(&of_filter, HeaderKind::Filter).is_ok());

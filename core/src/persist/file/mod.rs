@@ -1,5 +1,5 @@
 //! Files of values: dumps of filters and counters, streamed in and out. The repository's `docs/persistence.md` has the
-//! byte table. The command-line tool writes and reads such files. [`to_bytes`] makes a file with a single value.
+//! byte table. The command-line tool writes and reads such files. [`to_bytes`](super::to_bytes) makes a file with a single value.
 //!
 //! A file has any number of values. Each value has an [`Entry`] (its kind, and for a value from a server its key and
 //! expiry) and the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the checksum of the file so
@@ -36,14 +36,14 @@
 //! [`Reader::skip`] skips a value, and checks it. To write a file on disk, wrap it in a
 //! [`BufWriter`](std::io::BufWriter), and sync and rename it afterwards.
 
-mod bytes;
+pub(super) mod bytes;
 mod error;
 mod format;
 mod read;
 mod write;
 
 pub use super::value::Kind;
-pub use bytes::{from_bytes, read_one, to_bytes};
+pub use bytes::read_one;
 pub use error::FileError;
 pub use format::Entry;
 pub use read::Reader;

@@ -196,6 +196,7 @@ impl<W: Write> Writer<W> {
     /// assert!(file.is_within_value());
     /// # Ok::<(), rollcall_core::persist::file::FileError>(())
     /// ```
+    #[doc(hidden)]
     pub fn is_within_value(&self) -> bool {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
     }
@@ -213,6 +214,7 @@ impl<W: Write> Writer<W> {
     /// assert!(matches!(file.next_chunk(), Err(FileError::Ends { .. })));
     /// # Ok::<(), FileError>(())
     /// ```
+    #[doc(hidden)]
     pub fn into_inner(self) -> W {
         self.out
     }

@@ -1,8 +1,7 @@
 //! Tests of the bits of items, of lists compared with single calls, and of sizes.
 
-use super::super::super::chain::{look_up_chunk, look_up_chunks};
-use super::super::super::sub_filter::{Expected, SubFilter};
-use super::super::{screen, sizing};
+use super::super::super::sub_filter::{look_up_chunk, look_up_chunks};
+use super::super::sizing::Geometry;
 use super::*;
 use crate::error::Parameter;
 use crate::hash::{CHUNK, Hash128, first_marks, hash128};
@@ -198,7 +197,7 @@ fn lines_are_aligned_and_relocate() {
     filter.insert(hash128(b"item", 0));
     let before = filter.try_clone().unwrap();
     assert_eq!(filter.as_bytes().as_ptr() as usize % 64, 0);
-    filter.relocate(|lines| lines.to_vec().into_boxed_slice());
+    filter.bitmap.relocate(|lines| lines.to_vec().into_boxed_slice());
     assert!(filter == before);
     let mut sizes = Vec::new();
     filter.heap_layouts(&mut |layout| sizes.extend((layout.align() == 64).then_some(layout.size())));
@@ -299,15 +298,15 @@ proptest! {
                 both.insert(hash128(&item.to_le_bytes(), 0));
             }
         }
-        prop_assert_eq!(ours.count_union([&theirs].into_iter()), both.set_bits());
-        prop_assert_eq!(ours.count_union([].into_iter()), ours.set_bits());
+        prop_assert_eq!(ours.bitmap.count_union([&theirs.bitmap].into_iter()), both.set_bits());
+        prop_assert_eq!(ours.bitmap.count_union([].into_iter()), ours.set_bits());
         let before = ours.set_bits();
-        prop_assert_eq!(ours.union_with(&theirs), both.set_bits() != before);
+        prop_assert_eq!(ours.bitmap.union_with(&theirs.bitmap), both.set_bits() != before);
         prop_assert_eq!(ours.as_bytes(), both.as_bytes());
         prop_assert_eq!(ours.set_bits(), both.set_bits());
-        let rejected = matches!(ours.check_mergeable(&filter(0.001, 3001)), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
+        let rejected = matches!(Lines::check_mergeable(&ours.spec, &filter(0.001, 3001).spec), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
         prop_assert!(rejected);
-        let rejected = matches!(ours.check_mergeable(&filter(0.01, 3000)), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
+        let rejected = matches!(Lines::check_mergeable(&ours.spec, &filter(0.01, 3000).spec), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
         prop_assert!(rejected);
     }
 }

@@ -34,7 +34,7 @@ fn a_windowed_counter_reads_back() {
                 (counter.window(), counter.reached(), counter.count())
             );
             // Chunks may arrive one at a time, and a partially loaded counter is stored too.
-            let mut loading = LoadingCounter::begin(&stored(&counter)[0], &Unlimited).unwrap();
+            let mut loading = PartialCounter::begin(&stored(&counter)[0], &Unlimited).unwrap();
             for (next, chunk) in persist::dump(&counter).skip(1) {
                 let copy = loading.try_clone().unwrap();
                 persist::chunks::push_chunk(&mut loading, next, &chunk).unwrap();

@@ -6,7 +6,7 @@ use crate::bloom::chain::Chain;
 use crate::bloom::classic::ClassicFilter;
 use crate::bloom::lines::LineFilter;
 use crate::bloom::params::Params;
-use crate::bloom::sub_filter::SubFilter;
+use crate::bloom::sub_filter::Placement;
 use crate::error::{Error, Limit};
 use crate::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use crate::window::Mark;
@@ -32,12 +32,12 @@ fn names(numbers: impl IntoIterator<Item = u32>) -> Vec<[u8; 4]> {
     numbers.into_iter().map(u32::to_le_bytes).collect()
 }
 
-fn admit<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) -> Result<Vec<Admission>, Error> {
+fn admit<L: Placement>(filter: &mut Chain<L>, items: &[[u8; 4]], terms: Terms) -> Result<Vec<Admission>, Error> {
     filter.admit_now(items.iter().map(|item| item.as_slice()), terms, &Unlimited)
 }
 
 /// The expected outcome of an admission, computed on a copy: each item is looked up and then added, one after another.
-fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) -> (Chain<S>, Vec<Admission>) {
+fn expected<L: Placement>(filter: &Chain<L>, items: &[[u8; 4]], terms: Terms) -> (Chain<L>, Vec<Admission>) {
     let mut after = filter.try_clone().unwrap();
     let mut reported: Vec<Admission> = Vec::new();
     for (at, item) in items.iter().enumerate() {
@@ -62,7 +62,7 @@ fn expected<S: SubFilter>(filter: &Chain<S>, items: &[[u8; 4]], terms: Terms) ->
 
 /// Runs a call and its dry run, and compares both with [`expected`]. A dry run adds nothing. So its answers may differ
 /// for items that earlier items of the same call make known.
-fn check<S: SubFilter>(filter: &mut Chain<S>, items: &[[u8; 4]], terms: Terms) {
+fn check<L: Placement>(filter: &mut Chain<L>, items: &[[u8; 4]], terms: Terms) {
     let before = filter.try_clone().unwrap();
     let present: Vec<bool> = items.iter().map(|item| before.may_contain(item, 0)).collect();
     let (after, mut reported) = expected(&before, items, terms);
@@ -189,7 +189,7 @@ proptest! {
 
 /// Adds nearly all items that fit, then asks for more than fit. The filter undoes a short list by restoring words, and
 /// a long list by restoring a copy.
-fn assert_what_does_not_fit_is_taken_back<S: SubFilter>(mut filter: Chain<S>) {
+fn assert_what_does_not_fit_is_taken_back<L: Placement>(mut filter: Chain<L>) {
     let items = names(0..6000);
     filter.add_all(items[..4995].iter().map(|item| item.as_slice()), &Unlimited, &mut false, |_| ()).unwrap();
     let before = filter.try_clone().unwrap();

@@ -3,10 +3,10 @@
 mod limits;
 
 use crate::admission::{Admission, Terms};
+use crate::bloom::chain::{Generation, Generations};
 use crate::bloom::lines::LineFilter;
-use crate::bloom::lines::sub_filter::LineSubFilter;
-use crate::bloom::params::Params;
-use crate::bloom::windowing::{Generation, Generations, Windowing};
+use crate::bloom::lines::spec::LineSubFilter;
+use crate::bloom::params::{Params, Windowing};
 use crate::bloom::{BloomFilter, sizing};
 use crate::error::{Error, Limit, Parameter};
 use crate::heap::{Mover, OnHeap};
@@ -319,9 +319,12 @@ fn fill_and_rate_are_those_of_what_is_live() {
         add(&mut filter, &(0..60).map(|item| item + 1000 * slice as u32).collect::<Vec<_>>(), now);
         let (mut set, mut bits, mut none) = (0, 0, 1.0);
         for one in filter.sub_filters() {
-            (set, bits) = (set + one.set_bits, bits + one.num_bits);
+            (set, bits) = (set + one.set_bits, bits + 8 * one.num_bytes);
             let geometry = one.geometry.unwrap();
-            let rate = sizing::false_positive_rate(&geometry, sizing::estimate_items(&geometry, one.set_bits));
+            let rate = sizing::false_positive_rate(
+                &geometry,
+                crate::unstable::bloom::sizing::estimate_items(&geometry, one.set_bits),
+            );
             none *= 1.0 - rate;
         }
         assert!((filter.fill_ratio() - set as f64 / bits as f64).abs() < 1e-12);
