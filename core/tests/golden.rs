@@ -66,7 +66,7 @@ impl Value {
         match self {
             Value::Counter(counter) => rdb_of(counter),
             Value::Filter(filter) => rdb_of_filter(filter),
-            Value::PartialCounter(loading, _) => rdb_of_loading(partial),
+            Value::PartialCounter(partial, _) => rdb_of_loading(partial),
             Value::PartialFilter(partial, _) => rdb_of_loading(partial),
         }
     }
@@ -75,7 +75,7 @@ impl Value {
         match self {
             Value::Counter(counter) => dump_of(counter),
             Value::Filter(filter) => dump_of(filter),
-            Value::PartialCounter(loading, _) => dump_of_loading(partial),
+            Value::PartialCounter(partial, _) => dump_of_loading(partial),
             Value::PartialFilter(partial, _) => dump_of_loading(partial),
         }
     }
