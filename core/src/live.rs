@@ -78,7 +78,8 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// The newest slice that the value has reached, if it has slices.
     fn newest_slice(&self) -> Option<u64>;
 
-    /// The present slice of the value at `time`, if the value has slices.
+    /// The present slice of the value at `time`, if the value has slices. For the server module.
+    #[doc(hidden)]
     fn present_slice(&self, time: Time) -> Option<u64> {
         let newest = self.newest_slice()?;
         Some(self.window().map_or(newest, |window| window.present(newest, time)))

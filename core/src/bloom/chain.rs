@@ -42,6 +42,9 @@ pub struct Chain<L: Placement> {
     ring: Option<Box<Generations>>,
 }
 
+/// The sub-filters that a move of the window drops, if any.
+type Dropped<L> = Option<Vec<SubFilter<L>>>;
+
 /// The outcome of adding a chunk of hashes to a chain.
 struct AddedChunk {
     /// The mask of the items that were new.

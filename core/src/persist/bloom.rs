@@ -23,10 +23,8 @@
 //! numbers of lines, of lines per item and of probes per line follow from rate, capacity and expansion. They are stored
 //! so that a reader need not know the sizing formulas; here they are compared with the formulas.
 
-use std::borrow::Cow;
-
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::inline::{self, Content};
+use super::inline::{self, Content, Inline};
 use super::payload::Payload;
 use super::value::ChunkFormat;
 use crate::bloom::chain::{Generation, Generations, MAX_SUB_FILTERS, check_generations};
@@ -189,10 +187,7 @@ pub(super) fn chunk_format(filter: &LineFilter) -> ChunkFormat {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
-pub(super) fn begin<'a>(
-    header: &'a [u8],
-    limit: &impl SizeLimit,
-) -> Result<(LineFilter, Option<Cow<'a, [u8]>>), Error> {
+pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(LineFilter, Inline<'a>), Error> {
     let kind = kind_of(header).unwrap_or(HeaderKind::Filter);
     let mut reader = HeaderReader::new(header, kind)?;
     let params = read_params(&mut reader)?;

@@ -47,6 +47,9 @@ pub(super) enum Content {
     Positions(u64),
 }
 
+/// A payload, if it is inline in its header.
+pub(super) type Inline<'a> = Option<Cow<'a, [u8]>>;
+
 /// Whether a payload of `payload_bytes` bytes is small enough to be written inline in its header.
 pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
@@ -108,7 +111,7 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, content: Content) -> Result<Option<Cow<'a, [u8]>>, Error> {
+pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, content: Content) -> Result<Inline<'a>, Error> {
     let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GOLOMB_RICE });
     Ok(Some(match (form, content) {
         (OUT_OF_LINE, _) => return Ok(None),

@@ -10,8 +10,8 @@
 //! begins with its first item. As slices pass, the oldest generations are dropped as a whole. One hash of an item
 //! serves all generations. A plain filter is one generation of age 0.
 
-use super::Chain;
 use super::store::{Generation, Generations, SubFilters, by_generation};
+use super::{Chain, Dropped};
 use crate::bloom::params::{Params, Windowing};
 use crate::bloom::sub_filter::{Placement, SubFilter, num_items};
 use crate::error::Error;
@@ -164,7 +164,7 @@ impl<L: Placement> Chain<L> {
 
     /// Begins all slices up to `slice`, and returns the sub-filters that expire. Nothing changes if `slice` has begun
     /// already, or without a window.
-    pub(in crate::bloom) fn advance(&mut self, slice: u64) -> Option<Vec<SubFilter<L>>> {
+    pub(in crate::bloom) fn advance(&mut self, slice: u64) -> Dropped<L> {
         let slices_later = slice.saturating_sub(self.newest_slice()?);
         if slices_later == 0 {
             return None;

@@ -4,7 +4,7 @@
 use std::iter::once;
 
 use super::store::Generation;
-use super::{Chain, MAX_SUB_FILTERS, chain_rate};
+use super::{Chain, Dropped, MAX_SUB_FILTERS, chain_rate};
 use crate::bloom::sub_filter::{Placement, SubFilter, num_items, reported_bytes};
 use crate::error::{Error, Parameter};
 use crate::size_limit::{SizeLimit, try_collect, try_with_capacity};
@@ -47,7 +47,7 @@ impl<L: Placement> Chain<L> {
         others: &[&Self],
         merging: Merging,
         limit: &impl SizeLimit,
-    ) -> Result<(bool, Option<Vec<SubFilter<L>>>), Error> {
+    ) -> Result<(bool, Dropped<L>), Error> {
         let stored = self.newest_slice();
         if let Move::Rebase(slice) = merging.before {
             self.rebase(slice);
@@ -61,7 +61,7 @@ impl<L: Placement> Chain<L> {
         united
     }
 
-    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Option<Vec<SubFilter<L>>>), Error> {
+    fn unite(&mut self, others: &[&Self], limit: &impl SizeLimit) -> Result<(bool, Dropped<L>), Error> {
         for other in others {
             self.params().check_equal(other.params())?;
             if let (Some(ours), Some(theirs)) = (self.windowing(), other.windowing())
