@@ -193,3 +193,55 @@ impl Partial for PartialFilter {
         Ok(PartialFilter { filter: self.filter.try_clone()?, header: try_to_vec(&self.header)?, ..*self })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bloom::params::{BitLayout, Params};
+    use crate::size_limit::{MaxBytes, Unlimited};
+    use crate::window::Time;
+
+    fn filter(layout: BitLayout, items: u32) -> BloomFilter {
+        let params = Params { error_rate: 0.01, capacity: 100, expansion: 1, seed: 0 };
+        let mut filter = BloomFilter::new(layout, params, &Unlimited).unwrap();
+        filter.live(Time::Reached).extend((0..items).map(u32::to_le_bytes));
+        filter
+    }
+
+    /// A piece goes to the place that the one before left: if it were searched for from the first sub-filter on, long
+    /// dumps would take quadratic time.
+    #[test]
+    fn pieces_of_any_length_go_on_where_the_last_ended() {
+        for layout in [BitLayout::Lines, BitLayout::Classic] {
+            let filter = filter(layout, 5000);
+            let payload: Vec<u8> =
+                filter.payload().pieces(usize::MAX).flat_map(|(_, piece)| piece.into_owned()).collect();
+            let sizes: Vec<u64> = filter.sub_filters().map(|one| one.num_bytes).collect();
+            for len in [7, 500, payload.len()] {
+                let mut partial = PartialFilter::begin(&filter.header(), &Unlimited).unwrap();
+                for (piece, pushed) in payload.chunks(len).zip(1..) {
+                    partial.push(piece).unwrap();
+                    let received = payload.len().min(pushed * len) as u64;
+                    let complete =
+                        (0..sizes.len()).take_while(|&at| sizes[..=at].iter().sum::<u64>() <= received).count();
+                    assert_eq!((partial.complete, partial.received_bytes), (complete, received), "{layout}");
+                    assert!(received == payload.len() as u64 || !partial.next_memory(5).is_empty());
+                }
+                assert!(partial.push(&[0]).is_err() && partial.next_memory(1).is_empty());
+                assert!(partial.finish().unwrap() == filter);
+            }
+        }
+    }
+
+    /// A single sub-filter is stored in the filter itself. Its bytes were once counted twice.
+    #[test]
+    fn loading_needs_the_bytes_of_the_filter_and_its_header() {
+        for items in [0, 90] {
+            let filter = filter(BitLayout::Lines, items);
+            let header = filter.header();
+            let needed = filter.size_bytes() + header.len() as u64;
+            assert!(PartialFilter::begin(&header, &MaxBytes(needed)).is_ok());
+            assert!(PartialFilter::begin(&header, &MaxBytes(needed - 1)).is_err());
+        }
+    }
+}
