@@ -22,11 +22,12 @@ use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::process::ExitCode;
 use std::time::{Duration, Instant, SystemTime};
 
-use demo::{Bounds, Failure, Promises, Random, memory_usage, print_table, progress, thousands};
+use demo::{Bounds, Failure, Promises, memory_usage, print_table, progress, thousands};
 use redis::Connection;
 use rollcall_core::bloom::BloomFilter;
 use rollcall_core::persist;
 use rollcall_core::size_limit::MaxBytes;
+use rollcall_fuzz::random::Random;
 
 const PREFIX: &str = "rollcall-demo:contacts:";
 const ERROR_RATE: f64 = 0.001;
@@ -49,7 +50,7 @@ fn main() -> ExitCode {
         let mut customers = Vec::new();
         for (name, limit, list_len) in CUSTOMERS {
             let mut customer = Customer::begin_cycle(name, limit)?;
-            let mut random = Random(limit);
+            let mut random = Random::new(limit);
             for _ in 0..LISTS {
                 customer.upload(&list(&addresses, list_len, &mut random), server)?;
                 bar.inc(1);

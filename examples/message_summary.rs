@@ -25,8 +25,9 @@ mod demo;
 use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 
-use demo::{Bounds, Failure, Promises, Random, memory_usage, print_table, progress, thousands};
+use demo::{Bounds, Failure, Promises, memory_usage, print_table, progress, thousands};
 use redis::Connection;
+use rollcall_fuzz::random::Random;
 
 const PREFIX: &str = "rollcall-demo:message:";
 
@@ -161,7 +162,7 @@ fn check_month(message: &Announcement, server: &mut Connection, promises: &mut P
     let key = message.key("LC", "seen");
     let options = ("ERROR", ERROR_RATE, "EXACT", EXACT_LIMIT, "WINDOW", DAYS * DAY_SECONDS, "SLICES", DAYS, "MANUAL");
     redis::cmd("LC.RESERVE").arg(&key).arg(CAPACITY).arg(options).exec(server)?;
-    let mut random = Random(3);
+    let mut random = Random::new(3);
     let mut by_day: Vec<Vec<&String>> = vec![Vec::new(); DAYS as usize];
     let mut last_seen: HashMap<&String, u64> = HashMap::new();
     let read: HashSet<&String> = message.people("read").iter().collect();
@@ -236,7 +237,7 @@ struct Announcement {
 impl Announcement {
     /// A message that nearly all recipients receive and most read.
     fn new(name: &str, first_person: u64, recipients: u64) -> Self {
-        let mut random = Random(first_person);
+        let mut random = Random::new(first_person);
         let (mut delivered, mut read, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for person in (first_person..first_person + recipients).map(|id| format!("user:{id}")) {
             match random.below(100) {

@@ -22,8 +22,9 @@ use std::process::ExitCode;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use demo::{Bounds, Failure, Promises, Random, memory_usage, progress, thousands};
+use demo::{Bounds, Failure, Promises, memory_usage, progress, thousands};
 use redis::{Connection, InfoDict, Value};
+use rollcall_fuzz::random::Random;
 
 const PREFIX: &str = "rollcall-demo:push:";
 const CAPACITY: u64 = 100_000_000;
@@ -88,7 +89,7 @@ struct Sent {
 }
 
 fn send_campaign(key: &str, tokens: u64, server: &mut Connection) -> Result<Sent, Failure> {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let mut sent = Sent::default();
     let bar = progress(tokens, "tokens");
     while sent.new + sent.repeats < tokens {
@@ -122,16 +123,16 @@ fn send_campaign(key: &str, tokens: u64, server: &mut Connection) -> Result<Sent
 /// The token of a device. Most tokens have 64 to 200 bytes, some have 32, and one in fifty has up to 4 KB. All are
 /// different.
 fn token(device: u64) -> Vec<u8> {
-    let mut random = Random(device);
+    let mut random = Random::new(device);
     // The generator's first number is different for every device, so no two tokens are equal.
-    let mut token = random.next().to_le_bytes().to_vec();
+    let mut token = random.number().to_le_bytes().to_vec();
     let len = match random.below(100) {
         0..10 => 32,
         10..98 => 64 + random.below(137),
         _ => 200 + random.below(4096 - 200 + 1),
     } as usize;
     while token.len() < len {
-        token.extend(random.next().to_le_bytes());
+        token.extend(random.number().to_le_bytes());
     }
     token.truncate(len);
     token
@@ -260,7 +261,7 @@ fn check_once_a_day(server: &mut Connection, promises: &mut Promises) -> Result<
     let key = format!("{PREFIX}daily");
     let window = ("WINDOW", 86_400, "SLICES", 24, "MANUAL");
     redis::cmd("BF.RESERVE").arg(&key).arg(ERROR_RATE).arg(DAILY_CAPACITY).arg(window).exec(server)?;
-    let (mut random, mut daily, mut taken) = (Random(7), Daily::default(), 0);
+    let (mut random, mut daily, mut taken) = (Random::new(7), Daily::default(), 0);
     let bar = progress(HOURS, "hours");
     for hour in 0..HOURS {
         redis::cmd("BF.ADVANCE").arg(&key).arg(hour).exec(server)?;

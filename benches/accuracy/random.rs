@@ -8,17 +8,17 @@ use rollcall_core::unstable::hash::hash64;
 const MANY: f64 = 1000.0;
 
 /// The random numbers of a trial.
-pub struct Random(rollcall_testkit::random::Random);
+pub struct Random(rollcall_fuzz::random::Random);
 
 impl Random {
     /// The sequence of numbers for a trial of the measurement `name`.
     pub fn of(name: &str, trial: u64) -> Random {
-        Random(rollcall_testkit::random::Random::new(hash64(name.as_bytes(), trial)))
+        Random(rollcall_fuzz::random::Random::new(hash64(name.as_bytes(), trial)))
     }
 
     /// A number of 64 random bits.
     pub fn bits(&mut self) -> u64 {
-        self.0.bits()
+        self.0.number()
     }
 
     /// A uniform number between 0 and 1, both excluded.

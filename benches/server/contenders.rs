@@ -1,8 +1,6 @@
 //! Two servers of one binary, one with Rollcall and one with RedisBloom, and the time that they take.
 
 use std::fs;
-use std::io::{Read, Write};
-use std::net::TcpStream;
 
 use rollcall_testkit::client::{Client, field, number, pack};
 use rollcall_testkit::server::{Server, Setup, optional_file};
@@ -13,8 +11,6 @@ use crate::items::{Call, Item, Items, LIST};
 pub struct Contender {
     pub server: Server,
     pub client: Client,
-    /// Another connection, for calls that are measured.
-    socket: TcpStream,
     /// Whether its module is Rollcall.
     pub is_ours: bool,
 }
@@ -30,7 +26,7 @@ impl Pair {
         let peer = optional_file("ROLLCALL_PEER").expect("RedisBloom: run `make bench`");
         let contender = |setup: Setup, is_ours| {
             let server = setup.start();
-            Contender { client: server.client(), socket: connect(&server), server, is_ours }
+            Contender { client: server.client(), server, is_ours }
         };
         let ours = contender(setup.clone().args("max-key-bytes 4gb"), true);
         Pair([ours, contender(setup.module(&peer), false)])
@@ -58,19 +54,7 @@ pub fn packed(calls: &[Call]) -> Vec<u8> {
     calls.iter().flat_map(|call| pack(call)).chain(pack(&["ECHO", "end"])).collect()
 }
 
-fn connect(server: &Server) -> TcpStream {
-    let socket = TcpStream::connect(("127.0.0.1", server.port())).expect("the server takes a connection");
-    socket.set_nodelay(true).expect("a socket");
-    socket
-}
-
 impl Contender {
-    /// Replaces the connections, whose last requests and replies are in the server's buffers.
-    pub fn reconnect(&mut self) {
-        self.client = self.server.client();
-        self.socket = connect(&self.server);
-    }
-
     /// Adds `count` items to a filter, counter or HyperLogLog, in lists. The server sends no replies meanwhile.
     pub fn fill(&mut self, command: &str, key: &str, items: &mut Items, count: usize) {
         self.client.expect("CONFIG RESETSTAT", "+OK");
@@ -89,24 +73,10 @@ impl Contender {
     /// Runs the calls, all of the same command, and returns the server's time of one, in microseconds. `warm` runs
     /// before without being measured, because the caches have the other server's data.
     pub fn time(&mut self, warm: &[Call], calls: &[Call]) -> f64 {
-        self.run(&packed(warm));
+        self.client.exchange(&packed(warm));
         self.client.expect("CONFIG RESETSTAT", "+OK");
-        self.run(&packed(calls));
+        self.client.exchange(&packed(calls));
         self.time_of(&String::from_utf8_lossy(&calls[0][0]))
-    }
-
-    /// Sends packed calls, and reads the replies without parsing them: where two processors share a core, a busy client
-    /// makes the server slower.
-    pub fn run(&mut self, packed: &[u8]) {
-        const END: &[u8] = b"$3\r\nend\r\n";
-        self.socket.write_all(packed).expect("the server takes requests");
-        let (mut read, mut last) = (vec![0; 1 << 16], Vec::new());
-        while last != END {
-            let len = self.socket.read(&mut read).expect("the server replies");
-            assert!(len > 0, "the server is gone");
-            last.extend_from_slice(&read[..len]);
-            last.drain(..last.len().saturating_sub(END.len()));
-        }
     }
 
     /// The server's time of a call of `command` since the last `CONFIG RESETSTAT`, in microseconds.

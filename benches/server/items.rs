@@ -1,6 +1,6 @@
 //! Items as an application would have them: nearly all different, and the same in every run.
 
-use rollcall_testkit::random::Random;
+use rollcall_fuzz::random::Random;
 
 /// Number of items in a list.
 pub const LIST: usize = 350;
@@ -25,7 +25,7 @@ impl Iterator for Items {
 
     fn next(&mut self) -> Option<Item> {
         let mut item = *b"user:0123456789ab@example.com";
-        let number = self.0.bits();
+        let number = self.0.number();
         for (at, digit) in item[5..17].iter_mut().enumerate() {
             *digit = b"0123456789abcdef"[(number >> (4 * at)) as usize & 15];
         }

@@ -58,7 +58,7 @@ fn over_socket(contender: &mut Contender, round: u64) -> f64 {
     let all = calls("BF.MADD big", &mut Items::new(NEW + 500 + round), LISTS, LIST);
     let pipelines: Vec<Vec<u8>> = all.chunks(20).map(packed).collect();
     let start = Instant::now();
-    pipelines.iter().for_each(|pipeline| contender.run(pipeline));
+    pipelines.iter().for_each(|pipeline| contender.client.exchange(pipeline));
     start.elapsed().as_secs_f64() * 1e6 / LISTS as f64
 }
 

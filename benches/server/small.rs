@@ -3,8 +3,8 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
+use rollcall_fuzz::random::Random;
 use rollcall_testkit::client::wait_until;
-use rollcall_testkit::random::Random;
 
 use crate::contenders::{Contender, Pair, medians};
 use crate::items::{Call, Items, call, calls};
@@ -81,8 +81,7 @@ fn one_of_many(report: &Report) -> [[f64; 2]; 2] {
                 // Each command gets keys of its own: what one has read is in the caches that the next one uses.
                 [("BF.ADD", 100u64), ("BF.EXISTS", 200)].map(|(command, seed)| {
                     let mut items = Items::new(seed + round);
-                    let mut one =
-                        |_| calls(&format!("{command} {}", name(random.below(keys as u64) as usize)), &mut items, 1, 1);
+                    let mut one = |_| calls(&format!("{command} {}", name(random.below(keys))), &mut items, 1, 1);
                     let all: Vec<Call> = (0..count).flat_map(&mut one).collect();
                     contender.time(&[], &all)
                 })
@@ -128,7 +127,8 @@ pub fn bytes(report: &mut Report) {
 fn settled(contender: &mut Contender) -> [f64; 2] {
     contender.client.expect("SAVE", "+OK");
     let file = fs::metadata(contender.server.dir().join("dump.rdb")).expect("SAVE writes a file").len();
-    contender.reconnect();
+    // The buffers of the last requests and replies go.
+    contender.client = contender.server.client();
     let mut last = 0;
     let memory = wait_until("used_memory to stand still", || {
         std::thread::sleep(Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Common parts of the examples: connecting, pseudo-random numbers, tables, a progress bar.
+//! Common parts of the examples: connecting, tables, a progress bar.
 
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
@@ -204,24 +204,6 @@ fn decimal(number: f64, decimals: usize) -> String {
 pub fn progress(total: u64, what: &'static str) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {human_pos} of {human_len} {msg}, {eta} left");
     ProgressBar::new(total).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())).with_message(what)
-}
-
-/// Pseudo-random numbers that are the same in every run, by splitmix64 (Steele, Lea and Flood 2014).
-pub struct Random(pub u64);
-
-impl Random {
-    /// The next 64 bits. Different states give different numbers.
-    pub fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-
-    /// A number from 0 to `end - 1`.
-    pub fn below(&mut self, end: u64) -> u64 {
-        ((u128::from(self.next()) * u128::from(end)) >> 64) as u64
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Pseudo-random choices and changes of inputs. They are the same in every run.
+//! The pseudo-random generator of all tests, benches and examples, and changes of inputs. It has a seed, so that a run
+//! can be repeated.
 
 /// SplitMix64: G. L. Steele, D. Lea, C. H. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 #[derive(Debug, Clone)]
@@ -24,9 +25,10 @@ impl Random {
     /// A number below `end`, uniform.
     ///
     /// # Panics
-    /// If `end` is 0.
-    pub fn below(&mut self, end: usize) -> usize {
-        (self.number() % end as u64) as usize
+    /// If `end` is not positive.
+    pub fn below<N: TryInto<u64> + TryFrom<u64>>(&mut self, end: N) -> N {
+        let end = end.try_into().ok().expect("a positive end");
+        N::try_from(self.number() % end).ok().expect("a number below the end")
     }
 
     /// True with a probability of 1 / `cases`.

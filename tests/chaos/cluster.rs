@@ -13,8 +13,8 @@ use crate::cluster_line::ClusterLine;
 use crate::nodes::Nodes;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_fuzz::random::Random;
 use rollcall_testkit::client::show;
-use rollcall_testkit::random::Random;
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: false };
@@ -36,12 +36,12 @@ impl Moves {
     fn choose(&mut self, nodes: &Nodes, count: usize) -> Option<(Vec<u16>, [usize; 3])> {
         let mut primaries = nodes.primaries();
         assert_eq!(primaries.len(), 3, "three primaries");
-        let from = primaries.remove(self.random.below(3) as usize);
-        let to = primaries.remove(self.random.below(2) as usize);
+        let from = primaries.remove(self.random.below(3));
+        let to = primaries.remove(self.random.below(2));
         let mut used: Vec<u16> = nodes.used_slots(from).into_iter().collect();
         let mut slots = Vec::new();
         while slots.len() < count && !used.is_empty() {
-            slots.push(used.swap_remove(self.random.below(used.len() as u64) as usize));
+            slots.push(used.swap_remove(self.random.below(used.len())));
         }
         (!slots.is_empty()).then(|| (slots, [from, to, primaries[0]]))
     }
@@ -49,7 +49,7 @@ impl Moves {
     /// Moves slots key by key.
     fn by_keys(&mut self, nodes: &mut Nodes, kills: bool) {
         let Some((slots, [from, to, third])) = self.choose(nodes, AT_ONCE) else { return };
-        let mut dies_after = kills.then(|| self.random.below(AT_ONCE as u64) as usize);
+        let mut dies_after = kills.then(|| self.random.below(AT_ONCE));
         let moved = nodes.migrate(&slots, from, to, |nodes, moved| {
             if dies_after.is_some_and(|keys| moved >= keys) {
                 nodes.kill(third);
@@ -74,11 +74,11 @@ impl Moves {
         let Some((slots, [from, to, third])) = self.choose(nodes, 1) else { return };
         let slot = slots[0];
         let owned = nodes.range_of(from, slot).expect("the slot's range");
-        let slots = (slot.saturating_sub(self.random.below(300) as u16).max(owned.0), (slot + 200).min(owned.1));
+        let slots = (slot.saturating_sub(self.random.below(300)).max(owned.0), (slot + 200).min(owned.1));
         nodes.begin_migration(slots, from, to);
         if kills {
             std::thread::sleep(Duration::from_millis(self.random.below(60)));
-            nodes.kill(*self.random.pick(&[from, third]));
+            nodes.kill(*self.random.of(&[from, third]));
             self.kills += 1;
             nodes.fail_over();
         }

@@ -2,6 +2,7 @@
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
 use std::sync::RwLock;
 use std::time::{Duration, Instant};
 
@@ -9,8 +10,7 @@ use redis::Value;
 
 use crate::key::{Command, Outcome, passes};
 use crate::line::{Line, outcome, wait_one};
-use crate::wire::Wire;
-use rollcall_testkit::client::{error_text, number};
+use rollcall_testkit::client::{Client, error_text, number};
 
 /// The time limit of a reply.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub struct ClusterLine<'a> {
     /// The ports of all nodes, which change when a node restarts.
     ports: &'a RwLock<Vec<u16>>,
-    connections: HashMap<u16, Wire>,
+    connections: HashMap<u16, Client>,
     /// The port of the node that serves each slot, as far as it is known.
     owners: BTreeMap<u16, u16>,
 }
@@ -33,10 +33,10 @@ impl ClusterLine<'_> {
         ClusterLine { ports, connections: HashMap::new(), owners: BTreeMap::new() }
     }
 
-    fn connection(&mut self, port: u16) -> Option<&mut Wire> {
+    fn connection(&mut self, port: u16) -> Option<&mut Client> {
         match self.connections.entry(port) {
             Entry::Occupied(known) => Some(known.into_mut()),
-            Entry::Vacant(vacant) => Some(vacant.insert(Wire::connect(port, PATIENCE)?)),
+            Entry::Vacant(vacant) => Some(vacant.insert(Client::connect(port, PATIENCE, PathBuf::new())?)),
         }
     }
 
@@ -50,9 +50,8 @@ impl ClusterLine<'_> {
     /// Asks any node for the nodes of all slots.
     fn look_up_owners(&mut self) {
         let ports = self.ports.read().expect("the ports").clone();
-        let question: [Command; 1] = [vec![b"CLUSTER".to_vec(), b"SLOTS".to_vec()]];
         for port in ports {
-            let Some(reply) = self.connection(port).and_then(|wire| wire.ask(&question).pop()) else {
+            let Some(reply) = self.connection(port).and_then(|client| client.try_call(&["CLUSTER", "SLOTS"])) else {
                 self.connections.remove(&port);
                 continue;
             };
@@ -91,7 +90,7 @@ impl ClusterLine<'_> {
     /// Sends commands to one node. Returns the replies received, and whether a replica has the writes.
     fn send(&mut self, port: u16, commands: &[Command]) -> Option<(Vec<Value>, bool)> {
         let sent: Vec<Command> = commands.iter().cloned().chain([wait_one(WAIT_MILLISECONDS)]).collect();
-        let mut replies = self.connection(port)?.ask(&sent);
+        let mut replies = self.connection(port)?.try_pipeline(&sent);
         let is_kept = replies.len() == sent.len() && matches!(replies.pop(), Some(Value::Int(1..)));
         if replies.len() < commands.len() {
             self.lose(port);
@@ -163,7 +162,7 @@ impl Line for ClusterLine<'_> {
             };
             let asking = if once.take().is_some() { vec![vec![b"ASKING".to_vec()]] } else { Vec::new() };
             let sent: Vec<Command> = asking.into_iter().chain([command.clone()]).collect();
-            let replies = self.connection(port).map(|wire| wire.ask(&sent));
+            let replies = self.connection(port).map(|client| client.try_pipeline(&sent));
             let Some(mut replies) = replies.filter(|replies| replies.len() == sent.len()) else {
                 self.lose(port);
                 continue;

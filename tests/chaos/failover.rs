@@ -4,15 +4,15 @@ use crate::check::Tally;
 use crate::line::{Line, Single};
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
-use rollcall_testkit::random::Random;
+use rollcall_fuzz::random::Random;
 use rollcall_testkit::server::{Server, Setup};
 
 const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 12, items: 100, share: 4, expires: true };
 
 fn new_server(random: &mut Random) -> Server {
-    let diskless = random.pick(&["yes", "no"]);
-    let load = random.pick(&["disabled", "on-empty-db", "swapdb"]);
+    let diskless = random.of(&["yes", "no"]);
+    let load = random.of(&["disabled", "on-empty-db", "swapdb"]);
     Setup::default()
         .line(&format!("repl-diskless-sync {diskless}"))
         .line(&format!("repl-diskless-load {load}"))

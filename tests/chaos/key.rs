@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use redis::Value;
 
 use crate::shapes::{Kind, Remembers, Shadow, Shape};
+use rollcall_fuzz::random::Random;
 use rollcall_testkit::client::{error_text, show, words};
-use rollcall_testkit::random::Random;
 
 pub type Command = Vec<Vec<u8>>;
 

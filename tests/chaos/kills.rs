@@ -5,7 +5,7 @@ use crate::check::Tally;
 use crate::line::{Line, Single};
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
-use rollcall_testkit::random::Random;
+use rollcall_fuzz::random::Random;
 use rollcall_testkit::server::Setup;
 
 const WRITERS: u64 = 4;
@@ -40,7 +40,7 @@ fn kills_lose_nothing_that_was_acknowledged() {
                 0 => drop(client.cmd("BGREWRITEAOF")),
                 1 => drop(client.cmd("BGSAVE")),
                 2 => {
-                    let preamble = random.pick(&["yes", "no"]);
+                    let preamble = random.of(&["yes", "no"]);
                     client.expect(&format!("CONFIG SET aof-use-rdb-preamble {preamble}"), "+OK");
                 }
                 _ => {}

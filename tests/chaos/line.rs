@@ -3,8 +3,7 @@
 use redis::Value;
 
 use crate::key::{Command, Outcome, passes};
-use crate::wire::Wire;
-use rollcall_testkit::client::{deadline, error_text};
+use rollcall_testkit::client::{Client, error_text};
 use rollcall_testkit::server::Server;
 
 /// A connection of a writer to the server or the cluster that has the keys.
@@ -36,7 +35,7 @@ pub fn wait_one(milliseconds: u64) -> Command {
 
 /// One connection to one server. A lost connection is not opened again.
 pub struct Single {
-    wire: Wire,
+    client: Client,
     /// Whether a write counts as acknowledged only once a replica has it.
     waits: bool,
     is_up: bool,
@@ -44,8 +43,7 @@ pub struct Single {
 
 impl Single {
     pub fn new(server: &Server) -> Single {
-        let wire = Wire::connect(server.port(), deadline()).expect("the server takes a connection");
-        Single { wire, waits: false, is_up: true }
+        Single { client: server.client(), waits: false, is_up: true }
     }
 
     /// A connection on which a write counts as acknowledged only after `WAIT 1` has succeeded.
@@ -60,7 +58,7 @@ impl Line for Single {
         if self.waits {
             sent.push(wait_one(1000));
         }
-        let mut replies = self.wire.ask(&sent);
+        let mut replies = self.client.try_pipeline(&sent);
         self.is_up = replies.len() == sent.len();
         let is_kept = !self.waits || (self.is_up && matches!(replies.pop(), Some(Value::Int(1..))));
         replies.truncate(commands.len());
@@ -77,7 +75,7 @@ impl Line for Single {
 
     fn read(&mut self, _: &str, command: &Command) -> Option<Value> {
         while self.is_up {
-            match self.wire.ask(std::slice::from_ref(command)).pop() {
+            match self.client.try_call(command) {
                 Some(reply) if error_text(&reply).is_some_and(|error| passes(&error)) => {
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }

@@ -25,5 +25,4 @@ mod notices;
 mod run;
 mod shapes;
 mod storm;
-mod wire;
 mod writer;

@@ -10,10 +10,10 @@ use crate::check::Tally;
 use crate::line::Single;
 use crate::run::{Run, setting};
 use crate::writer::{Load, Writer, check_all};
+use rollcall_fuzz::random::Random;
 use rollcall_testkit::client::{Client, deadline, error_text, show, text, wait_until};
 use rollcall_testkit::fixture::{figures, snapshot};
 use rollcall_testkit::pair::{OTHER_DEFAULTS, Pair};
-use rollcall_testkit::random::Random;
 use rollcall_testkit::server::{Server, Setup};
 
 const WRITERS: u64 = 4;
@@ -69,12 +69,12 @@ impl Storm<'_> {
             7 => self.ask("MEMORY PURGE"),
             8 | 9 => self.set_option(),
             10 => {
-                let choice = *self.random.pick(&["yes", "no"]);
+                let choice = *self.random.of(&["yes", "no"]);
                 self.set("appendonly", choice)
             }
             11 => {
                 let (diskless, load) =
-                    (*self.random.pick(&["yes", "no"]), *self.random.pick(&["disabled", "on-empty-db", "swapdb"]));
+                    (*self.random.of(&["yes", "no"]), *self.random.of(&["disabled", "on-empty-db", "swapdb"]));
                 let mut replica = self.pair.replica.client();
                 // It may be loading what its primary sends.
                 wait_until("the replica to take an option", || {
@@ -156,15 +156,15 @@ impl Storm<'_> {
 
     fn defragment(&mut self) -> &'static str {
         if self.can_defragment {
-            let choice = *self.random.pick(&["yes", "yes", "no"]);
+            let choice = *self.random.of(&["yes", "yes", "no"]);
             self.set("activedefrag", choice);
         }
         "activedefrag"
     }
 
     fn set_option(&mut self) -> &'static str {
-        let (name, values) = *self.random.pick(&OPTIONS);
-        let value = *self.random.pick(&values);
+        let (name, values) = *self.random.of(&OPTIONS);
+        let value = *self.random.of(&values);
         self.pair.primary.set_parameter(name, value);
         "options"
     }

@@ -5,7 +5,7 @@ use crate::key::{Command, Key, Outcome, Step};
 use crate::line::Line;
 use crate::run::Run;
 use crate::shapes::{SHAPES, VOLATILE};
-use rollcall_testkit::random::Random;
+use rollcall_fuzz::random::Random;
 
 /// The amount that a writer sends at once.
 #[derive(Clone, Copy)]
@@ -44,7 +44,7 @@ impl Writer {
         let most = 1 + self.random.below(self.load.commands);
         let mut chosen: Vec<usize> = Vec::new();
         for _ in 0..most {
-            let at = self.random.below(self.keys.len() as u64) as usize;
+            let at = self.random.below(self.keys.len());
             if !chosen.contains(&at) {
                 chosen.push(at);
             }

@@ -16,26 +16,17 @@ const FEW_SLOTS: f64 = 1024.0;
 /// Variances and expected numbers above this value are large enough for a normal distribution.
 const MANY: f64 = 300.0;
 
-/// A pseudo-random generator with the same numbers in every run (G. L. Steele, D. Lea, C. H. Flood, "Fast splittable
-/// pseudorandom number generators", OOPSLA 2014: SplitMix64).
-#[derive(Debug, Clone)]
-pub struct Random(u64);
+/// Random variables of several distributions.
+pub struct Random(rollcall_fuzz::random::Random);
 
 impl Random {
     pub fn new(seed: u64) -> Self {
-        Random(seed)
-    }
-
-    pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        Random(rollcall_fuzz::random::Random::new(seed))
     }
 
     /// A number above 0 and at most 1.
     fn uniform(&mut self) -> f64 {
-        ((self.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
+        ((self.0.number() >> 11) + 1) as f64 / (1u64 << 53) as f64
     }
 
     /// A standard normal number, by the method of Box and Muller.

@@ -1,7 +1,7 @@
-//! A connection that shows replies exactly as they were sent.
+//! A connection that shows replies exactly as they were sent, and takes little time, so that a server is the bottleneck.
 //!
-//! The `redis` crate packs the commands and parses the replies. Its connections are not used, because they turn errors
-//! and types into Rust's. A reply is compared in a short notation:
+//! Connections of the `redis` crate are not used, because they turn errors and types into Rust's. A reply is compared in a
+//! short notation:
 //!
 //! | wire | shown as |
 //! |---|---|
@@ -13,14 +13,16 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use redis::{Parser, PushKind, Value};
+use redis::{PushKind, Value};
+
+use crate::reply::Reply;
 
 /// The factor by which a test waits longer than usual: `ROLLCALL_PATIENCE`, for servers that something slows down.
 pub fn patience() -> u32 {
@@ -48,8 +50,7 @@ pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
 
 /// One connection to a server, speaking RESP2 or RESP3.
 pub struct Client {
-    stream: TcpStream,
-    parser: Parser,
+    stream: BufReader<TcpStream>,
     /// The server's log, whose end is shown if the server goes away.
     log: PathBuf,
 }
@@ -61,7 +62,7 @@ impl Client {
         stream.set_nodelay(true).ok()?;
         stream.set_read_timeout(Some(patience)).ok()?;
         stream.set_write_timeout(Some(patience)).ok()?;
-        Some(Client { stream, parser: Parser::new(), log })
+        Some(Client { stream: BufReader::with_capacity(1 << 16, stream), log })
     }
 
     /// Switches the connection to RESP3.
@@ -73,8 +74,11 @@ impl Client {
 
     /// Sends one command without waiting for its reply.
     pub fn send<A: AsRef<[u8]>>(&mut self, args: &[A]) {
-        let packed = pack(args);
-        self.stream.write_all(&packed).unwrap_or_else(|error| self.lost(&error));
+        self.write(&pack(args)).unwrap_or_else(|error| self.lost(&error));
+    }
+
+    fn write(&mut self, packed: &[u8]) -> io::Result<()> {
+        self.stream.get_mut().write_all(packed)
     }
 
     /// Waits for the next reply, or the next push message.
@@ -88,8 +92,19 @@ impl Client {
         panic!("no reply: {error}; the server's log:\n{}", excerpt(&String::from_utf8_lossy(&log)));
     }
 
-    fn try_receive(&mut self) -> redis::RedisResult<Value> {
-        self.parser.parse_value(&mut self.stream)
+    fn try_receive(&mut self) -> io::Result<Value> {
+        Ok(Reply::read(&mut self.stream)?.value())
+    }
+
+    /// Sends a command and returns its reply with every byte.
+    pub fn call_exact<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Reply {
+        self.send(args);
+        self.receive_exact()
+    }
+
+    /// Waits for the next reply, and returns it with every byte.
+    pub fn receive_exact(&mut self) -> Reply {
+        Reply::read(&mut self.stream).unwrap_or_else(|error| self.lost(&error))
     }
 
     /// Sends a command and returns its reply.
@@ -106,8 +121,31 @@ impl Client {
 
     /// Sends a command like [`Client::call`]; `None` if the server goes away instead of replying.
     pub fn try_call<A: AsRef<[u8]>>(&mut self, args: &[A]) -> Option<Value> {
-        self.stream.write_all(&pack(args)).ok()?;
-        self.try_receive().ok()
+        self.try_pipeline(&[args]).pop()
+    }
+
+    /// Sends all commands together and returns the replies: fewer than commands if the server goes away.
+    pub fn try_pipeline<C: AsRef<[A]>, A: AsRef<[u8]>>(&mut self, commands: &[C]) -> Vec<Value> {
+        let packed: Vec<u8> = commands.iter().flat_map(|args| pack(args.as_ref())).collect();
+        // Replies to what went out before the server did may have arrived.
+        let _ = self.write(&packed);
+        commands.iter().map_while(|_| self.try_receive().ok()).collect()
+    }
+
+    /// Sends packed commands, the last of which is `ECHO end`, and reads the replies without parsing them: where two
+    /// processors share a core, a busy client makes the server slower.
+    pub fn exchange(&mut self, packed: &[u8]) {
+        const END: &[u8] = b"$3\r\nend\r\n";
+        self.write(packed).unwrap_or_else(|error| self.lost(&error));
+        let (mut read, mut last) = (vec![0; 1 << 16], Vec::new());
+        while last != END {
+            match self.stream.read(&mut read) {
+                Ok(len @ 1..) => last.extend_from_slice(&read[..len]),
+                Ok(0) => self.lost(&io::Error::from(io::ErrorKind::UnexpectedEof)),
+                Err(error) => self.lost(&error),
+            }
+            last.drain(..last.len().saturating_sub(END.len()));
+        }
     }
 
     /// Sends a command given as one line. Arguments cannot contain spaces; `''` stands for an empty argument.
@@ -121,7 +159,7 @@ impl Client {
         let mut replies = Vec::with_capacity(commands.len());
         for piece in commands.chunks(500) {
             let packed: Vec<u8> = piece.iter().flat_map(|args| pack(args)).collect();
-            self.stream.write_all(&packed).unwrap_or_else(|error| self.lost(&error));
+            self.write(&packed).unwrap_or_else(|error| self.lost(&error));
             replies.extend(piece.iter().map(|_| self.receive()));
         }
         replies
@@ -238,13 +276,15 @@ pub fn sum(replies: &[Value]) -> i64 {
     replies.iter().map(int).sum()
 }
 
-/// A command as it is sent.
+/// A command as it is sent, and as an append-only file has it.
 pub fn pack<A: AsRef<[u8]>>(args: &[A]) -> Vec<u8> {
-    let mut command = redis::Cmd::new();
-    for arg in args {
-        command.arg(arg.as_ref());
+    let mut packed = format!("*{}\r\n", args.len()).into_bytes();
+    for arg in args.iter().map(AsRef::as_ref) {
+        let _ = write!(packed, "${}\r\n", arg.len());
+        packed.extend_from_slice(arg);
+        packed.extend_from_slice(b"\r\n");
     }
-    command.get_packed_command()
+    packed
 }
 
 /// Splits a command line at spaces; `''` stands for an empty argument.

@@ -13,7 +13,7 @@ pub mod clock;
 pub mod cluster;
 pub mod fixture;
 pub mod pair;
-pub mod random;
+pub mod reply;
 pub mod server;
 
 /// A command that Ctrl-C ends, even if this process ignores Ctrl-C, as background processes of a shell do.

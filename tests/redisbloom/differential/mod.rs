@@ -8,7 +8,6 @@ mod differences;
 mod metadata;
 mod runner;
 mod sequences;
-mod wire;
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -7,8 +7,8 @@ use std::time::Instant;
 
 use super::differences::{Case, DIFFERENCES};
 use super::sequences::{Command, FILTERS, Layout, NUM_ITEMS, OTHERS, Step, words};
-use super::wire::{Reply, Wire};
-use rollcall_testkit::client::deadline;
+use rollcall_testkit::client::{Client, deadline};
+use rollcall_testkit::reply::Reply;
 use rollcall_testkit::server::{Server, Setup};
 
 /// Starts both servers with the same defaults.
@@ -43,15 +43,16 @@ type Chunks = Vec<(i64, Vec<u8>)>;
 /// A connection to each server.
 pub struct Pair {
     layout: Layout,
-    ours: Wire,
-    theirs: Wire,
+    ours: Client,
+    theirs: Client,
     pub hits: Hits,
     pub calls: u64,
 }
 
 impl Pair {
     pub fn connect(servers: &(Server, Server), layout: Layout, resp3: bool) -> Pair {
-        let (ours, theirs) = (Wire::connect(&servers.0, resp3), Wire::connect(&servers.1, resp3));
+        let client = |server: &Server| if resp3 { server.client3() } else { server.client() };
+        let (ours, theirs) = (client(&servers.0), client(&servers.1));
         Pair { layout, ours, theirs, hits: Hits::new(), calls: 0 }
     }
 
@@ -98,7 +99,7 @@ impl Pair {
         self.calls += 1;
         self.ours.send(command);
         self.theirs.send(command);
-        (self.ours.receive(), self.theirs.receive())
+        (self.ours.receive_exact(), self.theirs.receive_exact())
     }
 
     fn reset(&mut self) {
@@ -189,17 +190,17 @@ impl Pair {
                     self.calls += 1;
                     self.ours.send(&one);
                     self.theirs.send(&other);
-                    let replies = (self.ours.receive(), self.theirs.receive());
+                    let replies = (self.ours.receive_exact(), self.theirs.receive_exact());
                     if self.compare(&one, false, replies.0, replies.1)? {
                         return Ok(true);
                     }
                 }
                 (Some(one), None) => {
-                    let reply = self.ours.call(&one);
+                    let reply = self.ours.call_exact(&one);
                     assert_eq!(reply, Reply::Line(b'+', "OK".into()), "our own chunk");
                 }
                 (None, Some(other)) => {
-                    let reply = self.theirs.call(&other);
+                    let reply = self.theirs.call_exact(&other);
                     assert_eq!(reply, Reply::Line(b'+', "OK".into()), "their own chunk");
                 }
                 (None, None) => {}
@@ -220,8 +221,8 @@ impl Pair {
             if go_on == (false, false) {
                 break;
             }
-            let ours = go_on.0.then(|| self.ours.call(&one));
-            let theirs = go_on.1.then(|| self.theirs.call(&other));
+            let ours = go_on.0.then(|| self.ours.call_exact(&one));
+            let theirs = go_on.1.then(|| self.theirs.call_exact(&other));
             self.calls += 1;
             for (reply, at, chunks) in [(&ours, &mut at.0, &mut chunks.0), (&theirs, &mut at.1, &mut chunks.1)] {
                 let Some(reply) = reply else { continue };
@@ -268,7 +269,8 @@ impl Pair {
         }
         let ask = [words("PTTL"), vec![key.to_vec()]].concat();
         let end = Instant::now() + deadline();
-        while [self.ours.call(&ask), self.theirs.call(&ask)].iter().any(|reply| reply.number() != Some(-2)) {
+        while [self.ours.call_exact(&ask), self.theirs.call_exact(&ask)].iter().any(|reply| reply.number() != Some(-2))
+        {
             assert!(Instant::now() < end, "{} does not expire", key.escape_ascii());
         }
         Ok(false)

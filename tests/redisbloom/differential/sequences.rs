@@ -1,5 +1,7 @@
 //! Makes random sequences of commands: valid ones, invalid ones, and ones that are nearly valid.
 
+use rollcall_fuzz::random::Random;
+
 /// A command as a list of words.
 pub type Command = Vec<Vec<u8>>;
 
@@ -29,30 +31,6 @@ pub enum Layout {
     /// Rollcall's layout, a blocked Bloom filter. Only error rates so low that no reply is a false positive can be
     /// used.
     Lines,
-}
-
-/// The pseudo-random generator SplitMix64.
-pub struct Rng(pub u64);
-
-impl Rng {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let x = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        x ^ (x >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    fn one_in(&mut self, n: usize) -> bool {
-        self.below(n) == 0
-    }
-
-    fn of<'a, T: ?Sized>(&mut self, choices: &[&'a T]) -> &'a T {
-        choices[self.below(choices.len())]
-    }
 }
 
 /// Splits a command line at spaces.
@@ -184,103 +162,107 @@ pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
 
 /// Generates random sequences.
 pub struct Generator {
-    rng: Rng,
+    random: Random,
     layout: Layout,
 }
 
 impl Generator {
     pub fn new(seed: u64, layout: Layout) -> Generator {
-        Generator { rng: Rng(seed), layout }
+        Generator { random: Random::new(seed), layout }
     }
 
     /// The next sequence.
     pub fn sequence(&mut self) -> Vec<Step> {
-        let steps = 4 + self.rng.below(14);
+        let steps = 4 + self.random.below(14);
         (0..steps).map(|_| self.step()).collect()
     }
 
     fn step(&mut self) -> Step {
-        match self.rng.below(40) {
+        match self.random.below(40) {
             0 => {
-                let count = 1 + self.rng.below(4);
+                let count = 1 + self.random.below(4);
                 Step::Transaction((0..count).map(|_| self.command()).collect())
             }
             1 | 2 => {
                 let command = self.command();
                 // In a script, the order of a map is that of its hash table, and is never the same.
-                let resp3 = self.rng.one_in(3) && !command[0].eq_ignore_ascii_case(b"BF.INFO");
+                let resp3 = self.random.one_in(3) && !command[0].eq_ignore_ascii_case(b"BF.INFO");
                 Step::Script(command, resp3)
             }
             3 | 4 => Step::Transfer {
                 from: self.filter(),
                 to: self.filter(),
                 // Mostly all chunks.
-                chunks: if self.rng.one_in(3) { self.rng.below(3) } else { usize::MAX },
+                chunks: if self.random.one_in(3) { self.random.below(3) } else { usize::MAX },
             },
-            5 if self.rng.one_in(3) => Step::Expire(self.key()),
+            5 if self.random.one_in(3) => Step::Expire(self.key()),
             _ => Step::Call(self.command()),
         }
     }
 
     fn filter(&mut self) -> Vec<u8> {
-        self.rng.of(&FILTERS).to_vec()
+        self.random.of(&FILTERS).to_vec()
     }
 
     /// A key, mostly one that may have a filter.
     fn key(&mut self) -> Vec<u8> {
-        if self.rng.one_in(12) { self.rng.of(&OTHERS.map(|(name, _)| name)).as_bytes().to_vec() } else { self.filter() }
+        if self.random.one_in(12) {
+            self.random.of(&OTHERS.map(|(name, _)| name)).as_bytes().to_vec()
+        } else {
+            self.filter()
+        }
     }
 
     fn item(&mut self) -> Vec<u8> {
-        match self.rng.below(40) {
+        match self.random.below(40) {
             0 => Vec::new(),
             1 => b"ITEMS".to_vec(),
             2 => b"\0\r\n\xff".to_vec(),
             3 => vec![b'x'; 5000],
             4 => b"NOCREATE".to_vec(),
-            _ => format!("item:{}", self.rng.below(NUM_ITEMS)).into_bytes(),
+            _ => format!("item:{}", self.random.below(NUM_ITEMS)).into_bytes(),
         }
     }
 
     fn items(&mut self) -> Vec<Vec<u8>> {
-        let count = match self.rng.below(8) {
+        let count = match self.random.below(8) {
             0 => 100,
             1 => 30,
-            _ => 1 + self.rng.below(7),
+            _ => 1 + self.random.below(7),
         };
         (0..count).map(|_| self.item()).collect()
     }
 
     fn rate(&mut self) -> Vec<u8> {
         let good: &[&str] = if self.layout == Layout::Classic { &RATES } else { &RARE_RATES };
-        let rates = if self.rng.one_in(8) { &BAD_RATES } else { good };
-        self.rng.of(rates).as_bytes().to_vec()
+        let rates = if self.random.one_in(8) { &BAD_RATES } else { good };
+        self.random.of(rates).as_bytes().to_vec()
     }
 
     fn capacity(&mut self) -> Vec<u8> {
         // After the first 13 come words that are no capacities, and one capacity too large for us.
-        let choices = match (self.rng.one_in(8), self.layout) {
+        let choices = match (self.random.one_in(8), self.layout) {
             (true, _) => &CAPACITIES[13..],
             (false, Layout::Classic) => &CAPACITIES[..13],
             (false, Layout::Lines) => &WIDE_CAPACITIES,
         };
-        self.rng.of(choices).as_bytes().to_vec()
+        self.random.of(choices).as_bytes().to_vec()
     }
 
     fn expansion(&mut self) -> Vec<u8> {
-        let choices = if self.rng.one_in(5) { &EXPANSIONS[..] } else { &EXPANSIONS[..8] };
-        self.rng.of(choices).as_bytes().to_vec()
+        let choices = if self.random.one_in(5) { &EXPANSIONS[..] } else { &EXPANSIONS[..8] };
+        self.random.of(choices).as_bytes().to_vec()
     }
 
     /// The word unchanged, in lower case or in mixed case; sometimes its end is cut off.
     fn word(&mut self, word: &str) -> Vec<u8> {
-        let mut bytes = match self.rng.below(4) {
+        let mut bytes = match self.random.below(4) {
             0 => word.to_lowercase().into_bytes(),
             1 => word.bytes().enumerate().map(|(i, b)| if i % 2 == 0 { b.to_ascii_lowercase() } else { b }).collect(),
             _ => word.as_bytes().to_vec(),
         };
-        if self.rng.one_in(60) {
-            bytes.truncate(1 + self.rng.below(4));
+        if self.random.one_in(60) {
+            bytes.truncate(1 + self.random.below(4));
         }
         bytes
     }
@@ -288,37 +270,37 @@ impl Generator {
     /// Options in any order. Some are repeated, unknown or incomplete.
     fn options(&mut self, insert: bool) -> Command {
         let mut all: Vec<Command> = Vec::new();
-        if insert && self.rng.one_in(2) {
+        if insert && self.random.one_in(2) {
             all.push(vec![self.word("CAPACITY"), self.capacity()]);
         }
-        if insert && self.rng.one_in(2) {
+        if insert && self.random.one_in(2) {
             all.push(vec![self.word("ERROR"), self.rate()]);
         }
-        if self.rng.one_in(3) {
+        if self.random.one_in(3) {
             all.push(vec![self.word("EXPANSION"), self.expansion()]);
         }
-        if self.rng.one_in(5) {
+        if self.random.one_in(5) {
             all.push(vec![self.word("NONSCALING")]);
         }
-        if insert && self.rng.one_in(8) {
+        if insert && self.random.one_in(8) {
             all.push(vec![self.word("NOCREATE")]);
         }
-        if self.rng.one_in(25) {
-            let unknown = self.rng.of(&["FOO", "cxyz 10", "bar 5", "TTL", "MAXSCALE 2", "EXPAND 2", "NOCREATE"]);
+        if self.random.one_in(25) {
+            let unknown = self.random.of(&["FOO", "cxyz 10", "bar 5", "TTL", "MAXSCALE 2", "EXPAND 2", "NOCREATE"]);
             all.push(words(unknown));
         }
-        if self.rng.one_in(60) {
-            all.push(words(self.rng.of(&["SEED 7", "LAYOUT lines", "LAYOUT classic", "SEED x"])));
+        if self.random.one_in(60) {
+            all.push(words(self.random.of::<&str>(&["SEED 7", "LAYOUT lines", "LAYOUT classic", "SEED x"])));
         }
-        if self.rng.one_in(40) && !all.is_empty() {
-            let again = all[self.rng.below(all.len())].clone();
+        if self.random.one_in(40) && !all.is_empty() {
+            let again = all[self.random.below(all.len())].clone();
             all.push(again);
         }
         for at in (1..all.len()).rev() {
-            all.swap(at, self.rng.below(at + 1));
+            all.swap(at, self.random.below(at + 1));
         }
         let mut flat = all.concat();
-        if self.rng.one_in(60) {
+        if self.random.one_in(60) {
             flat.pop();
         }
         flat
@@ -326,15 +308,15 @@ impl Generator {
 
     fn command(&mut self) -> Command {
         let mut command = self.whole_command();
-        match self.rng.below(80) {
+        match self.random.below(80) {
             0 => {
                 command.pop();
             }
             1 => command.push(b"more".to_vec()),
-            2 => command.truncate(1 + self.rng.below(command.len())),
+            2 => command.truncate(1 + self.random.below(command.len())),
             _ => {}
         }
-        if self.rng.one_in(4) {
+        if self.random.one_in(4) {
             command[0].make_ascii_lowercase();
         }
         command
@@ -343,7 +325,7 @@ impl Generator {
     fn whole_command(&mut self) -> Command {
         let key = self.key();
         let with = |name: &str, rest: Vec<Vec<u8>>| [vec![name.as_bytes().to_vec(), key.clone()], rest].concat();
-        match self.rng.below(42) {
+        match self.random.below(42) {
             0..6 => {
                 let mut rest = vec![self.rate(), self.capacity()];
                 rest.extend(self.options(false));
@@ -353,7 +335,7 @@ impl Generator {
             11..16 => with("BF.MADD", self.items()),
             16..22 => {
                 let mut rest = self.options(true);
-                if !self.rng.one_in(40) {
+                if !self.random.one_in(40) {
                     rest.push(self.word("ITEMS"));
                 }
                 rest.extend(self.items());
@@ -363,27 +345,27 @@ impl Generator {
             25..28 => with("BF.MEXISTS", self.items()),
             28 | 29 => with("BF.CARD", Vec::new()),
             30 | 31 => with("BF.INFO", Vec::new()),
-            32 | 33 => with("BF.INFO", vec![self.rng.of(&FIELDS).as_bytes().to_vec()]),
+            32 | 33 => with("BF.INFO", vec![self.random.of(&FIELDS).as_bytes().to_vec()]),
             34 => with("BF.DEBUG", Vec::new()),
-            35 | 36 => with("BF.SCANDUMP", vec![self.rng.of(&ITERATORS).as_bytes().to_vec()]),
+            35 | 36 => with("BF.SCANDUMP", vec![self.random.of(&ITERATORS).as_bytes().to_vec()]),
             // Chunks that no server may take for a header: a forged header could crash RedisBloom.
             37 => {
-                let data: &[u8] = self.rng.of(&[b"".as_slice(), b"data", b"\0\0\0"]);
-                with("BF.LOADCHUNK", vec![self.rng.of(&ITERATORS).as_bytes().to_vec(), data.to_vec()])
+                let data = *self.random.of(&[b"".as_slice(), b"data", b"\0\0\0"]);
+                with("BF.LOADCHUNK", vec![self.random.of(&ITERATORS).as_bytes().to_vec(), data.to_vec()])
             }
-            38 => match self.rng.below(4) {
+            38 => match self.random.below(4) {
                 0 => with("BF.CLEAR", Vec::new()),
                 1 => with("BF.MERGE", vec![self.filter()]),
                 2 => with("COPY", vec![self.filter()]),
                 _ => with("DUMP", Vec::new()),
             },
-            39 => match self.rng.below(4) {
+            39 => match self.random.below(4) {
                 0 => with("RENAME", vec![self.filter()]),
                 1 => with("UNLINK", Vec::new()),
                 2 => with("EXPIRE", vec![b"100".to_vec()]),
                 _ => with("PERSIST", Vec::new()),
             },
-            40 => match self.rng.below(5) {
+            40 => match self.random.below(5) {
                 0 => with("TYPE", Vec::new()),
                 1 => with("EXISTS", Vec::new()),
                 2 => [words("OBJECT ENCODING"), vec![key]].concat(),

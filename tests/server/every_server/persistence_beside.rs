@@ -6,7 +6,7 @@ use std::fs;
 use redis::Value;
 
 use crate::beside::{Mode, assert_same_values, chunks, fill_classic, fill_counters, fill_lines, load, values};
-use rollcall_testkit::client::{add_many, error_text};
+use rollcall_testkit::client::{add_many, error_text, pack};
 use rollcall_testkit::server::{Server, Setup, optional_file};
 
 /// The values of the option, in the order of the restarts.
@@ -107,20 +107,6 @@ fn a_classic_filter_that_had_not_fully_arrived_is_kept_whole() {
     }
 }
 
-/// Encodes commands in the format of the AOF.
-fn commands(all: &[&[&[u8]]]) -> Vec<u8> {
-    let mut text = Vec::new();
-    for words in all {
-        text.extend_from_slice(format!("*{}\r\n", words.len()).as_bytes());
-        for word in *words {
-            text.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-            text.extend_from_slice(word);
-            text.extend_from_slice(b"\r\n");
-        }
-    }
-    text
-}
-
 #[test]
 fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
     let source = Server::start();
@@ -136,10 +122,10 @@ fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
     lines.push(vec![b"RF.RESERVE", b"reserved", b"0.01", b"100", b"LAYOUT", b"classic"]);
     lines.push(vec![b"RF.ADD", b"classic", b"item"]);
     lines.push(vec![b"RF.ADD", b"lines", b"b"]);
-    let lines: Vec<&[&[u8]]> = lines.iter().map(Vec::as_slice).collect();
+    let aof: Vec<u8> = lines.iter().flat_map(|words| pack(words)).collect();
     for args in ["commands beside", "commands lc"] {
         let setup = Setup::default().args(args).line("appendonly yes").line("aof-use-rdb-preamble no");
-        let mut server = setup.file("appendonly.aof", &commands(&lines)).start();
+        let mut server = setup.file("appendonly.aof", &aof).start();
         let mut client = server.client();
         let log = server.module_log();
         assert!(

@@ -1,7 +1,7 @@
 //! Tests that data of valkey-bloom is rejected. docs/migrating.md has the errors.
 
 use rollcall_fuzz::payload::{forge, module_value, rdb_file};
-use rollcall_testkit::client::show;
+use rollcall_testkit::client::{pack, show, words};
 use rollcall_testkit::server::{Server, Setup};
 
 /// A value of another module's type that consists of one unsigned number.
@@ -9,21 +9,10 @@ fn value(type_name: &str) -> Vec<u8> {
     [&module_value(type_name, 1)[..], &[2, 1, 0]].concat()
 }
 
-/// Encodes commands in the format of the AOF.
-fn aof(commands: &[&[&str]]) -> Vec<u8> {
-    let mut text = String::new();
-    for words in commands {
-        text += &format!("*{}\r\n", words.len());
-        for word in *words {
-            text += &format!("${}\r\n{word}\r\n", word.len());
-        }
-    }
-    text.into_bytes()
-}
-
 #[test]
 fn an_append_only_file_with_bf_load_stops_the_start() {
-    let file = aof(&[&["SELECT", "0"], &["SET", "plain", "1"], &["BF.LOAD", "lost", "data"], &["SET", "after", "1"]]);
+    let lines = ["SELECT 0", "SET plain 1", "BF.LOAD lost data", "SET after 1"];
+    let file: Vec<u8> = lines.into_iter().flat_map(|line| pack(&words(line))).collect();
     // The server finds a file of before 7.0 by its name.
     let setup = Setup::default().line("appendonly yes").file("appendonly.aof", &file);
     let log = match setup.try_start() {

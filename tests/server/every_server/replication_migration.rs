@@ -12,6 +12,7 @@ use redis::Value;
 use crate::every_server::replication_redisbloom::{
     SHAPES, assert_alike, bytes, chunks, items, load, peer, peer_server, populate, said, with,
 };
+use rollcall_fuzz::random::Random;
 use rollcall_testkit::client::{Client, error_text, show, text, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
@@ -51,7 +52,7 @@ struct Acknowledged {
 struct Writer {
     name: String,
     /// The state of a small pseudo-random generator with a fixed seed.
-    random: u64,
+    random: Random,
     made: usize,
     keys: BTreeMap<String, Acknowledged>,
     /// Number of commands that the old server rejected after the switch to the new one.
@@ -62,13 +63,7 @@ const KEYS_A_WRITER: usize = 10;
 
 impl Writer {
     fn new(number: u64) -> Writer {
-        let random = 0x9e37_79b9_7f4a_7c15u64.wrapping_mul(number + 1);
-        Writer { name: format!("w{number}"), random, made: 0, keys: BTreeMap::new(), rejected: 0 }
-    }
-
-    fn below(&mut self, limit: u64) -> u64 {
-        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.random >> 33) % limit
+        Writer { name: format!("w{number}"), random: Random::new(number), made: 0, keys: BTreeMap::new(), rejected: 0 }
     }
 
     fn fresh(&mut self, prefix: &str) -> String {
@@ -119,7 +114,7 @@ impl Writer {
     }
 
     fn any_key(&mut self) -> Option<String> {
-        let at = self.below(KEYS_A_WRITER as u64) as usize;
+        let at = self.random.below(KEYS_A_WRITER);
         let count = self.keys.len().max(1);
         self.keys.keys().nth(at % count).cloned()
     }
@@ -127,9 +122,9 @@ impl Writer {
     /// One step: a random write.
     fn step(&mut self, service: &Service, client: &mut Client) {
         let key = self.any_key();
-        match (self.below(12), key) {
+        match (self.random.below(12), key) {
             (0..=5, Some(key)) => {
-                let count = 1 + self.below(40);
+                let count = 1 + self.random.below(40);
                 let some = self.some_items(&key, count);
                 self.add(service, client, &["BF.MADD", &key], &key, &some);
             }
@@ -146,7 +141,7 @@ impl Writer {
                 let key = self.fresh("volatile:");
                 let some = self.some_items(&key, 5);
                 self.call(service, client, &with(&["BF.MADD", &key], &some));
-                let ttl = (1 + self.below(100)).to_string();
+                let ttl = (1 + self.random.below(100)).to_string();
                 self.call(service, client, &["PEXPIRE", &key, &ttl]);
             }
             (10, Some(key)) if self.keys.len() >= KEYS_A_WRITER => {

@@ -8,7 +8,7 @@ use std::path::Path;
 use redis::Value;
 
 use crate::every_server::replication_redisbloom::{chunks, items, load, peer, with};
-use rollcall_testkit::client::{Client, error_text, show, text, wait_until, words};
+use rollcall_testkit::client::{Client, error_text, pack, show, text, wait_until, words};
 use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that RedisBloom accepts, each with a key of its own as second word. `true` means that this module rejects
@@ -112,13 +112,7 @@ fn loaded(args: &str, aof: &[u8]) -> Server {
 }
 
 fn aof_of(lines: &[&str]) -> Vec<u8> {
-    let mut aof = Vec::new();
-    for line in lines {
-        let words = words(line);
-        aof.extend(format!("*{}\r\n", words.len()).into_bytes());
-        words.iter().for_each(|word| aof.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes()));
-    }
-    aof
+    lines.iter().flat_map(|line| pack(&words(line))).collect()
 }
 
 /// Everything about a filter that must be equal: the replies to INFO and to look-ups, and its bits.

@@ -4,7 +4,7 @@ use redis::Value;
 
 use crate::effects::{appended, sent_as};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
-use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
+use rollcall_testkit::client::{Client, add_many, error_text, pack, show, wait_until, words};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Server;
@@ -359,12 +359,7 @@ fn what_must_be_obeyed_asks_no_clock() {
         "LC.ADD d a",
         "SET text x",
     ];
-    let mut aof = Vec::new();
-    for line in lines {
-        let words = rollcall_testkit::client::words(line);
-        aof.extend(format!("*{}\r\n", words.len()).into_bytes());
-        words.iter().for_each(|word| aof.extend(format!("${}\r\n{word}\r\n", word.len()).into_bytes()));
-    }
+    let aof: Vec<u8> = lines.into_iter().flat_map(|line| pack(&words(line))).collect();
     for now in [5, START - YEAR, START, START + 20, START + YEAR] {
         let clock = Clock::at(now);
         let mut server = clock.setup().line("appendonly yes").file("appendonly.aof", &aof).start();
