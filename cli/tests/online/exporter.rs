@@ -1,6 +1,6 @@
 //! `exporter`: that its figures are those of the servers, whatever becomes of these.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::pages::Pages;
 use crate::{chunks, peer_server, tool, tool_with, url};
@@ -149,7 +149,8 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
     failing.client().cmd("LC.ADD visitors ann");
     let (first, second) = (format!("redis+unix://{socket}"), url(&other));
     let args = ["exporter", "--url", &first, "--url", &second, "--interval", "1", "--keys-interval", "1"];
-    let pages = Pages::start(&[&args[..], &["--pattern", "*"]].concat());
+    // On a busy machine, a server that is up may take longer than usual to answer.
+    let pages = Pages::start(&[&args[..], &["--pattern", "*", "--timeout", "60"]].concat());
     let up = |at: &str| samples(&pages.get("/metrics").body).get(&format!("rollcall_up{{server=\"{at}\"}}")).copied();
     let (at_socket, other) = (socket.as_str(), &*name(&other));
     let both = |wanted: [f64; 2]| {
@@ -159,8 +160,12 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
     wait_until("keys", || pages.get("/metrics").body.contains("rollcall_key_items{").then_some(()));
     failing.shutdown("SHUTDOWN NOSAVE");
     both([0.0, 1.0]);
+    // Keys are asked for apart from figures, so that the server is seen down at another time.
+    wait_until("its keys to go", || {
+        let is_said = pages.said().contains(&format!("no keys of {at_socket}"));
+        (is_said && !pages.get("/metrics").body.contains("rollcall_key_items{")).then_some(())
+    });
     let body = pages.get("/metrics").body;
-    assert!(!body.contains("rollcall_key_items{"), "{body}");
     assert!(!body.contains(&format!("rollcall_filters{{server=\"{at_socket}\"")), "{body}");
     assert!(body.contains(&format!("rollcall_filters{{server=\"{other}\"")), "{body}");
     let _again = start();
@@ -169,8 +174,11 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
     wait_until("it to be said", || pages.said().contains(&format!("keys of {at_socket} again")).then_some(()));
     let said = pages.said();
     for what in ["figures", "keys"] {
-        let down = format!("rollcall: no {what} of {at_socket}: cannot connect");
-        assert_eq!(said.lines().filter(|line| line.starts_with(&down)).count(), 1, "{said}");
+        // The socket's file is there before the server listens: there may be two reasons.
+        let down = format!("rollcall: no {what} of {at_socket}: ");
+        let reasons: Vec<&str> = said.lines().filter(|line| line.starts_with(&down)).collect();
+        let distinct: BTreeSet<&&str> = reasons.iter().collect();
+        assert!(!reasons.is_empty() && distinct.len() == reasons.len(), "{said}");
         assert_eq!(said.matches(&format!("rollcall: {what} of {at_socket} again")).count(), 1, "{said}");
     }
     assert!(!said.contains(other), "{said}");
