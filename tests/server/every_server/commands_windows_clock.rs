@@ -397,23 +397,6 @@ fn windows_expire_as_other_keys_do() {
     }
 }
 
-/// The clocks of servers differ a little. If the clock is one slice behind, the members of the last seconds are counted
-/// nevertheless.
-#[test]
-fn a_clock_a_slice_behind_counts_all_that_was_asked_for() {
-    let clock = Clock::at(START + 3);
-    let (_server, mut client) = start(&clock, "LC", WINDOW);
-    client.expect("LC.ADD k a", "1");
-    clock.set(START + 10);
-    client.expect("LC.ADD k b", "1");
-    clock.set(START + 5);
-    client.expect("LC.INFO k SLICE", &format!("[{}]", SLICE + 1));
-    for seconds in [1, 3, 5, 9, 40] {
-        client.expect(&format!("LC.COUNTSINCE k {seconds}"), "2");
-        client.expect(&format!("LC.MEMBERS k SINCE {seconds}"), "[\"a\", \"b\"]");
-    }
-}
-
 /// If a clock jump took a window far ahead, any added item brings the window back, whether or not the item is known.
 #[test]
 fn known_items_bring_a_window_back_too() {
@@ -543,46 +526,5 @@ fn running_on_the_clock_frees_what_has_expired() {
         assert_eq!(effects, [format!("{}.ADVANCE k {}", sent_as(family), SLICE + 5)]);
         assert_eq!(client.list(&format!("{family}.INFO k SIZE")), empty);
         assert!(sent(&mut client, &server, &format!("{family}.ADVANCE k CLOCK")).is_empty());
-    }
-}
-
-/// Time spans may begin before 1970, and then count no more members than the window has.
-#[test]
-fn spans_that_begin_before_1970_count_no_more_than_they_reach() {
-    let clock = Clock::at(START);
-    let (_server, mut client) = start(&clock, "LC", WINDOW);
-    for (slice, item) in ["a", "b", "c", "d", "e"].iter().enumerate() {
-        clock.set(START + 10 * slice as u64);
-        assert!(is_new(&mut client, "LC", "k", item));
-    }
-    clock.set(25);
-    client.expect("LC.ADD k e", "0");
-    // e in slice 2, d in 1, c in 0, b and a before.
-    let rows = [(20, 1), (10, 2), (0, 3), (-10, 4), (-20, 5)];
-    assert_eq!(history(&mut client, "k"), rows);
-    for (seconds, expected) in [(1, 1), (5, 1), (6, 2), (15, 2), (16, 3), (25, 3), (26, 4), (35, 4), (36, 5), (40, 5)] {
-        client.expect(&format!("LC.COUNTSINCE k {seconds}"), &expected.to_string());
-        assert_eq!(client.list(&format!("LC.MEMBERS k SINCE {seconds}")).len(), expected as usize, "{seconds}");
-    }
-    client.expect("LC.COUNT k", "5");
-    clock.set(30);
-    client.expect("LC.COUNT k", "4");
-    client.expect("LC.EXISTS k a", "0");
-    client.expect("LC.EXISTS k b", "1");
-}
-
-/// If the merge brings a window back from the future, the merged items stay live.
-#[test]
-fn a_merge_brings_a_window_back_too() {
-    for family in FAMILIES {
-        let clock = Clock::at(START + YEAR);
-        let (_server, mut client) = start(&clock, family, WINDOW);
-        assert!(is_new(&mut client, family, "k", "a"));
-        clock.set(START);
-        client.expect(&reserve(family, "source", WINDOW), "+OK");
-        assert!(is_new(&mut client, family, "source", "b"));
-        client.expect(&format!("{family}.MERGE k source"), "+OK");
-        assert!(exists(&mut client, family, "a") && exists(&mut client, family, "b"));
-        assert_eq!(count(&mut client, family), 2);
     }
 }

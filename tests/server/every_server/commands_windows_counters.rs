@@ -30,77 +30,6 @@ pub fn history(client: &mut Client, key: &str) -> Vec<(i64, i64)> {
     client.list(&format!("LC.HISTORY {key}")).iter().map(row).collect()
 }
 
-/// With the manual clock, the present is the last second of the newest slice: second 129 for slice 12 of 10 seconds.
-#[test]
-fn spans_begin_with_the_slice_that_has_their_first_second() {
-    let server = Server::start();
-    let mut client = server.client();
-    for options in ["EXACT 100", "EXACT 0 ERROR 0.001"] {
-        client.cmd("DEL k");
-        client.expect(&format!("LC.RESERVE k 1000 {options} WINDOW 40 MANUAL SLICES 4"), "+OK");
-        for slice in 8..=12 {
-            advance(&mut client, "k", slice);
-            client.expect(&format!("LC.ADD k in{slice}"), "1");
-        }
-        for (seconds, count) in
-            [(1, 1), (2, 1), (9, 1), (10, 2), (11, 2), (19, 2), (20, 3), (29, 3), (30, 4), (39, 4), (40, 5)]
-        {
-            client.expect(&format!("LC.COUNTSINCE k {seconds}"), &count.to_string());
-            let union = client.list(&format!("LC.UNIONCARD 3 k missing k SINCE {seconds}"));
-            assert_eq!(show(&union[0]), count.to_string());
-            if !options.contains("EXACT 0") {
-                let expected: Vec<_> = (13 - count..=12).map(|slice| format!("in{slice}")).collect();
-                let mut expected = expected;
-                expected.sort();
-                assert_eq!(members(&mut client, &format!("LC.MEMBERS k SINCE {seconds}")), expected.join(" "));
-            }
-        }
-    }
-    client.expect("LC.COUNTSINCE missing 1", "0");
-    client.expect("LC.UNIONCARD 2 missing missing2 SINCE 1099511627776", "[0, \"0\"]");
-    client.expect("LC.MEMBERS missing SINCE 5", "[]");
-    client.error("LC.MEMBERS k SINCE 5");
-}
-
-#[test]
-fn slices_are_whole_seconds_rounded_up_and_as_few_as_cover_the_window() {
-    let server = Server::start();
-    let mut client = server.client();
-    for (seconds, asked, slices, length) in [
-        (10, 4, 4, 3),
-        (86_400, 24, 24, 3600),
-        (100, 100, 100, 1),
-        (7, 2, 2, 4),
-        (86_400, 254, 254, 341),
-        (65, 64, 33, 2),
-        (255, 254, 128, 2),
-        (13, 12, 7, 2),
-    ] {
-        client.cmd("DEL k");
-        client.expect(&format!("LC.RESERVE k 100 WINDOW {seconds} MANUAL SLICES {asked}"), "+OK");
-        client.expect("LC.INFO k SLICES", &format!("[{slices}]"));
-        advance(&mut client, "k", 1000);
-        client.expect("LC.ADD k a", "1");
-        let rows = history(&mut client, "k");
-        let starts: Vec<_> = rows.iter().map(|row| row.0).collect();
-        let expected: Vec<_> = (0..=slices).map(|back| (1000 - back) * length).collect();
-        assert_eq!(starts, expected);
-        assert!(rows.iter().all(|row| row.1 == 1));
-        advance(&mut client, "k", 1000 + slices as u64);
-        client.expect("LC.COUNT k", "1");
-        client.expect(&format!("LC.COUNTSINCE k {seconds}"), if seconds == slices * length { "1" } else { "0" });
-        advance(&mut client, "k", 1001 + slices as u64);
-        client.expect("LC.COUNT k", "0");
-    }
-    // A new counter has its rows too, though the oldest begin before the epoch.
-    client.expect("LC.RESERVE new 100 WINDOW 40 MANUAL SLICES 4", "+OK");
-    client.expect("LC.ADD new a", "1");
-    let rows = history(&mut client, "new");
-    assert_eq!(rows.len(), 5);
-    assert_eq!(rows[0], (0, 1));
-    assert!(rows.iter().all(|row| row.1 == 1), "{rows:?}");
-}
-
 #[test]
 fn replies_have_their_types() {
     session(
@@ -118,42 +47,6 @@ fn replies_have_their_types() {
             ("LC.UNIONCARD 1 k", "[1, \"0\"]", "[1, ,0]"),
         ],
     );
-}
-
-#[test]
-fn a_counter_whose_members_have_all_expired_is_exact_again() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.RESERVE k 1000 EXACT 3 WINDOW 40 MANUAL SLICES 4", "+OK");
-    let mode = |client: &mut Client| text(&client.list("LC.INFO k MODE")[0]);
-    client.expect("LC.ADD k a b c", "3");
-    assert_eq!(mode(&mut client), "exact");
-    // The limit is of those live.
-    advance(&mut client, "k", 5);
-    client.expect("LC.ADD k d e f", "3");
-    assert_eq!(mode(&mut client), "exact");
-    assert_eq!(members(&mut client, "LC.MEMBERS k"), "d e f");
-    advance(&mut client, "k", 7);
-    client.expect("LC.ADD k g", "1");
-    assert_eq!(mode(&mut client), "estimate");
-    client.expect("LC.COUNT k", "4");
-    assert_eq!(history(&mut client, "k").iter().map(|row| row.1).collect::<Vec<_>>(), [1, 1, 4, 4, 4]);
-    client.error("LC.MEMBERS k");
-    client.error("LC.EXISTS k a");
-    // Those from before the limit was passed keep their slices.
-    advance(&mut client, "k", 10);
-    client.expect("LC.COUNT k", "1");
-    advance(&mut client, "k", 12);
-    client.expect("LC.COUNT k", "0");
-    assert_eq!(mode(&mut client), "exact");
-    client.expect("LC.MEMBERS k", "[]");
-    client.expect("LC.ADD k x y", "2");
-    assert_eq!(members(&mut client, "LC.MEMBERS k"), "x y");
-    // A counter that was asked to keep none stays an estimate.
-    client.expect("LC.RESERVE none 1000 EXACT 0 WINDOW 40 MANUAL SLICES 4", "+OK");
-    client.expect("LC.ADD none a", "1");
-    advance(&mut client, "none", 9);
-    client.expect("LC.COUNT none", "0");
 }
 
 #[test]
@@ -197,61 +90,6 @@ fn only_what_is_live_is_a_member() {
     client.expect("LC.COUNTSINCE k 10", "0");
     client.expect("LC.UNIONCARD 2 k l SINCE 10", "[3, \"0\"]");
     client.expect("LC.UNIONCARD 2 k l SINCE 20", "[4, \"0\"]");
-}
-
-#[test]
-fn in_a_merge_the_younger_slice_wins() {
-    let server = Server::start();
-    let mut client = server.client();
-    for exact in ["EXACT 100", "EXACT 0 ERROR 0.001"] {
-        for key in ["to", "from"] {
-            client.cmd(&format!("DEL {key}"));
-            client.expect(&format!("LC.RESERVE {key} 1000 {exact} WINDOW 40 MANUAL SLICES 4"), "+OK");
-        }
-        for (key, slice, items) in
-            [("to", 2, "a b"), ("to", 5, "c"), ("from", 1, "dead"), ("from", 4, "b d"), ("from", 6, "a")]
-        {
-            advance(&mut client, key, slice);
-            client.cmd(&format!("LC.ADD {key} {items}"));
-        }
-        client.expect("LC.MERGE to from missing", "+OK");
-        client.expect("LC.INFO to SLICE", "[6]");
-        // a in 6, c in 5, b and d in 4.
-        assert_eq!(history(&mut client, "to"), [(60, 1), (50, 2), (40, 4), (30, 4), (20, 4)], "{exact}");
-        // The source is as it was, and once more changes nothing.
-        assert_eq!(history(&mut client, "from"), [(60, 1), (50, 1), (40, 3), (30, 3), (20, 3)], "{exact}");
-        let before = client.digest("to");
-        client.expect("LC.MERGE to from to", "+OK");
-        assert_eq!(client.digest("to"), before);
-        advance(&mut client, "to", 8);
-        client.expect("LC.MERGE to from", "+OK");
-        assert_eq!(history(&mut client, "to"), [(80, 0), (70, 0), (60, 1), (50, 2), (40, 4)], "{exact}");
-        client.expect("LC.MERGE new missing to from", "+OK");
-        client.expect("LC.INFO new SLICE", "[8]");
-        assert_eq!(history(&mut client, "new"), history(&mut client, "to"), "{exact}");
-        client.expect("DEL new", "1");
-    }
-}
-
-#[test]
-fn admission_counts_what_the_window_holds() {
-    let server = Server::start();
-    let mut client = server.client();
-    client.expect("LC.ADMIT k LIMIT 3 WINDOW 40 MANUAL SLICES 4 ITEMS a b", "[1, 1]");
-    advance(&mut client, "k", 2);
-    client.expect("LC.ADMIT k LIMIT 3 ALL ITEMS a c d", "[0, -1, -1]");
-    client.expect("LC.ADMIT k LIMIT 3 DRYRUN ITEMS b c d", "[0, 1, -1]");
-    client.expect("LC.ADMIT k LIMIT 3 ITEMS a c d c", "[0, 1, -1, 0]");
-    // a was marked in slice 2, b only asked for.
-    advance(&mut client, "k", 5);
-    assert_eq!(members(&mut client, "LC.MEMBERS k"), "a c");
-    client.expect("LC.ADMIT k LIMIT 3 ITEMS b d", "[1, -1]");
-    // The exact limit is of those live too.
-    client.expect("LC.RESERVE e 100 EXACT 9 BYTES 2 WINDOW 40 MANUAL SLICES 4", "+OK");
-    client.expect("LC.ADMIT e LIMIT 9 ITEMS a b", "[1, 1]");
-    client.expect("LC.ADMIT e LIMIT 9 ITEMS c", "-ERR counter would hold an estimate: *");
-    advance(&mut client, "e", 5);
-    client.expect("LC.ADMIT e LIMIT 9 ITEMS c d", "[1, 1]");
 }
 
 #[test]
