@@ -142,8 +142,20 @@ fn take_length(rest: &mut &[u8]) -> Option<u64> {
 
 /// CRC-64 as Redis computes it: Jones' polynomial, bits reflected, nothing inverted.
 pub fn crc64(bytes: &[u8]) -> u64 {
-    const REFLECTED: u64 = 0xad93_d235_94c9_35a9_u64.reverse_bits();
-    bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(crc ^ u64::from(*byte), |crc, _| if crc & 1 == 1 { crc >> 1 ^ REFLECTED } else { crc >> 1 })
-    })
+    /// The remainder of each byte.
+    const REMAINDERS: [u64; 256] = {
+        let mut remainders = [0; 256];
+        let mut byte = 0;
+        while byte < 256 {
+            let (mut crc, mut bit) = (byte as u64, 0);
+            while bit < 8 {
+                crc = if crc & 1 == 1 { crc >> 1 ^ 0xad93_d235_94c9_35a9_u64.reverse_bits() } else { crc >> 1 };
+                bit += 1;
+            }
+            remainders[byte] = crc;
+            byte += 1;
+        }
+        remainders
+    };
+    bytes.iter().fold(0, |crc, byte| REMAINDERS[usize::from(crc as u8 ^ byte)] ^ crc >> 8)
 }

@@ -20,7 +20,7 @@ use sequences::{Generator, Layout, Step, fixed};
 
 const SEED: u64 = 20_261_121;
 /// The default number of sequences for each layout.
-const SEQUENCES: u64 = 2_000;
+const SEQUENCES: u64 = 500;
 
 fn from_environment(name: &str, default: u64) -> u64 {
     let given = std::env::var(name).ok();
