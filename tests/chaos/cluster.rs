@@ -107,7 +107,7 @@ fn assert_slots_are_kept_apart(nodes: &Nodes) {
 #[test]
 #[ignore = "make chaos"]
 fn a_cluster_on_the_move_loses_nothing() {
-    let seconds = setting("ROLLCALL_CHAOS_CLUSTER_SECONDS", 25);
+    let seconds = setting("ROLLCALL_CHAOS_CLUSTER_SECONDS", 15);
     let (run, tally) = (Run::new("cluster"), Tally::default());
     let mut nodes = Nodes::start();
     let version = nodes.servers[0].version();

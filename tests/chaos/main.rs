@@ -1,7 +1,7 @@
 //! Tests that no acknowledged write is lost, while clients write and faults of all kinds happen. A checker compares
 //! every reply with the acknowledged writes.
 //!
-//! `make chaos` runs the four scenarios, and `make chaos-short` runs them for two minutes; other test runs skip them.
+//! `make chaos` runs the four scenarios, and `make chaos-short` runs them for a minute; other test runs skip them.
 //! `notices` tests the checker itself, takes seconds, and runs with all tests. A failure reports the seed, the time,
 //! the key, the acknowledged writes, and the wrong reply. The seed determines the commands and the order of faults. The
 //! exact timing differs between runs.
