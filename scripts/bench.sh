@@ -10,7 +10,7 @@ quick=${QUICK:-}
 [[ "$quick" != 0 ]] || quick=
 # A quick run is compiled as the tests are, without link-time optimisation: in a fifth of the time.
 options=(--profile bench)
-[[ -z "$quick" ]] || options=(--profile test --config .cargo/optimised.toml)
+[[ -z "$quick" ]] || options=(--profile dev --config .cargo/optimised.toml)
 options+=(--workspace --locked)
 
 case "${1:-}" in

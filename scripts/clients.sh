@@ -97,7 +97,8 @@ case "${1:-} ${2:-}" in
         cargo test --no-run "${crate[@]}"
         ;;
     "run " | "run bloom")
-        cargo build --quiet --locked --package rollcall-testkit
+        # With a test, as the tests are compiled: nothing is compiled a second time.
+        cargo build --quiet --locked --workspace --bin with-server --test tool
         with_server=$CARGO_TARGET_DIR/debug/with-server
         declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs [go]=redigo)
         clients=(python node rust)
