@@ -13,7 +13,7 @@ use rollcall_testkit::server::{Server, Setup};
 const EVICTING: [&str; 3] = ["allkeys-lru", "allkeys-lfu", "volatile-ttl"];
 
 /// The bytes that `maxmemory` leaves for data.
-const ROOM: i64 = 24 << 20;
+const ROOM: i64 = 12 << 20;
 
 /// A command for each of so many keys, whose number is `#`. The first is one of the server's own.
 const CREATIONS: [(usize, &str); 9] = [

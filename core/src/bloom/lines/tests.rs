@@ -354,7 +354,8 @@ fn far_sub_filters_answer_one_by_one() {
         }
         for len in [2, 7, 8, 9, 12] {
             let sub_filters = &sub_filters[..len];
-            let (list, mut found) = (hashes_of(3000, 130_000), Vec::new());
+            let list: Vec<Hash128> = hashes_of(3000, 130_000).into_iter().step_by(5).collect();
+            let mut found = Vec::new();
             look_up_chunks(sub_filters, list.iter().copied(), |_, is_found| found.push(is_found));
             assert!(found.into_iter().eq(list.iter().map(|hash| screen::look_up(sub_filters, *hash))));
             let total: usize = sub_filters.iter().map(|one| one.lines().len()).sum();
