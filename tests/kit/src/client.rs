@@ -1,7 +1,7 @@
-//! A connection that shows replies exactly as they were sent, and takes little time, so that a server is the bottleneck.
+//! A connection that shows replies exactly as they were sent. It takes little time, so that a server is the bottleneck.
 //!
-//! Connections of the `redis` crate are not used, because they turn errors and types into Rust's. A reply is compared in a
-//! short notation:
+//! Connections of the `redis` crate are not used, because they turn errors and types into Rust's. A reply is compared
+//! in a short notation:
 //!
 //! | wire | shown as |
 //! |---|---|
