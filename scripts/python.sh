@@ -3,17 +3,17 @@
 #
 #   scripts/python.sh wheel             build the wheel for glibc 2.28 and the source distribution, into
 #                                       target/python/wheels/
-#   scripts/python.sh plain             build a wheel for this machine, in a third of the time, into
+#   scripts/python.sh plain             build a wheel for this machine, as the tests are compiled, into
 #                                       target/python/plain/
 #   scripts/python.sh test              check forms and types, and run python/tests with that one installed
 #   scripts/python.sh bench [OPTION..]  run python/benches with the wheel installed
 #
 # Each Python has its virtual environment in target/python/, with what python/tests/requirements.txt or
-# python/benches/requirements.txt pins. It is made again when the pins change. Of the Pythons from 3.11 on, `python3` and
-# the newest are tested that are found, by the names python3.12 and so on, in pyenv, or where GitHub's machines have them.
-# What needs a server takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build wheels`
-# installs, and `node` for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches. ARCH=arm64 makes the wheel
-# for AArch64, on x86-64, into target/python/wheels-arm64/, without the source distribution.
+# python/benches/requirements.txt pins. It is made again when the pins change. Of the Pythons from 3.11 on, `python3`
+# and the newest are tested that are found, by the names python3.12 and so on, in pyenv, or where GitHub's machines have
+# them. What needs a server takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build
+# wheels` installs, and `node` for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches. ARCH=arm64 makes
+# the wheel for AArch64, on x86-64, into target/python/wheels-arm64/, without the source distribution.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -57,7 +57,7 @@ build() {
     rm -rf "$2"
     # What is compiled in comes with its licences.
     scripts/third_party.py "$1" rollcall-python >"$sources/THIRD-PARTY"
-    maturin build "$2" --release --locked --quiet "${@:3}"
+    maturin build "$2" --locked --quiet "${@:3}"
 }
 
 # Installs the wheel of the folder $2 into the environment $1.
@@ -99,15 +99,17 @@ case "${1:-}" in
         export PATH=$zig/bin:$PATH PYTHONPATH=$zig SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}
         export RUSTFLAGS="--remap-path-prefix=$PWD=/rollcall"
         RUSTFLAGS+=" --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates"
-        build "$target" "$wheels" --target "$target" --zig --compatibility manylinux_2_28 --sbom-include "$bill"
+        build "$target" "$wheels" --release --target "$target" --zig --compatibility manylinux_2_28 \
+            --sbom-include "$bill"
         # It warns of what a crate lacks that is not published.
         [[ -n ${ROLLCALL_ARM64:-} ]] || maturin sdist "$wheels" 2>"$folder/sdist.log" ||
             { cat "$folder/sdist.log" >&2; exit 1; }
         ls "$wheels"
         ;;
     plain)
-        export CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16
-        build "$(rustc --version --verbose | sed -n 's/^host: //p')" "$plain"
+        # As the tests are compiled: much of it is there already.
+        build "$(rustc --version --verbose | sed -n 's/^host: //p')" "$plain" --profile dev \
+            --config .cargo/optimised.toml
         ;;
     test)
         mapfile -t found < <(pythons)
