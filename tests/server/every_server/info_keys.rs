@@ -1,9 +1,9 @@
 //! Tests the labels of `BF.INFO` and `LC.INFO`, and that reading facts about a key is no use of the key: under
-//! `maxmemory` the server evicts keys by their last use (LRU) or by the number of uses (LFU).
+//! `maxmemory` the server evicts keys by their last use (LRU), the number of uses (LFU) or the last change (LRM).
 
 use redis::Value;
 
-use rollcall_testkit::client::show;
+use rollcall_testkit::client::{Client, show};
 use rollcall_testkit::server::Server;
 
 /// Commands that read facts about the key `f` or `c`.
@@ -19,9 +19,32 @@ const FACTS: [&str; 8] = [
 ];
 /// Commands that use these keys.
 const USES: [&str; 4] = ["BF.EXISTS f a", "RF.CARD f", "LC.COUNT c", "LC.EXISTS c a"];
+/// Commands that are rejected or change nothing: `f` is full, and `c` has only `a`.
+const NO_CHANGES: [&str; 11] = [
+    "BF.ADD f a",
+    "BF.ADD f b",
+    "BF.RESERVE f 0.01 1",
+    "BF.ADMIT f LIMIT 1 ITEMS b",
+    "BF.MERGE f f",
+    "BF.ADD c a",
+    "LC.ADD c a",
+    "LC.RESERVE c 1",
+    "LC.ADMIT c LIMIT 1 ITEMS b",
+    "LC.LOADCHUNK c 1 a",
+    "LC.ADD f a",
+];
+/// Commands that change these keys.
+const CHANGES: [&str; 2] = ["BF.CLEAR f", "LC.ADD c b"];
 
 fn key_of(command: &str) -> &str {
     command.split(' ').nth(1).expect("a key")
+}
+
+/// Replaces a key by a copy that was used last a thousand seconds ago.
+fn make_idle(client: &mut Client, key: &str) {
+    let Value::BulkString(dump) = client.cmd(&format!("DUMP {key}")) else { panic!("no dump of {key}") };
+    let restore: [&[u8]; 7] = [b"RESTORE", key.as_bytes(), b"0", &dump, b"REPLACE", b"IDLETIME", b"1000"];
+    assert_eq!(client.call(&restore), Value::Okay);
 }
 
 #[test]
@@ -51,11 +74,31 @@ fn facts_do_not_make_a_key_look_used_lately() {
     for (commands, is_use) in [(&FACTS[..], false), (&USES[..], true)] {
         for command in commands {
             let key = key_of(command);
-            let Value::BulkString(dump) = client.cmd(&format!("DUMP {key}")) else { panic!("no dump of {key}") };
-            let restore: [&[u8]; 7] = [b"RESTORE", key.as_bytes(), b"0", &dump, b"REPLACE", b"IDLETIME", b"1000"];
-            assert_eq!(client.call(&restore), Value::Okay);
+            make_idle(&mut client, key);
             client.cmd(command);
             assert_eq!(client.int(&format!("OBJECT IDLETIME {key}")) < 1000, is_use, "{command}");
+        }
+    }
+}
+
+/// For a value of a module the server counts any command that opens the key for writing, unless the module opts out.
+#[test]
+fn what_changes_nothing_does_not_make_a_key_the_newest() {
+    let server = Server::start();
+    let mut client = server.client();
+    if client.cmd("CONFIG SET maxmemory-policy allkeys-lrm") != Value::Okay {
+        println!("skipped: {:?} does not evict by the last change", server.version());
+        return;
+    }
+    client.expect("BF.RESERVE f 0.01 1 NONSCALING", "+OK");
+    client.expect("BF.ADD f a", "1");
+    client.expect("LC.ADD c a", "1");
+    for (commands, is_change) in [(&NO_CHANGES[..], false), (&CHANGES[..], true)] {
+        for command in commands {
+            let key = key_of(command);
+            make_idle(&mut client, key);
+            client.cmd(command);
+            assert_eq!(client.int(&format!("OBJECT IDLETIME {key}")) < 1000, is_change, "{command}");
         }
     }
 }
