@@ -44,9 +44,9 @@ fn filter(error_rate: f64, capacity: u64) -> BloomFilter {
     filter
 }
 
-/// A dense counter with the members `items(0)`.
+/// A counter with the members `items(0)`.
 fn counter() -> Counter {
-    let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
+    let params = CounterParams { error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed: 0 };
     let mut counter = Counter::new(params).expect("a counter");
     counter.live(Time::Reached).add_all(bytes(&items(0)), &Unlimited, |_| ()).expect("room");
     counter
@@ -120,7 +120,7 @@ fn insert_in_window(from: u64) {
 
 /// A counter that is exact up to 250 members.
 fn empty_counter() -> Counter {
-    let params = CounterParams { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
+    let params = CounterParams { error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
     Counter::new(params).expect("a counter")
 }
 

@@ -43,6 +43,21 @@ pub(crate) fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
     words.view_bits::<Lsb0>().iter_ones()
 }
 
+/// The positions of the set bits of some words, ascending. Faster than [`ones`], for loops over all slots of a counter.
+pub(crate) fn ones_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
+    let mut words = (0..).zip(words);
+    let (mut start, mut rest) = (0, 0u64);
+    std::iter::from_fn(move || {
+        while rest == 0 {
+            let (index, word) = words.next()?;
+            (start, rest) = (index * u64::from(u64::BITS), word);
+        }
+        let one = start + u64::from(rest.trailing_zeros());
+        rest &= rest - 1;
+        Some(one)
+    })
+}
+
 /// The number of set bits.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
 pub fn count_ones(words: &[u64]) -> u64 {
@@ -62,16 +77,6 @@ pub(crate) fn count_ones_in_bytes(bytes: &[u8]) -> u64 {
 pub(crate) fn or_into(dst: &mut [u64], src: &[u64]) {
     for (to, from) in dst.iter_mut().zip(src) {
         *to |= from;
-    }
-}
-
-/// ORs eight bitmaps into `dst` in one pass: eight streams are read at once, and `dst` is read and written once. Each
-/// bitmap is at least as long as `dst`.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-pub(crate) fn or_eight_into(dst: &mut [u64], src: [&[u64]; 8]) {
-    let src = src.map(|words| &words[..dst.len()]);
-    for (index, to) in dst.iter_mut().enumerate() {
-        *to |= src.iter().fold(0, |all, words| all | words[index]);
     }
 }
 
@@ -144,48 +149,6 @@ fn has_ones(bytes: &[u8]) -> bool {
     lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
 }
 
-/// The number of set bits in the union of two bitmaps of equal length.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt", "x86_64+sse4.2+popcnt"))]
-pub(crate) fn count_either(one: &[u64], other: &[u64]) -> u64 {
-    one.iter().zip(other).map(|(one, other)| u64::from((one | other).count_ones())).sum()
-}
-
-/// ORs `src` into `dst` at a coarser grain: each run of `2^shift` bits of `src`, from its start,
-/// goes into one bit of `dst`. `src` has `2^shift` times the words of `dst`.
-pub(crate) fn or_folded(dst: &mut [u64], src: &[u64], shift: u32) {
-    if shift == 0 {
-        or_into(dst, src);
-    } else if shift < WORD_BITS.trailing_zeros() {
-        // Each word of `src` is halved `shift` times, and `2^shift` halved words make one of `dst`.
-        let width = WORD_BITS >> shift;
-        for (to, from) in dst.iter_mut().zip(src.chunks(1 << shift)) {
-            for (part, &word) in from.iter().enumerate() {
-                let halved = (0..shift).fold(word, |word, _| halve(word));
-                *to |= halved << (part * width);
-            }
-        }
-    } else {
-        // Each run is a whole number of words.
-        let run = 1 << (shift - WORD_BITS.trailing_zeros());
-        for (to, from) in dst.iter_mut().zip(src.chunks(run * WORD_BITS)) {
-            for (bit, words) in from.chunks(run).enumerate() {
-                *to |= u64::from(words.iter().any(|&word| word != 0)) << bit;
-            }
-        }
-    }
-}
-
-/// ORs neighbouring bits in pairs; the 32 results are the low bits of the returned word.
-fn halve(word: u64) -> u64 {
-    // Keep the even bits of the ORed pairs, then close the gaps, which double in width from step to step.
-    let pairs = (word | word >> 1) & 0x5555_5555_5555_5555;
-    let pairs = (pairs | pairs >> 1) & 0x3333_3333_3333_3333;
-    let pairs = (pairs | pairs >> 2) & 0x0f0f_0f0f_0f0f_0f0f;
-    let pairs = (pairs | pairs >> 4) & 0x00ff_00ff_00ff_00ff;
-    let pairs = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    (pairs | pairs >> 16) & 0x0000_0000_ffff_ffff
-}
-
 /// Prefetches the word that holds bit `index`. Any index is allowed.
 #[inline]
 pub(crate) fn prefetch(words: &[u64], index: usize) {
@@ -210,35 +173,12 @@ mod tests {
     }
 
     #[test]
-    fn halving_keeps_pairs_in_order() {
-        assert_eq!(halve(0), 0);
-        assert_eq!(halve(u64::MAX), u64::from(u32::MAX));
-        for bit in 0..64 {
-            assert_eq!(halve(1 << bit), 1 << (bit / 2));
-        }
-    }
-
-    #[test]
     fn or_reaches_as_far_as_both() {
         let mut words = [1u64, 1, 1];
         or_into(&mut words, &[2]);
         assert_eq!(words, [3, 1, 1]);
         or_into(&mut words, &[0, 4, 0, 8]);
         assert_eq!(words, [3, 5, 1]);
-    }
-
-    #[test]
-    fn eight_are_ored_as_one_after_another() {
-        let word = |at: u64| crate::hash::checksum(&at.to_le_bytes(), 3);
-        let all: [Vec<u64>; 8] = std::array::from_fn(|of| (0..9).map(|at| word(of as u64 * 9 + at)).collect());
-        let mut expected: Vec<u64> = (0..7).map(word).collect();
-        let mut words = expected.clone();
-        all.iter().for_each(|src| or_into(&mut expected, src));
-        or_eight_into(&mut words, all.each_ref().map(Vec::as_slice));
-        assert_eq!(words, expected);
-        // Bits that several bitmaps have stay set.
-        or_eight_into(&mut words, all.each_ref().map(|_| all[0].as_slice()));
-        assert_eq!(words, expected);
     }
 
     #[test]
@@ -274,7 +214,7 @@ mod tests {
         let mut counted = vec![0; len];
         let ones = copy_counted_to_zeroed(bytemuck::cast_slice_mut(&mut counted), bytemuck::cast_slice(&one));
         assert!(counted == one && ones == count_ones(&one));
-        let new = count_either(&one, &other) - count_ones(&one);
+        let new = one.iter().zip(&other).map(|(one, other)| u64::from((other & !one).count_ones())).sum::<u64>();
         assert_eq!(or_new(&mut copy, &other), new);
         assert!(copy.iter().zip(one.iter().zip(&other)).all(|(both, (one, other))| *both == one | other));
     }
@@ -302,22 +242,6 @@ mod tests {
             let bytes = &bytes[from.min(bytes.len())..];
             let naive: u32 = bytes.iter().map(|byte| byte.count_ones()).sum();
             prop_assert_eq!(count_ones_in_bytes(bytes), u64::from(naive));
-        }
-
-        #[test]
-        fn folding_matches_one_bit_at_a_time(shift in 0u32..9, bits in vec(0usize..1024, 0..60)) {
-            let mut src = vec![0u64; 2 << shift];
-            let len = src.len() * WORD_BITS;
-            for bit in bits {
-                set(&mut src, bit * 523 % len);
-            }
-            let mut naive = [0u64; 2];
-            for index in ones(&src) {
-                set(&mut naive, index >> shift);
-            }
-            let mut folded = [0u64; 2];
-            or_folded(&mut folded, &src, shift);
-            prop_assert_eq!(folded, naive);
         }
     }
 }

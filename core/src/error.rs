@@ -61,11 +61,6 @@ named! {
         ExactLimit = "exact limit",
         /// The limit of an exact counter on the sum of the lengths of its members, in bytes.
         ExactBytes = "exact bytes",
-        /// The precision of a counter's bitmap: a slot of its main segment has a share of `2^-precision` of the hash
-        /// space.
-        Precision = "precision",
-        /// The tail bits of a counter's bitmap: the base-2 logarithm of the number of slots in each tail segment.
-        TailBits = "tail bits",
         /// Seed of the hash.
         Seed = "seed",
         /// The number of counters in one query.

@@ -8,7 +8,7 @@ pub trait OnHeap {
     fn heap_layouts(&self, visit: &mut dyn FnMut(Layout));
 
     /// The bytes of the value, computed at a cost that does not grow with the value. Contents that other values may
-    /// share are left out, and a sparse bitmap counts with the largest size that it may take.
+    /// share are left out.
     fn num_bytes(&self) -> u64;
 
     /// Lets `mover` move large buffer number `index`; returns false if the value has no such buffer.

@@ -6,7 +6,6 @@ use std::ffi::CStr;
 
 use crate::bloom::{BloomFilter, Present};
 use crate::counting::Counter;
-use crate::counting::counter::Shaped;
 use crate::error::Error;
 use crate::live::Windowed;
 use crate::window::{ClockSource, Time, Window};
@@ -112,22 +111,14 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
 ];
 
 /// The fields of counters, in the order of the reply.
-pub static OF_COUNTERS: [InfoField<OfCounter>; 18] = [
-    field!("Capacity", c"CAPACITY", c"capacity", |at| Field::Integer(at.counter.params().capacity)),
+pub static OF_COUNTERS: [InfoField<OfCounter>; 12] = [
     field!("Error rate", c"ERROR", c"error", |at| Field::Double(at.counter.params().error_rate)),
     field!("Exact limit", c"EXACT", c"exact", |at| Field::Integer(at.counter.params().exact_limit.into())),
     field!("Exact bytes", c"BYTES", c"bytes", |at| Field::Integer(at.counter.params().exact_bytes.into())),
     field!("Mode", c"MODE", c"mode", |at| Field::Text(if at.counter.is_exact() { "exact" } else { "estimate" })),
-    field!("Representation", c"REPRESENTATION", c"representation", |at| {
-        Field::Text(at.counter.representation().name())
-    }),
     field!("Size", c"SIZE", c"size", |at| Field::Integer(at.counter.size_bytes())),
     field!("Count", c"COUNT", c"count", |at| Field::Integer(at.present.count())),
     field!("Standard error", c"STDERR", c"stderr", |at| Field::Double(at.present.standard_error())),
-    field!("Bits", c"BITS", c"bits", |at| Field::Integer(at.counter.num_bits())),
-    field!("Bits set", c"BITSSET", c"bitsset", |at| Field::Integer(at.present.set_bits())),
-    field!("Precision", c"PRECISION", c"precision", |at| Field::Integer(at.counter.layout().precision().into())),
-    field!("Tail bits", c"TAIL", c"tail", |at| Field::Integer(at.counter.layout().tail_bits().into())),
     field!("Window", c"WINDOW", c"window", |at| seconds(at.counter.window())),
     field!("Slices", c"SLICES", c"slices", |at| number(at.counter.window().map(|window| window.slices().into()))),
     field!("Slice", c"SLICE", c"slice", |at| slice(at.counter, at.time)),

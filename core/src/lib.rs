@@ -38,6 +38,7 @@ pub(crate) mod bits;
 pub mod bloom;
 pub mod counting;
 pub mod error;
+pub(crate) mod golomb_rice;
 pub(crate) mod hash;
 pub(crate) mod heap;
 pub(crate) mod info;

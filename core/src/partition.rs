@@ -10,13 +10,13 @@
 //! alone.
 //!
 //! - **Error rate.** The routing hash is independent of the hashes that filters and counters use. So the items of a
-//!   part are a random sample, and a part within its capacity keeps its rate `p`. An absent item is looked up in one
+//!   part are a random sample, and a filter within its capacity keeps its rate `p`. An absent item is looked up in one
 //!   part only, so `p` is also the rate of the whole.
 //! - **Numbers.** No item is in two parts. So the numbers that `BF.CARD` and `LC.COUNT` return for the parts add up.
 //! - **Standard error.** The errors of `k` counts are independent. A part of `n/k` members with a relative error `s`
 //!   has an error of `s*n/k` members. The sum of the parts has an error of `sqrt(k)*s*n/k` members: `s/sqrt(k)`,
 //!   relative to `n`. See [`unite`].
-//! - **Capacity.** The items of a part are binomial around `n/k` with a variance below `n/k`. See
+//! - **Capacity of filters.** The items of a part are binomial around `n/k` with a variance below `n/k`. See
 //!   [`Partitioned::capacity_of_part`].
 //!
 //! The routing decides which part stores an item. So neither the hash nor `k` can change for an existing name.
@@ -163,7 +163,7 @@ impl Partitioned {
         Split { shares: routed.chunk_by(|one, next| one.0 == next.0).map(share).collect(), len: items.len() }
     }
 
-    /// The capacity to give to each part, if all parts together are for `capacity` items: `n/k + 6*sqrt(n/k)`, and
+    /// The capacity to give to each filter, if all parts together are for `capacity` items: `n/k + 6*sqrt(n/k)`, and
     /// never more than `n`.
     ///
     /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality, one part

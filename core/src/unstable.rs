@@ -56,22 +56,15 @@ pub mod bloom {
 
 /// The parts of a counter: the positions of members in a bitmap, and estimates from the bitmap.
 pub mod counting {
-    pub use crate::counting::counter::Shaped;
-
     /// Estimates and their standard errors.
     pub mod estimate {
         pub use crate::counting::estimate::{MAX_ESTIMATE, Segment, Segments, standard_error};
     }
 
-    /// The layout for an error rate and a capacity.
-    pub mod sizing {
-        pub use crate::counting::sizing::{largest_error, layout, levels_out_at};
-    }
-
     /// Bits of a counter, and their segments.
     pub mod layout {
         pub use crate::counting::layout::{
-            Layout, MAX_PRECISION, MAX_SEGMENTS, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS, SegmentCounts, Slot,
+            LARGEST_ERRORS, Layout, MAX_SEGMENT_BITS, MAX_SEGMENTS, MIN_SEGMENT_BITS, SegmentCounts,
         };
     }
 }

@@ -14,7 +14,7 @@ use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::persist::{Partial, Stored};
 use rollcall_core::window::{ClockSource, Time, Window};
 
-use rollcall_fuzz::values::{counter, counter_of, cut_after, filter, windowed, windowed_counter};
+use rollcall_fuzz::values::{counter, cut_after, filter, windowed, windowed_counter};
 
 /// The name of a stored field, and the range of its bytes.
 type Field = (&'static str, Range<usize>);
@@ -123,9 +123,9 @@ impl<'a> Layout<'a> {
 
     fn of_counter(bytes: &'a [u8], counter: &Counter) -> Vec<Field> {
         let mut layout = Layout::of(bytes);
-        ["kind", "representation", "precision", "tail bits"].into_iter().for_each(|name| layout.bytes(name, 1));
+        ["kind", "representation"].into_iter().for_each(|name| layout.bytes(name, 1));
         layout.rate();
-        layout.numbers(&["capacity", "exact limit", "exact bytes", "seed"]);
+        layout.numbers(&["exact limit", "exact bytes", "seed"]);
         let is_windowed = counter.window().is_some();
         if is_windowed {
             layout.number("window");
@@ -135,20 +135,21 @@ impl<'a> Layout<'a> {
         } else if !counter.is_exact() {
             layout.number("lower bound");
         }
+        if !counter.is_exact() {
+            for _ in 0..layout.number("segments") {
+                layout.number("marked slots");
+            }
+        }
         layout.bytes("form", 1);
-        layout.records(bytes.len(), |layout| match (counter.representation(), is_windowed) {
-            (Representation::Exact, _) => {
+        layout.records(bytes.len(), |layout| match counter.is_exact() {
+            true => {
                 if is_windowed {
                     layout.bytes("tag", 1);
                 }
                 let len = layout.number("length");
                 layout.bytes("member", len);
             }
-            (Representation::Sparse, true) => {
-                layout.bytes("position", 4);
-                layout.bytes("tag", 1);
-            }
-            _ => layout.bytes("bits", bytes.len() - layout.at),
+            false => layout.bytes("slots", bytes.len() - layout.at),
         });
         layout.fields
     }
@@ -349,17 +350,17 @@ fn check_counter(counter: &Counter, held: Representation) -> (Names, Names) {
 #[test]
 fn counters() {
     let checked = [
-        check_counter(&counter(50_000, 250, 20), Representation::Exact),
-        check_counter(&counter(10_000_000, 10, 40), Representation::Sparse),
-        check_counter(&counter_of(0.1, 1_000, 0, 400), Representation::Dense),
+        check_counter(&counter(0.01, 250, 20), Representation::Exact),
+        check_counter(&counter(0.005, 10, 40), Representation::Estimate),
+        check_counter(&counter(0.1, 0, 400), Representation::Estimate),
     ];
-    assert_fixed(checked, &["form", "kind", "length", "representation"]);
+    assert_fixed(checked, &["form", "kind", "length", "marked slots", "representation", "segments"]);
 }
 
 #[test]
 fn counters_with_windows() {
-    let of = |error_rate, capacity, exact_limit, slices, clock_source, members: &[u32]| {
-        let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
+    let of = |error_rate, exact_limit, slices, clock_source, members: &[u32]| {
+        let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
         // Slices of ten seconds: a window longer or shorter by a second has the same number of slices.
         let window = Window::new(10 * u64::from(slices), slices, Counter::MAX_SLICES, clock_source).unwrap();
         let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
@@ -372,13 +373,13 @@ fn counters_with_windows() {
         counter
     };
     let checked = [
-        check_counter(&of(0.01, 50_000, 250, 12, ClockSource::System, &[5, 0, 10, 5]), Representation::Exact),
-        check_counter(&of(0.01, 50_000, 250, 24, ClockSource::Manual, &[5, 0, 10, 5]), Representation::Exact),
-        check_counter(&of(0.01, 100_000, 5, 14, ClockSource::Manual, &[5, 10, 15]), Representation::Sparse),
-        check_counter(&of(0.1, 100, 0, 12, ClockSource::System, &[600, 0, 300, 900]), Representation::Dense),
-        check_counter(&of(0.1, 100, 0, 24, ClockSource::System, &[600, 0, 300, 900]), Representation::Dense),
+        check_counter(&of(0.01, 250, 12, ClockSource::System, &[5, 0, 10, 5]), Representation::Exact),
+        check_counter(&of(0.01, 250, 24, ClockSource::Manual, &[5, 0, 10, 5]), Representation::Exact),
+        check_counter(&of(0.01, 5, 14, ClockSource::Manual, &[5, 10, 15]), Representation::Estimate),
+        check_counter(&of(0.1, 0, 12, ClockSource::System, &[600, 0, 300, 900]), Representation::Estimate),
+        check_counter(&of(0.1, 0, 24, ClockSource::System, &[600, 0, 300, 900]), Representation::Estimate),
     ];
-    assert_fixed(checked, &["form", "kind", "length", "representation"]);
+    assert_fixed(checked, &["form", "kind", "length", "marked slots", "representation", "segments"]);
 }
 
 /// A set has no order, so the digest does not depend on the order of members. But it depends on which member has which
@@ -387,7 +388,7 @@ fn counters_with_windows() {
 fn members_are_digested_in_no_order() {
     let with = |members: &[(u64, &str)]| {
         let mut counter = windowed_counter(
-            counting::Params { capacity: 1_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 },
+            counting::Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 },
             4,
             ClockSource::Manual,
             &[],
@@ -414,7 +415,6 @@ fn digests_see_how_much_has_arrived() {
     check(&filter(params(300, 2), BitLayout::Lines, 700));
     check(&filter(bloom::Params { seed: 0, ..params(20, 2) }, BitLayout::Classic, 10));
     check(&windowed(params(1_000, 2), Windowing::new(86_400, 4, ClockSource::System, false).unwrap(), &[300, 0, 200]));
-    check::<Counter>(&counter(50_000, 1_000, 100));
-    check::<Counter>(&counter_of(0.1, 1_000, 0, 100));
+    check::<Counter>(&counter(0.01, 1_000, 100));
     check::<BloomFilter>(&filter(params(3_000, 0), BitLayout::Lines, 0));
 }

@@ -21,8 +21,8 @@ use rollcall_core::window::{ClockSource, Time, Window};
 use rollcall_fuzz::fields::Field;
 use rollcall_fuzz::payload;
 use rollcall_fuzz::values::{
-    Dump, completed, counter, counter_of, counter_with_window, cut_after, dump_of, dump_of_loading, filter,
-    filter_of_rdb, load_rdb, rdb_of, rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
+    Dump, completed, counter, counter_with_window, cut_after, dump_of, dump_of_loading, filter, filter_of_rdb,
+    load_rdb, rdb_of, rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
 };
 
 #[path = "golden/whole.rs"]
@@ -194,8 +194,8 @@ fn renewed() -> BloomFilter {
 }
 
 /// A windowed counter. Its tags have 4 bits up to 14 slices, and 8 bits for more slices.
-fn windowed_of(capacity: u64, exact_limit: u32, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
-    let params = counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 };
+fn windowed_of(error_rate: f64, exact_limit: u32, slices: u32, clock_source: ClockSource, members: &[u32]) -> Counter {
+    let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384.max(16 * exact_limit), seed: 7 };
     windowed_counter(params, slices, clock_source, members)
 }
 
@@ -223,64 +223,48 @@ fn volatile_filter(items: &[u32]) -> BloomFilter {
     windowed(params(100, 2, 7), windowing, items)
 }
 
-fn sparse() -> Counter {
-    counter(10_000_000, 10, 40)
-}
-
-fn dense() -> Counter {
-    counter(1_000, 10, 3_000)
-}
-
 /// A value of every kind, each with the name of its golden file.
 fn values() -> Vec<(&'static str, Value)> {
     use Value::{Counter as C, Filter as F};
     let seeded = filter(params(10, 2, 0xfedc_ba98_7654_3210), BitLayout::Lines, 10);
     vec![
-        ("counter-exact", C(counter(50_000, 250, 40))),
-        ("counter-exact-empty", C(counter(50_000, 250, 0))),
+        ("counter-exact", C(counter(0.01, 250, 40))),
+        ("counter-exact-empty", C(counter(0.01, 250, 0))),
         ("counter-exact-standard", C(standard())),
-        ("counter-sparse", C(sparse())),
-        ("counter-sparse-empty", C(counter(50_000, 0, 0))),
-        ("counter-sparse-two-parts", C(counter_of(0.001, 1_000_000_000, 0, 70_000))),
-        ("counter-dense", C(dense())),
-        ("counter-dense-large", C(counter(1_000_000, 0, 100_000))),
-        ("counter-exact-apart", C(counter(50_000, 1000, 500))),
-        ("counter-dense-few-set", C(counter_of(0.1, 1_000, 0, 400))),
-        ("counter-exact-arriving", Value::cut_counter(counter(50_000, 1000, 500), 101)),
-        ("counter-sparse-arriving", Value::cut_counter(counter_of(0.001, 1_000_000_000, 0, 2000), 22)),
-        ("counter-dense-arriving", Value::cut_counter(counter(50_000, 10, 5000), 201)),
-        ("counter-exact-windowed", C(windowed_of(50_000, 250, 12, ClockSource::System, &[10, 0, 20, 10]))),
+        ("counter-exact-apart", C(counter(0.01, 6000, 5000))),
+        ("counter-exact-arriving", Value::cut_counter(counter(0.01, 6000, 5000), 101)),
+        ("counter-estimate", C(counter(0.01, 10, 40))),
+        ("counter-estimate-empty", C(counter(0.01, 0, 0))),
+        ("counter-estimate-many", C(counter(0.01, 0, 100_000))),
+        ("counter-estimate-coarse", C(counter(0.25, 10, 3_000))),
+        ("counter-estimate-fine", C(counter(0.0025, 10, 50_000))),
+        ("counter-exact-windowed", C(windowed_of(0.01, 250, 12, ClockSource::System, &[10, 0, 20, 10]))),
         ("counter-exact-windowed-volatile", C(volatile(&[10, 0, 20, 10]))),
-        ("counter-exact-windowed-empty", C(windowed_of(50_000, 250, 24, ClockSource::Manual, &[]))),
+        ("counter-exact-windowed-empty", C(windowed_of(0.01, 250, 24, ClockSource::Manual, &[]))),
         (
             "counter-exact-windowed-rebased",
-            C(rebased(windowed_of(50_000, 250, 24, ClockSource::System, &[10, 0, 20, 10]))),
+            C(rebased(windowed_of(0.01, 250, 24, ClockSource::System, &[10, 0, 20, 10]))),
         ),
-        ("counter-exact-windowed-apart", C(windowed_of(50_000, 1000, 254, ClockSource::Manual, &[400, 0, 300]))),
+        ("counter-exact-windowed-apart", C(windowed_of(0.01, 6000, 254, ClockSource::Manual, &[2000, 0, 3900]))),
         (
             "counter-exact-windowed-arriving",
-            Value::cut_counter(windowed_of(50_000, 1000, 12, ClockSource::System, &[400, 300]), 101),
+            Value::cut_counter(windowed_of(0.01, 6000, 12, ClockSource::System, &[2000, 3900]), 101),
         ),
-        ("counter-sparse-windowed", C(windowed_of(10_000_000, 10, 14, ClockSource::Manual, &[10, 20, 30]))),
-        ("counter-sparse-windowed-empty", C(windowed_of(50_000, 0, 1, ClockSource::System, &[]))),
+        ("counter-estimate-windowed", C(windowed_of(0.01, 10, 14, ClockSource::Manual, &[10, 20, 30]))),
+        ("counter-estimate-windowed-empty", C(windowed_of(0.01, 0, 1, ClockSource::System, &[]))),
         (
-            "counter-sparse-windowed-rebased",
-            C(rebased(windowed_of(10_000_000, 10, 15, ClockSource::System, &[10, 20, 30]))),
+            "counter-estimate-windowed-rebased",
+            C(rebased(windowed_of(0.01, 10, 15, ClockSource::System, &[10, 20, 30]))),
         ),
-        ("counter-sparse-windowed-apart", C(windowed_of(10_000_000, 10, 60, ClockSource::Manual, &[2000, 20, 1000]))),
+        ("counter-estimate-windowed-many", C(windowed_of(0.05, 10, 12, ClockSource::System, &[2000, 0, 1000, 3000]))),
         (
-            "counter-sparse-windowed-arriving",
-            Value::cut_counter(windowed_of(10_000_000, 10, 60, ClockSource::System, &[2000, 20, 1000]), 22),
+            "counter-estimate-windowed-wide",
+            C(rebased(windowed_of(0.01, 0, 254, ClockSource::System, &[2000, 0, 9000]))),
         ),
-        ("counter-dense-windowed", C(windowed_of(1_000, 10, 12, ClockSource::System, &[2000, 0, 1000, 3000]))),
+        ("counter-estimate-windowed-apart", C(windowed_of(0.0025, 10, 60, ClockSource::Manual, &[50_000, 20, 60_000]))),
         (
-            "counter-dense-windowed-rebased",
-            C(rebased(windowed_of(1_000, 10, 14, ClockSource::Manual, &[2000, 0, 1000]))),
-        ),
-        ("counter-dense-windowed-wide", C(rebased(windowed_of(50_000, 0, 254, ClockSource::System, &[2000, 0, 9000])))),
-        (
-            "counter-dense-windowed-arriving",
-            Value::cut_counter(windowed_of(1_000, 10, 24, ClockSource::System, &[3000, 2000]), 201),
+            "counter-estimate-windowed-arriving",
+            Value::cut_counter(windowed_of(0.0025, 10, 24, ClockSource::System, &[50_000, 60_000]), 201),
         ),
         ("lines-one", F(lines(10, 2, 10))),
         ("lines-empty", F(lines(10, 2, 0))),

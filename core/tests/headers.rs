@@ -11,7 +11,6 @@ use rollcall_core::live::Windowed;
 use rollcall_core::persist;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::bloom::EitherChain;
-use rollcall_core::unstable::counting::Shaped;
 use rollcall_core::unstable::hash::checksum;
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{Partial, Stored, piece_checksum};
@@ -215,11 +214,11 @@ fn slices_that_a_window_does_not_need_are_rejected() {
     let of_filter = windowed(params, Windowing::new(65, 64, ClockSource::Manual, false).unwrap(), &[0]).header();
     let of_counter = windowed_counter(counting_params(), 65, 64);
     assert_eq!(of_filter[6..8], [65, 33]);
-    assert_eq!(of_counter[11..13], [65, 33]);
+    assert_eq!(of_counter[8..10], [65, 33]);
     for slices in 1..=64u8 {
         let needed = 65u8.div_ceil(65u8.div_ceil(slices));
         let filter = persist::load::<BloomFilter, _>([(1, &forged(&of_filter, 7..8, &[slices]))], &Unlimited);
-        let counter = persist::load::<Counter, _>([(1, &forged(&of_counter, 12..13, &[slices]))], &Unlimited);
+        let counter = persist::load::<Counter, _>([(1, &forged(&of_counter, 9..10, &[slices]))], &Unlimited);
         for rejected in [filter.err(), counter.err()] {
             match rejected {
                 None => assert_eq!(slices, needed),
@@ -231,7 +230,7 @@ fn slices_that_a_window_does_not_need_are_rejected() {
 }
 
 fn counting_params() -> counting::Params {
-    counting::Params { capacity: 100, error_rate: 0.01, exact_limit: 20, exact_bytes: 200, seed: 0 }
+    counting::Params { error_rate: 0.01, exact_limit: 20, exact_bytes: 200, seed: 0 }
 }
 
 fn windowed_counter(params: counting::Params, seconds: u64, slices: u32) -> Vec<u8> {
@@ -324,31 +323,24 @@ fn generations_share_the_sub_filters_that_there_may_be() {
 
 #[test]
 fn forged_counter_headers_are_rejected_by_field() {
-    let header = counter(50_000, 250, 40).header();
-    assert_eq!(header[..16], *b"\xc1\0\x0e\x0a\x02\x01\xd0\x86\x03\xfa\x01\x80\x80\x01\x07\x01");
-    let cases: [(Range<usize>, &[u8], &str); 22] = [
+    let header = counter(0.01, 250, 40).header();
+    assert_eq!(header[..11], *b"\xc1\0\x02\x01\xfa\x01\x80\x80\x01\x07\x01");
+    let cases: [(Range<usize>, &[u8], &str); 15] = [
         (0..1, b"\xc2", "version"),
         (0..1, b"\xf1", "kind"),
-        (1..2, b"\x03", "representation"),
-        (2..3, b"\x08", "precision"),
-        (2..3, b"\x20", "precision"),
-        (2..3, b"\x0a", "tail bits"),
-        (3..4, b"\x07", "tail bits"),
-        (3..4, b"\x0e", "tail bits"),
-        (3..4, b"\x15", "tail bits"),
-        (4..6, &long_rate(f64::INFINITY), "error rate"),
-        (4..6, b"\x04\x01", "error rate"),
-        (6..9, b"\0", "capacity"),
-        (6..9, LARGEST, "capacity"),
-        (9..11, b"\xf0\xa2\x04", "exact limit"),
-        (9..11, LARGEST, "exact_limit"),
-        (11..14, b"\0", "exact bytes"),
-        (11..14, b"\x81\x80\x40", "exact bytes"),
-        (15..16, b"\x02", "payload form"),
-        (15..16, b"\x03", "payload form"),
-        (15..16, b"\0", "header length"),
-        (16..17, b"\x7f", "members"),
-        (16..16, b"\0\0", "members"),
+        (1..2, b"\x02", "representation"),
+        (2..4, &long_rate(f64::INFINITY), "error rate"),
+        (2..4, b"\x04\x01", "error rate"),
+        (4..6, b"\xf0\xa2\x04", "exact limit"),
+        (4..6, LARGEST, "exact_limit"),
+        (6..9, b"\0", "exact bytes"),
+        (6..9, b"\x81\x80\x40", "exact bytes"),
+        (10..11, b"\x02", "payload form"),
+        (10..11, b"\x03", "payload form"),
+        (10..11, b"\0", "header length"),
+        (11..12, b"\x7f", "members"),
+        (11..11, b"\0\0", "members"),
+        (10..10, b"\x01", "members"),
     ];
     for (range, bytes, field) in cases {
         let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
@@ -356,35 +348,34 @@ fn forged_counter_headers_are_rejected_by_field() {
     }
     // A payload out of line, longer than any counter of these parameters has.
     let end = header.len() - 4;
-    assert_eq!(rejected_field::<Counter>(forged(&header, 15..end, &[b"\0", LARGEST].concat())), "payload length");
-    // Positions: a lower bound before them, and more of them than for half the bytes of the bitmap, which a counter
-    // would hold.
-    let sparse = counter(10_000_000, 10, 40);
-    let (header, end) = (sparse.header(), sparse.header().len() - 4);
-    assert_eq!(header[14..18], *b"\x07\x0b\x02\x28");
-    assert_eq!(rejected_field::<Counter>(forged(&header, 15..16, b"\x82\x80\x04")), "lower bound");
-    // A lower bound without a set bit, inline and out of line.
-    for no_position in [&b"\x01"[..], b"\x02\0", b"\0\0"] {
-        assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, no_position)), "lower bound", "{no_position:?}");
-        let zero = forged(&header, 15..end, &[b"\0", no_position].concat());
-        assert_eq!(persist::load::<Counter, _>([(1, zero)], &Unlimited).unwrap().count(), 0, "{no_position:?}");
+    assert_eq!(rejected_field::<Counter>(forged(&header, 10..end, &[b"\0", LARGEST].concat())), "payload length");
+    // An estimate: a lower bound, the number of segments and their marked slots.
+    let estimate = counter(0.01, 10, 40);
+    let (header, end) = (estimate.header(), estimate.header().len() - 4);
+    assert_eq!(header[8..17], *b"\x07\x0b\x07\x17\x0a\x02\x03\x01\0");
+    assert_eq!(header[17..19], *b"\x01\x01");
+    let cases: [(Range<usize>, &[u8], &str); 11] = [
+        (9..10, b"\x82\x80\x04", "lower bound"),
+        // A lower bound without a marked slot.
+        (10..18, b"\0", "lower bound"),
+        (10..11, b"\x18", "segments"),
+        (17..18, b"\0", "marked slots"),
+        (11..12, b"\x81\x20", "marked slots"),
+        (11..12, LARGEST, "marked slots"),
+        (18..19, b"\x02", "payload form"),
+        (19..end, b"", "coded payload"),
+        // One slot less than there are, and one more.
+        (11..12, b"\x16", "coded payload"),
+        (17..18, b"\x02", "coded payload"),
+        (18..end, &[b"\0", LARGEST].concat(), "payload length"),
+    ];
+    for (range, bytes, field) in cases {
+        let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
+        assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    assert_eq!(rejected_field::<Counter>(forged(&header, 16..17, b"\x03")), "payload form");
-    assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, b"\x01\0\0\0")), "payload length");
-    assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, b"\x01\xff\xff\xff\xff")), "position");
-    let as_it_is = forged(&header, 16..end, b"\x01\x05\0\0\0\x06\0\0\0");
-    let loaded = persist::load::<Counter, _>([(1, as_it_is)], &Unlimited).unwrap();
-    assert_eq!((loaded.representation(), loaded.set_bits()), (sparse.representation(), 2));
-    assert_eq!(rejected_field::<Counter>(forged(&header, 17..18, b"\x27")), "coded payload");
-    assert_eq!(rejected_field::<Counter>(forged(&header, 17..18, LARGEST)), "payload length");
-    let mut too_many = vec![0];
-    let mut rest = sparse.layout().num_bytes() / 2 + 4;
-    while rest >= 0x80 {
-        too_many.push(rest as u8 | 0x80);
-        rest >>= 7;
-    }
-    too_many.push(rest as u8);
-    assert_eq!(rejected_field::<Counter>(forged(&header, 16..end, &too_many)), "payload length");
+    assert_eq!(rejected_field::<Counter>(forged(&header, end..end, b"\0")), "segments");
+    let zero = forged(&header, 9..end, b"\0\0\x01");
+    assert_eq!(persist::load::<Counter, _>([(1, zero)], &Unlimited).unwrap().count(), 0);
 }
 
 /// A payload that is usually inline in the header may also be out of line, so that later versions may choose another
@@ -411,14 +402,14 @@ fn small_payloads_may_come_out_of_line() {
 /// Members that are invalid, although their checksum is correct, are rejected.
 #[test]
 fn members_that_cannot_be_are_rejected() {
-    let header = counter(50_000, 2, 2).header();
+    let header = counter(0.01, 2, 2).header();
     let end = header.len() - 4;
-    assert_eq!(header[..16], *b"\xc1\0\x0e\x0a\x02\x01\xd0\x86\x03\x02\x80\x80\x01\x07\x01\x08");
+    assert_eq!(header[..11], *b"\xc1\0\x02\x01\x02\x80\x80\x01\x07\x01\x08");
     for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a"] {
-        assert_eq!(rejected_field::<Counter>(forged(&header, 15..end, members)), "members", "{members:?}");
+        assert_eq!(rejected_field::<Counter>(forged(&header, 10..end, members)), "members", "{members:?}");
         // The same out of line.
-        let out_of_line = forged(&header, 14..end, &[0, members.len() as u8]);
-        let fingerprint = checksum(&[0, 14, 10], members.len() as u64);
+        let out_of_line = forged(&header, 9..end, &[0, members.len() as u8]);
+        let fingerprint = checksum(&header[..9], members.len() as u64);
         let mut chunk = members.to_vec();
         chunk.extend_from_slice(&piece_checksum(members, 0, fingerprint).to_le_bytes());
         let next = 1 + members.len() as u64;
@@ -449,17 +440,15 @@ fn headers_are_laid_out_as_documented() {
     let large = self::filter(10_000, 2, 0);
     assert_eq!(large.header().len(), 7 + 6 + 1 + 4);
     assert_eq!(Stored::payload(&large).len(), large.sub_filters().map(|one| one.num_bytes).sum::<u64>());
-    // Kind and version, representation, precision, tail bits, rate, capacity, exact limit, exact bytes, seed.
-    let fields = b"\x0e\x0a\x02\x01\xd0\x86\x03\xfa\x01\x80\x80\x01\x07";
-    let exact = counter(50_000, 250, 40).header();
-    assert_eq!(exact[..16], [&b"\xc1\0"[..], fields, b"\x01"].concat());
-    assert_eq!(exact[16..25], *b"\x08member:0");
-    let sparse = counter(50_000, 250, 300);
-    let lower_bound_form_and_set_bits = [0xfb, 0x01, 0x02, 0xa9, 0x02];
-    assert_eq!(sparse.set_bits(), 0x129);
-    assert_eq!(sparse.header()[..20], [&b"\xc1\x01"[..], fields, &lower_bound_form_and_set_bits].concat());
-    let dense = counter(50_000, 250, 3000).header();
-    assert_eq!(dense[..dense.len() - 4], [&b"\xc1\x02"[..], fields, b"\xfb\x01\0\x80\x24"].concat());
+    // Kind and version, representation, rate, exact limit, exact bytes, seed.
+    let fields = b"\x02\x01\xfa\x01\x80\x80\x01\x07";
+    let exact = counter(0.01, 250, 40).header();
+    assert_eq!(exact[..11], [&b"\xc1\0"[..], fields, b"\x01"].concat());
+    assert_eq!(exact[11..20], *b"\x08member:0");
+    // Lower bound, segments, and the marked slots of each.
+    let estimate = counter(0.01, 250, 300).header();
+    let counts = b"\xfb\x01\x09\x92\x01\x53\x1f\x18\x04\x04\x02\x02\x01";
+    assert_eq!(estimate[..24], [&b"\xc1\x01"[..], fields, counts, b"\x01"].concat());
 }
 
 proptest! {
@@ -471,11 +460,9 @@ proptest! {
         commands in proptest::collection::vec((0u8..5, 0usize..5, 0usize..5, 0u32..400, 0u32..300), 1..30),
     ) {
         // A counter that never lists, counters with small and large limits, one limited by bytes, and a coarse one.
-        let shapes =
-            [(50_000, 0, 1 << 14), (50_000, 250, 1 << 14), (1_000, 3, 1 << 14), (50_000, 65_536, 100),
-             (10, 20, 1 << 20)];
-        let mut all = shapes.map(|(capacity, exact_limit, exact_bytes)| {
-            Counter::new(counting::Params { capacity, error_rate: 0.02, exact_limit, exact_bytes, seed: 7 }).unwrap()
+        let shapes = [(0.02, 0, 1 << 14), (0.02, 250, 1 << 14), (0.01, 3, 1 << 14), (0.02, 65_536, 100), (0.25, 20, 1 << 20)];
+        let mut all = shapes.map(|(error_rate, exact_limit, exact_bytes)| {
+            Counter::new(counting::Params { error_rate, exact_limit, exact_bytes, seed: 7 }).unwrap()
         });
         for (command, to, from, first, more) in commands {
             match command {
@@ -501,7 +488,7 @@ proptest! {
         bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..100, replaced in 0usize..20,
     ) {
         let day = of_a_day(ClockSource::System).header();
-        for header in [filter(10, 2, 40).header(), counter(50_000, 250, 40).header(), day] {
+        for header in [filter(10, 2, 40).header(), counter(0.01, 250, 40).header(), day] {
             let end = header.len() - 4;
             let at = at.min(end);
             let header = forged(&header, at..end.min(at + replaced), &bytes);

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use proptest::prelude::*;
-use rollcall_core::counting::{Counter, Params, Representation};
+use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::persist;
@@ -17,29 +17,31 @@ use rollcall_fuzz::values::{
     Dump, completed, cut_after, dump_of, load_rdb, rdb_of, rdb_of_loading, reload, same_dump, windowed_counter,
 };
 
-fn params(capacity: u64, exact_limit: u32) -> Params {
-    Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 }
+fn params(error_rate: f64, exact_limit: u32) -> Params {
+    Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 7 }
 }
 
-/// Small and large counters of each representation and of each width of tags.
-fn counters() -> Vec<(Representation, Counter)> {
-    use Representation::{Dense, Exact, Sparse};
-    let mut all = Vec::new();
-    for (slices, clock_source) in [(12, ClockSource::System), (24, ClockSource::Manual)] {
-        for (representation, params, members) in [
-            (Exact, params(50_000, 250), &[10, 0, 20][..]),
-            (Exact, params(50_000, 2000), &[500, 400]),
-            (Sparse, params(10_000_000, 10), &[10, 20]),
-            (Sparse, params(10_000_000, 10), &[2000, 1000]),
-            (Dense, params(1_000, 0), &[3000, 1000, 500]),
-        ] {
-            all.push((representation, windowed_counter(params, slices, clock_source, members)));
-            let mut rebased = windowed_counter(params, slices, clock_source, members);
-            rebased.rebase(500);
-            all.push((representation, rebased));
-        }
+/// Small and large counters, exact or not, with tags of each width. The payload of the largest is out of line.
+const COUNTERS: usize = 20;
+
+fn counter_number(number: usize) -> Counter {
+    let (slices, clock_source) = [(12, ClockSource::System), (24, ClockSource::Manual)][number / 10];
+    let (params, members): (_, &[u32]) = match number % 5 {
+        0 => (params(0.01, 250), &[10, 0, 20]),
+        1 => (params(0.01, 2000), &[500, 400]),
+        2 => (params(0.01, 10), &[10, 20]),
+        3 => (params(0.05, 0), &[3000, 1000, 500]),
+        _ => (params(0.0025, 10), &[60_000, 50_000]),
+    };
+    let mut counter = windowed_counter(params, slices, clock_source, members);
+    if number % 10 >= 5 {
+        counter.rebase(500);
     }
-    all
+    counter
+}
+
+fn counters() -> impl Iterator<Item = Counter> {
+    (0..COUNTERS).map(counter_number)
 }
 
 fn same(a: &Counter, b: &Counter) -> bool {
@@ -67,8 +69,8 @@ fn assert_reads_back(counter: &Counter, cut: u64) {
 
 #[test]
 fn each_representation_reads_back() {
-    for (representation, counter) in counters() {
-        assert_eq!(counter.representation(), representation);
+    assert!(counters().any(|counter| dump_of(&counter).len() > 1));
+    for counter in counters() {
         [0, 1, 100, 255].into_iter().for_each(|cut| assert_reads_back(&counter, cut));
     }
 }
@@ -89,22 +91,17 @@ fn scan(counter: &mut Counter, at: usize, between: impl Fn(&mut Counter)) -> Res
     }
 }
 
-/// A dump of more than a header continues while members are added, but not after an advance.
+/// A dump of more than a header ends with an advance.
 #[test]
 fn a_dump_ends_with_its_slice() {
-    for (slices, members) in [(12, &[30_000, 20_000][..]), (24, &[30_000])] {
-        let mut counter = windowed_counter(params(50_000, 0), slices, ClockSource::System, members);
+    for (slices, members) in [(12, &[90_000, 80_000][..]), (24, &[60_000])] {
+        let mut counter = windowed_counter(params(0.0025, 0), slices, ClockSource::System, members);
         let chunks = scan(&mut counter, usize::MAX, |_| ()).unwrap();
         assert!(chunks.len() > 1 && is_header(chunks[0].0) && !is_header(chunks[1].0));
         // Some clients hold integers in doubles.
         assert!(chunks.iter().all(|(next, _)| *next < 1 << 53));
         let loaded: Counter = persist::load(chunks.clone(), &Unlimited).unwrap();
         assert!(same(&loaded, &counter));
-        let later =
-            |counter: &mut Counter| assert!(counter.live(Time::Reached).add(b"who comes later", &Unlimited).is_ok());
-        let mut growing = counter.try_clone().unwrap();
-        let grown = scan(&mut growing, 1, later).unwrap();
-        assert!(persist::load::<Counter, _>(grown, &Unlimited).is_ok());
         for at in 1..=chunks.len() {
             let advance = |counter: &mut Counter| counter.advance(counter.newest_slice().unwrap() + 1);
             let rebase = |counter: &mut Counter| counter.rebase(counter.newest_slice().unwrap() - 1);
@@ -134,12 +131,12 @@ fn forged(header: &[u8], range: Range<usize>, bytes: &[u8]) -> Vec<u8> {
 /// A few bytes cannot cause an allocation of many megabytes: the size limit is asked before a counter is allocated.
 #[test]
 fn sizes_are_checked_before_they_are_allocated() {
-    for (_, counter) in counters() {
+    for counter in counters() {
         let header = counter.header();
-        // The largest layout of a plain counter: an advance would go through gigabytes.
-        let huge = forged(&header, 2..4, &[31, 8]);
-        let loaded = persist::load::<Counter, _>([(1, huge)], &MaxBytes(1 << 20));
-        assert!(matches!(loaded, Err(Error::Corrupt { .. })), "{loaded:?}");
+        // The finest layout.
+        let fine = forged(&header, 2..4, &[4, 25]);
+        let loaded = persist::load::<Counter, _>([(1, fine)], &MaxBytes(100));
+        assert!(loaded.is_err(), "{loaded:?}");
         let tight = persist::load::<Counter, _>(dump_of(&counter), &MaxBytes(100));
         assert!(matches!(tight, Err(Error::TooLarge { .. })), "{tight:?}");
         assert!(persist::load::<Counter, _>(dump_of(&counter), &MaxBytes(1 << 20)).is_ok());
@@ -148,7 +145,7 @@ fn sizes_are_checked_before_they_are_allocated() {
 
 #[test]
 fn every_flipped_bit_is_rejected() {
-    for (_, counter) in counters() {
+    for counter in counters() {
         let dump = dump_of(&counter);
         for (number, (_, chunk)) in dump.iter().enumerate() {
             for bit in (0..chunk.len() * 8).step_by(1 + chunk.len() / 60) {
@@ -166,11 +163,11 @@ fn every_flipped_bit_is_rejected() {
 /// Headers have the layout of the table in docs/persistence.md.
 #[test]
 fn headers_are_laid_out_as_documented() {
-    let mut exact = windowed_counter(params(50_000, 250), 24, ClockSource::Manual, &[2, 1]);
+    let mut exact = windowed_counter(params(0.01, 250), 24, ClockSource::Manual, &[2, 1]);
     let before = exact.header();
     exact.rebase(998);
-    // Kind and version, representation, precision, tail bits, rate, capacity, exact limit, exact bytes, seed.
-    let fields = b"\xd1\0\x0e\x0a\x02\x01\xd0\x86\x03\xfa\x01\x80\x80\x01\x07";
+    // Kind and version, representation, rate, exact limit, exact bytes, seed.
+    let fields = b"\xd1\0\x02\x01\xfa\x01\x80\x80\x01\x07";
     // Window, slices, clock source, newest slice, offset: three slices back of 255.
     let window = b"\x18\x18\x01\xe6\x07\xfc";
     // 1001 mod 255 is 236, and tags begin with 1.
@@ -178,13 +175,13 @@ fn headers_are_laid_out_as_documented() {
     let mut expected = [&fields[..], window, payload].concat();
     expected.extend_from_slice(&(checksum(&expected, 0) as u32).to_le_bytes());
     assert_eq!(exact.header(), expected);
-    assert_eq!(before[15..21], *b"\x18\x18\x01\xe9\x07\0");
+    assert_eq!(before[10..16], *b"\x18\x18\x01\xe9\x07\0");
 }
 
 #[test]
-fn a_day_by_the_hour_takes_at_most_40_kb() {
+fn a_day_by_the_hour_takes_at_most_52_kb() {
     let window = Window::new(86_400, 24, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
-    let mut counter = Counter::new(params(50_000, 250)).unwrap().with_window(window, 0).unwrap();
+    let mut counter = Counter::new(params(0.01, 250)).unwrap().with_window(window, 0).unwrap();
     let mut largest = counter.size_bytes();
     for hour in 0..30u64 {
         counter.advance(hour);
@@ -193,9 +190,8 @@ fn a_day_by_the_hour_takes_at_most_40_kb() {
             largest = largest.max(if member % 500 == 0 { counter.size_bytes() } else { 0 });
         }
     }
-    assert_eq!(counter.representation(), Representation::Dense);
     largest = largest.max(counter.size_bytes());
-    assert!(largest <= 40_000, "{largest} bytes");
+    assert!(largest <= 52_000, "{largest} bytes");
     println!("{largest} bytes");
 }
 
@@ -227,8 +223,7 @@ proptest! {
     /// A counter after any accepted calls is stored, dumped and loaded again as an equal counter.
     #[test]
     fn whatever_counter_is_made_reads_back(
-        error_rate in prop_oneof![0.001..=0.25, Just(0.001), Just(0.25)],
-        capacity in prop_oneof![1u64..20, 1u64..=10_000_000_000, (0u32..=33).prop_map(|n| 1u64 << n)],
+        error_rate in prop_oneof![0.0025..=0.25, Just(0.0025), Just(0.25)],
         exact_limit in prop_oneof![Just(0), 0u32..70, 0u32..=65_536],
         seed: u64,
         seconds in prop_oneof![1u64..1000, 1u64..=Window::MAX_SECONDS],
@@ -236,15 +231,14 @@ proptest! {
         first in prop_oneof![Just(0), 0u64..1 << 40, any::<u64>()],
         is_manual: bool,
         steps in steps(),
-        other_capacity in 1u64..=1_000_000,
         cut: u8,
     ) {
         let limit = MaxBytes(1 << 20);
         let clock_source = if is_manual { ClockSource::Manual } else { ClockSource::System };
         let window = Window::new(seconds.max(slices.into()), slices, Counter::MAX_SLICES, clock_source).unwrap();
-        let params = Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed };
+        let params = Params { error_rate, exact_limit, exact_bytes: 16_384, seed };
         let mut counter = Counter::new(params).unwrap().with_window(window, first).unwrap();
-        let other = Params { capacity: other_capacity, error_rate: 0.05, exact_limit: 10, ..params };
+        let other = Params { error_rate: 0.05, exact_limit: 10, ..params };
         let mut other = Counter::new(other).unwrap().with_window(window, first).unwrap();
         assert_reads_back(&counter, cut.into());
         for step in steps {
@@ -269,10 +263,9 @@ proptest! {
     /// Accepted values can be used.
     #[test]
     fn any_forged_header_is_read_or_rejected(
-        which in 0usize..20, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60,
-        replaced in 0usize..20,
+        which in 0..COUNTERS, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60, replaced in 0usize..20,
     ) {
-        let header = counters().swap_remove(which).1.header();
+        let header = counter_number(which).header();
         let end = header.len() - 4;
         let at = at.min(end);
         let header = forged(&header, at..end.min(at + replaced), &bytes);
@@ -288,10 +281,8 @@ proptest! {
 
     /// Any out-of-line payload with correct checksums is accepted or rejected.
     #[test]
-    fn any_payload_is_read_or_rejected(
-        which in 0usize..20, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4),
-    ) {
-        let counter = counters().swap_remove(which).1;
+    fn any_payload_is_read_or_rejected(which in 0..COUNTERS, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
+        let counter = counter_number(which);
         let mut loading = cut_after(&counter, 0);
         let pieces = counter.payload().pieces(usize::MAX);
         let mut payload: Vec<u8> = pieces.flat_map(|(_, piece)| piece.into_owned()).collect();

@@ -6,8 +6,6 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::unstable::bloom::classic::{FORCE64, Rules, Shape};
 use rollcall_core::unstable::bloom::{ClassicFilter, ClassicSubFilter};
-use rollcall_core::unstable::counting::Shaped;
-use rollcall_core::unstable::counting::layout::{Layout, MAX_PRECISION, MAX_TAIL_BITS, MIN_PRECISION, MIN_TAIL_BITS};
 use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::input::{Input, items_of};
@@ -64,19 +62,13 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
 /// # Errors
 /// If the input chooses invalid parameters.
 pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
-    let (kind, error_rate, capacity) = (input.choice(4), input.rate(), input.number());
+    let (is_windowed, error_rate) = (input.flag(), input.rate().max(counting::Params::MIN_ERROR_RATE));
     let (exact_limit, exact_bytes) = (input.number() as u32, input.number() as u32);
     // Mostly the default number of bytes.
     let exact_bytes = if exact_bytes < 64 { counting::Params::DEFAULT_EXACT_BYTES } else { exact_bytes };
-    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes, seed: input.choice(2).into() };
-    let counter = if kind & 1 == 0 {
-        Counter::new(params)?
-    } else {
-        let tail_bits = MIN_TAIL_BITS + u32::from(input.byte()) % (MAX_TAIL_BITS - MIN_TAIL_BITS + 1);
-        let precision = MIN_PRECISION + u32::from(input.byte()) % (MAX_PRECISION - MIN_PRECISION + 1);
-        Counter::with_layout(params, Layout::new(precision, tail_bits)?)?
-    };
-    if kind & 2 == 0 {
+    let params = counting::Params { error_rate, exact_limit, exact_bytes, seed: input.choice(2).into() };
+    let counter = Counter::new(params)?;
+    if !is_windowed {
         return Ok(counter);
     }
     let (seconds, slices) = (input.number(), input.byte().into());

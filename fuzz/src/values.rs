@@ -112,12 +112,9 @@ pub fn windowed(params: bloom::Params, windowing: bloom::Windowing, items: &[u32
     filter
 }
 
-pub fn counter(capacity: u64, exact_limit: u32, members: u32) -> Counter {
-    counter_of(0.01, capacity, exact_limit, members)
-}
-
-pub fn counter_of(error_rate: f64, capacity: u64, exact_limit: u32, members: u32) -> Counter {
-    let params = counting::Params { capacity, error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
+pub fn counter(error_rate: f64, exact_limit: u32, members: u32) -> Counter {
+    // Room for all members up to the limit.
+    let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384.max(16 * exact_limit), seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
         counter.live(Time::Reached).add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();

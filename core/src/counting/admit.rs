@@ -141,7 +141,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    const PARAMS: Params = Params { capacity: 1000, error_rate: 0.05, exact_limit: 20, exact_bytes: 60, seed: 7 };
+    const PARAMS: Params = Params { error_rate: 0.05, exact_limit: 20, exact_bytes: 60, seed: 7 };
     const SOME: Terms = Terms { limit: u64::MAX, all: false, dry_run: false };
 
     fn admit(counter: &mut Counter, items: &[&[u8]], terms: Terms) -> Result<Vec<Admission>, Error> {

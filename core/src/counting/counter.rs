@@ -4,11 +4,11 @@ use std::alloc;
 use std::fmt;
 
 use crate::counting::estimate::Estimated;
-use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
-use crate::counting::held::cells::Cells;
+use crate::counting::held::cells::SlotTag;
 use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
+use crate::counting::held::slots::Slots;
 use crate::counting::held::{Adding, Held, Merged};
-use crate::counting::layout::Layout;
+use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Representation, Spec};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
@@ -90,7 +90,7 @@ impl Counter {
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let counter = Counter::new(params)?;
     /// assert_eq!(counter.count(), 0);
     /// # Ok::<(), rollcall_core::error::Error>(())
@@ -99,16 +99,27 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is outside its range.
     pub fn new(params: Params) -> Result<Self, Error> {
-        Self::with_layout(params, params.layout()?)
+        let spec = Spec::new(params)?;
+        Ok(Self::with_contents(spec, Contents::Plain(Held::none(&spec))))
     }
 
-    pub(super) fn with_contents(params: Params, layout: Layout, contents: Contents) -> Self {
-        Counter { spec: Spec { params, layout }.shared(), contents }
+    pub(super) fn with_contents(spec: Spec, contents: Contents) -> Self {
+        Counter { spec: spec.shared(), contents }
     }
 
-    /// Makes a counter without a window from the slots in `bitmap`.
-    pub(super) fn of_slots(params: Params, bitmap: Bitmap) -> Self {
-        Self::with_contents(params, bitmap.layout(), Contents::Plain(Held::Estimating(Box::new(bitmap))))
+    /// A counter without a window, whose slots are `slots`.
+    pub(super) fn with_slots(spec: Spec, slots: Slots) -> Self {
+        Self::with_contents(spec, Contents::Plain(Held::Estimating(Box::new(slots))))
+    }
+
+    pub(super) fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// The layout of the slots, whether or not the counter has any yet.
+    #[inline]
+    pub(crate) fn layout(&self) -> Layout {
+        self.spec.layout
     }
 
     pub(super) fn contents(&self) -> &Contents {
@@ -163,8 +174,7 @@ impl Counter {
         adding!(self, limit, (held, tag, adding) => held.add_absent(item, hash, tag, adding))
     }
 
-    /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each. On a dense counter this is
-    /// faster than adding one by one, because the reads of memory overlap.
+    /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each.
     ///
     /// # Errors
     /// The errors of [`Self::add_hashed`], at the first item that fails. The items before it have been added, and
@@ -175,7 +185,7 @@ impl Counter {
         limit: &impl SizeLimit,
         added: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        adding!(self, limit, (held, _tag, adding) => add_to(held, items, adding, added))
+        adding!(self, limit, (held, tag, adding) => add_to(held, items, tag, adding, added))
     }
 
     /// Moves the counter to the slice `newest`, which no counter is beyond. Then adds the members of `others`, each in
@@ -183,8 +193,7 @@ impl Counter {
     /// at least `lower_bound`.
     ///
     /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added. A counter that
-    /// [holds all slots](Self::holds_all_slots) can only fail before it changes.
+    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added.
     pub(super) fn add_members<'o>(
         &mut self,
         others: &[&'o Counter],
@@ -234,7 +243,7 @@ impl Counter {
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
-            Contents::Plain(Held::Estimating(bitmap)) => bitmap.lower_bound(),
+            Contents::Plain(Held::Estimating(slots)) => slots.lower_bound(),
             Contents::Windowed(_) => 0,
         }
     }
@@ -261,17 +270,12 @@ impl Counter {
         self.representation() == Representation::Exact
     }
 
-    /// The representation in which the set is stored. A small dense counter may still hold its slots as positions in
-    /// memory.
+    /// The representation of the set.
     pub fn representation(&self) -> Representation {
-        with_set!(self, (held, _) => held.representation())
-    }
-
-    /// Whether the counter has a bit, or a tag, for each slot, so that adding items never changes its size. For the
-    /// server module.
-    #[doc(hidden)]
-    pub fn holds_all_slots(&self) -> bool {
-        with_set!(self, (held, _) => held.is_dense())
+        with_set!(self, (held, _) => match held {
+            Held::Exact(_) => Representation::Exact,
+            Held::Estimating(_) => Representation::Estimate,
+        })
     }
 
     /// The members, in the order they were added.
@@ -297,22 +301,22 @@ impl Counter {
         self.count() == 0 && (self.is_exact() || self.params().exact_limit == 0)
     }
 
-    /// An empty counter with the same parameters, bitmap layout and window.
+    /// An empty counter with the same parameters and window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn new_like(&self) -> Result<Self, Error> {
-        self.empty(*self.params(), self.layout())
+        self.empty(*self.params())
     }
 
-    /// An empty counter with these parameters and this layout, and with the window and the newest slice of this one.
+    /// An empty counter with these parameters, and with the window and the newest slice of this one.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is outside its range.
-    pub(super) fn empty(&self, params: Params, layout: Layout) -> Result<Self, Error> {
+    pub(super) fn empty(&self, params: Params) -> Result<Self, Error> {
         match self.ring() {
-            None => Counter::with_layout(params, layout),
-            Some(&ring) => Counter::with_ring(params, layout, ring),
+            None => Counter::new(params),
+            Some(&ring) => Counter::with_ring(params, ring),
         }
     }
 
@@ -322,11 +326,11 @@ impl Counter {
         Error::NotExact { exact_limit, exact_bytes }
     }
 
-    /// The parameters of the counter. [A merge](crate::live::Live::merge) may change capacity and error rate.
+    /// The parameters of the counter. [A merge](crate::live::Live::merge) may change the error rate.
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let counter = Counter::new(params)?;
     /// assert_eq!(counter.params(), &params);
     /// # Ok::<(), rollcall_core::error::Error>(())
@@ -335,24 +339,14 @@ impl Counter {
         &self.spec.params
     }
 
-    /// The number of bits in the bitmap, whether or not the counter has one yet. At its largest, an estimating counter
-    /// without a window takes about an eighth of this number in bytes, in addition to its struct.
-    ///
-    /// ```
-    /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
-    /// let counter = Counter::new(params)?;
-    /// let expected_bytes = counter.num_bits() / 8;
-    /// assert!((1_000..10_000).contains(&expected_bytes));
-    /// # Ok::<(), rollcall_core::error::Error>(())
-    /// ```
-    pub fn num_bits(&self) -> u64 {
-        self.layout().num_bits()
+    /// The number of marked slots; 0 while exact.
+    pub(crate) fn set_bits(&self) -> u64 {
+        with_set!(self, (held, _) => held.set_bits())
     }
 
-    /// The number of set bits; 0 while exact.
-    pub fn set_bits(&self) -> u64 {
-        with_set!(self, (held, _) => held.set_bits())
+    /// The number of marked slots in each segment; `None` while exact.
+    pub(super) fn counts(&self) -> Option<SegmentCounts> {
+        with_set!(self, (held, _) => held.slots().map(|slots| *slots.counts()))
     }
 
     /// Bytes of memory that the counter takes, struct and heap together.
@@ -388,19 +382,17 @@ impl Counter {
     /// [`Window::first_slice`].
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`], or for a layout with more slots than any valid
-    /// parameters give; [`Error::OutOfMemory`].
+    /// [`Error::OutOfRange`] for more slices than [`Self::MAX_SLICES`]; [`Error::OutOfMemory`].
     pub fn with_window(self, window: Window, slice: u64) -> Result<Self, Error> {
         ring::check(&window)?;
-        Self::with_ring(*self.params(), self.layout(), TagRing::new(window, slice))
+        Self::with_ring(*self.params(), TagRing::new(window, slice))
     }
 
-    /// An empty windowed counter with this layout. `ring` has the window, the newest slice and the numbering of the
-    /// tags.
-    pub(super) fn with_ring(params: Params, layout: Layout, ring: TagRing) -> Result<Self, Error> {
-        params.validate()?;
-        let set = WindowedSet { ring, held: Held::none(&Spec { params, layout }) };
-        Ok(Self::with_contents(params, layout, Contents::Windowed(Box::new(set))))
+    /// An empty windowed counter. `ring` has the window, the newest slice and the numbering of the tags.
+    pub(super) fn with_ring(params: Params, ring: TagRing) -> Result<Self, Error> {
+        let spec = Spec::new(params)?;
+        let set = WindowedSet { ring, held: Held::none(&spec) };
+        Ok(Self::with_contents(spec, Contents::Windowed(Box::new(set))))
     }
 
     pub(super) fn ring(&self) -> Option<&TagRing> {
@@ -442,7 +434,7 @@ impl OnHeap for Counter {
         }
     }
 
-    /// Moves the buffer of the members or of the dense bitmap. The lists of a sparse counter are not moved.
+    /// Moves the buffer of the members or of the window of segments. Lists are not moved.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         match (index, &mut self.contents) {
             (0, Contents::Plain(held)) => held.relocate(mover),
@@ -453,83 +445,41 @@ impl OnHeap for Counter {
     }
 }
 
-/// A counter whose bitmap layout can be given and read.
-pub trait Shaped: Sized {
-    /// An empty counter with a bitmap of this layout. It allocates nothing large.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] when a parameter is outside its range.
-    fn with_layout(params: Params, layout: Layout) -> Result<Self, Error>;
-
-    /// The layout of the bitmap, whether or not the counter has one yet.
-    fn layout(&self) -> Layout;
-}
-
-impl Shaped for Counter {
-    fn with_layout(params: Params, layout: Layout) -> Result<Self, Error> {
-        params.validate()?;
-        let held = Held::none(&Spec { params, layout });
-        Ok(Self::with_contents(params, layout, Contents::Plain(held)))
-    }
-
-    #[inline]
-    fn layout(&self) -> Layout {
-        self.spec.layout
-    }
-}
-
-/// Adds items to the newest slice one by one, until the set is dense. An empty set first reserves room for all items.
+/// Adds items to the newest slice, whose tag is `tag`. An empty set first reserves room for all items.
 #[inline(always)]
-fn add_one_by_one<'a, T: SlotTag>(
+fn add_to<'a, T: SlotTag>(
     held: &mut Held<T>,
-    items: &mut impl Iterator<Item = &'a [u8]>,
+    items: impl Iterator<Item = &'a [u8]>,
+    tag: T,
     adding: Adding<'_, T, impl SizeLimit>,
-    added: &mut impl FnMut(Mark),
+    mut added: impl FnMut(Mark),
 ) -> Result<(), Error> {
-    let (seed, mut reserved) = (adding.spec.params.seed, None);
-    let result = loop {
-        let Some(item) = (if held.is_dense() { None } else { items.next() }) else { break Ok(()) };
-        if let Held::Exact(members) = held
-            && members.len() == 0
-        {
-            let check = |bytes| adding.limit.check(adding.held_bytes, bytes);
-            reserved = members.reserve(item, 1 + items.size_hint().0, check);
-        }
-        match held.add(item, hash64(item, seed), T::newest(adding.ages), adding) {
-            Ok(mark) => added(mark),
-            Err(error) => break Err(error),
-        }
-    };
+    let Adding { spec, ages, held_bytes, limit } = adding;
+    let (seed, len) = (spec.params.seed, items.size_hint().0);
+    let (mut items, mut reserved, mut result) = (items.peekable(), None, Ok(()));
+    if let Held::Exact(members) = held
+        && members.len() == 0
+        && let Some(first) = items.peek()
+    {
+        reserved = members.reserve(first, len.max(1), |bytes| limit.check(held_bytes, bytes));
+    }
+    while result.is_ok()
+        && held.members().is_some()
+        && let Some(item) = items.next()
+    {
+        result = held.add(item, hash64(item, seed), tag, adding).map(&mut added);
+    }
+    if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
+        let held_bytes = held_bytes + Slots::<T>::STRUCT_BYTES;
+        result = items.try_for_each(|item| {
+            let slot = slots.layout().slot_of(hash64(item, seed));
+            slots.mark(slot, tag, ages, held_bytes, limit).map(&mut added)
+        });
+    }
     if let (Held::Exact(members), Some(reserved)) = (held, reserved) {
         members.trim(reserved, seed);
     }
     result
-}
-
-/// Adds items to the newest slice: one by one until the set is dense, then a block at a time, so that reads overlap.
-#[inline(always)]
-fn add_to<'a, T: SlotTag>(
-    held: &mut Held<T>,
-    mut items: impl Iterator<Item = &'a [u8]>,
-    adding: Adding<'_, T, impl SizeLimit>,
-    mut added: impl FnMut(Mark),
-) -> Result<(), Error> {
-    let (seed, ages) = (adding.spec.params.seed, adding.ages);
-    if !held.is_dense() {
-        add_one_by_one(held, &mut items, adding, &mut added)?;
-    }
-    let Held::Estimating(bitmap) = held else { return Ok(()) };
-    let layout = bitmap.layout();
-    let Slots::Dense(cells) = bitmap.slots_mut() else { return Ok(()) };
-    let mut has_new = false;
-    cells.mark_all(layout, items.map(|item| hash64(item, seed)), ages, |mark| {
-        has_new |= mark == Mark::New;
-        added(mark);
-    });
-    if has_new {
-        bitmap.drop_estimate();
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Estimates the number of members of a tapered bitmap (`layout.rs`), and the standard error. Pure functions.
+//! Estimates the number of members from the marked slots of each segment (`layout.rs`), and the standard error. Pure
+//! functions.
 //!
 //! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time
 //! probabilistic counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several
@@ -6,16 +7,15 @@
 //! then the slots are independent, a slot with share `a` of the hash space stays free with probability
 //! `exp(-a n)`, and the likelihood of the free slots seen has a single maximum.
 //!
-//! Exponentials and logarithms are `libm`'s, not the platform's: the size of a stored bitmap follows from
-//! them and must be the same on every machine.
+//! Exponentials and logarithms are `libm`'s, not the platform's: replies must be the same on every machine.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
-/// The largest estimate, `2^34 ln 2048`: the estimate for 10 tail bits if half a slot of the last segment were free. Up
-/// to 10^10 members no estimate comes near it.
+/// The largest estimate, `2^34 ln 2048`: the estimate for segments of 2^10 slots if half a slot of the last one were
+/// free. Up to 10^10 members no estimate comes near it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
 /// The most steps of Newton's method; 3 or 4 are usual. Even bisection alone would need fewer than this number.
@@ -84,7 +84,7 @@ impl Estimated {
     }
 }
 
-/// The slots of one segment, as the estimator needs them: all slots of a segment have the same share.
+/// The slots of one segment, as the estimator needs them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {
     /// The share of the hash space that each slot has.
@@ -95,7 +95,7 @@ pub struct Segment {
     pub zero: f64,
 }
 
-/// The segments of one bitmap.
+/// The segments of one counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Segments {
     list: [Segment; MAX_SEGMENTS],
@@ -103,33 +103,20 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// The segments of a bitmap, from its layout and its numbers of set slots.
+    /// The segments of a counter, from its layout and its numbers of marked slots.
     pub fn new(layout: Layout, set: &SegmentCounts) -> Self {
-        Self::beyond(layout, &SegmentCounts::default(), set)
-    }
-
-    /// The segments for estimating how many members `union` has in addition to `base`. Only slots that are free in
-    /// `base` are counted. They count as taken if they are taken in `union`.
-    pub fn beyond(layout: Layout, base: &SegmentCounts, union: &SegmentCounts) -> Self {
         let mut list = [Segment::default(); MAX_SEGMENTS];
         let len = layout.num_segments();
         for (i, segment) in list.iter_mut().enumerate().take(len) {
-            let slots = layout.slots(i);
             // The numbers are below 2^32, and a `u32` converts faster to a double.
-            let free = |taken: u64| f64::from(slots.saturating_sub(taken) as u32);
-            *segment = Segment { share: layout.share(i), slots: free(base.get(i)), zero: free(union.get(i)) };
+            let (slots, free) = (layout.slots() as u32, layout.slots().saturating_sub(set.get(i)) as u32);
+            *segment = Segment { share: layout.share(i), slots: slots.into(), zero: free.into() };
         }
         Segments { list, len }
     }
 
     pub(super) fn as_slice(&self) -> &[Segment] {
         &self.list[..self.len]
-    }
-
-    /// The share of the hash space that all slots have together. It is 1, or less for the slots that another set left
-    /// free ([`Self::beyond`]).
-    pub fn share(&self) -> f64 {
-        self.as_slice().iter().map(|s| s.slots * s.share).sum()
     }
 
     /// The share of the hash space that the free slots have together.
@@ -289,71 +276,57 @@ impl Clone for KeptEstimate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counting::layout::{LARGEST_ERRORS, MAX_SEGMENT_BITS, MIN_SEGMENT_BITS};
     use proptest::prelude::*;
 
-    /// The layout with this precision and 10 tail bits.
-    fn layout(precision: u32) -> Layout {
-        Layout::new(precision, 10).unwrap()
-    }
-
-    /// Some layouts that counters are made with, including the coarsest and the finest.
     fn layouts() -> impl Iterator<Item = Layout> {
-        [(9, 8), (11, 8), (11, 10), (12, 11), (14, 8), (14, 13), (20, 10), (20, 19), (22, 10)]
-            .into_iter()
-            .map(|(precision, tail_bits)| Layout::new(precision, tail_bits).unwrap())
+        (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).map(Layout::new)
     }
 
     /// The expected numbers of set slots for `n` members, rounded.
     fn expected_counts(layout: Layout, n: f64) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         for segment in 0..layout.num_segments() {
-            let taken = layout.slots(segment) as f64 * -libm::expm1(-layout.share(segment) * n);
+            let taken = layout.slots() as f64 * -libm::expm1(-layout.share(segment) * n);
             (0..taken.round() as u64).for_each(|_| counts.add(segment, 1));
         }
         counts
     }
 
+    /// The table that layouts are chosen by is what theory gives.
+    #[test]
+    fn the_largest_error_of_each_layout_is_in_the_table() {
+        for (layout, stated) in layouts().zip(LARGEST_ERRORS) {
+            let members =
+                std::iter::successors(Some(251.0), |n| Some(n * 1.02)).take_while(|&n| n < 1e10).chain([1e10]);
+            let largest = members.map(|n| standard_error(layout, n)).fold(0.0, f64::max);
+            let digits = libm::pow(10.0, libm::ceil(-libm::log10(largest)) + 3.0);
+            assert_eq!(libm::ceil(largest * digits) / digits, stated, "{layout:?}: {largest}");
+        }
+    }
+
     #[test]
     fn standard_errors_are_as_documented() {
-        // Each row has a number of members, and the errors in percent for the precisions 11, 14, 16 and 18.
+        // Each row has a number of members, and the errors in percent for the segment bits 8, 10, 12, 14 and 16.
         let table = [
-            (1e3, ["1.34", "0.55", "0.28", "0.14"]),
-            (1e4, ["1.77", "0.60", "0.28", "0.14"]),
-            (5e4, ["1.98", "0.96", "0.31", "0.14"]),
-            (2e5, ["2.02", "2.01", "0.52", "0.16"]),
-            (1e6, ["2.03", "2.03", "2.02", "0.32"]),
-            (1e7, ["2.03", "2.03", "2.03", "2.03"]),
-            (1e9, ["2.03", "2.03", "2.03", "2.03"]),
-            (1e10, ["2.07", "2.07", "2.07", "2.07"]),
+            (1e3, ["3.03", "1.34", "0.65", "0.32", "0.16"]),
+            (5e4, ["4.03", "1.98", "0.91", "0.37", "0.17"]),
+            (1e6, ["4.06", "2.03", "1.01", "0.50", "0.23"]),
+            (1e9, ["4.06", "2.03", "1.01", "0.51", "0.25"]),
+            (1e10, ["4.14", "2.07", "1.04", "0.52", "0.26"]),
         ];
         for (n, errors) in table {
-            let found = [11, 14, 16, 18].map(|p| format!("{:.2}", 100.0 * standard_error(layout(p), n)));
+            let found = [8, 10, 12, 14, 16].map(|c| format!("{:.2}", 100.0 * standard_error(Layout::new(c), n)));
             assert_eq!(found, errors, "{n} members");
         }
     }
 
     #[test]
-    fn more_tail_bits_level_the_error_out_lower() {
-        // Errors in percent at 10^8 members, far past the main segment. They fall by the square root of 2 for each tail
-        // bit.
-        let table = [(8, "4.06"), (9, "2.87"), (10, "2.03"), (11, "1.43"), (13, "0.72"), (15, "0.36"), (19, "0.09")];
-        for (tail_bits, error) in table {
-            let layout = Layout::new(tail_bits + 1, tail_bits).unwrap();
-            assert_eq!(format!("{:.2}", 100.0 * standard_error(layout, 1e8)), error, "{tail_bits} tail bits");
-        }
-    }
-
-    #[test]
     fn folding_never_lowers_the_error() {
-        for layout in layouts() {
-            for (p, c) in [(1, 0), (0, 1), (1, 1), (4, 2)] {
-                let coarser =
-                    Layout::new(layout.precision() - p.min(layout.precision()), layout.tail_bits().saturating_sub(c));
-                let Ok(coarser) = coarser else { continue };
-                for n in (0..=66).map(|step| libm::exp2(f64::from(step) / 2.0)) {
-                    let errors = [coarser, layout].map(|layout| standard_error(layout, n));
-                    assert!(errors[0] >= errors[1] * (1.0 - 1e-9), "{layout:?} to {coarser:?} at {n}: {errors:?}");
-                }
+        for (coarser, layout) in layouts().zip(layouts().skip(1)) {
+            for n in (0..=66).map(|step| libm::exp2(f64::from(step) / 2.0)) {
+                let errors = [coarser, layout].map(|layout| standard_error(layout, n));
+                assert!(errors[0] >= errors[1] * (1.0 - 1e-9), "{layout:?} to {coarser:?} at {n}: {errors:?}");
             }
         }
     }
@@ -361,18 +334,17 @@ mod tests {
     #[test]
     fn estimates_are_pinned() {
         // The counts of the segments and the roots, found by bisection, are from a separate program.
-        let cases: [(u32, &[u64], f64); 3] = [
-            (11, &[401, 190, 123, 66, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 976.831421),
-            (14, &[912, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 1000.755289),
-            (11, &[1024, 1024, 1024, 1024, 982, 796, 520, 306, 167, 93, 54, 26, 11, 3, 5, 1, 1], 98221.212506),
+        let cases: [(&[u64], f64); 2] = [
+            (&[401, 190, 123, 66, 31, 15, 6, 1, 2, 2, 1, 1, 0, 1], 976.831421),
+            (&[1024, 1024, 1024, 1024, 982, 796, 520, 306, 167, 93, 54, 26, 11, 3, 5, 1, 1], 98221.212506),
         ];
-        for (p, set, estimate) in cases {
+        for (set, estimate) in cases {
             let mut counts = SegmentCounts::default();
             for (segment, &set) in set.iter().enumerate() {
                 (0..set).for_each(|_| counts.add(segment, 1));
             }
-            let found = Segments::new(layout(p), &counts).estimate();
-            assert!((found - estimate).abs() < 1e-5, "precision {p}: {found}, not {estimate}");
+            let found = Segments::new(Layout::new(10), &counts).estimate();
+            assert!((found - estimate).abs() < 1e-5, "{found}, not {estimate}");
         }
     }
 
@@ -386,24 +358,6 @@ mod tests {
         let t = expected / 1024.0;
         let variance = 1024.0 * (libm::exp(t) - t - 1.0);
         assert!((segments.standard_error(expected) / libm::sqrt(variance) - 1.0).abs() < 1e-9);
-    }
-
-    #[test]
-    fn estimates_of_bitmaps_that_no_set_leads_to_are_pinned() {
-        // The free slots of the segments contradict each other: Newton's steps leave the bracket, or alternate in it.
-        // The roots were found by bisection, with a separate program.
-        let cases: [(u32, &[u32], f64); 1] =
-            [(21, &[82_001, 253, 204, 167, 205, 255, 238, 112, 84, 200, 82, 204, 22, 10, 150], 6_802_608.074_975)];
-        for (precision, free, estimate) in cases {
-            let layout = Layout::new(precision, 8).unwrap();
-            assert_eq!(layout.num_segments(), free.len());
-            let mut segments = Segments::new(layout, &SegmentCounts::default());
-            for (segment, &free) in segments.list.iter_mut().zip(free) {
-                segment.zero = f64::from(free);
-            }
-            let found = segments.estimate();
-            assert!((found / estimate - 1.0).abs() < 1e-9, "precision {precision}: {found}, not {estimate}");
-        }
     }
 
     /// An empty bitmap whose slots all have the same share of the hash space.
@@ -430,21 +384,6 @@ mod tests {
             let information = slots * share * share / libm::expm1(share * n);
             let found = one_segment(share, slots).standard_error(n);
             assert!((found / libm::sqrt(1.0 / information - n) - 1.0).abs() < 1e-9, "{found} for {n}");
-        }
-    }
-
-    #[test]
-    fn beyond_another_set_there_is_what_it_left_free() {
-        for layout in layouts() {
-            let (base, none) = (expected_counts(layout, 5000.0), SegmentCounts::default());
-            let segments = 0..layout.num_segments();
-            let taken: f64 = segments.map(|i| base.get(i) as f64 * layout.share(i)).sum();
-            let beyond = Segments::beyond(layout, &base, &base);
-            assert!(taken > 0.0 && (beyond.share() - (1.0 - taken)).abs() < 1e-12, "{layout:?}: {}", beyond.share());
-            assert_eq!(beyond.free_share(), beyond.share());
-            assert_eq!(Segments::beyond(layout, &none, &base).share(), 1.0);
-            let full = SegmentCounts::of_words(&vec![u64::MAX; layout.num_words()], layout);
-            assert_eq!(Segments::beyond(layout, &full, &full).share(), 0.0);
         }
     }
 
@@ -534,19 +473,18 @@ mod tests {
     fn empty_and_full_bitmaps_have_finite_estimates() {
         for layout in layouts() {
             assert_eq!(Segments::new(layout, &SegmentCounts::default()).estimate(), 0.0);
-            let full = SegmentCounts::of_words(&vec![u64::MAX; layout.num_words()], layout);
+            let mut full = SegmentCounts::default();
+            (0..layout.num_segments()).for_each(|segment| full.add(segment, layout.slots()));
             assert_eq!(Segments::new(layout, &full).estimate(), MAX_ESTIMATE);
-            let none = Segments::beyond(layout, &full, &full);
-            assert_eq!(none.estimate(), 0.0);
-            assert_eq!(none.standard_error(1.0), f64::INFINITY);
+            assert_eq!(Segments::new(layout, &full).free_share(), 0.0);
         }
-        assert_eq!(standard_error(layout(11), 0.0), 0.0);
+        assert_eq!(standard_error(Layout::new(8), 0.0), 0.0);
     }
 
     proptest! {
         #[test]
         fn estimate_of_any_counts_is_the_root(
-            layout in (9u32..=22, 8u32..=19).prop_filter_map("a layout", |(p, c)| Layout::new(p, c.min(p - 1)).ok()),
+            layout in (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).prop_map(Layout::new),
             fill in proptest::collection::vec(0.0f64..=1.0, MAX_SEGMENTS),
         ) {
             // Counts that no set leads to; forged bitmaps may have them.
@@ -566,8 +504,8 @@ mod tests {
         }
 
         #[test]
-        fn estimate_grows_with_the_bits(precision in 9u32..=16, tail_bits in 8u32..=15, n in 1.0f64..1e9) {
-            let layout = Layout::new(precision, tail_bits.min(precision - 1)).unwrap();
+        fn estimate_grows_with_the_bits(c in MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS, n in 1.0f64..1e9) {
+            let layout = Layout::new(c);
             let estimate = |n: f64| Segments::new(layout, &expected_counts(layout, n)).estimate();
             prop_assert!(estimate(n) <= estimate(n * 1.01) * (1.0 + 1e-9));
         }

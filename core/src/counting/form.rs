@@ -1,18 +1,18 @@
 //! The stored properties of a counter, without its set. With a [`payload`](super::payload), which is the set, they make
 //! the counter again.
 //!
-//! Any bytes lead to an error or to a counter that keeps every invariant. The counts of the segments follow from the
-//! bits, so they are computed again.
+//! Any bytes lead to an error or to a counter that keeps every invariant. The counts of the segments say how much
+//! memory the counter takes, before its payload is read.
 
-use crate::counting::counter::{Contents, Counter, Shaped};
+use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
-use crate::counting::held::bitmap::{self, Bitmap, SlotTag};
-use crate::counting::held::cells::Cells;
+use crate::counting::held::cells::SlotTag;
 use crate::counting::held::members::Members;
-use crate::counting::held::positions::POSITION_BYTES;
 use crate::counting::held::ring::{self, TagRing};
-use crate::counting::layout::Layout;
-use crate::counting::params::{Params, Representation, Spec};
+use crate::counting::held::slots::bytes_of_counts;
+use crate::counting::layout::SegmentCounts;
+use crate::counting::params::{Params, Spec};
+use crate::counting::payload::{decode, most_bytes};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, Unlimited};
@@ -22,11 +22,10 @@ use crate::window::Window;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CounterForm {
     pub(crate) params: Params,
-    pub(crate) layout: Layout,
     /// The lower bound of the estimate; 0 for an exact counter and for a windowed one.
     pub(crate) lower_bound: u32,
-    /// The representation of the set.
-    pub(crate) representation: Representation,
+    /// The number of marked slots in each segment; `None` for an exact counter.
+    pub(crate) counts: Option<SegmentCounts>,
     /// The window, the newest slice that was reached, and the offset that converts slices to tags (`held/ring.rs`).
     pub(crate) window: Option<(Window, u64, u8)>,
 }
@@ -36,9 +35,8 @@ impl CounterForm {
     pub(crate) fn of(counter: &Counter) -> Self {
         CounterForm {
             params: *counter.params(),
-            layout: counter.layout(),
             lower_bound: if counter.is_exact() { 0 } else { counter.lower_bound() },
-            representation: counter.representation(),
+            counts: counter.counts(),
             window: counter.ring().map(|ring| (ring.window, ring.newest(), ring.offset())),
         }
     }
@@ -47,18 +45,30 @@ impl CounterForm {
         self.window.map(|(window, newest, offset)| TagRing::with_offset(window, newest, offset))
     }
 
-    /// Checks stored fields.
+    /// Checks stored fields. The counts must be those of at most all segments.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is out of range; [`Error::Corrupt`] when another field is wrong.
     pub(crate) fn validate(&self) -> Result<(), Error> {
-        self.params.validate()?;
+        let layout = self.params.layout()?;
         // The largest exact count that any counter can have had, plus one.
         let most = Params::MAX_EXACT_LIMIT + 1;
         Error::check_field(self.lower_bound <= most, "lower bound", format_args!("at most {most}"), self.lower_bound)?;
         // A counter with an exact limit of 0 is never exact, not even while empty.
-        let is_possible = self.representation != Representation::Exact || self.params.exact_limit > 0;
-        Error::check_field(is_possible, "representation", "an estimate", self.representation)?;
+        let is_possible = self.counts.is_some() || self.params.exact_limit > 0;
+        Error::check_field(is_possible, "representation", "an estimate", "exact")?;
+        if let Some(counts) = self.counts {
+            let most = (0..layout.num_segments()).map(|segment| counts.get(segment)).max().unwrap_or(0);
+            Error::check_field(
+                most <= layout.slots(),
+                "marked slots",
+                format_args!("at most {}", layout.slots()),
+                most,
+            )?;
+            // A member marks a slot, and a slot is never freed.
+            let is_possible = self.lower_bound == 0 || counts.total() > 0;
+            Error::check_field(is_possible, "lower bound", "0 without a marked slot", self.lower_bound)?;
+        }
         let Some((window, newest, offset)) = self.window else { return Ok(()) };
         ring::check(&window)?;
         let modulus = TagRing::new(window, newest).modulus();
@@ -83,23 +93,20 @@ impl CounterForm {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<(), Error> {
-        let CounterForm { params, layout, representation, .. } = *self;
-        let dense_bytes = T::Cells::num_bytes(layout, ages);
-        let record_bytes = (POSITION_BYTES + T::BYTES) as u64;
-        let (least_bytes, most_bytes) = match representation {
-            Representation::Exact => (0, params.room().arena_bytes() + T::BYTES as u64 * u64::from(params.exact_limit)),
-            // A bitmap with more positions would have been stored dense.
-            Representation::Sparse => (0, bitmap::most_position_bytes::<T>(layout, ages)),
-            Representation::Dense => (dense_bytes, dense_bytes),
+        let Spec { params, layout } = Spec::new(self.params)?;
+        let most = match &self.counts {
+            None => params.room().arena_bytes() + T::BYTES as u64 * u64::from(params.exact_limit),
+            Some(counts) => most_bytes::<T>(layout, counts, ages),
         };
-        let is_whole = representation != Representation::Sparse || payload_bytes.is_multiple_of(record_bytes);
-        let is_valid = (least_bytes..=most_bytes).contains(&payload_bytes) && is_whole;
-        Error::check_field(is_valid, "payload length", format_args!("at most {most_bytes} bytes"), payload_bytes)?;
-        let slots_bytes = |bytes| Bitmap::<T>::STRUCT_BYTES + bytes;
-        let heap_bytes = match representation {
-            Representation::Exact => Members::<T>::bytes_of_read(payload_bytes, params.room()),
-            Representation::Sparse => slots_bytes(bitmap::heap_bytes::<T>(layout, payload_bytes / record_bytes, ages)),
-            Representation::Dense => slots_bytes(T::Cells::heap_bytes(layout, ages)),
+        Error::check_field(
+            payload_bytes <= most,
+            "payload length",
+            format_args!("at most {most} bytes"),
+            payload_bytes,
+        )?;
+        let heap_bytes = match &self.counts {
+            None => Members::<T>::bytes_of_read(payload_bytes, params.room()),
+            Some(counts) => bytes_of_counts::<T>(layout, counts, ages),
         };
         limit.check(held_bytes, heap_bytes)
     }
@@ -109,127 +116,106 @@ impl CounterForm {
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the payload does not fit this form; [`Error::OutOfMemory`].
-    pub(crate) fn load(&self, payload: &mut Vec<u8>) -> Result<Counter, Error> {
+    pub(crate) fn load(&self, payload: &[u8]) -> Result<Counter, Error> {
         self.check_bytes(payload.len() as u64, &Unlimited)?;
-        let CounterForm { params, layout, lower_bound, representation, .. } = *self;
-        let spec = Spec { params, layout };
+        let spec = Spec::new(self.params)?;
         let contents = match self.ring() {
-            None => {
-                let mut held = Held::from_payload(representation, payload, &spec, ())?;
-                if let Held::Estimating(bitmap) = &mut held {
-                    // A member marks a slot, and a slot is never freed.
-                    let is_possible = lower_bound == 0 || bitmap.set_bits() > 0;
-                    Error::check_field(is_possible, "lower bound", "0 without a set bit", lower_bound)?;
-                    bitmap.raise_lower_bound(lower_bound);
-                }
-                Contents::Plain(held)
-            }
+            None => Contents::Plain(self.held(payload, &spec, ())?),
             Some(ring) => {
-                let held = Held::from_payload(representation, payload, &spec, ring.ages())?;
-                Contents::Windowed(Box::new(WindowedSet { ring, held }))
+                Contents::Windowed(Box::new(WindowedSet { ring, held: self.held(payload, &spec, ring.ages())? }))
             }
         };
-        Ok(Counter::with_contents(params, layout, contents))
+        Ok(Counter::with_contents(spec, contents))
+    }
+
+    fn held<T: SlotTag>(&self, payload: &[u8], spec: &Spec, ages: T::Ages) -> Result<Held<T>, Error> {
+        let Some(counts) = self.counts else {
+            return Ok(Held::Exact(Members::from_bytes(payload, spec.params.room(), spec.params.seed, ages)?));
+        };
+        let mut slots = decode(payload, spec.layout, counts, ages)?;
+        slots.raise_lower_bound(self.lower_bound);
+        Ok(Held::Estimating(Box::new(slots)))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::counter::tests::{SIZES, counter, layout, params, words};
+    use crate::counting::counter::tests::{RATES, counter, params, words};
     use crate::counting::payload::tests::encode;
     use crate::error::Parameter;
-    use crate::size_limit::{MaxBytes, Unlimited};
+    use crate::heap::OnHeap;
+    use crate::size_limit::MaxBytes;
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
-
-    fn form(params: Params, layout: Layout, lower_bound: u32, representation: Representation) -> CounterForm {
-        CounterForm { params, layout, lower_bound, representation, window: None }
+    fn form(params: Params, lower_bound: u32, counts: Option<&[u64]>) -> CounterForm {
+        let counts = counts.map(|all| {
+            let mut counts = SegmentCounts::default();
+            all.iter().enumerate().for_each(|(segment, &count)| counts.add(segment, count));
+            counts
+        });
+        CounterForm { params, lower_bound, counts, window: None }
     }
 
     fn load(form: CounterForm, payload: &[u8]) -> Result<Counter, Error> {
         form.validate()?;
-        form.load(&mut payload.to_vec())
-    }
-
-    fn decode(params: Params, representation: Representation, payload: &[u8]) -> Result<Counter, Error> {
-        load(form(params, params.layout()?, 0, representation), payload)
+        form.load(payload)
     }
 
     #[test]
     fn corrupt_payloads_are_rejected() {
-        let params = params(SIZES[2], 2);
-        let dense = vec![0; 4608];
-        let cases: [(Representation, &[u8], &str); 9] = [
-            (Representation::Exact, b"\x02a", "members"),
-            (Representation::Exact, b"\x01a\x01a", "members"),
-            (Representation::Exact, b"\x01a\x01b\x01c", "members"),
-            (Representation::Sparse, b"\0\0\0", "payload length"),
-            (Representation::Sparse, b"\x01\0\0\0\x01\0\0\0", "position"),
-            (Representation::Sparse, b"\x02\0\0\0\x01\0\0\0", "position"),
-            (Representation::Sparse, b"\0\x90\0\0", "position"),
-            (Representation::Dense, &dense[1..], "payload length"),
-            (Representation::Dense, b"", "payload length"),
+        // Segments of 256 slots, of which the bits take 32 bytes.
+        let params = params(RATES[0], 2);
+        let bits = [0x55; 32];
+        type Case<'a> = (Option<&'a [u64]>, &'a [u8], &'a str);
+        let cases: [Case<'_>; 12] = [
+            (None, b"\x02a", "members"),
+            (None, b"\x01a\x01a", "members"),
+            (None, b"\x01a\x01b\x01c", "members"),
+            (Some(&[1]), b"", "coded payload"),
+            // A gap of ones that does not end.
+            (Some(&[2]), &[0, 0xff, 0xff], "coded payload"),
+            (Some(&[255]), b"", "coded payload"),
+            (Some(&[1]), &[0; 2], "segments"),
+            (Some(&[128]), &bits[1..], "segments"),
+            (Some(&[127]), &bits, "marked slots"),
+            (Some(&[129]), &bits, "marked slots"),
+            (Some(&[256]), b"a", "payload length"),
+            (Some(&[257]), b"", "marked slots"),
         ];
-        for (representation, payload, name) in cases {
-            let error = decode(params, representation, payload).unwrap_err();
-            assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{error}");
+        for (counts, payload, name) in cases {
+            let error = load(form(params, 0, counts), payload).unwrap_err();
+            assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{error}, not {name}");
         }
+        assert_eq!(load(form(params, 0, Some(&[128])), &bits).unwrap().set_bits(), 128);
         let never_exact = Params { exact_limit: 0, exact_bytes: 16 << 10, ..params };
-        assert!(matches!(decode(never_exact, Representation::Exact, b""), Err(Error::Corrupt { .. })));
-        let zero = Params { capacity: 0, ..params };
-        let wrong = load(form(zero, layout(11, 10), 0, Representation::Sparse), b"");
-        assert!(matches!(wrong, Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })));
+        let rejected = load(form(never_exact, 0, None), b"");
+        assert!(matches!(rejected, Err(Error::Corrupt { field: "representation", .. })), "{rejected:?}");
+        let rejected = load(form(Params { error_rate: 0.0, ..params }, 0, Some(&[])), b"");
+        assert!(matches!(rejected, Err(Error::OutOfRange { parameter: Parameter::ErrorRate, .. })));
     }
 
     #[test]
     fn lower_bounds_that_no_exact_count_led_to_are_rejected() {
-        let (params, layout) = (params(SIZES[2], 250), layout(14, 10));
-        let load = |lower_bound, representation, payload: &[u8]| {
-            load(form(params, layout, lower_bound, representation), payload)
-        };
-        let dense = vec![0; layout.num_bytes() as usize];
-        for (lower_bound, representation, payload) in [
-            (65_538, Representation::Sparse, &b"\x01\0\0\0"[..]),
-            (u32::MAX, Representation::Dense, &dense),
-            // Members that set no bit.
-            (1, Representation::Sparse, b""),
-            (116, Representation::Dense, &dense),
-        ] {
-            let rejected = load(lower_bound, representation, payload);
+        let load = |lower_bound, counts: &[u64]| load(form(params(RATES[0], 250), lower_bound, Some(counts)), b"");
+        for (lower_bound, counts) in [(65_538, &[256][..]), (u32::MAX, &[256]), (1, &[])] {
+            let rejected = load(lower_bound, counts);
             assert!(matches!(rejected, Err(Error::Corrupt { field: "lower bound", .. })), "{rejected:?}");
         }
-        let loaded = load(65_537, Representation::Sparse, b"\x01\0\0\0").unwrap();
+        let loaded = load(65_537, &[256]).unwrap();
         assert_eq!((loaded.count(), loaded.lower_bound()), (65_537, 65_537));
     }
 
     #[test]
-    fn there_are_as_many_positions_as_are_held() {
-        let read = |len: u32| {
-            let positions: Vec<u8> = (0..len).flat_map(|i| (i * 7).to_le_bytes()).collect();
-            decode(params(SIZES[2], 250), Representation::Sparse, &positions)
-        };
-        let all = read(1152).unwrap();
-        assert_eq!((all.representation(), all.set_bits()), (Representation::Sparse, 1152));
-        assert!(matches!(read(1153), Err(Error::Corrupt { field: "payload length", .. })));
-    }
-
-    #[test]
     fn the_limit_is_asked_for_what_it_will_take() {
-        let (params, layout) = (params(SIZES[2], 250), layout(22, 10));
-        let check =
-            |representation, bytes, limit| form(params, layout, 0, representation).check_bytes(bytes, &MaxBytes(limit));
-        assert_eq!(check(Representation::Sparse, 4000, 1 << 14), Ok(()));
-        // In memory a position takes at least a byte and a sixteenth; in the payload it takes four bytes.
-        for bytes in [1 << 17, layout.num_bytes() / 2] {
-            assert!(matches!(check(Representation::Sparse, bytes, bytes / 4), Err(Error::TooLarge { .. })));
-        }
-        assert!(matches!(check(Representation::Dense, layout.num_bytes(), 1 << 19), Err(Error::TooLarge { .. })));
-        for bytes in [0, layout.num_bytes() - 1, layout.num_bytes() + 1] {
-            let rejected = check(Representation::Dense, bytes, u64::MAX);
-            assert!(matches!(rejected, Err(Error::Corrupt { field: "payload length", .. })));
+        for members in [300, 3000, 50_000] {
+            let counter = counter(params(RATES[2], 250), 0..members);
+            let (form, payload) = (CounterForm::of(&counter), encode(&counter));
+            let check = |limit| form.check_bytes(payload.len() as u64, &MaxBytes(limit));
+            let bytes = form.load(&payload).unwrap().num_bytes();
+            assert_eq!((bytes, check(bytes)), (counter.num_bytes(), Ok(())));
+            assert!(matches!(check(bytes - 1), Err(Error::TooLarge { .. })));
         }
     }
 
@@ -237,12 +223,11 @@ mod tests {
         #[test]
         fn decode_of_encode_is_the_same(
             numbers in vec(any::<u64>(), 0..1500),
-            size in 0..SIZES.len(),
+            rate in 0..RATES.len(),
             exact_limit in prop_oneof![Just(0u32), Just(250), Just(5000)],
         ) {
-            let original = counter(params(SIZES[size], exact_limit), numbers);
+            let original = counter(params(RATES[rate], exact_limit), numbers);
             let payload = encode(&original);
-            prop_assert_eq!(payload.len() as u64, original.payload_bytes());
             let read = load(CounterForm::of(&original), &payload).unwrap();
             prop_assert_eq!(encode(&read), &payload[..]);
             prop_assert_eq!(read.representation(), original.representation());
@@ -253,23 +238,18 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_rejected(
             bytes in vec(prop_oneof![Just(0u8), 0u8..8, any::<u8>()], 0..400),
-            whole in any::<bool>(),
-            size in 0usize..4,
-            representation in 0usize..3,
+            counts in proptest::option::weighted(0.9, vec(prop_oneof![0u64..4, 0u64..257], 0..27)),
+            rate in 0usize..3,
         ) {
-            let params = params(SIZES[size], 250);
-            let mut bytes = bytes;
-            if whole {
-                // A dense payload of the right length, so that the check of the length passes.
-                bytes = bytes.iter().copied().cycle().take(params.layout().unwrap().num_bytes() as usize).collect();
-            }
-            if let Ok(mut counter) = decode(params, REPRESENTATIONS[representation], &bytes) {
+            let form = form(params(RATES[rate], 250), 0, counts.as_deref());
+            if let Ok(mut counter) = load(form, &bytes) {
+                prop_assert_eq!(encode(&counter), bytes);
                 prop_assert!(counter.estimate().is_finite() && counter.estimate() >= 0.0);
                 prop_assert!(!counter.standard_error().is_nan());
-                counter.add(b"one more", &Unlimited).unwrap();
-                let again = decode(params, counter.representation(), &encode(&counter)).unwrap();
+                counter.add(b"one more", &crate::size_limit::Unlimited).unwrap();
+                let again = load(CounterForm::of(&counter), &encode(&counter)).unwrap();
                 prop_assert_eq!(words(&again), words(&counter));
-                counter.merge(&[&again], &Unlimited).unwrap();
+                counter.merge(&[&again], &crate::size_limit::Unlimited).unwrap();
                 prop_assert!(!counter.difference(&[&again]).unwrap().estimate.is_nan());
             }
         }

@@ -1,24 +1,22 @@
 //! The set of a counter: first the members themselves; after the promotion to an estimate, only the slots of their
 //! hashes.
 
-pub(crate) mod bitmap;
-pub(super) mod cells;
+pub(crate) mod cells;
 pub(super) mod members;
-pub(super) mod positions;
 pub(super) mod ring;
+pub(crate) mod slots;
 pub(super) mod tag;
-pub(super) mod words;
 
 use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
-use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots, slot_at};
-use crate::counting::held::cells::Cells;
+use crate::counting::held::cells::SlotTag;
 use crate::counting::held::members::Members;
-use crate::counting::params::{Representation, Spec};
+use crate::counting::held::slots::Slots;
+use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::heap::Mover;
-use crate::size_limit::{SizeLimit, try_with_capacity};
+use crate::size_limit::SizeLimit;
 use crate::window::Mark;
 
 /// A set of members, each with its tag. It is promoted from exact to estimating, and is exact again once empty.
@@ -27,7 +25,7 @@ pub(super) enum Held<T: SlotTag = ()> {
     /// The members themselves.
     Exact(Members<T>),
     /// The slots of the members. Boxed, so that exact counters stay small.
-    Estimating(Box<Bitmap<T>>),
+    Estimating(Box<Slots<T>>),
 }
 
 /// A set whose members are added to another.
@@ -61,47 +59,8 @@ impl<T: SlotTag> Held<T> {
         if spec.params.exact_limit > 0 {
             Held::Exact(Members::new())
         } else {
-            Held::Estimating(Box::new(Bitmap::new(spec.layout)))
+            Held::Estimating(Box::new(Slots::new(spec.layout)))
         }
-    }
-
-    /// Reads a set from a payload in this representation. Where it can, the function moves the bytes out of `payload`
-    /// and does not copy them.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] naming the wrong field, and [`Error::OutOfMemory`].
-    pub(super) fn from_payload(
-        representation: Representation,
-        payload: &mut Vec<u8>,
-        spec: &Spec,
-        ages: T::Ages,
-    ) -> Result<Self, Error> {
-        let Spec { params, layout } = *spec;
-        let bitmap = match representation {
-            Representation::Exact => {
-                return Ok(Held::Exact(Members::from_bytes(payload, params.room(), params.seed, ages)?));
-            }
-            Representation::Sparse => Bitmap::from_ascending(layout, positions::read(payload, layout, ages)?, ages)?,
-            Representation::Dense => {
-                Bitmap::from_stored_cells(layout, T::Cells::from_payload(payload, layout, ages)?, ages)?
-            }
-        };
-        Ok(Held::Estimating(Box::new(bitmap)))
-    }
-
-    /// The representation in which the set is stored.
-    pub(super) fn representation(&self) -> Representation {
-        match self {
-            Held::Exact(_) => Representation::Exact,
-            Held::Estimating(bitmap) if bitmap.is_stored_sparse() => Representation::Sparse,
-            Held::Estimating(_) => Representation::Dense,
-        }
-    }
-
-    /// Whether the set has a cell for each slot.
-    #[inline]
-    pub(super) fn is_dense(&self) -> bool {
-        matches!(self, Held::Estimating(bitmap) if matches!(bitmap.slots(), Slots::Dense(_)))
     }
 
     /// The members; `None` once the counter estimates.
@@ -113,10 +72,10 @@ impl<T: SlotTag> Held<T> {
     }
 
     /// The slots; `None` while the counter is exact.
-    pub(super) fn bitmap(&self) -> Option<&Bitmap<T>> {
+    pub(super) fn slots(&self) -> Option<&Slots<T>> {
         match self {
             Held::Exact(_) => None,
-            Held::Estimating(bitmap) => Some(bitmap),
+            Held::Estimating(slots) => Some(slots),
         }
     }
 
@@ -124,7 +83,7 @@ impl<T: SlotTag> Held<T> {
     pub(super) fn estimate(&self) -> f64 {
         match self {
             Held::Exact(members) => members.len() as f64,
-            Held::Estimating(bitmap) => bitmap.estimate(),
+            Held::Estimating(slots) => slots.estimate(),
         }
     }
 
@@ -139,10 +98,8 @@ impl<T: SlotTag> Held<T> {
             Held::Exact(members) => {
                 Estimated::exact(members.iter().filter(|(tag, _)| tag.age(ages) <= most_age).count())
             }
-            Held::Estimating(bitmap) if is_whole => Estimated::of(bitmap.layout(), bitmap.estimate()),
-            Held::Estimating(bitmap) => {
-                Segments::new(bitmap.layout(), &bitmap.counts_within(ages, most_age)).estimated()
-            }
+            Held::Estimating(slots) if is_whole => Estimated::of(slots.layout(), slots.estimate()),
+            Held::Estimating(slots) => Segments::new(slots.layout(), &slots.counts_within(ages, most_age)).estimated(),
         }
     }
 
@@ -151,7 +108,7 @@ impl<T: SlotTag> Held<T> {
         let Some(most_age) = most_age else { return false };
         match self {
             Held::Exact(members) => members.iter().any(|(tag, _)| tag.age(ages) <= most_age),
-            Held::Estimating(bitmap) => bitmap.has_any(ages, most_age),
+            Held::Estimating(slots) => slots.counts_within(ages, most_age).total() > 0,
         }
     }
 
@@ -173,9 +130,9 @@ impl<T: SlotTag> Held<T> {
                 Some(mark) => Ok(mark),
                 None => self.add_absent(item, hash, tag, adding),
             },
-            Held::Estimating(bitmap) => {
+            Held::Estimating(slots) => {
                 let Adding { ages, held_bytes, limit, .. } = adding;
-                bitmap.mark(bitmap.layout().slot_of(hash), tag, ages, held_bytes + Bitmap::<T>::STRUCT_BYTES, limit)
+                slots.mark(slots.layout().slot_of(hash), tag, ages, held_bytes + Slots::<T>::STRUCT_BYTES, limit)
             }
         }
     }
@@ -211,25 +168,18 @@ impl<T: SlotTag> Held<T> {
     fn promote(&mut self, more: Option<(u64, T)>, adding: Adding<'_, T, impl SizeLimit>) -> Result<(), Error> {
         let Adding { spec: &Spec { params, layout }, ages, held_bytes, limit } = adding;
         let Held::Exact(members) = self else { return Ok(()) };
-        // With a window the number of members is no lower bound: they expire.
-        let lower_bound = if T::BYTES == 0 { (members.len() + more.iter().len()) as u32 } else { 0 };
-        let mut slots: Vec<(u32, T)> = try_with_capacity(members.len() + 1)?;
+        limit.check(held_bytes, Slots::<T>::STRUCT_BYTES)?;
+        let held_bytes = held_bytes + Slots::<T>::STRUCT_BYTES;
+        let mut slots = Slots::new(layout);
         let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
-        slots.extend(hashed.chain(more).map(|(hash, tag)| (layout.slot_of(hash).index as u32, tag)));
-        slots.sort_unstable_by_key(|&(position, _)| position);
-        // A slot shared by several members gets the youngest of their tags.
-        slots.dedup_by(|(again, tag), (position, before)| {
-            let is_same = again == position;
-            if is_same {
-                tag.renew(before, ages);
-            }
-            is_same
-        });
-        let bytes = Bitmap::<T>::STRUCT_BYTES + bitmap::heap_bytes::<T>(layout, slots.len() as u64, ages);
-        limit.check(held_bytes, bytes)?;
-        let mut bitmap = Bitmap::from_ascending(layout, slots.iter().copied(), ages)?;
-        bitmap.raise_lower_bound(lower_bound);
-        *self = Held::Estimating(Box::new(bitmap));
+        for (hash, tag) in hashed.chain(more) {
+            slots.mark(layout.slot_of(hash), tag, ages, held_bytes, limit)?;
+        }
+        // With a window the number of members is no lower bound: they expire.
+        if T::BYTES == 0 {
+            slots.raise_lower_bound((members.len() + more.iter().len()) as u32);
+        }
+        *self = Held::Estimating(Box::new(slots));
         Ok(())
     }
 
@@ -237,8 +187,7 @@ impl<T: SlotTag> Held<T> {
     /// lower bound of an estimate becomes at least `lower_bound`.
     ///
     /// # Errors
-    /// The errors of the limit, and [`Error::OutOfMemory`]; on error some members may have been added. A set with a
-    /// cell for each slot has no errors.
+    /// The errors of the limit, and [`Error::OutOfMemory`]; on error some members may have been added.
     pub(super) fn merge(
         &mut self,
         sources: &[Merged<'_, T>],
@@ -247,88 +196,70 @@ impl<T: SlotTag> Held<T> {
     ) -> Result<bool, Error> {
         let Adding { spec, ages, held_bytes, limit } = adding;
         let mut changed = false;
-        // Only slots can take slots.
-        if self.members().is_some() && sources.iter().any(|source| source.held.set_bits() > 0) {
+        let is_exact = |held: &Held<T>| held.members().is_some();
+        if is_exact(self) && sources.iter().any(|source| source.held.set_bits() > 0) {
+            // Only slots can take slots.
             self.promote(None, adding)?;
             changed = true;
         }
         let before = self.num_bytes();
-        let mut left: u64 = sources.iter().map(|source| source.held.most_slots()).sum();
-        let (mut is_prepared, mut is_counted) = (false, true);
+        let mut wide = match self {
+            Held::Estimating(slots) => Some(slots.widened(ages)?),
+            Held::Exact(_) => None,
+        };
         for &Merged { held, ages: theirs, behind } in sources {
             let tag_of = |tag: T| T::of_age(tag.age(theirs).saturating_add(behind), ages);
-            // Asked where a source begins, and where exact members have just become slots.
-            if let Held::Estimating(own) = self {
-                is_prepared |= own.make_dense_for(left, ages)?;
-            }
-            match (held, &mut *self) {
-                (Held::Exact(members), own) => {
+            match (held, &mut wide) {
+                (Held::Estimating(slots), Some(wide)) => changed |= wide.merge(slots, theirs, behind, ages),
+                (Held::Estimating(_), None) => {}
+                (Held::Exact(members), Some(wide)) => {
+                    for (hash, tag, _) in members.hashed(spec.params.seed) {
+                        changed |= wide.mark_wide(spec.layout.slot_of(hash), tag_of(tag), ages);
+                    }
+                }
+                (Held::Exact(members), None) => {
                     for (hash, tag, member) in members.hashed(spec.params.seed) {
-                        let Some(tag) = tag_of(tag) else { continue };
-                        let was_exact = own.members().is_some();
-                        changed |= own.add(member, hash, tag, adding)? != Mark::Same;
-                        if let (true, Held::Estimating(slots)) = (was_exact, &mut *own) {
-                            is_prepared |= slots.make_dense_for(left, ages)?;
+                        if let Some(tag) = tag_of(tag) {
+                            changed |= self.add(member, hash, tag, adding)? != Mark::Same;
                         }
                     }
                 }
-                (Held::Estimating(slots), Held::Estimating(own)) => {
-                    let held_bytes = held_bytes + Bitmap::<T>::STRUCT_BYTES;
-                    let mut result = Ok(());
-                    match own.merge_cells(slots, theirs, behind, ages) {
-                        Some(is_renewed) => (changed, is_counted) = (changed | is_renewed, false),
-                        None => slots.for_each_folded(spec.layout, &mut |index, tag| {
-                            let (Some(tag), Ok(())) = (tag_of(tag), &result) else { return };
-                            let mark = own.mark(slot_at(spec.layout, index), tag, ages, held_bytes, limit);
-                            result = mark.map(|mark| changed |= mark != Mark::Same);
-                        }),
-                    }
-                    result?;
-                }
-                (Held::Estimating(_), Held::Exact(_)) => {}
             }
-            left -= held.most_slots();
         }
-        if let Held::Estimating(bitmap) = self {
-            changed |= !is_counted && bitmap.count(ages);
-            changed |= bitmap.raise_lower_bound(lower_bound);
-            if is_prepared {
-                bitmap.make_sparse_if_few(ages)?;
-                match self.num_bytes().saturating_sub(before) {
-                    0 => {}
-                    more => limit.check(held_bytes + before, more)?,
-                }
-            }
+        if let (Some(wide), Held::Estimating(slots)) = (wide, &mut *self) {
+            let check = |bytes: u64| match (Slots::<T>::STRUCT_BYTES + bytes).saturating_sub(before) {
+                0 => Ok(()),
+                more => limit.check(held_bytes + before, more),
+            };
+            **slots = wide.formed(ages, check)?;
+        }
+        if let Held::Estimating(slots) = self {
+            changed |= slots.raise_lower_bound(lower_bound);
         }
         Ok(changed)
     }
 
-    /// The most slots that the members of the set mark.
-    pub(super) fn most_slots(&self) -> u64 {
-        self.members().map_or(self.set_bits(), |members| members.len() as u64)
-    }
-
     /// The number of marked slots; 0 while exact.
     pub(super) fn set_bits(&self) -> u64 {
-        self.bitmap().map_or(0, Bitmap::set_bits)
+        self.slots().map_or(0, |slots| slots.counts().total())
     }
 
     /// Calls `visit` with the layout of each heap allocation.
     pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         match self {
             Held::Exact(members) => members.heap_layouts(visit),
-            Held::Estimating(bitmap) => {
-                visit(alloc::Layout::new::<Bitmap<T>>());
-                bitmap.heap_layouts(visit);
+            Held::Estimating(slots) => {
+                visit(alloc::Layout::new::<Slots<T>>());
+                slots.heap_layouts(visit);
             }
         }
     }
 
-    /// Bytes of all heap allocations; for a sparse set an upper bound.
+    /// Bytes of all heap allocations.
     pub(super) fn num_bytes(&self) -> u64 {
         match self {
             Held::Exact(members) => members.heap_bytes(),
-            Held::Estimating(bitmap) => Bitmap::<T>::STRUCT_BYTES + bitmap.num_bytes(),
+            Held::Estimating(slots) => Slots::<T>::STRUCT_BYTES + slots.num_bytes(),
         }
     }
 
@@ -336,7 +267,7 @@ impl<T: SlotTag> Held<T> {
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         match self {
             Held::Exact(members) => members.relocate(mover),
-            Held::Estimating(bitmap) => bitmap.relocate(mover),
+            Held::Estimating(slots) => slots.relocate(mover),
         }
     }
 
@@ -347,7 +278,7 @@ impl<T: SlotTag> Held<T> {
     pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
         Ok(match self {
             Held::Exact(members) => Held::Exact(members.try_clone(seed)?),
-            Held::Estimating(bitmap) => Held::Estimating(Box::new(bitmap.try_clone()?)),
+            Held::Estimating(slots) => Held::Estimating(Box::new(slots.try_clone()?)),
         })
     }
 }

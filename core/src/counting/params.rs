@@ -1,26 +1,26 @@
 //! The parameters of a counter, and the layout derived from them. Counters with the same parameters share one copy.
 
-use crate::counting::layout::Layout;
-use crate::counting::sizing;
+use std::fmt::Display;
+use std::ops::RangeInclusive;
+
+use crate::counting::layout::{Layout, MAX_SEGMENT_BITS};
 use crate::error::{Error, Parameter, named};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
 named! {
-    /// The representation in which a counter stores its set. A counter is promoted from exact to sparse to dense, never
-    /// back. Only a windowed counter becomes exact again, when all its members have expired.
+    /// The representation of a counter's set. A counter is promoted from exact to estimate, never back. Only a windowed
+    /// counter becomes exact again, when all its members have expired.
     ///
     /// ```
-    /// assert_eq!(rollcall_core::counting::Representation::Sparse.name(), "sparse");
+    /// assert_eq!(rollcall_core::counting::Representation::Estimate.name(), "estimate");
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum Representation {
         /// The members themselves.
         Exact = "exact",
-        /// The positions of the set bits.
-        Sparse = "sparse",
-        /// A bitmap.
-        Dense = "dense",
+        /// The slots of their hashes.
+        Estimate = "estimate",
     }
 }
 
@@ -43,9 +43,7 @@ impl Room {
 /// The parameters that a user chooses for a counter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
-    /// The number of members up to which the standard error is at most 1.025 times `error_rate`; `1..=10^10`.
-    pub capacity: u64,
-    /// The relative standard error up to `capacity`; `0.001..=0.25`.
+    /// The relative standard error; `0.0025..=0.25`. The error is at most 1.04 times this rate up to 10^10 members.
     pub error_rate: f64,
     /// The number of members up to which the counter is exact and lists them; `0..=65536`. With 0 the counter is never
     /// exact.
@@ -60,15 +58,13 @@ pub struct Params {
 impl Default for Params {
     fn default() -> Self {
         let exact_bytes = Self::DEFAULT_EXACT_BYTES;
-        Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes, seed: 0 }
+        Params { error_rate: 0.01, exact_limit: 250, exact_bytes, seed: 0 }
     }
 }
 
 impl Params {
-    /// Largest capacity.
-    pub const MAX_CAPACITY: u64 = 10_000_000_000;
     /// Smallest error rate.
-    pub const MIN_ERROR_RATE: f64 = 0.001;
+    pub const MIN_ERROR_RATE: f64 = 0.0025;
     /// Largest error rate.
     pub const MAX_ERROR_RATE: f64 = 0.25;
     /// Largest exact limit.
@@ -82,7 +78,7 @@ impl Params {
     ///
     /// ```
     /// # use rollcall_core::counting::{Counter, Params};
-    /// # let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// # let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// assert!(params.validate().is_ok());
     /// assert!(Params { error_rate: 0.5, ..params }.validate().is_err());
     /// # Ok::<(), rollcall_core::error::Error>(())
@@ -91,15 +87,10 @@ impl Params {
     /// # Errors
     /// [`Error::OutOfRange`] naming the first parameter that is outside its range.
     pub fn validate(&self) -> Result<(), Error> {
-        let is_within = (1..=Self::MAX_CAPACITY).contains(&self.capacity);
-        Error::check_range(is_within, Parameter::Capacity, "between 1 and 10000000000", self.capacity)?;
         // NaN is within no range.
-        let is_within = (Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE).contains(&self.error_rate);
-        Error::check_range(is_within, Parameter::ErrorRate, "between 0.001 and 0.25", self.error_rate)?;
-        let is_within = self.exact_limit <= Self::MAX_EXACT_LIMIT;
-        Error::check_range(is_within, Parameter::ExactLimit, "between 0 and 65536", self.exact_limit)?;
-        let is_within = (1..=Self::MAX_EXACT_BYTES).contains(&self.exact_bytes);
-        Error::check_range(is_within, Parameter::ExactBytes, "between 1 and 1048576", self.exact_bytes)
+        check_within(Parameter::ErrorRate, self.error_rate, Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE)?;
+        check_within(Parameter::ExactLimit, self.exact_limit, 0..=Self::MAX_EXACT_LIMIT)?;
+        check_within(Parameter::ExactBytes, self.exact_bytes, 1..=Self::MAX_EXACT_BYTES)
     }
 
     /// The limits of the members while the counter is exact.
@@ -107,22 +98,31 @@ impl Params {
         Room { members: self.exact_limit, bytes: self.exact_bytes }
     }
 
-    /// The layout of the bitmap of a new counter with these parameters.
+    /// The layout of the slots of a counter with these parameters.
     ///
     /// # Errors
     /// The errors of [`Self::validate`].
     pub(crate) fn layout(&self) -> Result<Layout, Error> {
         self.validate()?;
-        sizing::layout(self.error_rate, self.capacity)
+        Ok(Layout::for_error(self.error_rate).unwrap_or(Layout::new(MAX_SEGMENT_BITS)))
     }
 }
 
-/// The parameters of a counter with the layout of its bitmap.
+/// Checks a parameter against its range.
+fn check_within<T: PartialOrd + Display>(
+    parameter: Parameter,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Result<(), Error> {
+    let expected = format_args!("between {} and {}", range.start(), range.end());
+    Error::check_range(range.contains(&value), parameter, expected, &value)
+}
+
+/// The parameters of a counter with the layout of its slots.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spec {
     pub(super) params: Params,
-    /// The layout derived from `params` when the counter was made, or, after a merge, a coarser layout. It is stored
-    /// and never computed again.
+    /// The layout for the error rate, so that it need not be looked up again.
     pub(super) layout: Layout,
 }
 
@@ -130,20 +130,22 @@ pub(super) struct Spec {
 static SPECS: Pool<Spec> = Pool::new();
 
 impl Spec {
+    /// The spec of these parameters.
+    ///
+    /// # Errors
+    /// The errors of [`Params::validate`].
+    pub(super) fn new(params: Params) -> Result<Self, Error> {
+        Ok(Spec { params, layout: params.layout()? })
+    }
+
     /// This spec, in memory that all counters with an equal spec share.
     pub(super) fn shared(self) -> Shared<Spec> {
         self.shared_in(&SPECS)
     }
 
     fn shared_in(self, pool: &Pool<Spec>) -> Shared<Spec> {
-        let Spec { params: Params { capacity, error_rate, exact_limit, exact_bytes, seed }, layout } = self;
-        let numbers = [
-            capacity,
-            error_rate.to_bits(),
-            u64::from(exact_limit) << u32::BITS | u64::from(exact_bytes),
-            seed,
-            u64::from(layout.precision()) << u32::BITS | u64::from(layout.tail_bits()),
-        ];
+        let Spec { params: Params { error_rate, exact_limit, exact_bytes, seed }, .. } = self;
+        let numbers = [error_rate.to_bits(), u64::from(exact_limit) << u32::BITS | u64::from(exact_bytes), seed];
         let hash = hash64(bytemuck::cast_slice(&numbers), 0);
         let made = pool.get(hash, |other| *other == self, || Ok::<_, std::convert::Infallible>(self));
         match made {
@@ -159,25 +161,22 @@ mod tests {
 
     #[test]
     fn counters_made_alike_share_a_spec() {
-        let params = Params { capacity: 77_777, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
-        let layout = params.layout().unwrap();
+        let params = Params { error_rate: 0.0101, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
         // A pool of its own, since the global one may be full of the specs of other tests.
         let pool = Pool::new();
-        let shared = |params, layout| Spec { params, layout }.shared_in(&pool);
-        let ours = shared(params, layout);
-        assert!(std::ptr::eq(&*ours, &*shared(params, layout)));
+        let shared = |params| Spec::new(params).unwrap().shared_in(&pool);
+        let ours = shared(params);
+        assert!(std::ptr::eq(&*ours, &*shared(params)));
         let others = [
-            (Params { capacity: 77_778, ..params }, layout),
-            (Params { error_rate: 0.02, ..params }, layout),
-            (Params { exact_limit: 251, ..params }, layout),
-            (Params { exact_bytes: 16 << 11, ..params }, layout),
-            (Params { seed: 8, ..params }, layout),
-            (params, Layout::new(13, 9).unwrap()),
-            (params, Layout::new(14, 9).unwrap()),
+            Params { error_rate: 0.0102, ..params },
+            Params { error_rate: 0.02, ..params },
+            Params { exact_limit: 251, ..params },
+            Params { exact_bytes: 16 << 11, ..params },
+            Params { seed: 8, ..params },
         ];
-        for (params, layout) in others {
-            assert!(!std::ptr::eq(&*ours, &*shared(params, layout)));
-            assert_eq!(*shared(params, layout), Spec { params, layout });
+        for params in others {
+            assert!(!std::ptr::eq(&*ours, &*shared(params)));
+            assert_eq!(*shared(params), Spec::new(params).unwrap());
         }
     }
 }

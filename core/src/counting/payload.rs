@@ -1,55 +1,55 @@
-//! The payload of a counter: its set as bytes, without version, parameters and checksums. [`form`](super::form) reads
+//! The payload of a counter: its set as bytes, without parameters, counts and checksums. [`form`](super::form) reads
 //! payloads.
 //!
-//! | representation | bytes |
-//! |---|---|
-//! | exact | each member as its length (LEB128) and its bytes, in the order they were added |
-//! | sparse | the positions of the set slots, ascending, u32 each |
-//! | dense | the words of the bitmap, u64 each |
-//! | windowed, exact | each member as its tag, a byte, its length and its bytes |
-//! | windowed, sparse | the positions, ascending, u32 each with its tag, a byte, behind it |
-//! | windowed, dense | the cells, a byte each or half a byte |
+//! An exact counter has each member as its length (LEB128) and its bytes, in the order they were added; with a window
+//! the member's tag, a byte, is before its length.
 //!
-//! Numbers are little-endian.
+//! An estimating counter has its segments, in order. Segments without a marked slot take nothing. How the others are
+//! written follows from the number of their marked slots, which the header has:
+//!
+//! | marked slots | bytes |
+//! |---|---|
+//! | all | none |
+//! | at most a third | the marked slots in Golomb-Rice code (`golomb_rice.rs`) |
+//! | at least two thirds | the free slots in Golomb-Rice code |
+//! | else | a bit for each slot |
+//!
+//! From a third on, Golomb-Rice code may take more bytes than the bits. With a window, the tags of the segment's marked
+//! slots follow, of 4 or 8 bits each, as they are in memory; 4 zeros fill the last byte.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
-use crate::counting::counter::{Contents, Counter, Shaped};
+use crate::bits;
+use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::held::Held;
-use crate::counting::held::bitmap::{Bitmap, SlotTag, Slots};
-use crate::counting::held::cells::Cells;
-use crate::counting::held::positions::{POSITION_BYTES, Positions};
-use crate::counting::layout::Layout;
+use crate::counting::held::cells::SlotTag;
+use crate::counting::held::slots::Slots;
+use crate::counting::layout::{Layout, SegmentCounts};
+use crate::error::Error;
+use crate::golomb_rice;
+use crate::size_limit::try_filled;
 
-/// The number of positions in a part. Changing it changes where dumps are cut.
-const POSITIONS_PER_PART: u64 = 1 << 16;
-
-/// Bytes of a whole part of positions without tags. One read encodes at most one part.
-pub(crate) const PART_BYTES: usize = POSITIONS_PER_PART as usize * POSITION_BYTES;
-
-/// A part of a counter's payload: bytes in memory, or positions that are encoded when they are read.
-#[derive(Debug, Clone, Copy)]
+/// A part of a value's payload.
+#[derive(Debug, Clone)]
 pub(crate) enum PayloadPart<'a> {
     /// Bytes, as they are in memory.
     Bytes(&'a [u8]),
-    /// The words of a dense bitmap, built from these positions when they are read.
-    Words(&'a Positions, Layout),
-    /// Positions, encoded when they are read. The numbers are the rank of the first position, and the number of
-    /// positions.
-    Plain(&'a Positions, u64, u64),
-    /// Positions with their tags, encoded when they are read. The numbers are as in [`PayloadPart::Plain`].
-    Tagged(&'a Positions<u8>, u64, u64),
+    /// Bytes that were encoded.
+    Encoded(Arc<[u8]>),
 }
 
 impl<'a> PayloadPart<'a> {
+    fn as_bytes(&self) -> &[u8] {
+        match self {
+            PayloadPart::Bytes(bytes) => bytes,
+            PayloadPart::Encoded(bytes) => bytes,
+        }
+    }
+
     /// Length in bytes.
     pub(crate) fn num_bytes(&self) -> u64 {
-        match *self {
-            PayloadPart::Bytes(bytes) => bytes.len() as u64,
-            PayloadPart::Words(_, layout) => layout.num_bytes(),
-            PayloadPart::Plain(_, _, len) => len * POSITION_BYTES as u64,
-            PayloadPart::Tagged(_, _, len) => len * (POSITION_BYTES as u64 + 1),
-        }
+        self.as_bytes().len() as u64
     }
 
     /// The bytes of the part from `start` on, up to `end`.
@@ -57,66 +57,169 @@ impl<'a> PayloadPart<'a> {
     /// # Panics
     /// When `start` is after `end`, or `end` is beyond the part.
     pub(crate) fn read(&self, start: u64, end: u64) -> Cow<'a, [u8]> {
-        if let PayloadPart::Bytes(bytes) = self {
-            return Cow::Borrowed(&bytes[start as usize..end as usize]);
+        match self {
+            PayloadPart::Bytes(bytes) => Cow::Borrowed(&bytes[start as usize..end as usize]),
+            PayloadPart::Encoded(bytes) => Cow::Owned(bytes[start as usize..end as usize].to_vec()),
         }
-        // At most the bytes of one part, so no client decides how much is allocated here.
-        let mut bytes = Vec::with_capacity(self.num_bytes() as usize);
-        self.append_to(&mut bytes, start, end);
-        Cow::Owned(bytes)
     }
 
-    /// Appends the result of [`Self::read`] to `bytes`. `bytes` is not reallocated if it has room for the whole part.
+    /// Appends the result of [`Self::read`] to `bytes`.
     ///
     /// # Panics
     /// In the cases of [`Self::read`].
     pub(crate) fn append_to(&self, bytes: &mut Vec<u8>, start: u64, end: u64) {
-        let before = bytes.len();
-        match *self {
-            PayloadPart::Bytes(own) => return bytes.extend_from_slice(&own[start as usize..end as usize]),
-            PayloadPart::Words(positions, layout) => {
-                bytes.resize(before + layout.num_bytes() as usize, 0);
-                let words = &mut bytes[before..];
-                positions.iter().for_each(|(position, ())| words[position as usize / 8] |= 1 << (position % 8));
-            }
-            PayloadPart::Plain(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
-            PayloadPart::Tagged(positions, rank, len) => positions.append_to(bytes, rank, len as usize),
-        }
-        // The part was encoded whole, and is cut here.
-        bytes.truncate(before + end as usize);
-        bytes.drain(before..before + start as usize);
+        bytes.extend_from_slice(&self.as_bytes()[start as usize..end as usize]);
     }
 }
 
-/// Part number `index` of the payload of a set; `None` after the last part.
-fn part<'a, T: SlotTag>(
-    held: &'a Held<T>,
-    index: usize,
-    of_positions: impl FnOnce(&'a Positions<T>, u64, u64) -> PayloadPart<'a>,
-) -> Option<PayloadPart<'a>> {
-    let bytes = match held {
-        Held::Exact(members) => members.as_bytes(),
-        Held::Estimating(bitmap) => match bitmap.slots() {
-            Slots::Sparse(positions) => {
-                let rank = (index as u64).checked_mul(POSITIONS_PER_PART).filter(|&rank| rank < positions.len())?;
-                return Some(of_positions(positions, rank, POSITIONS_PER_PART.min(positions.len() - rank)));
-            }
-            Slots::Dense(cells) => cells.as_bytes(),
-        },
+/// How a segment is written.
+enum Code {
+    Full,
+    Marked,
+    Free,
+    Bits,
+}
+
+impl Code {
+    fn new(layout: Layout, marked: u64) -> Self {
+        let slots = layout.slots();
+        match marked {
+            all if all == slots => Code::Full,
+            few if 3 * few <= slots => Code::Marked,
+            many if 3 * (slots - many) <= slots => Code::Free,
+            _ => Code::Bits,
+        }
+    }
+}
+
+/// Bytes of the tags of `marked` slots.
+fn tags_bytes<T: SlotTag>(marked: u64, ages: T::Ages) -> usize {
+    if T::BYTES == 0 { 0 } else { (marked as usize * T::cell_bits(ages)).div_ceil(8) }
+}
+
+/// The most bytes of a payload of these counts.
+pub(super) fn most_bytes<T: SlotTag>(layout: Layout, counts: &SegmentCounts, ages: T::Ages) -> u64 {
+    let marked = (0..layout.num_segments()).map(|segment| counts.get(segment)).filter(|&marked| marked > 0);
+    let of_segment = |marked| {
+        let all = layout.slots();
+        let slots = match Code::new(layout, marked) {
+            Code::Full => 0,
+            Code::Marked => golomb_rice::most_bytes(marked, all),
+            Code::Free => golomb_rice::most_bytes(all - marked, all),
+            Code::Bits => all / 8,
+        };
+        slots + tags_bytes::<T>(marked, ages) as u64
     };
-    (index == 0).then_some(PayloadPart::Bytes(bytes))
+    marked.map(of_segment).sum()
+}
+
+fn most_bytes_of<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> u64 {
+    most_bytes::<T>(slots.layout(), slots.counts(), ages)
+}
+
+fn encode<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<u8> {
+    let (layout, mut bytes) = (slots.layout(), Vec::new());
+    slots.for_each_segment(ages, |segment, marked, tags| {
+        let (count, all) = (slots.counts().get(segment), layout.slots());
+        match Code::new(layout, count) {
+            Code::Full => {}
+            Code::Marked => golomb_rice::encode(bits::ones_of(marked.iter().copied()), count, all, &mut bytes),
+            Code::Free => {
+                golomb_rice::encode(bits::ones_of(marked.iter().map(|word| !word)), all - count, all, &mut bytes)
+            }
+            Code::Bits => bytes.extend_from_slice(bytemuck::cast_slice(marked)),
+        }
+        match T::cell_bits(ages) {
+            4 => bytes.extend(tags.chunks(2).map(|pair| pair[0] | pair.get(1).map_or(0, |second| second << 4))),
+            _ => bytes.extend_from_slice(tags),
+        }
+    });
+    bytes
+}
+
+/// Reads the payload of an estimating counter with these counts.
+///
+/// # Errors
+/// [`Error::Corrupt`] naming what is wrong, and [`Error::OutOfMemory`].
+pub(super) fn decode<T: SlotTag>(
+    payload: &[u8],
+    layout: Layout,
+    counts: SegmentCounts,
+    ages: T::Ages,
+) -> Result<Slots<T>, Error> {
+    let mut slots = Slots::with_counts(layout, counts, ages)?;
+    let mut words = try_filled(layout.slots() as usize / bits::WORD_BITS, 0u64)?;
+    let (all, mut rest) = (layout.slots(), payload);
+    for segment in (0..layout.num_segments()).filter(|&segment| counts.get(segment) > 0) {
+        let count = counts.get(segment);
+        let code = Code::new(layout, count);
+        words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
+        let mut flip = |slot: u64| words[slot as usize / bits::WORD_BITS] ^= 1 << (slot % u64::from(u64::BITS));
+        match code {
+            Code::Full => {}
+            Code::Marked => rest = golomb_rice::decode_front(rest, count, all, &mut flip)?,
+            Code::Free => rest = golomb_rice::decode_front(rest, all - count, all, &mut flip)?,
+            Code::Bits => {
+                let own = take(&mut rest, all as usize / 8)?;
+                bytemuck::cast_slice_mut(&mut words).copy_from_slice(own);
+                let found = bits::count_ones(&words);
+                Error::check_field(found == count, "marked slots", count, found)?;
+            }
+        }
+        let tags = take(&mut rest, tags_bytes::<T>(count, ages))?;
+        slots.fill(segment, &words, &tags_of::<T>(tags, count, ages)?, ages);
+    }
+    Error::check_field(rest.is_empty(), "segments", "the end", format_args!("{} bytes more", rest.len()))?;
+    Ok(slots)
+}
+
+/// Takes the first `len` bytes.
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
+    let ended = || Error::corrupt("segments", format_args!("{len} bytes more"), "the end");
+    let (taken, more) = rest.split_at_checked(len).ok_or_else(ended)?;
+    *rest = more;
+    Ok(taken)
+}
+
+/// The tags of `count` slots.
+///
+/// # Errors
+/// [`Error::Corrupt`] when a tag is of no live slice, and [`Error::OutOfMemory`].
+fn tags_of<T: SlotTag>(bytes: &[u8], count: u64, ages: T::Ages) -> Result<Vec<T>, Error> {
+    let halves = T::cell_bits(ages) == 4;
+    let both = |&byte: &u8| if halves { [byte & 0xf, byte >> 4] } else { [byte, 0] };
+    let cells = bytes.iter().flat_map(|byte| both(byte).into_iter().take(1 + usize::from(halves)));
+    let (mut tags, mut left) = (try_filled(0, T::default())?, count);
+    crate::size_limit::try_reserve(&mut tags, if T::BYTES == 0 { 0 } else { count as usize })?;
+    for cell in cells {
+        if left == 0 {
+            Error::check_field(cell == 0, "tag", "0 behind the last", cell)?;
+            break;
+        }
+        if let Some((tag, _)) = T::split(&[cell]) {
+            tag.check(ages)?;
+            tags.push(tag);
+        }
+        left -= 1;
+    }
+    Ok(tags)
 }
 
 impl Counter {
-    /// Part number `index` of the payload; `None` after the last part. The parts are stored one after the other.
-    pub(crate) fn payload_part(&self, index: usize) -> Option<PayloadPart<'_>> {
-        match self.contents() {
-            Contents::Plain(held) => match held.bitmap().and_then(Bitmap::stored_as_words) {
-                Some(positions) => (index == 0).then_some(PayloadPart::Words(positions, self.layout())),
-                None => part(held, index, PayloadPart::Plain),
-            },
-            Contents::Windowed(set) => part(&set.held, index, PayloadPart::Tagged),
-        }
+    /// The most bytes that the payload takes. It follows from the counts, so that nothing is encoded for it.
+    pub(crate) fn most_payload_bytes(&self) -> u64 {
+        with_set!(self, (held, ages) => match held {
+            Held::Exact(members) => members.as_bytes().len() as u64,
+            Held::Estimating(slots) => most_bytes_of(slots, ages),
+        })
+    }
+
+    /// The payload, in one part.
+    pub(crate) fn payload_part(&self) -> PayloadPart<'_> {
+        with_set!(self, (held, ages) => match held {
+            Held::Exact(members) => PayloadPart::Bytes(members.as_bytes()),
+            Held::Estimating(slots) => PayloadPart::Encoded(encode(slots, ages).into()),
+        })
     }
 
     /// The members of an exact counter, with their tags if it has a window. `None` once the counter estimates.
@@ -126,106 +229,57 @@ impl Counter {
             Contents::Windowed(set) => set.held.members()?.iter().map(|(tag, member)| (member, Some(tag))).collect(),
         })
     }
-
-    /// Bytes of the whole payload.
-    pub(crate) fn payload_bytes(&self) -> u64 {
-        (0..).map_while(|index| self.payload_part(index)).map(|part| part.num_bytes()).sum()
-    }
 }
 
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::counting::counter::tests::{LARGEST, SIZES, counter, params};
+    use crate::counting::counter::tests::{RATES, counter, params};
     use crate::counting::form::CounterForm;
-    use crate::counting::params::Representation;
-    use crate::hash::hash64;
     use crate::window::{ClockSource, Window};
-
-    fn parts(counter: &Counter) -> Vec<PayloadPart<'_>> {
-        (0..).map_while(|index| counter.payload_part(index)).collect()
-    }
 
     /// The whole payload of a counter.
     pub(crate) fn encode(counter: &Counter) -> Vec<u8> {
-        parts(counter).iter().map(|part| part.read(0, part.num_bytes())).collect::<Vec<_>>().concat()
-    }
-
-    /// A sparse counter whose payload has more than one part.
-    pub(crate) fn many() -> Counter {
-        let many = counter(params(LARGEST, 0), 0..100_000);
-        assert_eq!(many.representation(), Representation::Sparse);
-        many
-    }
-
-    /// A sparse windowed counter with `len` marked slots: every 29th slot, with all tags in turn.
-    fn windowed_counter(len: u32) -> Counter {
-        let records = (0..len).flat_map(|number| {
-            let [a, b, c, d] = (29 * number).to_le_bytes();
-            [a, b, c, d, 1 + (number % 4) as u8]
-        });
-        let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
-        let (params, layout) = (params(LARGEST, 0), Layout::new(21, 10).unwrap());
-        let (representation, window) = (Representation::Sparse, Some((window, 3, 0)));
-        let form = CounterForm { params, layout, lower_bound: 0, representation, window };
-        let counter = form.load(&mut records.collect()).unwrap();
-        assert_eq!(counter.representation(), Representation::Sparse);
-        counter
+        counter.payload_part().as_bytes().to_vec()
     }
 
     #[test]
     fn payloads_are_pinned() {
-        assert_eq!(encode(&counter(params(SIZES[2], 250), [1, 2])), b"\x06user:1\x06user:2");
-        // Slots 3797 and 6760, as computed by the separate program that the tests of the layout mention.
-        assert_eq!(encode(&counter(params(SIZES[2], 0), [2, 1])), [0xd5, 0x0e, 0, 0, 0x68, 0x1a, 0, 0]);
+        assert_eq!(encode(&counter(params(RATES[2], 250), [1, 2])), b"\x06user:1\x06user:2");
+        // Slots 1898 and 3380 of 4096, with 10 low bits: 1 and 874, then 1 and 457.
+        assert_eq!(encode(&counter(params(RATES[2], 0), [2, 1])), [0xa9, 0x5d, 0x72]);
     }
 
+    /// Each code, and tags of 4 and 8 bits, one of them alone in its byte.
     #[test]
-    fn a_long_sparse_payload_comes_in_parts() {
-        let many = many();
-        let lengths: Vec<u64> = parts(&many).iter().map(PayloadPart::num_bytes).collect();
-        assert_eq!(lengths, [1 << 18, many.payload_bytes() - (1 << 18)]);
-        assert_eq!(encode(&many).len() as u64, many.payload_bytes());
-    }
-
-    #[test]
-    fn a_part_has_positions() {
-        let lengths = |counter: &Counter| parts(counter).iter().map(PayloadPart::num_bytes).collect::<Vec<_>>();
-        for (len, of_dated) in
-            [(0, vec![]), (1, vec![5]), (65_536, vec![5 << 16]), (70_000, vec![5 << 16, 5 * (70_000 - 65_536)])]
-        {
-            let counter = windowed_counter(len);
-            assert_eq!(lengths(&counter), of_dated);
-            assert_eq!(counter.payload_bytes(), 5 * u64::from(len));
-            let layout = Layout::new(20, 19).unwrap();
-            let bitmap = Bitmap::from_ascending(layout, (0..len).map(|number| (29 * number, ())), ()).unwrap();
-            let plain = Counter::of_slots(*counter.params(), bitmap);
-            let plain_lengths: Vec<u64> = of_dated.iter().map(|bytes| bytes / 5 * 4).collect();
-            assert_eq!((lengths(&plain), plain.representation()), (plain_lengths, Representation::Sparse));
-        }
-    }
-
-    #[test]
-    fn any_stretch_is_that_of_the_whole() {
-        let (few, many) = (counter(params(SIZES[5], 0), 0..3000), many());
-        for counter in [few, many, windowed_counter(3000), windowed_counter(70_000)] {
-            let payload = encode(&counter);
-            let mut start_of_part = 0;
-            for part in parts(&counter) {
-                let len = part.num_bytes();
-                for run in 0..100u64 {
-                    let [a, b] = [run, run + 100].map(|number| hash64(&number.to_le_bytes(), 0) % (len + 1));
-                    let (start, end) = (a.min(b), a.max(b));
-                    let expected = &payload[(start_of_part + start) as usize..(start_of_part + end) as usize];
-                    assert!(part.read(start, end) == expected, "{start}..{end}");
-                    let mut appended = Vec::with_capacity(2 + len as usize);
-                    appended.extend_from_slice(b"ab");
-                    let capacity = appended.capacity();
-                    part.append_to(&mut appended, start, end);
-                    assert!(appended == [b"ab", expected].concat() && appended.capacity() == capacity);
-                }
-                start_of_part += len;
-            }
+    fn codes_and_tags_are_pinned() {
+        let params = params(RATES[0], 250);
+        let mut counts = SegmentCounts::default();
+        [256, 255, 128, 1].into_iter().enumerate().for_each(|(segment, count)| counts.add(segment, count));
+        // The one free slot is the last: 7 low bits of 255, behind a one. The one marked slot is the first.
+        let [free, bits, marked] = [&[0xfd, 0x01][..], &[0x0f; 32], &[0]];
+        let load = |window, payload: &[u8]| {
+            let form = CounterForm { params, lower_bound: 0, counts: Some(counts), window };
+            form.load(payload)
+        };
+        let plain = [free, bits, marked].concat();
+        assert_eq!(encode(&load(None, &plain).unwrap()), plain);
+        for (slices, of_a_tag, last) in [(4, 4, 0x01u8), (60, 8, 0x01)] {
+            let window = Window::new(10 * slices, slices as u32, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
+            let tags = |count: usize| vec![if of_a_tag == 4 { 0x11 } else { 0x01 }; (count * of_a_tag) / 8];
+            let odd = if of_a_tag == 4 { [tags(254), vec![last]].concat() } else { tags(255) };
+            let payload = [&tags(256), free, &odd, bits, &tags(128), marked, &[last]].concat();
+            let window = Some((window, 0, 0));
+            assert_eq!(encode(&load(window, &payload).unwrap()), payload);
+            // A tag of no live slice, and something behind the last half.
+            let name = |payload: &[u8]| match load(window, payload) {
+                Err(Error::Corrupt { field, .. }) => field,
+                other => panic!("{other:?}"),
+            };
+            let with = |tag| [&payload[..payload.len() - 1], &[tag]].concat();
+            let wrong = if of_a_tag == 4 { [0x00, 0x02, 0x11] } else { [0x00, 0x02, 0x80] };
+            assert_eq!(wrong.map(|tag| name(&with(tag))), ["tag"; 3]);
+            assert!(["tag", "coded payload"].contains(&name(&payload[1..])));
         }
     }
 }

@@ -9,6 +9,7 @@ use crate::error::{Error, Parameter};
 pub(super) mod intersection;
 pub(super) mod lists;
 mod merge;
+mod pair;
 pub(super) mod union;
 
 /// Checks that all counters have the same seed.

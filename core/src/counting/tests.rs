@@ -1,11 +1,11 @@
 //! Tests of windowed counters against a model.
 
 use crate::counting::Representation;
+use crate::counting::counter::Counter;
 use crate::counting::counter::tests::{check_asked, words};
-use crate::counting::counter::{Counter, Shaped};
 use crate::counting::form::CounterForm;
 use crate::counting::held::ring::{MOST_SLICES, TagRing};
-use crate::counting::layout::Layout;
+use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Params;
 use crate::counting::payload::tests::encode;
 use crate::counting::sets::standing::{count_union, estimate_intersection};
@@ -31,10 +31,8 @@ const NOON: u64 = 1_000_000;
 /// Numbers of slices whose tags take half a byte or a whole byte, at the ends of both ranges.
 const SLICES: [u32; 6] = [1, 4, 14, 15, 60, 254];
 
-fn params(exact_limit: u32, capacity: u64) -> Params {
-    // Each capacity leads to a layout of its own.
-    let error_rate = if capacity == 1_000_000 { 0.02 } else { 0.05 };
-    Params { capacity, error_rate, exact_limit, exact_bytes: 500, seed: 7 }
+fn params(exact_limit: u32, error_rate: f64) -> Params {
+    Params { error_rate, exact_limit, exact_bytes: 500, seed: 7 }
 }
 
 fn window(slices: u32, clock_source: ClockSource) -> Window {
@@ -146,8 +144,7 @@ impl Pair {
                 }
             } else {
                 let exact_limit = 0;
-                let mut plain =
-                    Counter::with_layout(Params { exact_limit, ..*counter.params() }, counter.layout()).unwrap();
+                let mut plain = Counter::new(Params { exact_limit, ..*counter.params() }).unwrap();
                 for item in &expected {
                     plain.add(item.to_le_bytes(), &Unlimited).unwrap();
                 }
@@ -174,12 +171,13 @@ fn number(member: &[u8]) -> u32 {
 }
 
 /// All stored properties of a counter, and its payload.
-fn stored(counter: &Counter) -> (Params, Layout, Representation, TagRing, Vec<u8>) {
-    (*counter.params(), counter.layout(), counter.representation(), *counter.ring().unwrap(), encode(counter))
+fn stored(counter: &Counter) -> (Params, Representation, TagRing, Option<SegmentCounts>, Vec<u8>) {
+    let (ring, payload) = (*counter.ring().unwrap(), encode(counter));
+    (*counter.params(), counter.representation(), ring, counter.counts(), payload)
 }
 
 fn reloaded(counter: &Counter) -> Counter {
-    CounterForm::of(counter).load(&mut encode(counter)).unwrap()
+    CounterForm::of(counter).load(&encode(counter)).unwrap()
 }
 
 struct Copier;
@@ -224,13 +222,13 @@ proptest! {
         steps in steps(),
         slices in 0..SLICES.len(),
         exact_limit in prop_oneof![Just(0u32), Just(10), Just(60)],
-        capacities in (prop_oneof![Just(100u64), Just(1_000_000)], prop_oneof![Just(100u64), Just(1_000_000)]),
+        rates in (prop_oneof![Just(0.05), Just(0.02)], prop_oneof![Just(0.05), Just(0.02)]),
         // A clock may be set back to less than a window after 1970.
         start in prop_oneof![Just(NOON * 1000), 0u64..200],
     ) {
         let window = window(SLICES[slices], ClockSource::System);
         let mut now = start;
-        let mut pairs = [capacities.0, capacities.1].map(|capacity| Pair::new(params(exact_limit, capacity), window, now));
+        let mut pairs = [rates.0, rates.1].map(|rate| Pair::new(params(exact_limit, rate), window, now));
         for step in steps {
             match step {
                 Step::Add(first, items) => {
@@ -278,7 +276,7 @@ proptest! {
         let plain = [0, 1].map(|n: usize| {
             let exact_limit = if both[n].is_exact() { exact_limit.max(60) } else { 0 };
             let params = Params { exact_limit, ..*both[n].params() };
-            let mut plain = Counter::with_layout(params, both[n].layout()).unwrap();
+            let mut plain = Counter::new(params).unwrap();
             for item in &sets[n] {
                 plain.add(item.to_le_bytes(), &Unlimited).unwrap();
             }
@@ -298,7 +296,7 @@ proptest! {
     #[test]
     fn a_batch_is_its_items(items in vec((0u64..5, vec(any::<u16>(), 0..200)), 1..8), slices in 0..SLICES.len()) {
         let window = window(SLICES[slices], ClockSource::Manual);
-        let new = || Counter::new(params(10, 100)).unwrap().with_window(window, 0).unwrap();
+        let new = || Counter::new(params(10, 0.05)).unwrap().with_window(window, 0).unwrap();
         let (mut one_by_one, mut at_once, mut added, mut slice) = (new(), new(), new(), 0);
         for (passed, items) in items {
             slice += passed;
@@ -324,7 +322,7 @@ proptest! {
     #[test]
     fn a_jump_of_the_clock_expires_only_what_it_says(before in vec(0u32..60, 1..20), ahead in 1u64..40) {
         let window = window(60, ClockSource::System);
-        let mut pair = Pair::new(params(10, 100), window, NOON);
+        let mut pair = Pair::new(params(10, 0.05), window, NOON);
         before.iter().for_each(|&item| pair.add(item, NOON));
         pair.add(99, NOON + 10 * ahead);
         pair.add(100, NOON);
@@ -339,10 +337,10 @@ proptest! {
 
 #[test]
 fn limits_are_asked_for_what_is_held_and_what_comes() {
-    for (exact_limit, capacity) in [(0, 100), (0, 1_000_000), (20, 1_000_000), (60, 100)] {
+    for (exact_limit, rate) in [(0, 0.05), (0, 0.02), (20, 0.02), (60, 0.05)] {
         for slices in SLICES {
             let window = window(slices, ClockSource::Manual);
-            let mut counter = Counter::new(params(exact_limit, capacity)).unwrap().with_window(window, 0).unwrap();
+            let mut counter = Counter::new(params(exact_limit, rate)).unwrap().with_window(window, 0).unwrap();
             check_asked(&mut counter, 0..50);
             counter.advance(1);
             check_asked(&mut counter, 25..800);
@@ -354,7 +352,7 @@ fn limits_are_asked_for_what_is_held_and_what_comes() {
 #[test]
 fn adding_reports_what_was_not_known() {
     for exact_limit in [10, 0] {
-        let counter = Counter::new(params(exact_limit, 1000)).unwrap();
+        let counter = Counter::new(params(exact_limit, 0.05)).unwrap();
         let mut counter = counter.with_window(window(4, ClockSource::Manual), 0).unwrap();
         let mut add = |item: &str, slice| {
             counter.advance(slice);
@@ -369,9 +367,9 @@ fn adding_reports_what_was_not_known() {
 
 #[test]
 fn an_estimate_is_of_all_members() {
-    for (slices, capacity) in [(4, 100), (60, 100), (4, 1_000_000)] {
+    for (slices, rate) in [(4, 0.05), (60, 0.05), (4, 0.02)] {
         let window = window(slices, ClockSource::Manual);
-        let mut counter = Counter::new(params(0, capacity)).unwrap().with_window(window, 0).unwrap();
+        let mut counter = Counter::new(params(0, rate)).unwrap().with_window(window, 0).unwrap();
         for item in 0..300u32 {
             counter.advance(u64::from(item / 100));
             counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
@@ -387,7 +385,7 @@ fn a_dead_counter_is_exact_and_empty() {
     for (exact_limit, is_exact) in [(10, true), (0, false)] {
         for members in [5, 50, 5000u32] {
             let window = window(12, ClockSource::Manual);
-            let mut counter = Counter::new(params(exact_limit, 100_000)).unwrap().with_window(window, 3).unwrap();
+            let mut counter = Counter::new(params(exact_limit, 0.05)).unwrap().with_window(window, 3).unwrap();
             for member in 0..members {
                 counter.add(member.to_le_bytes(), &Unlimited).unwrap();
             }
@@ -405,10 +403,10 @@ fn a_dead_counter_is_exact_and_empty() {
 
 #[test]
 fn windows_mix_in_questions_and_not_in_merges() {
-    let plain = Counter::new(params(10, 100)).unwrap();
+    let plain = Counter::new(params(10, 0.05)).unwrap();
     let of = |seconds, slices, clock_source| {
         let window = Window::new(seconds, slices, MOST_SLICES, clock_source).unwrap();
-        Counter::new(params(10, 100)).unwrap().with_window(window, 0).unwrap()
+        Counter::new(params(10, 0.05)).unwrap().with_window(window, 0).unwrap()
     };
     let mut ours = of(120, 12, ClockSource::System);
     for other in [plain, of(120, 6, ClockSource::System), of(119, 7, ClockSource::System)] {
@@ -424,10 +422,10 @@ fn windows_mix_in_questions_and_not_in_merges() {
     let rejected = |ours, theirs| Err(Error::incompatible(Parameter::Window, ours, theirs));
     assert_eq!(ours.merge(&[&by_hand], &Unlimited), rejected("system clock", "manual clock"));
     assert_eq!(by_hand.merge(&[&ours], &Unlimited), rejected("manual clock", "system clock"));
-    let plain = Counter::new(params(10, 100)).unwrap();
+    let plain = Counter::new(params(10, 0.05)).unwrap();
     assert_eq!(ours.merge(&[&plain], &Unlimited), rejected("slices of 10 s", "no window"));
     let too_many = Window::new(1020, 255, 1000, ClockSource::System).unwrap();
-    assert!(Counter::new(params(10, 100)).unwrap().with_window(too_many, 0).is_err());
+    assert!(Counter::new(params(10, 0.05)).unwrap().with_window(too_many, 0).is_err());
     let mut ahead = longer;
     ahead.advance(9);
     assert!(ours.merging(&[&ahead], Time::At(80)).is_ok() && ours.merging(&[&ahead], Time::At(79)).is_err());
@@ -435,8 +433,8 @@ fn windows_mix_in_questions_and_not_in_merges() {
 
 #[test]
 fn what_does_not_fit_changes_nothing() {
-    for (exact_limit, members) in [(10, 10u32), (0, 20), (300, 250)] {
-        let params = Params { exact_bytes: 2000, ..params(exact_limit, 1_000_000) };
+    for (exact_limit, members) in [(10, 10u32), (0, 21), (300, 250)] {
+        let params = Params { exact_bytes: 2000, ..params(exact_limit, 0.02) };
         let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::Manual), 0).unwrap();
         for member in 0..members {
             counter.add(member.to_le_bytes(), &Unlimited).unwrap();
@@ -451,8 +449,8 @@ fn what_does_not_fit_changes_nothing() {
 /// Merging a counter without live members changes neither an exact counter to an estimate nor the layout of a bitmap.
 #[test]
 fn what_is_dead_does_not_drag_down() {
-    let coarse_params = params(10, 100);
-    let fine_params = Params { error_rate: 0.005, ..params(10, 1_000_000) };
+    let coarse_params = params(10, 0.05);
+    let fine_params = Params { error_rate: 0.005, ..params(10, 0.02) };
     let of = |params, newest| {
         let mut counter = Counter::new(params).unwrap().with_window(window(4, ClockSource::System), newest).unwrap();
         (0..50u32).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
@@ -484,7 +482,7 @@ fn the_last_slices_are_slices_too() {
     ] {
         for members in [3, 30, 3000u32] {
             let mut counter =
-                Counter::new(params(10, 1000)).unwrap().with_window(window(14, clock_source), newest).unwrap();
+                Counter::new(params(10, 0.05)).unwrap().with_window(window(14, clock_source), newest).unwrap();
             (0..members).for_each(|member| drop(counter.add(member.to_le_bytes(), &Unlimited)));
             assert_eq!(
                 (counter.at(Time::At(0)).count(), counter.history(Time::At(0)).unwrap()[0].1.count()),

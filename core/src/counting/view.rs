@@ -4,18 +4,19 @@
 
 use std::borrow::Cow;
 
-use crate::counting::counter::{Contents, Counter, Shaped, with_set};
+use crate::bits;
+use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
-use crate::counting::held::bitmap::{Bitmap, Slots};
 use crate::counting::held::members::Members;
 use crate::counting::held::members::arena::Records;
 use crate::counting::held::ring::Ages;
+use crate::counting::held::slots::Slots;
 use crate::counting::held::tag::Tag;
-use crate::counting::held::words::{Words, zeroed_words};
+use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
-use crate::size_limit::{try_collect, try_collect_ok, try_with_capacity};
+use crate::size_limit::{try_with_capacity, try_zeroed};
 use crate::window::{Time, Window};
 
 /// The part of a counter that is read: all that is live at a time, or the members seen in the last seconds. Making a
@@ -191,32 +192,44 @@ impl<'a> View<'a> {
     /// [`Error::OutOfMemory`].
     pub(super) fn plain(&self) -> Result<Cow<'a, Counter>, Error> {
         let Some(set) = self.counter.windowed() else { return Ok(Cow::Borrowed(self.counter)) };
-        let (&params, layout, ages) = (self.counter.params(), self.counter.layout(), set.ring.ages());
-        let Some(most_age) = self.most_age.filter(|_| self.counter.has_any(self.most_age)) else {
-            return Counter::with_layout(params, layout).map(Cow::Owned);
+        let (&spec, ages) = (self.counter.spec(), set.ring.ages());
+        let Some(most_age) = self.most_age.filter(|_| self.has_any()) else {
+            return Counter::new(spec.params).map(Cow::Owned);
         };
-        let bitmap = match &set.held {
+        Ok(Cow::Owned(match &set.held {
             Held::Exact(held) => {
-                let mut members = Members::new();
+                let (mut members, seed) = (Members::new(), spec.params.seed);
                 for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
-                    members.insert(member, hash64(member, params.seed), params.seed, ())?;
+                    members.insert(member, hash64(member, seed), seed, ())?;
                 }
-                let contents = Contents::Plain(Held::Exact(members));
-                return Ok(Cow::Owned(Counter::with_contents(params, layout, contents)));
+                Counter::with_contents(spec, Contents::Plain(Held::Exact(members)))
             }
-            Held::Estimating(bitmap) => match bitmap.slots() {
-                Slots::Sparse(held) => {
-                    let live = held.iter().filter(|&(_, tag)| ages.age(tag) <= most_age);
-                    Bitmap::from_ascending(layout, live.map(|(position, _)| (position, ())), ())?
-                }
-                Slots::Dense(cells) => {
-                    let mut words = zeroed_words(layout)?;
-                    cells.to_words(ages, most_age, &mut words);
-                    Bitmap::dense(layout, Words::counted(layout, words))
-                }
-            },
-        };
-        Ok(Cow::Owned(Counter::of_slots(params, bitmap)))
+            Held::Estimating(_) => {
+                let mut bits = Bits::new(spec.layout)?;
+                bits.add(self);
+                Counter::with_slots(spec, Slots::from_bits(spec.layout, bits.words)?)
+            }
+        }))
+    }
+
+    /// Whether any member is in view.
+    pub(super) fn has_any(&self) -> bool {
+        self.counter.has_any(self.most_age)
+    }
+
+    /// Whether slots are in view, so that the layout of the counter matters.
+    pub(super) fn has_slots(&self) -> bool {
+        !self.counter.is_exact() && self.has_any()
+    }
+
+    /// A lower bound of the number of members in view.
+    pub(super) fn lower_bound(&self) -> u32 {
+        // A windowed counter has none, except for the number of its exact members.
+        match self.counter.window() {
+            None => self.counter.lower_bound(),
+            Some(_) if self.is_exact() => self.count() as u32,
+            Some(_) => 0,
+        }
     }
 
     /// The whole counter, including the members that are not in view.
@@ -225,10 +238,41 @@ impl<'a> View<'a> {
     }
 }
 
-/// Makes a counter without a window from each view, passes the counters to `ask`, and returns its result.
-pub(super) fn with_plain<T>(views: &[View<'_>], ask: impl FnOnce(&[&Counter]) -> Result<T, Error>) -> Result<T, Error> {
-    let counters = try_collect_ok(views.len(), views.iter().map(View::plain))?;
-    ask(&try_collect(views.len(), counters.iter().map(|counter| &**counter))?)
+/// A bit for each slot of a layout, to unite what is in view.
+pub(super) struct Bits {
+    layout: Layout,
+    pub(super) words: Box<[u64]>,
+}
+
+impl Bits {
+    /// Bits of which none is set.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(super) fn new(layout: Layout) -> Result<Self, Error> {
+        Ok(Bits { layout, words: try_zeroed(layout.num_slots() as usize / bits::WORD_BITS)? })
+    }
+
+    /// Sets the bits of what is in view, in the layout of these bits. Exact members are hashed, whatever layout their
+    /// own counter has, so that an exact counter never makes the layout of the others coarser.
+    pub(super) fn add(&mut self, view: &View<'_>) {
+        let Some(most_age) = view.most_age else { return };
+        let (layout, seed, words) = (self.layout, view.counter.params().seed, &mut self.words);
+        with_set!(view.counter, (held, ages) => match held {
+            Held::Exact(members) => members.hashed(seed).filter(|(_, tag, _)| tag.age(ages) <= most_age).for_each(
+                |(hash, ..)| _ = bits::set(words, layout.slot_of(hash) as usize),
+            ),
+            Held::Estimating(slots) => slots.or_bits(ages, most_age, layout, words),
+        });
+    }
+
+    /// The number of set bits in each segment: the marked slots of all that was added.
+    pub(super) fn counts(&self) -> SegmentCounts {
+        let mut counts = SegmentCounts::default();
+        let segments = self.words.chunks_exact(self.layout.slots() as usize / bits::WORD_BITS);
+        segments.enumerate().for_each(|(segment, words)| counts.add(segment, bits::count_ones(words)));
+        counts
+    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,6 @@
 
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::Held;
-use crate::counting::held::bitmap::Slots;
 use crate::counting::held::ring::TagRing;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::Spec;
@@ -40,13 +39,9 @@ impl WindowedSet {
                     members.retain(spec.params.seed, is_kept);
                     members.len() == 0
                 }
-                Held::Estimating(bitmap) => {
-                    bitmap.drop_estimate();
-                    match bitmap.slots_mut() {
-                        Slots::Sparse(positions) => positions.retain(is_kept),
-                        Slots::Dense(cells) => cells.free_dead(spec.layout, ages, left),
-                    }
-                    bitmap.set_bits() == 0
+                Held::Estimating(slots) => {
+                    slots.expire(ages, left);
+                    slots.counts().total() == 0
                 }
             }
         });
@@ -68,19 +63,14 @@ impl WindowedSet {
         match &self.held {
             // All exact members count as one segment.
             Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
-            Held::Estimating(bitmap) => match bitmap.slots() {
-                Slots::Sparse(positions) => positions
-                    .iter()
-                    .for_each(|(position, tag)| count(bitmap.layout().segment_of(position.into()), tag, 1)),
-                Slots::Dense(cells) => cells.for_each_count(bitmap.layout(), &mut count),
-            },
+            Held::Estimating(slots) => slots.for_each_count(ages, &mut count),
         }
         let mut since = SegmentCounts::default();
         for counts in &of_age {
             since.add_all(counts);
             history.push(match &self.held {
                 Held::Exact(_) => Estimated::exact(since.total() as usize),
-                Held::Estimating(bitmap) => Segments::new(bitmap.layout(), &since).estimated(),
+                Held::Estimating(slots) => Segments::new(slots.layout(), &since).estimated(),
             });
         }
         Ok(history)

@@ -24,7 +24,7 @@
 //! so that a reader need not know the sizing formulas; here they are compared with the formulas.
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::inline::{self, Content, Inline};
+use super::inline::{self, Inline};
 use super::payload::Payload;
 use super::value::ChunkFormat;
 use crate::bloom::chain::{Generation, Generations, MAX_SUB_FILTERS, check_generations};
@@ -168,7 +168,7 @@ pub(super) fn header(filter: &LineFilter) -> Vec<u8> {
     let sub_filters = filter.sub_filters();
     let num_bits = sub_filters.iter().map(SubFilter::num_bits).sum();
     let set_bits = sub_filters.iter().map(SubFilter::set_bits).sum();
-    inline::write(&mut writer, all_bits(sub_filters), Content::Bits(num_bits), set_bits);
+    inline::write(&mut writer, all_bits(sub_filters), num_bits, set_bits);
     writer.finish()
 }
 
@@ -208,7 +208,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Lin
     }
     limit.check(0, described.iter().fold(held_bytes, |sum, (spec, _)| sum.saturating_add(spec.sub_filter_bytes())))?;
     let num_bits = described.iter().fold(0u64, |sum, (spec, _)| sum.saturating_add(spec.num_bits));
-    let inline = inline::read(&mut reader, Content::Bits(num_bits))?;
+    let inline = inline::read(&mut reader, num_bits)?;
     expect("header length", 0, reader.remaining())?;
     let sub_filters = described.into_iter().map(|(spec, num_items)| {
         let mut sub_filter = SubFilter::from_spec(spec, 0, &Unlimited)?;

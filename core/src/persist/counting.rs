@@ -3,23 +3,23 @@
 //! | what | field |
 //! |---|---|
 //! | byte | kind and version, 0xc1 |
-//! | byte | representation: 0 exact, 1 sparse, 2 dense; plus 4 if the next seven fields are left out |
-//! | byte | precision: log2 of the bits of the main bitmap |
-//! | byte | tail bits: log2 of the bits of a segment of the tail |
+//! | byte | representation: 0 exact, 1 estimate; plus 4 if the next four fields are left out |
 //! | rate | error rate |
-//! | number | capacity, members |
 //! | number | exact limit, members |
 //! | number | exact bytes: the most bytes that the listed members may take together |
 //! | number | seed |
-//! | number | lower bound of the estimate, members; 0 without a set bit; left out while exact |
-//! | byte | the payload: 0 out of line, 1 inline, 2 inline in Golomb-Rice code (`inline.rs`) |
+//! | number | lower bound of the estimate, members; 0 without a marked slot; left out while exact |
+//! | byte | the number of segments, up to the last with a marked slot; left out while exact |
+//! | numbers | the marked slots of each of these segments |
+//! | byte | the payload: 0 out of line, 1 inline |
 //! | number | payload, bytes; left out if the payload is inline |
 //! | 4 bytes | checksum |
 //!
-//! The seven fields from precision to seed are left out if they equal [`STANDARD`], as they do for most counters:
-//! otherwise they would be half of the header of a counter with few members.
+//! The four fields from error rate to seed are left out if they equal [`STANDARD`], as they do for most counters:
+//! otherwise they would be half of the header of a counter with few members. The layout of the slots follows from the
+//! error rate (`counting/layout.rs`).
 //!
-//! A windowed counter has no lower bound. Its first byte is 0xd1, and before the payload it has
+//! A windowed counter has no lower bound. Its first byte is 0xd1, and before the segments it has
 //!
 //! | what | field |
 //! |---|---|
@@ -29,44 +29,42 @@
 //! | number | the newest slice that it has reached |
 //! | byte | offset: the slice number from which tags count |
 //!
-//! The payload of a windowed counter is out of line or inline, never in Golomb-Rice code. Each member and each position
-//! has the tag of the slice in which it was last seen, one byte: `1 + (slice - offset) mod 15` in a window of up to 14
-//! slices, `mod 255` in a larger one. The tag is before the length of a member, and after a position. A dense counter
-//! has a cell of 4 or 8 bits for each slot: 0 while free, else the tag. The first of two 4-bit cells is the lower half
-//! of a byte. All tags are of slices that are live at the newest slice.
+//! Each member and each slot has the tag of the slice in which it was last seen: `1 + (slice - offset) mod 15` in a
+//! window of up to 14 slices, `mod 255` in a larger one. The tag of a member is a byte before its length. The tags of a
+//! segment's slots follow the slots, with 4 or 8 bits each; the first of two is the lower half of a byte. All tags are
+//! of slices that are live at the newest slice.
 //!
-//! Numbers and rates are described in `codec.rs`. The payload of an exact counter is its members, each a length
-//! (LEB128) and its bytes. The payload of a sparse counter is the ascending positions of its set bits, four bytes each;
-//! the payload of a dense one is the words of its bitmap. Precision and tail bits followed from rate and capacity when
-//! the counter was made, and may have become smaller by a merge: they are stored and not computed again. The number of
-//! set bits in each segment is counted again on loading.
+//! Numbers and rates are described in `codec.rs`, the payload in `counting/payload.rs`.
 
 use std::alloc;
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
-use super::inline::{self, Content};
+use super::inline::{AS_IT_IS, OUT_OF_LINE};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Partial, Stored};
 use crate::counting::form::CounterForm;
-use crate::counting::layout::Layout;
-use crate::counting::payload::{PART_BYTES, PayloadPart};
-use crate::counting::{Counter, Params, Representation};
+use crate::counting::layout::{MAX_SEGMENTS, SegmentCounts};
+use crate::counting::payload::PayloadPart;
+use crate::counting::{Counter, Params};
 use crate::error::Error;
-use crate::hash::{checksum, checksum_of_numbers};
+use crate::hash::checksum;
 use crate::heap::OnHeap;
 use crate::size_limit::{SizeLimit, try_collect, try_reserve, try_to_vec, try_with_capacity};
 use crate::window::{ClockSource, Window};
 
-/// The bit of the representation byte that is set if the counter has the standard parameters and layout.
+/// The bit of the representation byte that is set if the counter has the standard parameters.
 const IS_STANDARD: u8 = 4;
 
-/// The parameters that need not be stored, with the precision and tail bits derived from them. They are part of the
-/// format, and do not change with the defaults of new counters.
-const STANDARD: (Params, u32, u32) =
-    (Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 }, 14, 10);
+/// The parameters that need not be stored. They are part of the format, and do not change with the defaults of new
+/// counters.
+const STANDARD: Params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 0 };
 
-/// The representations, indexed by their stored numbers.
-const REPRESENTATIONS: [Representation; 3] = [Representation::Exact, Representation::Sparse, Representation::Dense];
+/// The representation byte of an estimating counter.
+const ESTIMATE: u8 = 1;
+
+/// The largest payload that is written inline in the header, in bytes: a dump of a counter in one piece cannot be
+/// outdated half-way. It may be changed; readers accept any.
+const INLINE_MAX_BYTES: u64 = 48 << 10;
 
 /// The clock sources, indexed by their stored numbers, each with whether the key expires once the counter is empty.
 const CLOCK_SOURCES: [(ClockSource, bool); 3] =
@@ -77,21 +75,15 @@ impl CounterForm {
         if self.window.is_some() { HeaderKind::WindowedCounter } else { HeaderKind::Counter }
     }
 
-    /// The stored bytes of representation, precision and tail bits.
-    fn shape(&self) -> [u8; 3] {
-        [self.representation as u8, self.layout.precision() as u8, self.layout.tail_bits() as u8]
-    }
-
     /// Begins a header with all fields of a counter before its payload.
     fn write(&self) -> HeaderWriter {
         let mut writer = HeaderWriter::new(self.kind());
-        let [representation, precision, tail_bits] = self.shape();
-        if (self.params, self.layout.precision(), self.layout.tail_bits()) == STANDARD {
+        let representation = if self.counts.is_some() { ESTIMATE } else { 0 };
+        if self.params == STANDARD {
             writer.u8(representation | IS_STANDARD);
         } else {
-            [representation, precision, tail_bits].into_iter().for_each(|byte| writer.u8(byte));
+            writer.u8(representation);
             writer.rate(self.params.error_rate);
-            writer.number(self.params.capacity);
             writer.number(self.params.exact_limit.into());
             writer.number(self.params.exact_bytes.into());
             writer.number(self.params.seed);
@@ -103,8 +95,13 @@ impl CounterForm {
             writer.u8(CLOCK_SOURCES.iter().position(|&known| known == clock).unwrap_or(0) as u8);
             writer.number(newest);
             writer.u8(offset);
-        } else if self.representation != Representation::Exact {
+        } else if self.counts.is_some() {
             writer.number(self.lower_bound.into());
+        }
+        if let Some(counts) = &self.counts {
+            let segments = (0..MAX_SEGMENTS).rev().find(|&segment| counts.get(segment) > 0).map_or(0, |last| last + 1);
+            writer.u8(segments as u8);
+            (0..segments).for_each(|segment| writer.number(counts.get(segment)));
         }
         writer
     }
@@ -118,55 +115,56 @@ impl CounterForm {
         let mut reader =
             HeaderReader::new(header, if is_windowed { HeaderKind::WindowedCounter } else { HeaderKind::Counter })?;
         let code = reader.u8("representation")?;
-        let representation = *REPRESENTATIONS
-            .get(usize::from(code & !IS_STANDARD))
-            .ok_or_else(|| Error::corrupt("representation", "0, 1 or 2, or 4 more", code))?;
-        let (params, precision, tail_bits) = match code & IS_STANDARD {
+        let is_known = code & !IS_STANDARD <= ESTIMATE;
+        Error::check_field(is_known, "representation", "0 or 1, or 4 more", code)?;
+        let is_estimate = code & ESTIMATE != 0;
+        let params = match code & IS_STANDARD {
             0 => read_params(&mut reader)?,
             _ => STANDARD,
         };
-        let layout = Layout::new(precision, tail_bits).map_err(stored_parameter)?;
-        let mut form = CounterForm { params, layout, lower_bound: 0, representation, window: None };
+        let mut form = CounterForm { params, lower_bound: 0, counts: None, window: None };
         if is_windowed {
             form.window = Some((read_window(&mut reader)?, reader.number("newest slice")?, reader.u8("offset")?));
-        } else if representation != Representation::Exact {
+        } else if is_estimate {
             form.lower_bound = reader.number_u32("lower bound")?;
+        }
+        if is_estimate {
+            form.counts = Some(read_counts(&mut reader, &params)?);
         }
         form.validate().map_err(stored_parameter)?;
         Ok((form, reader))
     }
 
-    /// The content type of the payload, which determines its inline form.
-    fn content(&self) -> Content {
-        match self.representation {
-            Representation::Sparse if self.window.is_none() => Content::Positions(self.layout.num_bits()),
-            Representation::Dense if self.window.is_none() => Content::Bits(self.layout.num_bits()),
-            _ => Content::Bytes,
-        }
-    }
-
     /// The format of the chunks. Its fingerprint changes if pieces that were read earlier no longer fit pieces that are
-    /// read later. Bits that are set while a dump is read do not change it. A new representation, members inserted
-    /// among members that were already read, and an advance of the window do.
+    /// read later: with any new slot or member, and with an advance of the window.
     fn chunk_format(&self, payload_bytes: u64) -> ChunkFormat {
-        let of_shape = checksum(&self.shape(), payload_bytes);
-        let fingerprint = self.window.map_or(of_shape, |(_, newest, offset)| {
-            checksum_of_numbers([of_shape, newest, offset.into()].into_iter(), payload_bytes)
-        });
-        ChunkFormat::Checked { fingerprint }
+        // The counts say how long the payload of an estimate is.
+        let more = if self.counts.is_some() { 0 } else { payload_bytes };
+        ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), more) }
     }
 }
 
-fn read_params(reader: &mut HeaderReader<'_>) -> Result<(Params, u32, u32), Error> {
-    let (precision, tail_bits) = (reader.u8("precision")?, reader.u8("tail bits")?);
-    let params = Params {
+/// Reads the number of segments up to the last with a marked slot, and the number of marked slots in each.
+fn read_counts(reader: &mut HeaderReader<'_>, params: &Params) -> Result<SegmentCounts, Error> {
+    let layout = params.layout().map_err(stored_parameter)?;
+    let (segments, most) = (reader.u8("segments")?, layout.num_segments());
+    Error::check_field(usize::from(segments) <= most, "segments", format_args!("at most {most}"), segments)?;
+    let (mut counts, mut last) = (SegmentCounts::default(), 1);
+    for segment in 0..segments.into() {
+        last = reader.number_u32("marked slots")?.into();
+        counts.add(segment, last);
+    }
+    Error::check_field(last > 0, "marked slots", "some in the last segment", last)?;
+    Ok(counts)
+}
+
+fn read_params(reader: &mut HeaderReader<'_>) -> Result<Params, Error> {
+    Ok(Params {
         error_rate: reader.rate("error_rate")?,
-        capacity: reader.number("capacity")?,
         exact_limit: reader.number_u32("exact_limit")?,
         exact_bytes: reader.number_u32("exact_bytes")?,
         seed: reader.number("seed")?,
-    };
-    Ok((params, precision.into(), tail_bits.into()))
+    })
 }
 
 fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
@@ -181,7 +179,8 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
 }
 
 fn whole_payload(counter: &Counter) -> Payload<'_> {
-    Payload::new(|index| counter.payload_part(index))
+    let part = counter.payload_part();
+    Payload::new(move |index| (index == 0).then(|| part.clone()))
 }
 
 impl Stored for Counter {
@@ -189,21 +188,23 @@ impl Stored for Counter {
     const KIND: super::value::Kind = super::value::Kind::Counter;
 
     fn header(&self) -> Vec<u8> {
-        let (form, payload_bytes) = (CounterForm::of(self), self.payload_bytes());
-        let mut writer = form.write();
-        inline::write(&mut writer, whole_payload(self), form.content(), self.set_bits());
-        if !inline::is_inline(payload_bytes) {
-            writer.number(payload_bytes);
+        let (part, mut writer) = (self.payload_part(), CounterForm::of(self).write());
+        if self.most_payload_bytes() <= INLINE_MAX_BYTES {
+            writer.u8(AS_IT_IS);
+            part.append_to(writer.bytes_mut(), 0, part.num_bytes());
+        } else {
+            writer.u8(OUT_OF_LINE);
+            writer.number(part.num_bytes());
         }
         writer.finish()
     }
 
     fn payload(&self) -> Payload<'_> {
-        inline::out_of_line(whole_payload(self))
+        if self.most_payload_bytes() <= INLINE_MAX_BYTES { Payload::new(|_| None) } else { whole_payload(self) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        CounterForm::of(self).chunk_format(self.payload_bytes())
+        CounterForm::of(self).chunk_format(self.most_payload_bytes())
     }
 
     fn stamp(&self) -> u64 {
@@ -248,8 +249,12 @@ impl Partial for PartialCounter {
 
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error> {
         let (form, mut reader) = CounterForm::read(header)?;
-        let inline = inline::read(&mut reader, form.content())?;
-        let total_bytes = match &inline {
+        let inline = match reader.u8("payload form")? {
+            OUT_OF_LINE => None,
+            AS_IT_IS => Some(reader.take_rest()),
+            other => return Err(Error::corrupt("payload form", "0 or 1", other)),
+        };
+        let total_bytes = match inline {
             Some(payload) => payload.len() as u64,
             None => reader.number("payload length")?,
         };
@@ -259,7 +264,7 @@ impl Partial for PartialCounter {
         let state = Progress::Partial(try_with_capacity(total_bytes as usize)?);
         let mut loading = PartialCounter { form, header, total_bytes, state };
         // A counter with an empty payload is complete at once.
-        loading.push(inline.as_deref().unwrap_or_default())?;
+        loading.push(inline.unwrap_or_default())?;
         if inline.is_some() {
             loading.total_bytes = 0;
         }
@@ -287,15 +292,7 @@ impl Partial for PartialCounter {
 
     fn received(&self) -> Payload<'_> {
         match &self.state {
-            Progress::Partial(bytes) => {
-                // Positions are cut into the same parts as in a counter; an incomplete position at the end is a part of
-                // its own.
-                let part_bytes = if let Content::Positions(_) = self.form.content() { PART_BYTES } else { usize::MAX };
-                let cut_bytes = if part_bytes == PART_BYTES { bytes.len() % 4 } else { 0 };
-                let (whole, cut) = bytes.split_at(bytes.len() - cut_bytes);
-                let parts = whole.chunks(part_bytes).chain([cut]);
-                Payload::new(move |index| parts.clone().nth(index).map(PayloadPart::Bytes))
-            }
+            Progress::Partial(bytes) => Payload::new(move |index| (index == 0).then_some(PayloadPart::Bytes(bytes))),
             Progress::Done(counter) => whole_payload(counter).up_to(self.total_bytes),
         }
     }

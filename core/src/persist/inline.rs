@@ -1,4 +1,4 @@
-//! Small payloads, inline in headers: a value with a payload of up to 4 KiB is stored as its header alone.
+//! Small payloads of filters, inline in headers: a filter with a payload of up to 4 KiB is stored as its header alone.
 //!
 //! The last field of a header says where the payload is:
 //!
@@ -16,9 +16,9 @@ use bitvec::prelude::Lsb0;
 use bitvec::view::BitView;
 
 use super::codec::{HeaderReader, HeaderWriter, expect};
-use super::golomb_rice;
 use super::payload::Payload;
 use crate::error::Error;
+use crate::golomb_rice;
 use crate::size_limit::try_filled;
 
 /// The largest payload that is written inline in a header, in bytes. It may be changed, up to [`READ_MAX_BYTES`]:
@@ -29,23 +29,9 @@ const WRITTEN_MAX_BYTES: u64 = 4096;
 /// payload.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
-/// Bytes of a position in the payload of a sparse counter.
-const POSITION_BYTES: u64 = 4;
-
-const OUT_OF_LINE: u8 = 0;
-const AS_IT_IS: u8 = 1;
+pub(super) const OUT_OF_LINE: u8 = 0;
+pub(super) const AS_IT_IS: u8 = 1;
 const GOLOMB_RICE: u8 = 2;
-
-/// The meaning of a payload's bytes, which determines how they are coded.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Content {
-    /// Bytes that are never coded.
-    Bytes,
-    /// A bitmap of this number of bits.
-    Bits(u64),
-    /// The positions of the set bits in a bitmap of this number of bits, four bytes each.
-    Positions(u64),
-}
 
 /// A payload, if it is inline in its header.
 pub(super) type Inline<'a> = Option<Cow<'a, [u8]>>;
@@ -61,8 +47,8 @@ pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
 }
 
 /// Writes the last field of a header: the payload, coded or uncoded, or a byte that says that the payload is out of
-/// line. `set_bits` is the number of set bits in the content. Further fields may follow for a payload out of line.
-pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Content, set_bits: u64) {
+/// line. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set. Further fields may follow for a payload out of line.
+pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
     }
@@ -70,25 +56,14 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, content: Co
         bytes.extend_from_slice(&piece);
         bytes
     });
-    match content {
-        Content::Bits(num_bits) if set_bits <= num_bits / 4 => {
-            write_coded(writer, set_bits, num_bits, ones(&bytes));
-        }
-        Content::Positions(num_bits) => {
-            let positions = bytes.as_chunks().0.iter();
-            write_coded(writer, set_bits, num_bits, positions.map(|position| u64::from(u32::from_le_bytes(*position))));
-        }
-        Content::Bits(_) | Content::Bytes => {
-            writer.u8(AS_IT_IS);
-            writer.bytes_mut().extend_from_slice(&bytes);
-        }
+    if set_bits <= num_bits / 4 {
+        writer.u8(GOLOMB_RICE);
+        writer.number(set_bits);
+        golomb_rice::encode(ones(&bytes), set_bits, num_bits, writer.bytes_mut());
+    } else {
+        writer.u8(AS_IT_IS);
+        writer.bytes_mut().extend_from_slice(&bytes);
     }
-}
-
-fn write_coded(writer: &mut HeaderWriter, set_bits: u64, num_bits: u64, ones: impl Iterator<Item = u64>) {
-    writer.u8(GOLOMB_RICE);
-    writer.number(set_bits);
-    golomb_rice::encode(ones, set_bits, num_bits, writer.bytes_mut());
 }
 
 /// The positions of the set bits in a bitmap of whole words. bitvec's iterator takes twenty times the instructions.
@@ -111,35 +86,22 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
-pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, content: Content) -> Result<Inline<'a>, Error> {
-    let (form, most) = (reader.u8("payload form")?, if let Content::Bytes = content { AS_IT_IS } else { GOLOMB_RICE });
-    Ok(Some(match (form, content) {
-        (OUT_OF_LINE, _) => return Ok(None),
-        (AS_IT_IS, Content::Bytes | Content::Positions(_)) => Cow::Borrowed(reader.take_rest()),
-        (AS_IT_IS, Content::Bits(num_bits)) => {
+pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<Inline<'a>, Error> {
+    Ok(Some(match reader.u8("payload form")? {
+        OUT_OF_LINE => return Ok(None),
+        AS_IT_IS => {
             let bytes = reader.take_rest();
             expect("payload length", num_bits / 8, bytes.len() as u64)?;
             Cow::Borrowed(bytes)
         }
-        (GOLOMB_RICE, Content::Bits(num_bits)) => {
+        GOLOMB_RICE => {
             let set_bits = reader.number("set bits")?;
             let mut bytes = zeroed(num_bits / 8)?;
             let bits = bytes.view_bits_mut::<Lsb0>();
             golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| bits.set(one as usize, true))?;
             Cow::Owned(bytes)
         }
-        (GOLOMB_RICE, Content::Positions(num_bits)) => {
-            let set_bits = reader.number("set bits")?;
-            let mut bytes = zeroed(set_bits.saturating_mul(POSITION_BYTES))?;
-            let mut positions = bytes.as_chunks_mut().0.iter_mut();
-            golomb_rice::decode(reader.take_rest(), set_bits, num_bits, |one| {
-                if let Some(position) = positions.next() {
-                    *position = (one as u32).to_le_bytes();
-                }
-            })?;
-            Cow::Owned(bytes)
-        }
-        _ => return Err(Error::corrupt("payload form", format_args!("at most {most}"), form)),
+        form => return Err(Error::corrupt("payload form", format_args!("at most {GOLOMB_RICE}"), form)),
     }))
 }
 
@@ -157,12 +119,9 @@ mod tests {
 
     #[test]
     fn errors_name_the_length_that_would_be_right() {
-        let rejected = |bytes: &[u8], content| read(&mut HeaderReader::plain(bytes), content).map(|_| ()).unwrap_err();
-        let own = rejected(&[AS_IT_IS, 1, 2, 3], Content::Bits(128));
-        assert_eq!(own, Error::corrupt("payload length", 16, 3));
-        let most = rejected(&[GOLOMB_RICE, 0], Content::Bytes);
-        assert_eq!(most, Error::corrupt("payload form", "at most 1", 2));
-        assert_eq!(rejected(&[3], Content::Bits(64)), Error::corrupt("payload form", "at most 2", 3));
+        let rejected = |bytes: &[u8]| read(&mut HeaderReader::plain(bytes), 128).map(|_| ()).unwrap_err();
+        assert_eq!(rejected(&[AS_IT_IS, 1, 2, 3]), Error::corrupt("payload length", 16, 3));
+        assert_eq!(rejected(&[3]), Error::corrupt("payload form", "at most 2", 3));
     }
 
     #[test]

@@ -88,7 +88,6 @@ mod codec;
 pub(crate) mod counting;
 pub mod file;
 pub(crate) mod filter;
-mod golomb_rice;
 mod inline;
 pub(crate) mod payload;
 pub(crate) mod rdb;

@@ -2,8 +2,7 @@
 
 use rollcall_core::counting::{Counter, Params, View, inter_card};
 use rollcall_core::size_limit::Unlimited;
-use rollcall_core::unstable::counting::Shaped;
-use rollcall_core::unstable::counting::layout::Layout;
+use rollcall_core::unstable::counting::layout::{LARGEST_ERRORS, Layout, MIN_SEGMENT_BITS};
 use rollcall_core::unstable::hash::hash64;
 use rollcall_core::window::Time;
 
@@ -12,22 +11,19 @@ fn views_of<'a>(counters: impl IntoIterator<Item = &'a Counter>) -> Vec<View<'a>
 }
 
 fn counter(layout: Layout, exact_limit: u32, members: impl Iterator<Item = u64>) -> Counter {
-    let params = Params { capacity: 1000, error_rate: 0.05, exact_limit, exact_bytes: 1 << 20, seed: 7 };
-    let mut counter = Counter::with_layout(params, layout).unwrap();
+    let error_rate = LARGEST_ERRORS[(layout.segment_bits() - MIN_SEGMENT_BITS) as usize];
+    let params = Params { error_rate, exact_limit, exact_bytes: 1 << 20, seed: 7 };
+    let mut counter = Counter::new(params).unwrap();
     members.for_each(|member| {
         counter.live(Time::Reached).add(&member.to_le_bytes(), &Unlimited).unwrap();
     });
     counter
 }
 
-fn layout(precision: u32, tail_bits: u32) -> Layout {
-    Layout::new(precision, tail_bits).unwrap()
-}
-
 /// For each case, the number of trials in which the count is within two standard errors of the truth. A case has a size
 /// of the small set, a share of its members that the large sets have too, and an exact or estimating small set.
 fn covered(large: u64, sets: usize, trials: u64) -> Vec<(String, u64)> {
-    let layout = layout(14, 10);
+    let layout = Layout::new(12);
     let mut found = Vec::new();
     for trial in 0..trials {
         let member = |set: u64, number: u64| hash64(&[set.to_le_bytes(), number.to_le_bytes()].concat(), trial);
@@ -93,7 +89,7 @@ fn least(trials: u64) -> f64 {
 #[test]
 fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
     const TRIALS: u64 = 40;
-    for layout in [layout(14, 10), layout(14, 13), layout(11, 8)] {
+    for layout in [Layout::new(12), Layout::new(13), Layout::new(8)] {
         for (own, common) in [(10_000, 100), (1000, 0), (1000, 100), (300, 3), (1000, 10_000), (0, 1000), (0, 20_000)] {
             // By the number of sets.
             let (mut covered, mut squares, mut stated) = ([0; 9], [0.0; 9], [0.0; 9]);
@@ -148,9 +144,9 @@ fn reported_and_found(layouts: &[Layout], exact_limit: u32, sets: &[Ranges<'_>],
 
 #[test]
 fn errors_are_as_reported() {
-    let (fine, coarse) = (layout(14, 10), layout(12, 9));
+    let (fine, coarse) = (Layout::new(12), Layout::new(10));
     let cases: [(&[Layout], u32, &[Ranges<'_>], u64); 9] = [
-        // Two sets, a half and a tenth in common, below and past what the main bitmap holds.
+        // Two sets, a half and a tenth in common, few members and many.
         (&[fine], 0, &[&[(0, 4000)], &[(2000, 6000)]], 2000),
         (&[fine], 0, &[&[(0, 10_000)], &[(9000, 19_000)]], 1000),
         (&[coarse], 0, &[&[(0, 40_000)], &[(20_000, 60_000)]], 20_000),

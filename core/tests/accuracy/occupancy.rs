@@ -101,7 +101,7 @@ pub fn occupied(layout: Layout, members: f64, random: &mut Random) -> SegmentCou
     let mut counts = SegmentCounts::default();
     let (mut left, mut share_left) = (members, 1.0);
     for segment in 0..layout.num_segments() {
-        let slots = layout.slots(segment) as f64;
+        let slots = layout.slots() as f64;
         let share = slots * layout.share(segment);
         let own = if share >= share_left { left } else { random.binomial(left, share / share_left) };
         left -= own;

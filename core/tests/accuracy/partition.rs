@@ -77,8 +77,7 @@ fn routing_by_the_hash_of_the_filter_would_show() {
 #[test]
 fn counts_of_parts_add_up_with_their_errors() {
     let (members, trials) = (4_000u64, 400u64);
-    let params =
-        |seed| counting::Params { capacity: 5_000, error_rate: 0.02, exact_limit: 0, exact_bytes: 16_384, seed };
+    let params = |seed| counting::Params { error_rate: 0.02, exact_limit: 0, exact_bytes: 16_384, seed };
     let mut alone = 0.0;
     for k in [1u32, 4, 16] {
         let parts = Partitioned::new("seen", k).unwrap();

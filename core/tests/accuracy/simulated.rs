@@ -1,14 +1,11 @@
-//! Compares the errors of estimates with the standard error that they report, for every layout that sizing chooses,
-//! from 251 members to far beyond the capacity. Taken slots are simulated by `occupancy.rs`; tolerances are those of
+//! Compares the errors of estimates with the standard error that they report, for every layout, from 251 to 10^10
+//! members. Taken slots are simulated by `occupancy.rs`; tolerances are those of
 //! `counting.rs`.
-
-use std::collections::BTreeMap;
 
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::{MAX_ESTIMATE, Segments, standard_error};
-use rollcall_core::unstable::counting::layout::Layout;
-use rollcall_core::unstable::counting::{Shaped, sizing};
+use rollcall_core::unstable::counting::layout::{LARGEST_ERRORS, Layout};
 use rollcall_core::window::Time;
 
 use crate::occupancy::{Random, occupied, relative_errors};
@@ -21,30 +18,15 @@ const SIGMAS: f64 = 4.0;
 /// The numbers of members for which the error is checked.
 const MEMBERS: [f64; 8] = [251.0, 1e3, 1e4, 1e5, 1e6, 1e7, 1e9, 1e10];
 
-/// Every layout that [`sizing::layout`] chooses, found in steps of 5 % of the error and of half an octave of the
-/// capacity. Each layout comes with the smallest error and the largest capacity that led to it.
-pub fn chosen() -> Vec<(Layout, f64, u64)> {
-    let mut found = BTreeMap::new();
-    let rates = std::iter::successors(Some(Params::MAX_ERROR_RATE), |rate| Some(rate / 1.05));
-    for error_rate in rates.take_while(|rate| *rate > Params::MIN_ERROR_RATE).chain([Params::MIN_ERROR_RATE]) {
-        // Errors of 5 % and more have one layout.
-        if error_rate > 0.06 {
-            continue;
-        }
-        for step in 0..=51 {
-            let capacity = (251.0 * (f64::from(step) / 2.0).exp2()).min(1e10) as u64;
-            let layout = sizing::layout(error_rate, capacity).unwrap();
-            found.entry((layout.precision(), layout.tail_bits())).or_insert((layout, error_rate, capacity));
-        }
-    }
-    found.into_values().collect()
+fn layouts() -> impl Iterator<Item = Layout> {
+    LARGEST_ERRORS.into_iter().filter_map(Layout::for_error)
 }
 
 #[test]
 fn every_layout_errs_as_it_states() {
     let mut random = Random::new(11);
     let (trials, mut squares, mut noise, mut outcomes) = (TRIALS as f64, 0.0, 0.0, 0.0);
-    for (layout, ..) in chosen() {
+    for layout in layouts() {
         for members in MEMBERS {
             let stated = standard_error(layout, members);
             let errors = relative_errors(layout, members, TRIALS, &mut random);
@@ -72,12 +54,12 @@ fn every_layout_errs_as_it_states() {
     assert!((together - 1.0).abs() < SIGMAS * noise, "{together} +- {noise}");
 }
 
-/// Beyond 10^10 members the last two segments fill up and the error grows, slowly if the layout has many tail bits. At
+/// Beyond 10^10 members the last two segments fill up and the error grows, slowly if the layout is fine. At
 /// 10^11 members few slots are free, and the estimate is still finite.
 #[test]
 fn beyond_what_is_promised_the_error_grows_and_ends() {
     let mut random = Random::new(12);
-    for (layout, ..) in chosen() {
+    for layout in layouts() {
         let errors = [1e10, 3e10, 1e11].map(|members| standard_error(layout, members));
         assert!(errors[0] < errors[1] && errors[1] < errors[2], "{layout:?}: {errors:?}");
         for members in [3e10, 1e11] {
@@ -90,25 +72,25 @@ fn beyond_what_is_promised_the_error_grows_and_ends() {
     }
 }
 
-/// Simulated counters have the same mean number of taken slots in every segment as counters with hashed members.
+/// Simulated counters have the same estimates, on average, as counters with hashed members.
 #[test]
 fn drawn_slots_are_as_many_as_hashed_ones() {
     let (trials, members) = (200u64, 20_000u64);
-    for (precision, tail_bits) in [(9, 8), (12, 11), (14, 10), (16, 15)] {
-        let layout = Layout::new(precision, tail_bits).unwrap();
+    for error_rate in [0.05, 0.015, 0.01, 0.004] {
+        let layout = Layout::for_error(error_rate).unwrap();
         let mut random = Random::new(13);
         let mut sums = [0.0f64; 2];
         let mut squares = [0.0f64; 2];
         for seed in 0..trials {
-            let params = Params { capacity: 1000, error_rate: 0.01, exact_limit: 0, exact_bytes: 16_384, seed };
-            let mut counter = Counter::with_layout(params, layout).unwrap();
+            let params = Params { error_rate, exact_limit: 0, exact_bytes: 16_384, seed };
+            let mut counter = Counter::new(params).unwrap();
             for number in 0..members {
                 counter.live(Time::Reached).add(&number.to_le_bytes(), &Unlimited).unwrap();
             }
-            let drawn = occupied(layout, members as f64, &mut random).total();
-            for (at, set_bits) in [counter.set_bits(), drawn].into_iter().enumerate() {
-                sums[at] += set_bits as f64 / trials as f64;
-                squares[at] += (set_bits as f64).powi(2) / trials as f64;
+            let drawn = Segments::new(layout, &occupied(layout, members as f64, &mut random)).estimate();
+            for (at, estimate) in [counter.estimate(), drawn].into_iter().enumerate() {
+                sums[at] += estimate / trials as f64;
+                squares[at] += estimate.powi(2) / trials as f64;
             }
         }
         let variances = [0, 1].map(|at| squares[at] - sums[at] * sums[at]);

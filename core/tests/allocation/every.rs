@@ -6,8 +6,6 @@
 //! - the fixed part of a value: of a counter that estimates or has a window, and of a filter with a window;
 //! - parameters that values share, when a value is created, grows or is loaded;
 //! - the header of a dump;
-//! - the containers of a Roaring bitmap, at most 8 KiB: the positions of a sparse counter, which unions and differences
-//!   also list for other counters;
 //! - lists with an entry for each of the few counters of an intersection.
 
 use std::process::{Command, Output};
@@ -163,30 +161,32 @@ fn of_filters() -> Operations {
 }
 
 /// Parameters of counters, with this many exact members.
-fn counted(capacity: u64, exact_limit: u32) -> counting::Params {
-    counting::Params { capacity, error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 7 }
+fn counted(error_rate: f64, exact_limit: u32) -> counting::Params {
+    counting::Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 7 }
 }
 
 /// Counters of every kind. The next members make each one grow.
 const COUNTERS: [Kind<Counter>; 8] = [
-    ("empty counter", || counter(50_000, 250, 0)),
-    ("exact counter", || counter(50_000, 250, 7)),
-    ("exact counter at its limit", || counter(50_000, 40, 40)),
-    ("sparse counter", || counter(10_000_000, 10, 40)),
-    ("dense counter", || counter(100, 10, 300)),
-    ("exact counter with a window", || windowed_counter(counted(50_000, 250), 12, ClockSource::Manual, &[10, 0, 20])),
-    ("sparse counter with a window", || {
-        windowed_counter(counted(10_000_000, 10), 12, ClockSource::Manual, &[10, 20, 30])
+    ("empty counter", || counter(0.01, 250, 0)),
+    ("exact counter", || counter(0.01, 250, 7)),
+    ("exact counter at its limit", || counter(0.01, 40, 40)),
+    ("counter of few slots", || counter(0.005, 10, 40)),
+    ("counter of many slots", || counter(0.05, 10, 300)),
+    ("exact counter with a window", || windowed_counter(counted(0.01, 250), 12, ClockSource::Manual, &[10, 0, 20])),
+    ("counter of few slots with a window", || {
+        windowed_counter(counted(0.005, 10), 12, ClockSource::Manual, &[10, 20, 30])
     }),
-    ("dense counter with a window", || windowed_counter(counted(100, 10), 12, ClockSource::Manual, &[200, 100])),
+    ("counter of many slots with a window", || {
+        windowed_counter(counted(0.05, 10), 12, ClockSource::Manual, &[200, 100])
+    }),
 ];
 
 fn of_counters() -> Operations {
     let mut all: Operations = Vec::new();
-    let make = |(): &()| Counter::new(counted(12_345, 250));
+    let make = |(): &()| Counter::new(counted(0.012_345, 250));
     all.push(("make a counter".into(), reading(|| (), make)));
     let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::Manual).unwrap();
-    let make = move |(): &()| Counter::new(counted(12_345, 250))?.with_window(window, 7);
+    let make = move |(): &()| Counter::new(counted(0.012_345, 250))?.with_window(window, 7);
     all.push(("make a counter with a window".into(), reading(|| (), make)));
     let traits = COUNTERS.map(|(_, make)| {
         let counter = make();

@@ -1,309 +1,139 @@
-//! The dense bitmap of a windowed counter. Each slot has a cell: the tag of the slice in which it was last marked, or 0
-//! while free.
+//! The cells of the slots in a window of segments: a bit for each slot, or, with a window of time, the tag of the slice
+//! in which the slot was last marked, 0 while it is free.
 //!
-//! Cells have 4 or 8 bits. The first of two cells in a byte is the lower half. Loops over all cells are also compiled
-//! for wide registers, as in [`bits`].
-
-use std::alloc::Layout as Memory;
-use std::fmt::Debug;
+//! Cells have 1, 4 or 8 bits and fill words from the lowest bits up. Loops over all cells are also compiled for wide
+//! registers, as in [`bits`].
 
 use multiversion::multiversion;
 
 use crate::bits;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
-use crate::counting::layout::{CHUNK, Layout, SegmentCounts, Slot, slots_of};
-use crate::error::Error;
-use crate::heap::Mover;
-use crate::size_limit::try_zeroed;
 use crate::window::Mark;
 
-/// The bytes of a block of cells. A search for live cells ends only after a whole block, whose loop has no branch.
-const BLOCK_BYTES: usize = 8192;
+/// A tag that slots have, with the cells that hold it.
+pub(crate) trait SlotTag: Tag {
+    /// The number of bits in a cell: 1, 4 or 8.
+    fn cell_bits(ages: Self::Ages) -> usize;
 
-/// The number of cells for a bitmap word of 64 bits, one bit for each cell.
-const WORD_CELLS: usize = u64::BITS as usize;
+    /// Marks a slot with `tag`, if the slot is free or its own tag is older.
+    fn mark(cells: &mut [u64], slot: usize, tag: Self, ages: Self::Ages) -> Mark;
 
-/// The dense form of a bitmap: a cell for each slot of a layout.
-pub(crate) trait Cells<T: Tag>: Debug + Sized {
-    /// Bytes of the cells of a layout.
-    fn num_bytes(layout: Layout, ages: T::Ages) -> u64;
+    /// Calls `visit` with each marked slot and its tag, ascending.
+    fn for_each(cells: &[u64], ages: Self::Ages, visit: &mut dyn FnMut(usize, Self));
 
-    /// Bytes of the cells and of the counts that are allocated with them.
-    fn heap_bytes(layout: Layout, ages: T::Ages) -> u64 {
-        Self::num_bytes(layout, ages) + size_of::<SegmentCounts>() as u64
-    }
+    /// The number of slots that were marked at most `most_age` slices ago.
+    fn count(cells: &[u64], ages: Self::Ages, most_age: u8) -> u64;
 
-    /// Cells of a layout, all free.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    fn new(layout: Layout, ages: T::Ages) -> Result<Self, Error>;
+    /// Marks the slots of `from`, whose cells have as many bits and whose newest slice is `behind` slices older. A slot
+    /// keeps the younger of two tags; tags that are too old are ignored. Returns whether any tag changed.
+    fn merge(cells: &mut [u64], ages: Self::Ages, from: &[u64], theirs: Self::Ages, behind: u8) -> bool;
 
-    /// Reads `num_bytes` bytes of stored cells. Where it can, the function moves the bytes out of `payload` and does
-    /// not copy them.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] when a cell is neither free nor of a live slice, and [`Error::OutOfMemory`].
-    fn from_payload(payload: &mut Vec<u8>, layout: Layout, ages: T::Ages) -> Result<Self, Error>;
+    /// Sets the bits of the slots that were marked at most `most_age` slices ago.
+    fn or_bits(cells: &[u64], ages: Self::Ages, most_age: u8, bits: &mut [u64]);
 
-    /// The cells, as they are stored.
-    fn as_bytes(&self) -> &[u8];
+    /// Frees the slots whose tag is older than `most_age` slices.
+    fn free(cells: &mut [u64], ages: Self::Ages, most_age: u8);
+}
 
-    /// Marks the cell of `slot` with `tag`, if the cell is free or its own tag is older.
-    fn mark(&mut self, slot: Slot, tag: T, ages: T::Ages) -> Mark;
-
-    /// Marks the cell of `slot` with `tag`, whatever its own tag is. No branch depends on that: it could not be predicted.
-    fn set(&mut self, slot: Slot, tag: T) -> Mark;
-
-    /// Prefetches the cell of `slot`.
-    fn prefetch(&self, slot: Slot);
-
-    /// Marks the cells of `hashes`, in order, with the tag of the newest slice. It works in chunks, so that the reads
-    /// of memory overlap.
+impl SlotTag for () {
     #[inline(always)]
-    fn mark_all(
-        &mut self,
-        layout: Layout,
-        mut hashes: impl Iterator<Item = u64>,
-        ages: T::Ages,
-        mut marked: impl FnMut(Mark),
-    ) {
-        let (mut chunk, mut slots) = ([0; CHUNK], [Slot::default(); CHUNK]);
-        loop {
-            let mut len = 0;
-            for (place, hash) in chunk.iter_mut().zip(hashes.by_ref()) {
-                *place = hash;
-                len += 1;
-            }
-            if len == 0 {
-                return;
-            }
-            slots_of(layout, &chunk, &mut slots);
-            slots[..len].iter().for_each(|&slot| self.prefetch(slot));
-            slots[..len].iter().for_each(|&slot| marked(self.set(slot, T::newest(ages))));
-            if len < CHUNK {
-                return;
-            }
-        }
-    }
-
-    /// The number of cells in each segment that are not free.
-    fn counts(&self) -> &SegmentCounts;
-
-    /// The number of cells in each segment that were marked at most `most_age` slices ago.
-    fn counts_within(&self, layout: Layout, ages: T::Ages, most_age: u8) -> SegmentCounts;
-
-    /// Whether any cell was marked at most `most_age` slices ago.
-    fn has_any(&self, ages: T::Ages, most_age: u8) -> bool;
-
-    /// Marks the cells of `from`, a bitmap of the layout `layout` whose newest slice is `behind` slices older. A cell
-    /// keeps the younger of two tags; tags that are too old are ignored. Returns whether any tag changed. If the cells
-    /// of the two bitmaps cannot be merged at once, changes nothing and returns `None`. After the last merge, the cells
-    /// must be [counted](Self::count).
-    fn merge(
-        &mut self,
-        to: Layout,
-        ages: T::Ages,
-        from: &Self,
-        layout: Layout,
-        theirs: T::Ages,
-        behind: u8,
-    ) -> Option<bool>;
-
-    /// Counts the cells that are not free, after many of them changed.
-    fn count(&mut self, layout: Layout, ages: T::Ages);
-
-    /// Calls `visit` with the index and tag of each cell that is not free, in ascending order.
-    fn for_each(&self, visit: &mut dyn FnMut(u64, T));
-
-    /// The layouts of the heap allocations: the cells and the counts.
-    fn heap_layouts(&self) -> [Memory; 2];
-
-    /// Passes the buffer of cells to `mover` and keeps the buffer that it returns.
-    fn relocate(&mut self, mover: &impl Mover);
-
-    /// Returns a copy.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    fn try_clone(&self) -> Result<Self, Error>;
-}
-
-/// The dense form of a windowed bitmap: a tag for each slot.
-#[derive(Debug)]
-pub(crate) struct TagCells {
-    bytes: Box<[u8]>,
-    /// Whether a cell takes half a byte.
-    has_halves: bool,
-    /// The number of cells in each segment that are not free. Boxed, so that sparse bitmaps stay small.
-    counts: Box<SegmentCounts>,
-}
-
-impl Cells<u8> for TagCells {
-    fn num_bytes(layout: Layout, ages: Ages) -> u64 {
-        layout.num_bits() >> u32::from(ages.has_halves())
-    }
-
-    fn new(layout: Layout, ages: Ages) -> Result<Self, Error> {
-        let bytes = try_zeroed(Self::num_bytes(layout, ages) as usize)?;
-        Ok(TagCells { bytes, has_halves: ages.has_halves(), counts: Box::default() })
-    }
-
-    fn from_payload(payload: &mut Vec<u8>, layout: Layout, ages: Ages) -> Result<Self, Error> {
-        let has_halves = ages.has_halves();
-        let is_dead = |&tag: &u8| tag != 0 && !ages.is_within(tag, ages.most_age);
-        if let Some(tag) = payload.iter().flat_map(|&byte| cells_of(byte, has_halves)).find(is_dead) {
-            return Err(Error::corrupt("tag", "0 or that of a living slice", tag));
-        }
-        let bytes = std::mem::take(payload).into_boxed_slice();
-        let mut cells = TagCells { bytes, has_halves, counts: Box::default() };
-        cells.count(layout, ages);
-        Ok(cells)
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes
+    fn cell_bits((): ()) -> usize {
+        1
     }
 
     #[inline(always)]
-    fn mark(&mut self, slot: Slot, tag: u8, ages: Ages) -> Mark {
-        let before = self.get(slot.index as usize);
-        // No tag is younger than the newest, and the compiler knows that `tag` is the newest where this is inlined.
+    fn mark(cells: &mut [u64], slot: usize, (): (), (): ()) -> Mark {
+        if bits::set(cells, slot) { Mark::New } else { Mark::Same }
+    }
+
+    fn for_each(cells: &[u64], (): (), visit: &mut dyn FnMut(usize, ())) {
+        bits::ones(cells).for_each(|slot| visit(slot, ()));
+    }
+
+    fn count(cells: &[u64], (): (), _: u8) -> u64 {
+        bits::count_ones(cells)
+    }
+
+    fn merge(cells: &mut [u64], (): (), from: &[u64], (): (), _: u8) -> bool {
+        let before = bits::count_ones(cells);
+        bits::or_into(cells, from);
+        bits::count_ones(cells) > before
+    }
+
+    fn or_bits(cells: &[u64], (): (), _: u8, bits: &mut [u64]) {
+        bits::or_into(bits, cells);
+    }
+
+    fn free(_: &mut [u64], (): (), _: u8) {}
+}
+
+impl SlotTag for u8 {
+    #[inline(always)]
+    fn cell_bits(ages: Ages) -> usize {
+        if ages.has_halves() { 4 } else { 8 }
+    }
+
+    #[inline(always)]
+    fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: Ages) -> Mark {
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(cells);
+        let (byte, shift, mask) =
+            if ages.has_halves() { (&mut bytes[slot / 2], slot % 2 * 4, 0xf) } else { (&mut bytes[slot], 0, 0xff) };
+        let before = *byte >> shift & mask;
+        // No tag is younger than the newest.
         if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
             return Mark::Same;
         }
-        self.set(slot, tag)
+        // XOR with the difference replaces the half of a byte.
+        *byte ^= (before ^ tag) << shift;
+        if before == 0 { Mark::New } else { Mark::Renewed }
     }
 
-    #[inline(always)]
-    fn set(&mut self, slot: Slot, tag: u8) -> Mark {
-        let index = slot.index as usize;
-        let before = self.get(index);
-        if self.has_halves {
-            // XOR with the difference replaces the half of the byte.
-            self.bytes[index / 2] ^= (before ^ tag) << (index % 2 * 4);
-        } else {
-            self.bytes[index] = tag;
-        }
-        self.counts.add(slot.segment, u64::from(before == 0));
-        match before {
-            0 => Mark::New,
-            _ if before == tag => Mark::Same,
-            _ => Mark::Renewed,
-        }
-    }
-
-    #[inline(always)]
-    fn prefetch(&self, slot: Slot) {
-        prefetch_index::prefetch_index(&self.bytes, slot.index as usize >> u32::from(self.has_halves));
-    }
-
-    fn counts(&self) -> &SegmentCounts {
-        &self.counts
-    }
-
-    fn counts_within(&self, layout: Layout, ages: Ages, most_age: u8) -> SegmentCounts {
-        let count = if self.has_halves { count::<true> } else { count::<false> };
-        let mut counts = SegmentCounts::default();
-        for (segment, cells) in self.by_segment(layout) {
-            counts.add(segment, count(cells, ages, most_age));
-        }
-        counts
-    }
-
-    fn has_any(&self, ages: Ages, most_age: u8) -> bool {
-        let count = if self.has_halves { count::<true> } else { count::<false> };
-        self.bytes.chunks(BLOCK_BYTES).any(|block| count(block, ages, most_age) > 0)
-    }
-
-    fn merge(&mut self, to: Layout, ages: Ages, from: &Self, layout: Layout, theirs: Ages, behind: u8) -> Option<bool> {
-        if layout != to || from.has_halves != self.has_halves {
-            return None;
-        }
-        let merge = if self.has_halves { merge::<true> } else { merge::<false> };
-        Some(merge(&mut self.bytes, ages, &from.bytes, theirs, behind))
-    }
-
-    fn count(&mut self, layout: Layout, ages: Ages) {
-        *self.counts = self.counts_within(layout, ages, u8::MAX);
-    }
-
-    fn for_each(&self, visit: &mut dyn FnMut(u64, u8)) {
-        for (chunk, bytes) in self.bytes.chunks(8).enumerate() {
-            if bytes.iter().all(|&byte| byte == 0) {
-                continue;
-            }
-            let start = (chunk * 8) << u32::from(self.has_halves);
-            for index in start..start + (bytes.len() << u32::from(self.has_halves)) {
-                match self.get(index) {
-                    0 => {}
-                    tag => visit(index as u64, tag),
-                }
+    fn for_each(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
+        let bits = Self::cell_bits(ages);
+        for (word, &cells) in cells.iter().enumerate() {
+            let mut rest = cells;
+            while rest != 0 {
+                let cell = rest.trailing_zeros() as usize / bits;
+                let mask = ((1u64 << bits) - 1) << (cell * bits);
+                visit(word * (u64::BITS as usize / bits) + cell, ((rest & mask) >> (cell * bits)) as u8);
+                rest &= !mask;
             }
         }
     }
 
-    fn heap_layouts(&self) -> [Memory; 2] {
-        [Memory::for_value::<[u8]>(&self.bytes), Memory::new::<SegmentCounts>()]
+    fn count(cells: &[u64], ages: Ages, most_age: u8) -> u64 {
+        let count = if ages.has_halves() { count::<true> } else { count::<false> };
+        count(bytemuck::cast_slice(cells), ages, most_age)
     }
 
-    fn relocate(&mut self, mover: &impl Mover) {
-        self.bytes = mover.relocate(std::mem::take(&mut self.bytes));
+    fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, behind: u8) -> bool {
+        let merge = if ages.has_halves() { merge::<true> } else { merge::<false> };
+        merge(bytemuck::cast_slice_mut(cells), ages, bytemuck::cast_slice(from), theirs, behind)
     }
 
-    fn try_clone(&self) -> Result<Self, Error> {
-        let mut bytes = try_zeroed(self.bytes.len())?;
-        bits::copy_to_zeroed(&mut bytes, &self.bytes);
-        Ok(TagCells { bytes, has_halves: self.has_halves, counts: self.counts.clone() })
+    fn or_bits(cells: &[u64], ages: Ages, most_age: u8, bits: &mut [u64]) {
+        let or_bits = if ages.has_halves() { or_bits::<true> } else { or_bits::<false> };
+        or_bits(bytemuck::cast_slice(cells), ages, most_age, bits);
+    }
+
+    fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
+        let free = if ages.has_halves() { free::<true> } else { free::<false> };
+        free(bytemuck::cast_slice_mut(cells), ages, most_age);
     }
 }
 
-impl TagCells {
-    #[inline]
-    fn get(&self, index: usize) -> u8 {
-        if self.has_halves { self.bytes[index / 2] >> (index % 2 * 4) & 0xf } else { self.bytes[index] }
+/// Calls `visit` with each tag and the number of the slots that have it. The same tag may come several times.
+pub(in crate::counting) fn for_each_count(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(u8, u64)) {
+    // Neighbouring bytes are often equal. With a single table each increment would wait for the one before.
+    let mut counts = [[0u32; 256]; 4];
+    for four in bytemuck::cast_slice::<_, u8>(cells).as_chunks::<4>().0 {
+        counts.iter_mut().zip(four).for_each(|(counts, &byte)| counts[usize::from(byte)] += 1);
     }
-
-    /// Frees the cells whose tag is older than `most_age` slices. `ages` converts tags to ages.
-    pub(in crate::counting) fn free_dead(&mut self, layout: Layout, ages: Ages, most_age: u8) {
-        let free = if self.has_halves { free::<true> } else { free::<false> };
-        free(&mut self.bytes, ages, most_age);
-        self.count(layout, ages);
-    }
-
-    /// The bytes of the cells of each segment.
-    fn by_segment(&self, layout: Layout) -> impl Iterator<Item = (usize, &[u8])> {
-        let mut rest = &*self.bytes;
-        (0..layout.num_segments()).map(move |segment| {
-            let (cells, beyond) = rest.split_at(layout.slots(segment) as usize >> u32::from(self.has_halves));
-            rest = beyond;
-            (segment, cells)
-        })
-    }
-
-    /// Calls `visit` with a segment, a tag, and the number of the segment's cells with this tag. The same segment and
-    /// tag may come several times.
-    pub(in crate::counting) fn for_each_count(&self, layout: Layout, visit: &mut dyn FnMut(usize, u8, u64)) {
-        for (segment, cells) in self.by_segment(layout) {
-            // Neighbouring bytes are often equal. With a single table each increment would wait for the one before.
-            let mut counts = [[0u32; 256]; 4];
-            for four in cells.as_chunks::<4>().0 {
-                counts.iter_mut().zip(four).for_each(|(counts, &byte)| counts[usize::from(byte)] += 1);
-            }
-            for byte in 0..=u8::MAX {
-                let count = counts.iter().map(|counts| u64::from(counts[usize::from(byte)])).sum();
-                for tag in cells_of(byte, self.has_halves).into_iter().filter(|&tag| tag != 0 && count > 0) {
-                    visit(segment, tag, count);
-                }
-            }
-        }
-    }
-
-    /// Sets, in the zeroed words `bitmap`, the bits of the slots that were marked at most `most_age` slices ago.
-    pub(in crate::counting) fn to_words(&self, ages: Ages, most_age: u8, bitmap: &mut [u64]) {
-        let to_words = if self.has_halves { to_words::<true> } else { to_words::<false> };
-        to_words(&self.bytes, ages, most_age, bitmap);
+    for byte in 0..=u8::MAX {
+        let count = counts.iter().map(|counts| u64::from(counts[usize::from(byte)])).sum();
+        let tags = cells_of(byte, ages.has_halves()).into_iter().filter(|&tag| tag != 0 && count > 0);
+        tags.for_each(|tag| visit(tag, count));
     }
 }
 
@@ -370,18 +200,18 @@ fn merge<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: 
     changed != 0
 }
 
-/// Sets the bits of the cells whose age is at most `most_age`, in the zeroed words `bitmap`.
+/// Sets the bits of the cells whose age is at most `most_age`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn to_words<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8, bitmap: &mut [u64]) {
+fn or_bits<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8, bits: &mut [u64]) {
     let cells = 1 + usize::from(HALVES);
-    for (word, bytes) in bitmap.iter_mut().zip(bytes.chunks_exact(WORD_CELLS / cells)) {
-        let mut marks = [0u8; WORD_CELLS];
+    for (word, bytes) in bits.iter_mut().zip(bytes.chunks_exact(bits::WORD_BITS / cells)) {
+        let mut marks = [0u8; bits::WORD_BITS];
         for (mark, &byte) in marks.iter_mut().zip(bytes) {
             let [first, second] = cells_of(byte, HALVES).map(|tag| u8::from(ages.is_within(tag, most_age)));
             *mark = first | second << 1;
         }
         let eights = (0..).zip(marks[..bytes.len()].as_chunks().0);
-        *word = eights.fold(0, |word, (place, eight)| word | gathered(*eight, cells) << (8 * cells * place));
+        *word = eights.fold(*word, |word, (place, eight)| word | gathered(*eight, cells) << (8 * cells * place));
     }
 }
 
@@ -394,6 +224,3 @@ fn gathered(bytes: [u8; 8], width: usize) -> u64 {
         (lanes | lanes >> ((8 - width) * len)) & mask
     })
 }
-
-#[cfg(test)]
-mod tests;

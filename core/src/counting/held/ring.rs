@@ -22,7 +22,8 @@ pub(in crate::counting) const MOST_SLICES: u32 = WHOLES - 1;
 /// # Errors
 /// [`Error::OutOfRange`].
 pub(in crate::counting) fn check(window: &Window) -> Result<(), Error> {
-    Error::check_range(window.slices() <= MOST_SLICES, Parameter::Slices, "from 1 to 254", window.slices())
+    let expected = format_args!("from 1 to {MOST_SLICES}");
+    Error::check_range(window.slices() <= MOST_SLICES, Parameter::Slices, expected, window.slices())
 }
 
 /// Converts tags to ages, for a window whose newest slice is known.

@@ -17,9 +17,6 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// The context that gives tags their age: the newest slice of the window.
     type Ages: Copy + Debug;
 
-    /// The tag of the newest slice.
-    fn newest(ages: Self::Ages) -> Self;
-
     /// The age of the oldest live slice; 0 without a window.
     fn most_age(ages: Self::Ages) -> u8;
 
@@ -60,9 +57,6 @@ impl Tag for () {
     type Ages = ();
 
     #[inline(always)]
-    fn newest((): ()) {}
-
-    #[inline(always)]
     fn most_age((): ()) -> u8 {
         0
     }
@@ -101,11 +95,6 @@ impl Tag for () {
 impl Tag for u8 {
     const BYTES: usize = 1;
     type Ages = Ages;
-
-    #[inline(always)]
-    fn newest(ages: Ages) -> u8 {
-        ages.newest
-    }
 
     #[inline(always)]
     fn most_age(ages: Ages) -> u8 {

@@ -1,82 +1,79 @@
 //! Intersections of counters.
 //!
-//! The intersection of two counters maximises the likelihood of the slots' patterns ([`pair`]). More counters have too
-//! many patterns, so inclusion and exclusion is used: the number of common members is the sum, with alternating signs,
-//! of the sizes of all unions of the counters ([`unions`]). Each union is estimated from its bits. If the bitmap had
-//! one segment, this would maximise the likelihood too. With several segments it does not, since each union weights the
-//! segments differently.
+//! The intersection of two counters maximises the likelihood of the slots' patterns ([`pair`](super::pair)). More
+//! counters have too many patterns, so inclusion and exclusion is used: the number of common members is the sum, with
+//! alternating signs, of the sizes of all unions of the counters ([`unions`]). Each union is estimated from its bits.
+//! If the bitmap had one segment, this would maximise the likelihood too. With several segments it does not, since each
+//! union weights the segments differently.
 //!
 //! The standard error of either method is computed at the estimated numbers. An estimated number may be 0 although
 //! members exist. So the variance of members that may exist [unseen](unseen_variance) is added for each set.
 
-use crate::counting::counter::{Counter, Shaped};
+use crate::bits;
+use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
-use crate::counting::layout::Layout;
+use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Params;
 use crate::counting::sets::check_seeds;
-use crate::counting::sets::intersection::gather::counts_of_unions;
-use crate::counting::sets::intersection::pair::Pair;
-use crate::counting::sets::intersection::unions::{Common, of_unions};
+use crate::counting::sets::intersection::unions::{Common, MAX_INTERSECTED, of_unions};
 use crate::counting::sets::lists::inter;
-use crate::counting::sets::union::{exact_views, layout_of_bits};
-use crate::counting::view::{View, with_plain};
+use crate::counting::sets::pair::Pair;
+use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, pair_of};
+use crate::counting::view::{Bits, View};
 use crate::error::{Error, Parameter};
-use crate::size_limit::{Unlimited, try_collect, try_with_capacity};
+use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_filled, try_with_capacity};
+use crate::window::Time;
 
-mod gather;
-mod pair;
 mod unions;
 
-use unions::MAX_INTERSECTED;
-
-/// The most bytes that the unions of more than two counters may take together. Joining and counting them takes some
-/// milliseconds.
-const MAX_UNIONS_BYTES: u64 = 64 << 20;
+/// The number of words joined at a time: 2 KiB of each set, and 2 KiB for the union.
+const BLOCK_WORDS: usize = 256;
 
 /// The number of distinct members that all views share, with its standard error. The standard error is 0 if a view is
 /// empty or all views are exact.
 ///
 /// # Errors
-/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views, or for fewer
-/// views if their common bitmap takes more than 256 KiB; [`Error::OutOfMemory`].
+/// [`Error::Incompatible`] when seeds differ; [`Error::OutOfRange`] for more than 8 estimating views;
+/// [`Error::OutOfMemory`].
 pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
-    with_plain(views, of_plain)
-}
-
-fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
-    check_seeds(counters.iter().copied())?;
-    let (Some(&first), false) = (counters.first(), counters.iter().any(|counter| counter.count() == 0)) else {
+    check_seeds(views.iter().map(View::whole))?;
+    let (Some(first), false) = (views.first(), views.iter().any(|view| view.count() == 0)) else {
         return Ok(Estimated::exact(0));
     };
-    let mut estimating = try_with_capacity(counters.len())?;
-    let mut exact = try_with_capacity(counters.len())?;
-    for &counter in counters {
-        if counter.is_exact() { exact.push(counter) } else { estimating.push(counter) }
-    }
+    let mut sets = try_with_capacity(views.len() + 1)?;
+    sets.extend(views.iter().copied().filter(|view| !view.is_exact()));
     // Only the common members of the exact counters matter. They are put in a counter of their own.
     let common;
-    let known = match exact[..] {
-        [] => None,
+    match exact_views(views)?[..] {
+        [] => {}
         // A single exact counter is used as it is, so its members are not hashed again.
-        [only] if !estimating.is_empty() => Some(only),
+        [only] if !sets.is_empty() => sets.push(only),
         ref several => {
-            let members = inter(&exact_views(several)?)?;
-            if members.is_empty() || estimating.is_empty() {
+            let members = inter(several)?;
+            if members.is_empty() || sets.is_empty() {
                 return Ok(Estimated::exact(members.len()));
             }
-            common = of_members(first, &members)?;
-            Some(&common)
+            common = of_members(first.whole(), &members)?;
+            sets.push(common.at(Time::Reached));
         }
-    };
-    estimating.extend(known);
-    if let [only] = estimating[..] {
+    }
+    if let [only] = sets[..] {
         return Ok(only.estimated());
     }
-    let Some(layout) = layout_of_bits(&estimating) else { return Ok(Estimated::exact(0)) };
-    check_number(layout, estimating.len())?;
+    let Some(layout) = layout_of_slots(&sets) else { return Ok(Estimated::exact(0)) };
+    let expected = format_args!("at most {MAX_INTERSECTED} that hold estimates");
+    Error::check_range(sets.len() <= MAX_INTERSECTED, Parameter::Counters, expected, sets.len())?;
+    let sizes = try_collect(sets.len(), sets.iter().map(View::estimated))?;
+    let mut order = try_collect(sets.len(), 0..sets.len())?;
     // Sorts the smallest first.
-    estimating.sort_by(|one, other| one.estimate().total_cmp(&other.estimate()));
-    let unions = unions_of(layout, &estimating)?;
+    order.sort_by(|&one, &other| sizes[one].estimate.total_cmp(&sizes[other].estimate));
+    let sets = try_collect(sets.len(), order.iter().map(|&at| sets[at]))?;
+    let unions = if let [one, other] = sets[..] {
+        let [one, other, both] = pair_of(layout, &[one], &[other])?;
+        try_collect(4, [Segments::new(layout, &SegmentCounts::default()), one, other, both])?
+    } else {
+        unions_of(layout, &sets)?
+    };
     let pair = if let [_, one, other, both] = &unions[..] { of_pair(one, other, both) } else { None };
     let found = match pair {
         Some(found) => found,
@@ -84,43 +81,44 @@ fn of_plain(counters: &[&Counter]) -> Result<Estimated, Error> {
     };
     // The smallest counter knows more than its bits: its lower bound, or its members. A share of its bits becomes the
     // same share of its count, so that a counter and itself have all of them in common.
-    let smallest = estimating[0].estimate();
+    let smallest = sizes[order[0]].estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
-    let unseen: f64 = (0..estimating.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
+    let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
     let reported = Estimated::rounded(estimate, found.variance + unseen + UNEVEN);
     // The error cannot exceed the size of the smallest set.
-    let sizes = estimating.iter().map(|counter| counter.estimated());
-    let largest_error = sizes.map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
+    let largest_error = sizes.iter().map(|size| size.estimate + size.standard_error).fold(f64::INFINITY, f64::min);
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
-}
-
-/// Checks that the unions of this number of sets, with bitmaps of this layout, stay within the memory limit.
-fn check_number(layout: Layout, sets: usize) -> Result<(), Error> {
-    let fits = |&number: &usize| layout.num_bytes() << number <= MAX_UNIONS_BYTES;
-    let most = (1..=MAX_INTERSECTED).rev().find(fits).unwrap_or(1);
-    if sets <= most {
-        return Ok(());
-    }
-    let expected = match most {
-        6 => "at most 6 that hold estimates in bitmaps so large",
-        7 => "at most 7 that hold estimates in bitmaps so large",
-        _ => "at most 8 that hold estimates",
-    };
-    Err(Error::out_of_range(Parameter::Counters, expected, sets))
 }
 
 /// An exact counter with these members and the seed and layout of `like`.
 fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
-    let mut counter = Counter::with_layout(Params { exact_limit, exact_bytes, ..*like.params() }, like.layout())?;
+    let mut counter = Counter::new(Params { exact_limit, exact_bytes, ..*like.params() })?;
     counter.add_each(members.iter().copied(), &Unlimited, |_| {})?;
     Ok(counter)
 }
 
 /// The segments of all unions of these sets. Bit `i` of the index says whether set `i` is included; the empty union is
 /// first.
-fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> {
-    let counts = counts_of_unions(layout, sets)?;
+fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> {
+    let bits_of = |set| {
+        let mut bits = Bits::new(layout)?;
+        bits.add(set);
+        Ok::<_, Error>(bits.words)
+    };
+    let sets = try_collect_ok(sets.len(), sets.iter().map(bits_of))?;
+    let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
+    let (mut block, words) = ([0u64; BLOCK_WORDS], layout.slots() as usize / bits::WORD_BITS);
+    // All unions are joined while the words of a block are in the nearest cache.
+    for start in (0..words * layout.num_segments()).step_by(BLOCK_WORDS.min(words)) {
+        let union = &mut block[..BLOCK_WORDS.min(words)];
+        for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
+            union.fill(0);
+            let marked = sets.iter().enumerate().filter(|(set, _)| marks >> set & 1 == 1);
+            marked.for_each(|(_, words)| bits::or_into(union, &words[start..]));
+            counts.add(start / words, bits::count_ones(union));
+        }
+    }
     try_collect(counts.len(), counts.iter().map(|counts| Segments::new(layout, counts)))
 }
 
@@ -128,10 +126,9 @@ fn unions_of(layout: Layout, sets: &[&Counter]) -> Result<Vec<Segments>, Error> 
 fn of_pair(one: &Segments, other: &Segments, union: &Segments) -> Option<Common> {
     let pair = Pair::new(one, other, union);
     let (one, other, union) = (one.estimate(), other.estimate(), union.estimate());
-    let ([_, _, estimate], variance) = pair.most_likely([union - other, union - one, one + other - union])?;
-    // An estimate below a millionth of a member counts as 0.
-    let estimate = if estimate < 1e-6 { 0.0 } else { estimate.min(one.min(other)) };
-    Some(Common { estimate, variance })
+    let ([_, _, estimate], variances) = pair.most_likely([union - other, union - one, one + other - union])?;
+    let estimate = if estimate < LEAST { 0.0 } else { estimate.min(one.min(other)) };
+    Some(Common { estimate, variance: variances[2] })
 }
 
 #[cfg(test)]

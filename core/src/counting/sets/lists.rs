@@ -107,7 +107,7 @@ fn listed<'a>(members: &Distinct<'a>) -> Result<Vec<&'a [u8]>, Error> {
 mod tests {
     use super::*;
     use crate::counting::Params;
-    use crate::counting::counter::{Counter, Shaped};
+    use crate::counting::counter::Counter;
     use crate::counting::held::members::tests::LOOKED_AT;
     use crate::error::Parameter;
     use crate::size_limit::Unlimited;
@@ -116,7 +116,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    const PARAMS: Params = Params { capacity: 1000, error_rate: 0.05, exact_limit: 20, exact_bytes: 1000, seed: 7 };
+    const PARAMS: Params = Params { error_rate: 0.05, exact_limit: 20, exact_bytes: 1000, seed: 7 };
 
     fn counter(params: Params, members: impl IntoIterator<Item = u8>) -> Counter {
         let mut counter = Counter::new(params).unwrap();

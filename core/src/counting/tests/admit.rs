@@ -91,7 +91,7 @@ proptest! {
     ) {
         let window = window(SLICES[slices], ClockSource::System);
         let mut now = NOON * 1000;
-        let mut pair = Pair::new(params(20, 100), window, now);
+        let mut pair = Pair::new(params(20, 0.05), window, now);
         for (items, limit, all, dry_run, passed, back) in steps {
             now = now + passed * window.slice_seconds() * u64::from(window.slices()).div_ceil(8) / 10 - back;
             pair.admit(&items, Terms { limit, all, dry_run }, now);
@@ -102,7 +102,7 @@ proptest! {
 
 #[test]
 fn whoever_is_dead_makes_room() {
-    let mut pair = Pair::new(params(10, 100), window(4, ClockSource::System), NOON);
+    let mut pair = Pair::new(params(10, 0.05), window(4, ClockSource::System), NOON);
     pair.admit(&[1, 2, 3, 4], LIMIT, NOON);
     // After member 1 is seen again, it stays for another window.
     pair.admit(&[1], LIMIT, NOON + 20);
@@ -118,7 +118,7 @@ fn whoever_is_dead_makes_room() {
 #[test]
 fn an_estimate_that_is_dead_lets_in_again() {
     let mut counter =
-        Counter::new(params(2, 100)).unwrap().with_window(window(4, ClockSource::System), NOON / 10).unwrap();
+        Counter::new(params(2, 0.05)).unwrap().with_window(window(4, ClockSource::System), NOON / 10).unwrap();
     for member in 0..9u32 {
         counter.mark(member.to_le_bytes(), &Unlimited).unwrap();
     }
@@ -137,7 +137,7 @@ fn an_estimate_that_is_dead_lets_in_again() {
 #[test]
 fn adding_moves_only_what_it_changes() {
     let window = window(4, ClockSource::System);
-    let mut counter = Counter::new(params(2, 100)).unwrap().with_window(window, NOON / 10).unwrap();
+    let mut counter = Counter::new(params(2, 0.05)).unwrap().with_window(window, NOON / 10).unwrap();
     let add = |counter: &mut Counter, items: &[&str], now| {
         let mut live = counter.live(Time::At(now));
         live.add_all(items.iter().copied(), &Unlimited, |_| ()).unwrap();
@@ -166,7 +166,7 @@ fn adding_moves_only_what_it_changes() {
 #[test]
 fn admission_without_room_brings_a_window_back_to_its_clock() {
     let window = window(4, ClockSource::System);
-    let mut counter = Counter::new(params(20, 100)).unwrap().with_window(window, NOON / 10 + 100).unwrap();
+    let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, NOON / 10 + 100).unwrap();
     counter.add("ann", &Unlimited).unwrap();
     let terms = Terms { limit: 1, all: false, dry_run: false };
     let (reported, outcome) = counter.admit_at(["ben"].into_iter(), terms, Time::At(NOON), &Unlimited).unwrap();
@@ -179,7 +179,7 @@ fn admission_without_room_brings_a_window_back_to_its_clock() {
 #[test]
 fn an_admission_without_a_time_leaves_the_window_where_it_is() {
     let window = Window::new(40, 4, Counter::MAX_SLICES, ClockSource::System).unwrap();
-    let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, 1000).unwrap();
+    let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, 1000).unwrap();
     let mut admit = |items: &[&[u8]]| counter.admit(items.iter().copied(), LIMIT, &Unlimited);
     assert_eq!(admit(&[b"a", b"b"]), Ok(vec![Admitted; 2]));
     assert_eq!(admit(&[b"a", b"c"]), Ok(vec![Known, Admitted]));
@@ -190,7 +190,7 @@ fn an_admission_without_a_time_leaves_the_window_where_it_is() {
 #[test]
 fn bytes_count_while_their_members_are_live() {
     let window = window(4, ClockSource::System);
-    let mut counter = Counter::new(params(20, 1000)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();
+    let mut counter = Counter::new(params(20, 0.05)).unwrap().with_window(window, window.slice_of(NOON)).unwrap();
     let items: Vec<Vec<u8>> = (0..6).map(|number| vec![number; 100]).collect();
     let mut admit = |items: &[Vec<u8>], now| {
         admitted(

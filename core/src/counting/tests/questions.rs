@@ -87,7 +87,7 @@ impl Tracked {
         let is_listed = self.counter.is_exact() || self.counter.window().is_none() || members.is_empty();
         let exact_limit = if is_listed { self.counter.params().exact_limit } else { 0 };
         let params = Params { exact_limit, ..*self.counter.params() };
-        let mut only = Counter::with_layout(params, self.counter.layout()).unwrap();
+        let mut only = Counter::new(params).unwrap();
         let members: Vec<_> = members.iter().map(|member| member.to_le_bytes()).collect();
         only.add_all(&members, &Unlimited, |_| ()).unwrap();
         only
@@ -137,14 +137,14 @@ fn check(all: &[Tracked], asked: &[(usize, Option<u64>, u64)]) {
 
 fn made() -> impl Strategy<Value = (Params, Option<Window>)> {
     let exact_limit = prop_oneof![Just(0u32), Just(10), Just(60)];
-    let capacity = prop_oneof![Just(100u64), Just(1_000_000)];
+    let rate = prop_oneof![Just(0.05), Just(0.02)];
     let window = (0..SLICES.len(), 1u64..8, 0u64..8, any::<bool>()).prop_map(|(slices, length, less, is_by_hand)| {
         let (slices, source) = (SLICES[slices], if is_by_hand { ClockSource::Manual } else { ClockSource::System });
         let seconds = (u64::from(slices) * length).saturating_sub(less).max(slices.into());
         Window::new(seconds, slices, MOST_SLICES, source).unwrap()
     });
     let window = prop_oneof![1 => Just(None), 3 => window.prop_map(Some)];
-    ((exact_limit, capacity).prop_map(|(exact_limit, capacity)| params(exact_limit, capacity)), window)
+    ((exact_limit, rate).prop_map(|(exact_limit, rate)| params(exact_limit, rate)), window)
 }
 
 #[derive(Debug, Clone)]

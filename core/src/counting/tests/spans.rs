@@ -14,10 +14,10 @@ fn add(counter: &mut Counter, items: impl IntoIterator<Item = u32>) {
 
 #[test]
 fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
-    // The counter is sparse, then dense.
-    for (capacity, of_a_slice) in [(1_000_000, 100), (100, 1000u32)] {
+    // The slots are in lists, then in the window.
+    for (rate, of_a_slice) in [(0.02, 100), (0.05, 1000u32)] {
         for slices in [4, 60] {
-            let params = params(0, capacity);
+            let params = params(0, rate);
             let mut counter = counter(params, slices);
             for slice in 0..4 {
                 counter.advance(1000 + u64::from(slice));
@@ -25,7 +25,7 @@ fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
             }
             let now = 1003 * 10;
             for back in 0..4 {
-                let mut plain = Counter::with_layout(params, counter.layout()).unwrap();
+                let mut plain = Counter::new(params).unwrap();
                 add(&mut plain, (3 - back) * of_a_slice..4 * of_a_slice);
                 let reported = counter.count_since(u64::from(back) * 10, Time::At(now)).unwrap();
                 assert_eq!(reported.estimate, plain.estimate());
@@ -46,7 +46,7 @@ fn a_span_has_the_estimate_and_the_error_of_a_counter_that_saw_it_alone() {
 
 #[test]
 fn the_history_of_members_is_exact() {
-    let params = Params { exact_bytes: 16_384, ..params(1000, 100) };
+    let params = Params { exact_bytes: 16_384, ..params(1000, 0.05) };
     let mut counter = counter(params, 4);
     for slice in 0..4u32 {
         counter.advance(1000 + u64::from(slice));
@@ -63,7 +63,7 @@ fn the_history_of_members_is_exact() {
 fn an_estimate_reports_no_item_while_any_is_alive() {
     for members in [30, 3000] {
         for slices in [4, 60] {
-            let mut counter = counter(params(2, 100), slices);
+            let mut counter = counter(params(2, 0.05), slices);
             add(&mut counter, 0..members);
             let rejected = Error::NotExact { exact_limit: 2, exact_bytes: 500 };
             for item in [0, members] {
@@ -83,7 +83,7 @@ fn an_estimate_reports_no_item_while_any_is_alive() {
 #[test]
 fn lists_of_members_go_by_the_window_of_each() {
     let of = |names: &[&[&str]]| {
-        let mut counter = counter(params(10, 100), 4);
+        let mut counter = counter(params(10, 0.05), 4);
         for (slice, names) in (1000..).zip(names) {
             counter.advance(slice);
             names.iter().for_each(|name| assert!(counter.mark(name, &Unlimited).is_ok()));
@@ -115,7 +115,7 @@ fn lists_of_members_go_by_the_window_of_each() {
 #[test]
 fn a_view_of_all_is_the_counter_itself() {
     use std::borrow::Cow;
-    let mut counter = counter(params(10, 100), 4);
+    let mut counter = counter(params(10, 0.05), 4);
     add(&mut counter, 0..3);
     counter.advance(1001);
     add(&mut counter, 3..5);
@@ -136,7 +136,7 @@ fn a_view_of_all_is_the_counter_itself() {
         let rejected = Error::out_of_range(Parameter::Seconds, "from 1 to the length of the window", seconds);
         assert_eq!(counter.since(seconds, Time::At(now)).err(), Some(rejected));
     }
-    let mut plain = Counter::new(params(10, 100)).unwrap();
+    let mut plain = Counter::new(params(10, 0.05)).unwrap();
     add(&mut plain, 0..7);
     for now in [0, now, u64::MAX] {
         assert_eq!(about(plain.at(Time::At(now))), (true, 7, 7));
@@ -148,13 +148,11 @@ fn a_view_of_all_is_the_counter_itself() {
 /// A merge keeps the younger tag of each live slot, including slots of the oldest slice in the window.
 #[test]
 fn a_merge_keeps_the_slots_of_the_window_alone() {
-    let of_slots = [(4, 100), (14, 100), (14, 1_000_000), (15, 100), (254, 100), (254, 1_000_000)];
-    let of_members = [4, 14, 15, 254].map(|slices| (slices, 100, 300));
-    for (slices, capacity, exact_limit) in
-        of_slots.map(|(slices, capacity)| (slices, capacity, 0)).into_iter().chain(of_members)
-    {
+    let of_slots = [(4, 0.05), (14, 0.05), (14, 0.02), (15, 0.05), (254, 0.05), (254, 0.02)];
+    let of_members = [4, 14, 15, 254].map(|slices| (slices, 0.05, 300));
+    for (slices, rate, exact_limit) in of_slots.map(|(slices, rate)| (slices, rate, 0)).into_iter().chain(of_members) {
         let (window, params) =
-            (window(slices, ClockSource::System), Params { exact_bytes: 16_384, ..params(exact_limit, capacity) });
+            (window(slices, ClockSource::System), Params { exact_bytes: 16_384, ..params(exact_limit, rate) });
         let mut other = Pair::new(params, window, NOON);
         // Adds one item in each slice of the window, and one in the slice before it.
         let end = NOON + 10 * u64::from(slices) + 10;
@@ -167,7 +165,7 @@ fn a_merge_keeps_the_slots_of_the_window_alone() {
             ours.model.merge(&other.model);
             assert_eq!(ours.model.seen.len() as u64, u64::from(slices) - behind + 2);
             ours.check(now);
-            let mut at_once = Counter::with_layout(params, ours.counter.layout()).unwrap();
+            let mut at_once = Counter::new(params).unwrap();
             add(&mut at_once, ours.model.seen.keys().copied());
             assert_eq!((ours.counter.set_bits(), ours.counter.estimate()), (at_once.set_bits(), at_once.estimate()));
         }
@@ -177,20 +175,20 @@ fn a_merge_keeps_the_slots_of_the_window_alone() {
 #[test]
 fn a_merge_with_nothing_changes_nothing() {
     for (exact_limit, members) in [(10, 5), (10, 100), (10, 3000)] {
-        let mut ours = counter(params(exact_limit, 100), 4);
+        let mut ours = counter(params(exact_limit, 0.05), 4);
         add(&mut ours, 0..members);
         let before = stored(&ours);
         assert_eq!(ours.merge(&[], &MaxBytes(0)), Ok(false));
-        assert_eq!(ours.merge(&[&counter(params(exact_limit, 1_000_000), 4)], &MaxBytes(0)), Ok(false));
+        assert_eq!(ours.merge(&[&counter(params(exact_limit, 0.02), 4)], &MaxBytes(0)), Ok(false));
         assert_eq!(stored(&ours), before);
     }
 }
 
 /// Merging an exact counter with slots of the same layout changes only the representation. Slots of a coarser layout
-/// raise the error, in the same way as without windows.
+/// raise the error rate, in the same way as without windows.
 #[test]
 fn a_merge_has_the_parameters_that_it_keeps() {
-    let fine = Params { error_rate: 0.005, ..params(10, 1_000_000) };
+    let fine = Params { error_rate: 0.005, ..params(10, 0.02) };
     let plain = |params, members| {
         let mut counter = Counter::new(params).unwrap();
         add(&mut counter, members);
@@ -201,14 +199,14 @@ fn a_merge_has_the_parameters_that_it_keeps() {
         add(&mut counter, members);
         counter
     };
-    for (ours, theirs) in [(fine, fine), (fine, params(10, 100)), (params(10, 100), fine)] {
+    for (ours, theirs) in [(fine, fine), (fine, params(10, 0.05)), (params(10, 0.05), fine)] {
         for members in [5, 200] {
             let mut merged = windowed(ours, 0..members);
             assert_eq!(merged.merge(&[&windowed(theirs, 100..400)], &Unlimited), Ok(true));
             let mut expected = plain(ours, 0..members);
             assert_eq!(expected.merge(&[&plain(theirs, 100..400)], &Unlimited), Ok(true));
             assert_eq!((merged.params(), merged.layout()), (expected.params(), expected.layout()));
-            assert_eq!(merged.params() == &ours, ours == theirs || ours.capacity == 100);
+            assert_eq!(merged.params() == &ours, ours == theirs || ours.error_rate == 0.05);
             assert!((merged.estimate() - expected.estimate()).abs() < 1e-6);
         }
     }
@@ -218,9 +216,8 @@ fn a_merge_has_the_parameters_that_it_keeps() {
 #[test]
 fn an_estimate_of_all_slots_is_of_all_members() {
     for slices in [4, 60] {
-        let mut counter = counter(params(0, 100), slices);
+        let mut counter = counter(params(0, 0.05), slices);
         add(&mut counter, 10_000..40_000);
-        assert_eq!(counter.representation(), Representation::Dense);
         for item in 2000..2100u32 {
             counter.estimate();
             counter.mark(item.to_le_bytes(), &Unlimited).unwrap();
@@ -252,7 +249,7 @@ proptest! {
         let window = window(SLICES[slices], ClockSource::System);
         let counters: Vec<Counter> = all.iter().map(|(slice, items, odd, is_large)| {
             // Some counters have another seed, so that merging them is an error.
-            let params = params(exact_limit, if *is_large { 1_000_000 } else { 100 });
+            let params = params(exact_limit, if *is_large { 0.02 } else { 0.05 });
             let params = Params { seed: u64::from(*odd == 0), ..params };
             let mut counter = Counter::new(params).unwrap().with_window(window, *slice).unwrap();
             add(&mut counter, items.iter().copied());
@@ -282,7 +279,7 @@ proptest! {
 fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
     for exact_limit in [10, 0] {
         let window = window(4, ClockSource::System);
-        let mut counter = Counter::new(params(exact_limit, 100)).unwrap().with_window(window, 1000).unwrap();
+        let mut counter = Counter::new(params(exact_limit, 0.05)).unwrap().with_window(window, 1000).unwrap();
         // Adds one member in each slice of the window.
         for slice in 0..5 {
             counter.advance(1000 + slice);
@@ -321,7 +318,7 @@ fn spans_that_begin_at_the_first_slice_count_no_more_than_they_reach() {
 /// back to less than a window after 1970.
 #[test]
 fn members_of_slices_before_1970_are_members() {
-    let mut counter = counter(params(10, 100), 4);
+    let mut counter = counter(params(10, 0.05), 4);
     add(&mut counter, [7]);
     counter.advance(1003);
     counter.rebase(1);

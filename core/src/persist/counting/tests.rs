@@ -2,29 +2,30 @@ mod windowed;
 
 use super::*;
 use crate::bloom::{self, BitLayout, BloomFilter};
-use crate::counting::counter::Shaped;
-use crate::persist::chunks::{dump, dump_partial, load, piece_checksum, push_chunk};
+use crate::persist::chunks::{dump, dump_partial, load, push_chunk};
 use crate::size_limit::Unlimited;
 
-/// A sparse counter whose payload has two pieces.
-fn sparse() -> Counter {
-    let mut counter = Counter::new(Params {
-        capacity: 1_000_000_000,
-        error_rate: 0.001,
-        exact_limit: 0,
-        exact_bytes: 16_384,
-        seed: 7,
-    })
-    .unwrap();
-    for member in 0..70_000u32 {
-        counter.add(member.to_le_bytes(), &Unlimited).unwrap();
+fn params(error_rate: f64, exact_limit: u32) -> Params {
+    Params { error_rate, exact_limit, exact_bytes: Params::MAX_EXACT_BYTES, seed: 7 }
+}
+
+fn counter(params: Params, members: u32) -> Counter {
+    let mut counter = Counter::new(params).unwrap();
+    for member in 0..members {
+        counter.add(format!("{member:052}").as_bytes(), &Unlimited).unwrap();
     }
-    assert_eq!(counter.representation(), Representation::Sparse);
     counter
 }
 
+/// A counter whose payload has two pieces.
+fn large() -> Counter {
+    let large = counter(params(0.01, Params::MAX_EXACT_LIMIT), 20_000);
+    assert!(large.is_exact() && dump(&large).count() == 3);
+    large
+}
+
 fn begin(counter: &Counter) -> PartialCounter {
-    PartialCounter::begin(&header_out_of_line(counter, counter.payload_bytes()), &Unlimited).unwrap()
+    PartialCounter::begin(&header_out_of_line(counter, counter.payload_part().num_bytes()), &Unlimited).unwrap()
 }
 
 /// A header whose payload is out of line, however small the payload is.
@@ -46,57 +47,106 @@ fn same(a: &Counter, b: &Counter) -> bool {
 /// A digest covers only the fields that `write` writes, so `write` must write all fields.
 #[test]
 fn fields_are_what_a_header_begins_with() {
-    let counter = sparse();
+    let counter = counter(params(0.005, 0), 500);
     let (fields, header) = (CounterForm::of(&counter).write().into_bytes(), counter.header());
     assert!(fields.len() > 10 && header.starts_with(&fields), "{fields:?} {header:?}");
 }
 
 #[test]
-fn positions_that_cannot_be_leave_what_came_before() {
-    let counter = sparse();
-    let chunks: Vec<_> = dump(&counter).collect();
+fn segments_that_cannot_be_leave_what_came_before() {
+    let counter = counter(params(0.0025, 0), 3000);
+    let payload = all_of(whole_payload(&counter));
     let mut loading = begin(&counter);
-    let (last, others) = chunks[1..].split_last().unwrap();
-    others.iter().for_each(|(next, chunk)| push_chunk(&mut loading, *next, chunk).unwrap());
-    let received_bytes = loading.received_bytes();
-    // The last position of the piece is replaced by the one before it, with a correct checksum.
-    let mut bad = last.1[..last.1.len() - 8].to_vec();
-    let end = bad.len();
-    bad.copy_within(end - 8..end - 4, end - 4);
-    let ChunkFormat::Checked { fingerprint } = loading.chunk_format() else { panic!("a format of ours") };
-    bad.extend_from_slice(&piece_checksum(&bad, received_bytes, fingerprint).to_le_bytes());
-    let error = push_chunk(&mut loading, last.0, &bad).unwrap_err();
-    assert!(matches!(error, Error::Corrupt { field: "position", .. }), "{error}");
-    assert_eq!((loading.received_bytes(), loading.received().len()), (received_bytes, received_bytes));
-    push_chunk(&mut loading, last.0, &last.1).unwrap();
+    let (first, rest) = payload.split_at(1000);
+    loading.push(first).unwrap();
+    // All gaps are as long as can be.
+    let error = loading.push(&vec![255; rest.len()]).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { field: "coded payload", .. }), "{error}");
+    assert_eq!((loading.received_bytes(), loading.received().len()), (1000, 1000));
+    loading.push(rest).unwrap();
     assert!(same(&loading.finish().unwrap(), &counter));
 }
 
 #[test]
-fn what_has_arrived_of_positions_goes_on_from_anywhere() {
-    let counter = sparse();
-    let payload = all_of(counter.payload());
-    let mut loading = begin(&counter);
-    for end in [0, 3, 5, 8, 4001, (1 << 18) - 3, 1 << 18, (1 << 18) + 7, payload.len() - 1] {
-        loading.push(&payload[loading.received_bytes() as usize..end]).unwrap();
-        assert_eq!((loading.received_bytes(), loading.received().len()), (end as u64, end as u64));
-        assert!(all_of(loading.received()) == payload[..end]);
-        assert!(matches!(loading.finish(), Err(Error::Corrupt { field: "payload length", .. })));
-        // The partial load continues in a copy and through a rewritten AOF. `tests/format.rs` covers RDB files.
-        let mut rewritten = begin(&counter);
-        dump_partial(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
-        for mut again in [loading.try_clone().unwrap(), rewritten] {
-            again.push(&payload[end..]).unwrap();
-            assert!(again.push(b"\0").is_err());
-            assert!(same(&again.finish().unwrap(), &counter));
+fn what_has_arrived_goes_on_from_anywhere() {
+    for counter in [large(), counter(params(0.0025, 0), 30_000)] {
+        let payload = all_of(whole_payload(&counter));
+        let mut loading = begin(&counter);
+        for end in [0, 3, 4001, (1 << 14) + 7, payload.len() - 1] {
+            loading.push(&payload[loading.received_bytes() as usize..end]).unwrap();
+            assert_eq!((loading.received_bytes(), loading.received().len()), (end as u64, end as u64));
+            assert!(all_of(loading.received()) == payload[..end]);
+            assert!(matches!(loading.finish(), Err(Error::Corrupt { field: "payload length", .. })));
+            // The partial load continues in a copy and through a rewritten AOF. `tests/format.rs` covers RDB files.
+            let mut rewritten = begin(&counter);
+            dump_partial(&loading).skip(1).for_each(|(next, chunk)| push_chunk(&mut rewritten, next, &chunk).unwrap());
+            for mut again in [loading.try_clone().unwrap(), rewritten] {
+                again.push(&payload[end..]).unwrap();
+                assert!(again.push(b"\0").is_err());
+                assert!(same(&again.finish().unwrap(), &counter));
+            }
         }
     }
 }
 
+/// With a new slot, pieces that were read before no longer fit.
+#[test]
+fn a_dump_is_of_one_state() {
+    let mut counter = large();
+    let before: Vec<_> = dump(&counter).map(|(next, chunk)| (next, chunk.into_owned())).collect();
+    counter.add(b"one more", &Unlimited).unwrap();
+    let after: Vec<_> = dump(&counter).map(|(next, chunk)| (next, chunk.into_owned())).collect();
+    let mixed = before[..2].iter().chain(&after[2..]).map(|(next, chunk)| (*next, chunk));
+    assert!(load::<Counter, _>(mixed, &Unlimited).is_err());
+    assert!(same(&load::<Counter, _>(after, &Unlimited).unwrap(), &counter));
+}
+
+/// Counters of any number of members are in their header, so that a dump of one cannot be outdated.
+#[test]
+fn estimates_are_inline() {
+    for error_rate in [0.25, 0.01, 0.0025] {
+        for members in [300, 30_000, 300_000] {
+            let counter = counter(params(error_rate, 250), members);
+            assert_eq!(dump(&counter).count(), 1);
+            assert!(same(&load::<Counter, _>(dump(&counter), &Unlimited).unwrap(), &counter));
+        }
+    }
+}
+
+/// A payload says how many slots each segment has before anything is allocated for them.
+#[test]
+fn counts_that_cannot_be_are_rejected() {
+    // Kind, representation, rate (2 bytes), exact limit, exact bytes (3 bytes), seed and lower bound are before the
+    // number of segments.
+    const SEGMENTS: usize = 10;
+    let counter = counter(params(0.05, 0), 10);
+    let forged = |change: &dyn Fn(&mut Vec<u8>)| {
+        let mut header = counter.header();
+        header.truncate(header.len() - 4);
+        change(&mut header);
+        let sum = checksum(&header, 0) as u32;
+        header.extend_from_slice(&sum.to_le_bytes());
+        load::<Counter, _>([(1, header)], &Unlimited)
+    };
+    let segments = usize::from(counter.header()[SEGMENTS]);
+    assert!(same(&forged(&|_| ()).unwrap(), &counter));
+    for (at, value, name) in [
+        (SEGMENTS, 28, "segments"),
+        (SEGMENTS + segments, 0, "marked slots"),
+        (SEGMENTS + segments + 1, 2, "payload form"),
+        (1, 2, "representation"),
+    ] {
+        let error = forged(&|header| header[at] = value).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { field, .. } if field == name), "{at}: {error}");
+    }
+    // 257 of 256 slots.
+    let error = forged(&|header| drop(header.splice(SEGMENTS + 1..SEGMENTS + 2, [0x81, 2]))).unwrap_err();
+    assert!(matches!(error, Error::Corrupt { field: "marked slots", .. }), "{error}");
+}
+
 #[test]
 fn members_that_cannot_be_leave_what_came_before() {
-    let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16_384, seed: 7 };
-    let mut counter = Counter::new(params).unwrap();
+    let mut counter = Counter::new(params(0.01, 250)).unwrap();
     for member in [&b"ann"[..], b"ben"] {
         counter.add(member, &Unlimited).unwrap();
     }
@@ -110,24 +160,10 @@ fn members_that_cannot_be_leave_what_came_before() {
     assert!(loading.finish().is_err());
 }
 
-#[test]
-fn a_sparse_counter_has_at_most_as_many_bytes_of_positions_as_of_words() {
-    let sparse = sparse();
-    let most = sparse.layout().num_bytes();
-    let header = header_out_of_line(&sparse, most);
-    assert!(PartialCounter::begin(&header, &crate::size_limit::MaxBytes(most / 4)).is_err());
-    assert!(PartialCounter::begin(&header_out_of_line(&sparse, most + 4), &Unlimited).is_err());
-    let mut loading = PartialCounter::begin(&header, &Unlimited).unwrap();
-    (0..most as u32 / 4).for_each(|position| loading.push(&position.to_le_bytes()).unwrap());
-    let largest = loading.finish().unwrap();
-    assert_eq!((largest.representation(), largest.set_bits()), (Representation::Sparse, most / 4));
-    assert!(same(&load::<Counter, _>(dump(&largest), &Unlimited).unwrap(), &largest));
-}
-
 /// Tests a hypothetical version 2 of counters, which has a number before all other fields.
 #[test]
 fn a_second_version_of_counters_is_theirs_alone() {
-    let of_counter = sparse().header();
+    let of_counter = counter(params(0.005, 0), 500).header();
     let of_filter = BloomFilter::new(BitLayout::Lines, bloom::Params::default(), &Unlimited).unwrap().header();
     let of_version_2 = |header: &[u8]| {
         let mut newer = header[..header.len() - 4].to_vec();

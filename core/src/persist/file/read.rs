@@ -60,7 +60,7 @@ impl<R: Read> Reader<R> {
     /// use rollcall_core::counting::{Counter, Params};
     /// use rollcall_core::persist::{self, file};
     ///
-    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
     /// let mut file = file::Reader::new(&bytes[..])?;
     /// assert_eq!(file.next_value()?, Some(file::Entry::new(file::Kind::Counter)));
@@ -101,7 +101,7 @@ impl<R: Read> Reader<R> {
     /// use rollcall_core::counting::{Counter, Params};
     /// use rollcall_core::persist::{self, file};
     ///
-    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
     /// let mut file = file::Reader::new(&bytes[..])?;
     /// file.next_value()?;
@@ -143,7 +143,7 @@ impl<R: Read> Reader<R> {
     /// use rollcall_core::counting::{Counter, Params};
     /// use rollcall_core::persist::{self, file};
     ///
-    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
     /// let mut file = file::Reader::new(&bytes[..])?;
     /// file.next_value()?;
@@ -166,7 +166,7 @@ impl<R: Read> Reader<R> {
     /// use rollcall_core::persist::{self, file};
     /// use rollcall_core::size_limit::MaxBytes;
     ///
-    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
     /// let mut file = file::Reader::new(&bytes[..])?;
     /// file.next_value()?;

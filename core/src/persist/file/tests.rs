@@ -28,8 +28,7 @@ fn filter(layout: BitLayout, items: u32) -> BloomFilter {
 }
 
 fn counter(members: u32) -> Counter {
-    let params =
-        counting::Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
+    let params = counting::Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
         counter.add(member.to_le_bytes(), &Unlimited).unwrap();

@@ -146,7 +146,7 @@ impl<W: Write> Writer<W> {
     /// use rollcall_core::counting::{Counter, Params};
     /// use rollcall_core::persist::file::{Entry, Kind, Writer};
     ///
-    /// let params = Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    /// let params = Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     /// let mut file = Writer::new(Vec::new())?;
     /// file.store(&Entry::new(Kind::Counter), &Counter::new(params)?)?;
     /// # Ok::<(), rollcall_core::persist::file::FileError>(())

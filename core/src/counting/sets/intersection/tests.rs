@@ -1,39 +1,40 @@
 use super::*;
 use crate::counting::estimate::standard_error;
-use crate::counting::layout::SegmentCounts;
+use crate::counting::held::slots::Slots;
+use crate::counting::layout::{LARGEST_ERRORS, MIN_SEGMENT_BITS};
+use crate::counting::params::Spec;
+use crate::counting::sets::pair;
 use crate::counting::sets::standing::{estimate_intersection, estimate_union};
+use crate::counting::view::standing;
 use crate::hash::hash64;
 use crate::rounding::error_of_whole;
 use proptest::collection::btree_set;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-fn params(exact_limit: u32) -> Params {
-    Params { capacity: 1000, error_rate: 0.05, exact_limit, exact_bytes: 1 << 20, seed: 7 }
+fn params(layout: Layout, exact_limit: u32) -> Params {
+    let error_rate = LARGEST_ERRORS[(layout.segment_bits() - MIN_SEGMENT_BITS) as usize];
+    Params { error_rate, exact_limit, exact_bytes: 1 << 20, seed: 7 }
 }
 
 fn counter(layout: Layout, exact_limit: u32, members: impl Iterator<Item = u64>) -> Counter {
-    let mut counter = Counter::with_layout(params(exact_limit), layout).unwrap();
+    let mut counter = Counter::new(params(layout, exact_limit)).unwrap();
     members.for_each(|member| {
         counter.add(member.to_le_bytes(), &Unlimited).unwrap();
     });
     counter
 }
 
-fn layout(precision: u32, tail_bits: u32) -> Layout {
-    Layout::new(precision, tail_bits).unwrap()
-}
-
 #[test]
 fn empty_and_single_counters_are_as_expected() {
-    let of = |members| counter(layout(10, 8), 10, 0..members);
+    let of = |members| counter(Layout::new(8), 10, 0..members);
     let (empty, exact, estimate) = (of(0), of(5), of(2000));
     assert_eq!(estimate_intersection(&[]), Ok(Estimated::exact(0)));
     assert_eq!(estimate_intersection(&[&estimate, &empty]), Ok(Estimated::exact(0)));
     assert_eq!(estimate_intersection(&[&exact]), Ok(Estimated::exact(5)));
     assert_eq!(estimate_intersection(&[&estimate]), estimate_union(&[&estimate]));
     // The exact counters share no member, so the members of the estimating counter do not matter.
-    let other = counter(layout(10, 8), 10, 100..105);
+    let other = counter(Layout::new(8), 10, 100..105);
     assert_eq!(estimate_intersection(&[&exact, &estimate, &other]), Ok(Estimated::exact(0)));
     let most = [&[&exact, &other][..], &[&estimate; MAX_INTERSECTED]].concat();
     assert_eq!(estimate_intersection(&most), Ok(Estimated::exact(0)));
@@ -42,12 +43,12 @@ fn empty_and_single_counters_are_as_expected() {
 #[test]
 fn a_counter_and_itself_have_all_in_common() {
     for members in [20, 500, 5000, 200_000] {
-        let one = counter(layout(11, 9), 10, 0..members);
+        let one = counter(Layout::new(10), 10, 0..members);
         let alone = estimate_union(&[&one]).unwrap();
         let twice = estimate_intersection(&[&one, &one]).unwrap();
         assert!((twice.estimate / alone.estimate - 1.0).abs() < 1e-9, "{twice:?} and {alone:?}");
         // Equal bitmaps do not prove equal members.
-        let segments = unions_of(one.layout(), &[&one]).unwrap()[1];
+        let segments = unions_of(one.layout(), &standing(&[&one])).unwrap()[1];
         let more = 2.0 * unseen_variance(segments.free_share()) + UNEVEN;
         let both = error_of_whole((segments.standard_error(alone.estimate).powi(2) + more).sqrt());
         assert!((twice.standard_error / both - 1.0).abs() < 1e-6, "{twice:?} and {alone:?}");
@@ -57,20 +58,21 @@ fn a_counter_and_itself_have_all_in_common() {
 /// Just after the promotion most counters have bits for fewer or more members than their lower bound.
 #[test]
 fn a_value_has_one_number_however_it_is_asked() {
-    let (mut raised, empty) = (0, counter(layout(10, 8), 250, 0..0));
+    let (mut raised, empty) = (0, counter(Layout::new(8), 250, 0..0));
     for first in (0..40_000).step_by(1000) {
-        let one = counter(layout(10, 8), 250, first..first + 251);
-        let (alone, without_bound) = (one.estimated(), unions_of(one.layout(), &[&one]).unwrap()[1].estimate());
+        let one = counter(Layout::new(8), 250, first..first + 251);
+        let (alone, without_bound) =
+            (one.estimated(), unions_of(one.layout(), &standing(&[&one])).unwrap()[1].estimate());
         raised += u32::from(without_bound < 249.5);
         assert_eq!(estimate_union(&[&one, &empty]), Ok(alone));
         assert_eq!((one.difference(&[]), one.difference(&[&empty, &empty])), (Ok(alone), Ok(alone)));
         // A copy, and a counter that has all of it.
-        let more = counter(layout(12, 9), 250, first..first + 700);
+        let more = counter(Layout::new(9), 250, first..first + 700);
         for others in [&[&one][..], &[&one; 2], &[&more], &[&more, &one, &more]] {
             let found = estimate_intersection(&[&[&one], others].concat()).unwrap();
             assert_eq!(found.count(), one.count(), "{found:?} with {others:?}");
         }
-        let known = counter(layout(10, 8), 251, first..first + 251);
+        let known = counter(Layout::new(8), 251, first..first + 251);
         assert_eq!(estimate_intersection(&[&known, &more]).unwrap().count(), 251);
     }
     assert!(raised >= 10, "{raised}");
@@ -80,25 +82,23 @@ fn a_value_has_one_number_however_it_is_asked() {
 fn known_members_bound_the_intersection() {
     // A bitmap this full says next to nothing about single members. So the error says that any number of them may be
     // common.
-    let mut full = Counter::with_layout(Params { exact_bytes: 1, ..params(0) }, layout(9, 8)).unwrap();
+    let mut full = Counter::new(Params { exact_bytes: 1, ..params(Layout::new(8), 0) }).unwrap();
     (0..1_000_000u64).for_each(|member| drop(full.add(member.to_le_bytes(), &Unlimited)));
-    let known = counter(layout(9, 8), 10, 0..10);
+    let known = counter(Layout::new(8), 10, 0..10);
     let found = estimate_intersection(&[&full, &known]).unwrap();
     assert!((0.0..=10.0).contains(&found.estimate) && found.standard_error == 10.0, "{found:?}");
     // The common members of two exact counters are known too, although the first counter lists none.
-    let others = counter(layout(9, 8), 20, 5..15);
+    let others = counter(Layout::new(8), 20, 5..15);
     let found = estimate_intersection(&[&full, &known, &others]).unwrap();
     assert!((0.0..=5.0).contains(&found.estimate) && found.standard_error == 5.0, "{found:?}");
 }
 
 #[test]
 fn made_up_bitmaps_report_nothing() {
-    let layout = layout(9, 8);
-    let bits = vec![u64::MAX; layout.num_words()];
-    let full = {
-        let words = crate::counting::held::words::Words::counted(layout, bits.into_boxed_slice());
-        Counter::of_slots(params(0), crate::counting::held::bitmap::Bitmap::dense(layout, words))
-    };
+    let layout = Layout::new(8);
+    let bits = vec![u64::MAX; layout.num_slots() as usize / 64].into_boxed_slice();
+    let spec = Spec::new(params(layout, 0)).unwrap();
+    let full = Counter::with_slots(spec, Slots::from_bits(layout, bits).unwrap());
     let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
     let size = one.estimated();
     let largest = full.estimated();
@@ -115,70 +115,17 @@ fn made_up_bitmaps_report_nothing() {
 }
 
 #[test]
-fn unions_are_counted_alike_in_all_ways() {
-    let (fine, coarse) = (layout(12, 9), layout(11, 10));
-    let common = fine.common(coarse);
-    let sets = [
-        counter(fine, 0, 0..40),
-        counter(coarse, 0, 20..3000),
-        counter(fine, 100, 2000..2050),
-        counter(common, 0, 1000..1300),
-    ];
-    let sets: Vec<&Counter> = sets.iter().collect();
-    for sets in [&sets[..], &[sets[0], sets[2]], &sets[1..]] {
-        let folded: Vec<Vec<u64>> = sets
-            .iter()
-            .map(|set| {
-                let mut words = vec![0; common.num_words()];
-                set.or_into(common, &mut words);
-                words
-            })
-            .collect();
-        let one_by_one: Vec<_> = (0..1usize << sets.len())
-            .map(|marks| {
-                let mut words = vec![0; common.num_words()];
-                for (_, set) in folded.iter().enumerate().filter(|(i, _)| marks >> i & 1 == 1) {
-                    crate::bits::or_into(&mut words, set);
-                }
-                SegmentCounts::of_words(&words, common)
-            })
-            .collect();
-        let by_block: Vec<_> = folded.iter().map(|words| std::borrow::Cow::Borrowed(&words[..])).collect();
-        assert_eq!(gather::by_block(common, &by_block).unwrap(), one_by_one);
-        assert_eq!(gather::by_position(common, sets).unwrap(), one_by_one);
-        assert_eq!(counts_of_unions(common, sets).unwrap(), one_by_one);
-    }
-}
-
-#[test]
-fn large_bitmaps_leave_fewer_sets() {
-    let known = [(14, 10, 8), (20, 15, 8), (21, 12, 7), (22, 10, 6), (20, 19, 6)];
-    for (precision, tail_bits, most) in known {
-        let layout = layout(precision, tail_bits);
-        let rejected = (1..20).find(|&sets| check_number(layout, sets).is_err()).unwrap();
-        assert_eq!(rejected, most + 1, "{layout:?}");
-        let error = check_number(layout, rejected).unwrap_err().to_string();
-        assert!(error.contains(&format!("at most {most} that hold estimates")), "{error}");
-        assert!(layout.num_bytes() << most <= MAX_UNIONS_BYTES);
-    }
-    // Too many sets are rejected before anything is allocated.
-    let large = counter(layout(20, 19), 0, 0..3);
-    assert!(matches!(estimate_intersection(&[&large; 7]), Err(Error::OutOfRange { .. })));
-    assert!(estimate_intersection(&[&large; 6]).is_ok());
-}
-
-#[test]
 fn too_many_and_different_seeds_are_rejected() {
-    let one = counter(layout(10, 8), 0, 0..100);
+    let one = counter(Layout::new(8), 0, 0..100);
     let many = [&one; MAX_INTERSECTED + 1];
     assert!(estimate_intersection(&many[1..]).is_ok());
     let error = estimate_intersection(&many).unwrap_err();
     assert_eq!(error.to_string(), "number of counters must be at most 8 that hold estimates, got 9");
     // All exact counters together count as one.
-    let exact = counter(layout(10, 8), 200, 0..100);
+    let exact = counter(Layout::new(8), 200, 0..100);
     let mixed = [[&one; MAX_INTERSECTED - 1].as_slice(), &[&exact; 20]].concat();
     assert!(estimate_intersection(&mixed).is_ok());
-    let foreign = Counter::with_layout(Params { seed: 1, ..params(0) }, layout(10, 8)).unwrap();
+    let foreign = Counter::new(Params { seed: 1, ..params(Layout::new(8), 0) }).unwrap();
     assert!(matches!(estimate_intersection(&[&one, &foreign]), Err(Error::Incompatible { .. })));
 }
 
@@ -188,22 +135,22 @@ fn two_sets_are_reported_better_by_likelihood() {
     // if sets differ much. The expected errors come from the Fisher information and the covariances, computed by a
     // separate program.
     for (alone, other, both, by_likelihood, by_unions) in
-        [(15_000, 15_000, 5000, 192.8, 208.6), (500, 50_000, 500, 77.1, 87.9), (1, 20_000, 2000, 11.0, 11.0)]
+        [(15_000, 15_000, 5000, 161.1, 216.5), (500, 50_000, 500, 53.3, 68.6), (1, 20_000, 2000, 13.2, 13.2)]
     {
-        let layout = layout(14, 10);
+        let layout = Layout::new(12);
         let members = |number: u64| hash64(&number.to_le_bytes(), 1);
         let first = counter(layout, 0, (0..alone + both).map(members));
         let second = counter(layout, 0, (alone..alone + both + other).map(members));
-        let unions = unions_of(layout, &[&first, &second]).unwrap();
+        let unions = unions_of(layout, &standing(&[&first, &second])).unwrap();
         let reported = of_pair(&unions[1], &unions[2], &unions[3]).unwrap().variance.sqrt();
         let summed = of_unions(&unions).unwrap().variance.sqrt();
-        // The expected errors are for the numbers found, which differ by some hundredths.
+        // The expected errors are for the numbers found, which differ by a tenth.
         assert!((reported / by_likelihood - 1.0).abs() < 0.1, "{reported} for {by_likelihood}");
-        assert!((summed / by_unions - 1.0).abs() < 0.1, "{summed} for {by_unions}");
+        assert!((summed / by_unions - 1.0).abs() < 0.15, "{summed} for {by_unions}");
         assert!(reported <= summed * 1.001, "{reported} and {summed}");
         // The reported error also includes the variance of unseen members.
         let unseen: f64 = [&first, &second]
-            .map(|set| unions_of(layout, &[set]).unwrap()[1].free_share())
+            .map(|set| unions_of(layout, &standing(&[set])).unwrap()[1].free_share())
             .map(unseen_variance)
             .iter()
             .sum();
@@ -215,7 +162,7 @@ fn two_sets_are_reported_better_by_likelihood() {
 
 #[test]
 fn three_sets_are_reported_by_inclusion_and_exclusion() {
-    let layout = layout(14, 10);
+    let layout = Layout::new(12);
     let [a, b, c] = [0..9000, 3000..12_000, 6000..15_000].map(|members| counter(layout, 0, members));
     let found = estimate_intersection(&[&a, &b, &c]).unwrap();
     let union = |sets: &[&Counter]| estimate_union(sets).unwrap().estimate;
@@ -229,7 +176,7 @@ fn three_sets_are_reported_by_inclusion_and_exclusion() {
 /// the sets, not on the errors of the estimated unions.
 #[test]
 fn an_intersection_is_known_no_better_than_its_members_alone() {
-    let layouts = [layout(14, 10), layout(12, 9), layout(10, 8)];
+    let layouts = [Layout::new(12), Layout::new(9), Layout::new(8)];
     for (case, (own, common)) in [(0, 300), (300, 300), (3000, 30), (3000, 3000), (9000, 1)].into_iter().enumerate() {
         for (number, layout) in layouts.into_iter().enumerate() {
             for sets in [3, 5, 8] {
@@ -240,7 +187,7 @@ fn an_intersection_is_known_no_better_than_its_members_alone() {
                     .map(|first| counter(layout, 0, (0..common).chain(first..first + own).map(member)))
                     .collect();
                 let counters: Vec<&Counter> = counters.iter().collect();
-                let unions = unions_of(layout, &counters).unwrap();
+                let unions = unions_of(layout, &standing(&counters)).unwrap();
                 let Common { estimate, variance } = of_unions(&unions).unwrap();
                 let alone = estimate * standard_error(layout, estimate);
                 assert!(variance >= alone * alone * (1.0 - 1e-9), "{sets} sets, {own}, {common}: {variance}, {alone}");
@@ -256,7 +203,7 @@ fn an_intersection_is_known_no_better_than_its_members_alone() {
 
 #[test]
 fn next_to_none_in_common_is_none() {
-    let layout = layout(14, 10);
+    let layout = Layout::new(12);
     let mut none = 0;
     for start in (0..20_000).step_by(1000) {
         let [one, other] = [start..start + 500, start + 500..start + 1000].map(|members| counter(layout, 0, members));
@@ -272,18 +219,18 @@ fn next_to_none_in_common_is_none() {
 /// the server's main thread waits for it.
 #[test]
 fn disjoint_sets_are_reported_by_likelihood_too() {
-    for (precision, tail_bits, one, other) in [(11, 8, 500, 500), (14, 10, 20_000, 20_000), (14, 10, 1, 5000)] {
-        let layout = layout(precision, tail_bits);
+    for (segment_bits, one, other) in [(8, 500, 500), (12, 20_000, 20_000), (12, 1, 5000)] {
+        let layout = Layout::new(segment_bits);
         for seed in 0..20 {
             let members = |range: std::ops::Range<u64>| range.map(move |number| hash64(&number.to_le_bytes(), seed));
             let first = counter(layout, 0, members(0..one));
             let second = counter(layout, 0, members(one..one + other));
-            let unions = unions_of(layout, &[&first, &second]).unwrap();
+            let unions = unions_of(layout, &standing(&[&first, &second])).unwrap();
             pair::EVALUATIONS.set(0);
             let Common { estimate, variance } = of_pair(&unions[1], &unions[2], &unions[3]).unwrap();
             assert!(estimate <= 5.0 * variance.sqrt().max(1.0), "{estimate}, {variance}");
             let evaluations = pair::EVALUATIONS.get();
-            assert!(evaluations <= 40, "{evaluations} for {estimate}");
+            assert!(evaluations <= 80, "{evaluations} for {estimate}");
             assert!(variance <= 1.002 * of_unions(&unions).unwrap().variance, "{estimate}, {variance}");
         }
     }
@@ -312,19 +259,21 @@ fn log_likelihood(unions: &[Segments], [x, y, z]: [f64; 3]) -> f64 {
 #[test]
 fn the_numbers_reported_are_the_most_likely_ones_from_wherever_they_are_looked_for() {
     for (one, other, both) in [(3000, 2000, 1000), (5000, 50, 40), (40, 4000, 4000), (2000, 2000, 0), (1, 9000, 3000)] {
-        let layout = layout(12, 9);
+        let layout = Layout::new(9);
         let members = |range: std::ops::Range<u64>| range.map(|number| hash64(&number.to_le_bytes(), 3));
         let first = counter(layout, 0, members(0..one + both));
         let second = counter(layout, 0, members(one..one + both + other));
-        let unions = unions_of(layout, &[&first, &second]).unwrap();
+        let unions = unions_of(layout, &standing(&[&first, &second])).unwrap();
         let pair = Pair::new(&unions[1], &unions[2], &unions[3]);
         let expected = pair.most_likely([one as f64, other as f64, both as f64]).unwrap();
         for start in [[0.0; 3], [1.0; 3], [1e4, 1.0, 1.0], [1.0, 1.0, 1e4], [100.0, 1e4, 8.0], [3e4; 3]] {
-            let (numbers, variance) = pair.most_likely(start).unwrap();
+            let (numbers, variances) = pair.most_likely(start).unwrap();
             for (number, expected) in numbers.iter().zip(expected.0) {
                 assert!((number - expected).abs() <= 1e-7 * expected + 1e-7, "{numbers:?} from {start:?}");
             }
-            assert!((variance / expected.1 - 1.0).abs() < 1e-6, "{variance} from {start:?}");
+            for (variance, expected) in variances.iter().zip(expected.1) {
+                assert!((variance / expected - 1.0).abs() < 1e-6, "{variances:?} from {start:?}");
+            }
         }
         let most = log_likelihood(&unions, expected.0);
         for i in 0..3 {
@@ -343,7 +292,7 @@ fn the_numbers_reported_are_the_most_likely_ones_from_wherever_they_are_looked_f
 proptest! {
     #[test]
     fn exact_intersections_are_those_of_sets(sets in proptest::collection::vec(btree_set(0u64..20, 0..=20), 1..5)) {
-        let counters: Vec<_> = sets.iter().map(|set| counter(layout(10, 8), 20, set.iter().copied())).collect();
+        let counters: Vec<_> = sets.iter().map(|set| counter(Layout::new(8), 20, set.iter().copied())).collect();
         let all = sets.iter().cloned().reduce(|a, b| &a & &b).unwrap_or_else(BTreeSet::new);
         let found = estimate_intersection(&counters.iter().collect::<Vec<_>>());
         prop_assert_eq!(found, Ok(Estimated::exact(all.len())));
@@ -355,7 +304,7 @@ proptest! {
         exact_limit in 0u32..50,
     ) {
         let counters: Vec<_> =
-            ranges.iter().map(|&(start, len)| counter(layout(10, 8), exact_limit, start..start + len)).collect();
+            ranges.iter().map(|&(start, len)| counter(Layout::new(8), exact_limit, start..start + len)).collect();
         let counters: Vec<&Counter> = counters.iter().collect();
         let found = estimate_intersection(&counters).unwrap();
         let smallest = counters.iter().map(|counter| counter.estimate()).fold(f64::INFINITY, f64::min);

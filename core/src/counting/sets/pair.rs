@@ -1,4 +1,4 @@
-//! The intersection of two sets by maximum likelihood: the numbers of members that the first alone, the second alone,
+//! Two sets by maximum likelihood: the numbers of members that the first alone, the second alone,
 //! and both have.
 //!
 //! A slot with the share `a` of the hash space shows one of four patterns: free, taken by the first set alone, by the
@@ -58,9 +58,9 @@ impl Pair {
         Pair { slots: slots.collect() }
     }
 
-    /// The most likely numbers of members, searched from `start`, and the variance of the last number. `None` if the
-    /// search fails because hardly any slot is free.
-    pub(super) fn most_likely(&self, start: PairCounts) -> Option<(PairCounts, f64)> {
+    /// The most likely numbers of members, searched from `start`, and the variance of each. `None` if the search fails
+    /// because hardly any slot is free.
+    pub(super) fn most_likely(&self, start: PairCounts) -> Option<(PairCounts, PairCounts)> {
         let mut members = start.map(|n| n.max(NONE));
         let mut here = self.likelihood(members);
         for _ in 0..MAX_STEPS {
@@ -70,8 +70,9 @@ impl Pair {
             (members, here) = (next, there);
             if is_there {
                 // The number of members is known and not Poisson, which takes the Poisson variance off.
-                let variance = inverse(&here.information)?[2][2] - members[2];
-                return variance.is_finite().then_some((members, variance.max(0.0)));
+                let inverse = inverse(&here.information)?;
+                let variances = std::array::from_fn(|i| (inverse[i][i] - members[i]).max(0.0));
+                return variances.iter().all(|variance| variance.is_finite()).then_some((members, variances));
             }
         }
         None

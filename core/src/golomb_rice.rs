@@ -26,11 +26,18 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
 }
 
+/// The most bytes of a code of `num_ones` set bits among `num_bits`, wherever they are.
+pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
+    let low_bits = low_bits(num_ones, num_bits);
+    // The ones of all codes together are at most the zeros among the bits, in runs of `2^low_bits`.
+    (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
+}
+
 /// The largest number of bits that [`encode`] appends together. No gap has more low bits than this minus 1.
 const WORD_BITS: u32 = u32::BITS;
 
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
-pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u64, bytes: &mut Vec<u8>) {
+pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u64, bytes: &mut Vec<u8>) {
     let low_bits = low_bits(num_ones, num_bits);
     let (mut pending, mut len) = (0u64, 0);
     let mut push = |value: u64, value_len: u32| {
@@ -62,7 +69,21 @@ pub(super) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
 ///
 /// # Errors
 /// [`Error::Corrupt`] unless the bytes are exactly the code of `num_ones` positions below `num_bits`.
-pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl FnMut(u64)) -> Result<(), Error> {
+pub(crate) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, visit: impl FnMut(u64)) -> Result<(), Error> {
+    let rest = decode_front(bytes, num_ones, num_bits, visit)?;
+    Error::check_field(rest.is_empty(), FIELD, "the end after the last code", "more")
+}
+
+/// The same as [`decode`], of bytes that may go on behind the code. Returns the bytes behind it.
+///
+/// # Errors
+/// [`Error::Corrupt`] unless the bytes begin with a code of `num_ones` positions below `num_bits`.
+pub(crate) fn decode_front(
+    bytes: &[u8],
+    num_ones: u64,
+    num_bits: u64,
+    mut visit: impl FnMut(u64),
+) -> Result<&[u8], Error> {
     let low_bits = low_bits(num_ones, num_bits).min(WORD_BITS - 1);
     let mut bits = Bits { rest: bytes, pending: 0, len: 0 };
     let mut next = 0u64;
@@ -76,9 +97,9 @@ pub(super) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, mut visit: impl
         visit(one);
         next = one + 1;
     }
-    let is_valid = bits.rest.is_empty() && bits.len < 8 && bits.pending == 0;
-    Error::check_field(is_valid, FIELD, "zeros to the end of a byte after the last code", "more")?;
-    Ok(())
+    let is_valid = bits.pending & ((1 << (bits.len % 8)) - 1) == 0;
+    Error::check_field(is_valid, FIELD, "zeros to the end of a byte after the last code", "a one")?;
+    Ok(&bytes[bytes.len() - bits.rest.len() - (bits.len / 8) as usize..])
 }
 
 /// Reads bits from bytes, lowest first.
@@ -266,6 +287,7 @@ mod tests {
             let entropy = -(p * p.log2() + (1.0 - p) * (1.0 - p).log2()) * num_bits as f64 / 8.0;
             let bytes = encoded(&ones, num_bits).len() as f64;
             assert!(bytes >= 0.99 * entropy && bytes <= 1.025 * entropy, "{one_in}: {bytes} of {entropy}");
+            assert!(bytes <= most_bytes(ones.len() as u64, num_bits) as f64);
         }
     }
 
@@ -291,6 +313,7 @@ mod tests {
         #[test]
         fn any_bits_read_back(ones in btree_set(0u64..5000, 0..1500)) {
             let ones: Vec<u64> = ones.into_iter().collect();
+            prop_assert!(encoded(&ones, 5000).len() as u64 <= most_bytes(ones.len() as u64, 5000));
             prop_assert_eq!(decoded(&encoded(&ones, 5000), ones.len() as u64, 5000).unwrap(), ones);
         }
 

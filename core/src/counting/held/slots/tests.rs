@@ -1,0 +1,188 @@
+use super::*;
+use crate::counting::held::tag::Tag;
+use crate::counting::layout::MIN_SEGMENT_BITS;
+use crate::hash::hash64;
+use crate::size_limit::Unlimited;
+use proptest::collection::vec;
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+
+/// Ages with 15 and with 255 tags, of which five are live.
+const HALVES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
+const WHOLES: Ages = Ages { newest: 2, modulus: 255, most_age: 4 };
+
+/// The marked slots with their tags, ascending.
+fn listed<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<(u32, T)> {
+    let mut all = Vec::new();
+    for (segment, place) in slots.places(ages) {
+        place.for_each(slots.layout, ages, &mut |place, tag| {
+            all.push((slots.layout.slot_at(segment, place as u16), tag))
+        });
+    }
+    all
+}
+
+/// Checks all that follows from the marked slots: counts, window, memory.
+fn check<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) {
+    let layout = slots.layout;
+    let mut counts = SegmentCounts::default();
+    listed(slots, ages).iter().for_each(|&(slot, _)| counts.add(layout.segment_of(slot), 1));
+    assert_eq!((slots.counts(), &slots.counts_within(ages, u8::MAX)), (&counts, &counts));
+    assert_eq!((usize::from(slots.first)..usize::from(slots.end)), window_of::<T>(layout, &counts));
+    assert_eq!(slots.num_bytes() + Slots::<T>::STRUCT_BYTES, bytes_of_counts::<T>(layout, &counts, ages));
+    let mut bytes = 0;
+    slots.heap_layouts(&mut |memory| bytes += memory.size() as u64);
+    assert_eq!(bytes, slots.num_bytes());
+    // A list has at most the bits of its segment, or thrice the 16th of its cells, and room for a fourth more.
+    let cells = layout.num_slots() * T::cell_bits(ages) as u64 / 8;
+    assert!(bytes <= cells + cells / 4 + LEAST_ROOM as u64, "{bytes} bytes for {cells}");
+}
+
+fn mark<T: SlotTag>(slots: &mut Slots<T>, slot: u32, tag: T, ages: T::Ages) -> Mark {
+    slots.mark(slot, tag, ages, 0, &Unlimited).unwrap()
+}
+
+/// Slots, of which early segments have more, and whole runs of neighbours.
+fn any_slots(layout: Layout) -> impl Strategy<Value = Vec<u32>> {
+    let one = any::<u64>().prop_map(move |hash| vec![layout.slot_of(hash)]);
+    let any = (0..layout.num_slots() as u32).prop_map(|slot| vec![slot]);
+    let run = (0..layout.num_slots() as u32, 0..2 * layout.slots() as u32)
+        .prop_map(move |(slot, len)| (slot..layout.num_slots().min(u64::from(slot + len)) as u32).collect());
+    vec(prop_oneof![40 => one, 20 => any, 1 => run], 0..300).prop_map(|lists| lists.concat())
+}
+
+fn any_marks() -> impl Strategy<Value = (Layout, Vec<u32>, Vec<u32>)> {
+    (MIN_SEGMENT_BITS..=10)
+        .prop_map(Layout::new)
+        .prop_flat_map(|layout| (Just(layout), any_slots(layout), any_slots(layout)))
+}
+
+/// Runs all operations on slots with tags, and compares them with a map.
+fn check_as_a_map<T: SlotTag>(layout: Layout, first: &[u32], second: &[u32], ages: T::Ages, tags: &[T]) {
+    let marked = |all: &[u32]| {
+        let (mut slots, mut naive) = (Slots::<T>::new(layout), BTreeMap::new());
+        for (number, &slot) in all.iter().enumerate() {
+            let tag = tags[hash64(&(number as u64).to_le_bytes(), 3) as usize % tags.len()];
+            let expected = match naive.get(&slot) {
+                None => Mark::New,
+                Some(before) if T::age(*before, ages) > tag.age(ages) => Mark::Renewed,
+                Some(_) => Mark::Same,
+            };
+            assert_eq!(mark(&mut slots, slot, tag, ages), expected);
+            if expected != Mark::Same {
+                naive.insert(slot, tag);
+            }
+        }
+        check(&slots, ages);
+        assert!(listed(&slots, ages).into_iter().eq(naive.clone()));
+        (slots, naive)
+    };
+    let ((one, naive), (other, others)) = (marked(first), marked(second));
+    // A union keeps the younger tags.
+    let mut united = naive.clone();
+    for (&slot, &tag) in &others {
+        let own = united.entry(slot).or_insert(tag);
+        *own = if own.age(ages) > tag.age(ages) { tag } else { *own };
+    }
+    let mut wide = one.widened(ages).unwrap();
+    assert_eq!(wide.merge(&other, ages, 0, ages), united != naive);
+    let union = wide.formed(ages, |_| Ok(())).unwrap();
+    check(&union, ages);
+    assert!(listed(&union, ages).into_iter().eq(united.clone()));
+    // The bits of each span, in this layout and in a coarser one.
+    for to in [layout, Layout::new(MIN_SEGMENT_BITS)] {
+        for most_age in [0, 2, 4] {
+            let mut bits = vec![0; to.num_slots() as usize / 64];
+            union.or_bits(ages, most_age, to, &mut bits);
+            let within = united.iter().filter(|(_, tag)| tag.age(ages) <= most_age);
+            let mut expected: Vec<usize> = within.map(|(&slot, _)| layout.fold(slot, to) as usize).collect();
+            expected.dedup();
+            assert!(bits::ones(&bits).eq(expected));
+        }
+    }
+    let copy = union.try_clone().unwrap();
+    assert_eq!(listed(&copy, ages), listed(&union, ages));
+    check(&copy, ages);
+    // What is older than two slices expires.
+    let mut left = union;
+    left.expire(ages, 2);
+    united.retain(|_, tag| tag.age(ages) <= 2);
+    check(&left, ages);
+    assert!(listed(&left, ages).into_iter().eq(united));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn they_behave_as_maps((layout, first, second) in any_marks()) {
+        check_as_a_map::<()>(layout, &first, &second, (), &[()]);
+        for ages in [HALVES, WHOLES] {
+            check_as_a_map::<u8>(layout, &first, &second, ages, &[0, 1, 2, 3, 4].map(|age| ages.tag(age)));
+        }
+    }
+
+    /// Windows of other lengths have cells of other widths, and other layouts are folded.
+    #[test]
+    fn any_two_are_merged((layout, first, second) in any_marks(), to in MIN_SEGMENT_BITS..=10, behind in 0u8..7) {
+        let to = Layout::new(to).min(layout);
+        let (mut one, mut other) = (Slots::<u8>::new(to), Slots::<u8>::new(layout));
+        first.iter().for_each(|&slot| _ = mark(&mut one, layout.fold(slot, to), HALVES.tag(slot as u8 % 5), HALVES));
+        second.iter().for_each(|&slot| _ = mark(&mut other, slot, WHOLES.tag(slot as u8 % 5), WHOLES));
+        let mut expected = one.try_clone().unwrap();
+        let mut wide = one.widened(HALVES).unwrap();
+        let changed = wide.merge(&other, WHOLES, behind, HALVES);
+        let merged = wide.formed(HALVES, |_| Ok(())).unwrap();
+        let mut is_changed = false;
+        for (slot, tag) in listed(&other, WHOLES) {
+            if let Some(tag) = u8::of_age(WHOLES.age(tag) + behind, HALVES) {
+                is_changed |= mark(&mut expected, layout.fold(slot, to), tag, HALVES) != Mark::Same;
+            }
+        }
+        prop_assert_eq!((changed, listed(&merged, HALVES)), (is_changed, listed(&expected, HALVES)));
+        check(&merged, HALVES);
+    }
+}
+
+/// Whatever slots are chosen, in whatever order, the bytes stay within those of a bitmap of all segments, and natural
+/// members take at most those that the table of the documents has.
+#[test]
+fn no_choice_of_slots_takes_more_than_all_bits() {
+    for layout in (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).map(Layout::new) {
+        let (slots, all) = (layout.slots() as usize, layout.num_segments());
+        // As many as are still listed in each segment, one more in the last, and then all.
+        let listed = slots / LISTED_PART as usize;
+        let places =
+            |segment: usize, range: Range<usize>| range.map(move |place| layout.slot_at(segment, place as u16));
+        let mut chosen = Slots::<()>::new(layout);
+        for segment in (0..all).rev() {
+            places(segment, 0..listed).for_each(|slot| assert_eq!(mark(&mut chosen, slot, (), ()), Mark::New));
+        }
+        assert_eq!((chosen.first, chosen.end), (0, 0));
+        check(&chosen, ());
+        places(all - 1, listed..listed + 1).for_each(|slot| assert_eq!(mark(&mut chosen, slot, (), ()), Mark::New));
+        assert_eq!((chosen.first, usize::from(chosen.end), chosen.listed_bytes()), (0, all, 0));
+        check(&chosen, ());
+        // Segments fill from the last to the first: nothing is dropped before the first is full.
+        for segment in (0..all).rev() {
+            places(segment, 0..slots).for_each(|slot| _ = mark(&mut chosen, slot, (), ()));
+            assert_eq!(usize::from(chosen.first), if segment == 0 { all } else { 0 });
+        }
+        check(&chosen, ());
+        assert_eq!(chosen.num_bytes(), 0);
+    }
+}
+
+/// The most bytes of default counters, and of the others in proportion: heap and struct.
+#[test]
+fn bytes_are_those_of_the_documents() {
+    for (segment_bits, most) in [(8, 500), (10, 1500), (11, 2700), (12, 5300), (14, 20_800), (16, 83_500)] {
+        let layout = Layout::new(segment_bits);
+        let (mut slots, mut largest) = (Slots::<()>::new(layout), 0);
+        for number in 0..if cfg!(debug_assertions) { 300_000u64 } else { 10_000_000 } {
+            mark(&mut slots, layout.slot_of(hash64(&number.to_le_bytes(), 7)), (), ());
+            largest = largest.max(slots.num_bytes() + Slots::<()>::STRUCT_BYTES);
+        }
+        assert!(largest <= most && (cfg!(debug_assertions) || largest >= most * 4 / 5), "{layout:?}: {largest}");
+    }
+}
