@@ -31,8 +31,7 @@ const FILTERS: &Kinds = &[
 ];
 const COUNTERS: &Kinds = &[
     ("counters_exact", &[ValueKind::Exact]),
-    ("counters_sparse", &[ValueKind::Sparse]),
-    ("counters_dense", &[ValueKind::Dense]),
+    ("counters_estimate", &[ValueKind::Estimate]),
     ("counters_windowed", &[ValueKind::WindowedCounter]),
     ("counters_partially_loaded", &[ValueKind::PartialCounter]),
 ];

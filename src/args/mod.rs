@@ -94,8 +94,6 @@ pub struct Options {
     pub expansion: Option<u64>,
     pub exact_limit: Option<u64>,
     pub exact_bytes: Option<u64>,
-    pub precision: Option<u64>,
-    pub tail_bits: Option<u64>,
     pub seed: Option<u64>,
     pub layout: Option<BitLayout>,
     pub non_scaling: bool,
@@ -137,8 +135,6 @@ impl Options {
         let given = match parameter {
             Parameter::ExactLimit => self.exact_limit,
             Parameter::ExactBytes => self.exact_bytes,
-            Parameter::Precision => self.precision,
-            Parameter::TailBits => self.tail_bits,
             Parameter::Slices => self.window.slices,
             _ => None,
         };
@@ -162,8 +158,6 @@ rollcall_core::named! {
         Expansion = "EXPANSION",
         Exact = "EXACT",
         Bytes = "BYTES",
-        Precision = "PRECISION",
-        Tail = "TAIL",
         Seed = "SEED",
         Layout = "LAYOUT",
         NonScaling = "NONSCALING",
@@ -194,6 +188,10 @@ pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
 /// The options that a command takes, in the order in which errors list them.
 pub type Allowed = &'static [&'static [Opt]];
 
+/// The error for a capacity in a command on counters: the word `CAPACITY`, or a number in the place of the first
+/// option.
+pub const NO_CAPACITY: &str = "a counter needs no CAPACITY: its ERROR holds for any number of members";
+
 /// Parses the options from argument `start` on. `allowed` are the options that the command takes. A replicated command
 /// may also have the window's slice, which clients cannot give.
 pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Result<Options, CommandError> {
@@ -208,7 +206,12 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
     while at < args.len() {
         let given = args.get(at).bytes();
         let Some(option) = allowed().find(|option| given.eq_ignore_ascii_case(option.name().as_bytes())) else {
-            return Err(unknown_option(given, allowed(), takes_items));
+            let is_counter = allowed().any(|option| option == Opt::Exact);
+            let is_capacity = given.eq_ignore_ascii_case(b"CAPACITY") || at == start && parse_number(given).is_some();
+            return Err(match is_counter && is_capacity {
+                true => CommandError::Argument(NO_CAPACITY.to_owned()),
+                false => unknown_option(given, allowed(), takes_items),
+            });
         };
         let bit = 1 << option as u32;
         if seen & bit != 0 {
@@ -268,8 +271,6 @@ fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Comma
         Opt::Expansion => options.expansion = Some(count(Parameter::Expansion, given)?),
         Opt::Exact => options.exact_limit = Some(count(Parameter::ExactLimit, given)?),
         Opt::Bytes => options.exact_bytes = Some(count(Parameter::ExactBytes, given)?),
-        Opt::Precision => options.precision = Some(count(Parameter::Precision, given)?),
-        Opt::Tail => options.tail_bits = Some(count(Parameter::TailBits, given)?),
         Opt::Seed => options.seed = Some(unsigned(Parameter::Seed, given)?),
         Opt::Layout => options.layout = Some(layout(given.bytes())?),
         Opt::Ex | Opt::Px | Opt::ExAt | Opt::PxAt => {

@@ -11,14 +11,14 @@ use super::creation::counters::Creation;
 use super::effects::Creating;
 use super::keyspace::{open_all, value, values};
 use super::{info, sets, windows};
-use crate::args::{self, Allowed, Opt, Options};
+use crate::args::{self, Allowed, Opt};
 use crate::command_error::{CommandError, Kind, quoted};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Args, Ctx, Mode};
 use crate::server::metrics::{COUNTER_ADVANCES, Metric};
 
-const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Precision, Opt::Tail, Opt::Seed];
-const OF_INSERT: &[Opt] = &[Opt::Capacity, Opt::NoCreate, Opt::Items];
+const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Seed];
+const OF_INSERT: &[Opt] = &[Opt::NoCreate, Opt::Items];
 const RESERVE_OPTIONS: Allowed = &[OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
 
 impl Changing for Counter {
@@ -75,12 +75,10 @@ impl Changing for Counter {
     fn dispose((): ()) {}
 }
 
-/// Creates an empty counter: `LC.RESERVE key capacity [ERROR rate] [EXACT limit] [BYTES bytes] [PRECISION p TAIL c]
-/// [SEED n] [WINDOW seconds [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
+/// Creates an empty counter: `LC.RESERVE key [ERROR rate] [EXACT limit] [BYTES bytes] [SEED n]
+/// [WINDOW seconds [MANUAL] [SLICES g]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    // The capacity is read first: where it is missing, an option stands in its place, and the error should say so.
-    let capacity = Some(args::count(Parameter::Capacity, args.get(2))?);
-    let options = Options { capacity, ..args::options(ctx, args, 3, RESERVE_OPTIONS)? };
+    let options = args::options(ctx, args, 2, RESERVE_OPTIONS)?;
     windows::check_reservation(ctx, &options)?;
     changes::reserve::<Counter>(ctx, args, &Creation::from_options(ctx, args, &options)?)
 }
@@ -173,6 +171,9 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() > 3 {
         return Err(CommandError::Arity);
+    }
+    if args.len() == 3 && args.get(2).bytes().eq_ignore_ascii_case(b"CAPACITY") {
+        return Err(CommandError::Argument(args::NO_CAPACITY.to_owned()));
     }
     let key = ctx.open(args.get(1), Mode::Inspect);
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;

@@ -47,28 +47,26 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// Returns the time at which the key expires, in milliseconds since 1970; `None` if the key does not expire.
     fn expiry(&self) -> Option<i64>;
 
-    /// Returns the error rate and the capacity, which are positional arguments of `RESERVE`. The error rate is `None`
-    /// if `RESERVE` takes it as an option.
-    fn size(&self) -> (Option<f64>, u64);
+    /// Returns the error rate and the capacity, which are positional arguments of `BF.RESERVE`; `None` for counters.
+    fn size(&self) -> Option<(f64, u64)>;
 
     /// Returns all parameters that [`Self::size`] does not return, as option words of `RESERVE` and `INSERT` with
     /// spaces between them.
     fn options(&self) -> String;
 
     /// Whether a replica or the AOF creates a value with these parameters from the running command as it is: there,
-    /// only the library's own defaults count. So these defaults, and the layout of a counter that follows from them,
-    /// are part of what is replicated: another version must not change them.
+    /// only the library's own defaults count. So these defaults are part of what is replicated: another version must
+    /// not change them.
     fn is_implied(&self) -> bool;
 
-    /// Calls `with` with all parameters as option words of `INSERT`: first `CAPACITY`, then `ERROR` if [`Self::size`]
-    /// has an error rate. The last word is `ITEMS`.
+    /// Calls `with` with all parameters as option words of `INSERT`, first `CAPACITY` and `ERROR` if there is a
+    /// [`Self::size`]. The last word is `ITEMS`.
     fn with_words(&self, ctx: Ctx, with: impl FnOnce(&[OwnedString])) {
         let creation = self.without_expiry();
         let mut last = Self::LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
         if last.as_ref().is_none_or(|(like, _)| *like != creation) {
-            let (error_rate, capacity) = self.size();
-            let error_rate = error_rate.map_or(String::new(), |error_rate| format!("ERROR {error_rate:?}"));
-            let words = format!("CAPACITY {capacity} {error_rate} {} ITEMS", self.options());
+            let size = self.size().map(|(error_rate, capacity)| format!("CAPACITY {capacity} ERROR {error_rate:?}"));
+            let words = format!("{} {} ITEMS", size.unwrap_or_default(), self.options());
             *last = Some((creation, words.split_ascii_whitespace().map(|word| ctx.string(word)).collect()));
         }
         with(last.as_ref().map_or(&[], |(_, words)| words));
@@ -78,7 +76,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
         self.with_words(ctx, |words| {
             // The size comes first, without its names, and no items follow.
-            let (size, options): (&[usize], _) = if self.size().0.is_some() { (&[3, 1], 4) } else { (&[1], 2) };
+            let (size, options): (&[usize], _) = if self.size().is_some() { (&[3, 1], 4) } else { (&[], 0) };
             let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
             let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
             ctx.replicate(self.prefix().name(Verb::Reserve).text(), &arguments);

@@ -185,8 +185,6 @@ static BF_EXPANSION: Setting = Setting::new(
     2,
 );
 static BF_LAYOUT: Setting = Setting::new(c"bf-layout", SettingKind::Choice { words: &[c"lines", c"classic"] }, 0);
-static LC_CAPACITY: Setting =
-    Setting::new(c"lc-capacity", SettingKind::Whole { min: 1, max: counting::Params::MAX_CAPACITY as i64 }, 50_000);
 static LC_ERROR_RATE: Setting = Setting::new(
     c"lc-error-rate",
     SettingKind::Rate { min: counting::Params::MIN_ERROR_RATE, max: counting::Params::MAX_ERROR_RATE },
@@ -232,12 +230,11 @@ impl Commands {
 }
 
 /// All options of this module.
-pub static ALL: [&Setting; 13] = [
+pub static ALL: [&Setting; 12] = [
     &BF_ERROR_RATE,
     &BF_INITIAL_SIZE,
     &BF_EXPANSION,
     &BF_LAYOUT,
-    &LC_CAPACITY,
     &LC_ERROR_RATE,
     &LC_EXACT_LIMIT,
     &LC_EXACT_BYTES,
@@ -280,7 +277,6 @@ pub fn bloom_layout() -> bloom::BitLayout {
 /// Returns the parameters of a counter that a command creates without giving any.
 pub fn counting_defaults() -> counting::Params {
     counting::Params {
-        capacity: LC_CAPACITY.bits(),
         error_rate: f64::from_bits(LC_ERROR_RATE.bits()),
         exact_limit: LC_EXACT_LIMIT.bits() as u32,
         exact_bytes: LC_EXACT_BYTES.bits() as u32,
@@ -357,7 +353,7 @@ mod tests {
             "Value for `bf-error-rate` must be in the range (0.000000, 1.000000)"
         );
         assert_eq!(BF_ERROR_RATE.parse(b"nan").unwrap_err(), "Invalid value for `bf-error-rate`");
-        assert!(LC_ERROR_RATE.parse(b"0.0009").is_err());
+        assert!(LC_ERROR_RATE.parse(b"0.002").is_err());
         assert!(LC_ERROR_RATE.parse(b"0.25").is_ok());
     }
 

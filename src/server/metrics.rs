@@ -69,7 +69,7 @@ pub static MEMORY_REJECTED: Metric = Metric::new();
 pub static DEFRAG_MOVES: Metric = Metric::new();
 /// The number of sub-filters that were appended to filters.
 pub static GROWTHS: Metric = Metric::new();
-/// The number of promotions of counters: from exact to an estimate, and from a sparse to a dense estimate.
+/// The number of promotions of counters from exact to an estimate.
 pub static PROMOTIONS: Metric = Metric::new();
 /// The number of times that the sliding window of a filter advanced.
 pub static FILTER_ADVANCES: Metric = Metric::new();

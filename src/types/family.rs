@@ -300,19 +300,17 @@ impl Family for Counter {
         let kind = match (self.window(), self.representation()) {
             (Some(_), _) => ValueKind::WindowedCounter,
             (None, Representation::Exact) => ValueKind::Exact,
-            (None, Representation::Sparse) => ValueKind::Sparse,
-            (None, Representation::Dense) => ValueKind::Dense,
+            (None, Representation::Estimate) => ValueKind::Estimate,
         };
         ValueShare::new(kind, self.num_bytes())
     }
 
     const COUNTS_ITEMS: bool = false;
 
-    /// Whether the counter has no window and already has a bit for every slot that a hash can fall into. If so, adding
-    /// items only sets bits.
+    /// Any new member may change the bytes of a counter.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
-        self.window().is_none() && self.holds_all_slots()
+        false
     }
 
     fn try_clone(&self) -> Result<Self, Error> {

@@ -21,8 +21,7 @@ pub enum ValueKind {
     /// A partially loaded filter that becomes a classic (RedisBloom-compatible) one.
     PartialClassic,
     Exact,
-    Sparse,
-    Dense,
+    Estimate,
     WindowedCounter,
     /// A partially loaded counter.
     PartialCounter,
@@ -131,10 +130,7 @@ impl ValueShare {
 
     /// Counts the promotions of a counter and the growths of a filter that happened between this share and `after`.
     pub fn count_events(&self, after: &ValueShare) {
-        if matches!(
-            (self.kind, after.kind),
-            (ValueKind::Exact, ValueKind::Sparse | ValueKind::Dense) | (ValueKind::Sparse, ValueKind::Dense)
-        ) {
+        if (self.kind, after.kind) == (ValueKind::Exact, ValueKind::Estimate) {
             PROMOTIONS.count();
         }
         if self.grows() && after.grows() {

@@ -183,8 +183,8 @@ impl Creating<BloomFilter> for Creation {
         self.expiry
     }
 
-    fn size(&self) -> (Option<f64>, u64) {
-        (Some(self.params.error_rate), self.params.capacity)
+    fn size(&self) -> Option<(f64, u64)> {
+        Some((self.params.error_rate, self.params.capacity))
     }
 
     /// Returns the remaining parameters as options. For a classic filter, these are only options of RedisBloom, so that

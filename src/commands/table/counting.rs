@@ -5,9 +5,9 @@ use rollcall_core::unstable::info::OF_COUNTERS;
 
 use super::super::{advance, changes, counting, dump, info, sets};
 use super::argument::{
-    AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, CAPACITY, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA,
-    DESTINATION, DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, PRECISION, SEED, SOURCES,
-    TAIL, TO, argument, field, option, several,
+    AFTER_ITEMS, ALL, Argument, ArgumentKind, BYTES, COUNTER_WINDOW, COUNTER_WINDOW_OF_INSERT, DATA, DESTINATION,
+    DRYRUN, ERROR, EXACT, EXPIRY, ITEM, ITEMS, ITERATOR, KEY, LIMIT, NOCREATE, SEED, SOURCES, TO, argument, field,
+    option, several,
 };
 use super::command::{
     CHANGE, CHANGE_FAST, CHANGES_WITH_TIME, Command, READ, READ_FAST, READ_NUMBERED, WRITE, WRITE_FAST, rows,
@@ -20,29 +20,26 @@ const SINCE: Argument = Argument { token: Some(c"SINCE"), optional: true, ..seve
 
 /// The commands on counters.
 pub static COUNTING: &[Command] = rows! { Counter:
-    c"lc.reserve" counting::reserve, -3 WRITE_FAST Insert [
-        KEY, argument(c"capacity", ArgumentKind::Integer), ERROR, EXACT, BYTES, PRECISION, TAIL, SEED,
-        COUNTER_WINDOW, EXPIRY
+    c"lc.reserve" counting::reserve, -2 WRITE_FAST Insert [
+        KEY, ERROR, EXACT, BYTES, SEED, COUNTER_WINDOW, EXPIRY
     ]
         c"O(1)"
-        c"Creates an empty counter with its own capacity, error rate and exact limit"
+        c"Creates an empty counter with its own error rate and exact limit"
     c"lc.add" changes::madd::<Counter>, -3 WRITE_FAST Insert [KEY, ITEMS]
         c"O(N) where N is the number of items"
         c"Counts items, each once; creates the counter if it is missing"
     c"lc.insert" changes::insert::<Counter>, -4 WRITE_FAST Insert [
-        KEY, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY,
-        AFTER_ITEMS
+        KEY, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
     ]
         c"O(N) where N is the number of items"
         c"Counts items; if the counter is missing, creates it with these options"
     c"lc.admit" changes::admit::<Counter>, -6 WRITE Insert [
-        KEY, LIMIT, ALL, DRYRUN, CAPACITY, ERROR, EXACT, BYTES, PRECISION, TAIL, SEED, NOCREATE,
-        COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
+        KEY, LIMIT, ALL, DRYRUN, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
     ]
         c"O(N+M) where N is the number of items and M the number of members"
         c"Counts new items while there are fewer than a limit; the counter stays exact"
     c"lc.count" counting::count, -2 READ_FAST ReadAll CHANGES_WITH_TIME [KEYS]
-        c"O(1) for one key; O(N*M) for the union of N counters of M bits"
+        c"O(1) for one key; O(N*M) for the union of N counters of M bytes"
         c"Returns the number of distinct members of a counter, or of the union of several"
     c"lc.countsince" sets::countsince, 3 READ Read CHANGES_WITH_TIME [KEY, argument(c"seconds", ArgumentKind::Integer)]
         c"O(N) where N is the number of slots"
@@ -55,17 +52,17 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"O(N) where N is the number of slots"
         c"Moves the window of a counter on to a slice, or hands it to the clock"
     c"lc.merge" changes::merge::<Counter>, -3 WRITE Merge [DESTINATION, SOURCES]
-        c"O(N*M) where N is the number of counters and M their bits"
+        c"O(N*M) where N is the number of counters and M their bytes"
         c"Makes a counter the union of itself and others"
     c"lc.unioncard" sets::unioncard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
-        c"O(1) for one key; O(N*M) for the union of N counters of M bits"
+        c"O(1) for one key; O(N*M) for the union of N counters of M bytes"
         c"Returns the number of distinct members of all counters together, with its standard error"
     c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
-        c"O(M*2^N) where N is the number of counters that hold estimates and M their bits; O(N*K) while all are exact, \
+        c"O(M*2^N) where N is the number of counters that hold estimates and M their bytes; O(N*K) while all are exact, \
           K the members of the smallest"
         c"Returns the number of members that all counters have, with its standard error"
     c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
-        c"O(N*M) where N is the number of counters and M their bits"
+        c"O(N*M) where N is the number of counters and M their bytes"
         c"Returns the number of members of the first counter that are in no other, with its standard error"
     c"lc.union" sets::union, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(N) where N is the number of members of all counters"
