@@ -23,8 +23,8 @@ pub enum Kind {
     Filter { rate: f64, has_card: bool },
     /// A counter that lists its members.
     Exact,
-    /// A counter that must have the same count as a library counter with this capacity, error and exact limit.
-    Estimate { capacity: u64, error: f64, exact: u32 },
+    /// A counter that must have the same count as a library counter with this error and exact limit.
+    Estimate { error: f64, exact: u32 },
     /// A counter whose count is compared with its standard error.
     Theory,
 }
@@ -69,8 +69,8 @@ impl Shape {
 
     /// The parameters of the library counter that the server's counter is compared with.
     pub fn params(&self) -> Option<Params> {
-        let Kind::Estimate { capacity, error, exact } = self.kind else { return None };
-        Some(Params { capacity, error_rate: error, exact_limit: exact, exact_bytes: 16_384, seed: 0 })
+        let Kind::Estimate { error, exact } = self.kind else { return None };
+        Some(Params { error_rate: error, exact_limit: exact, exact_bytes: 16_384, seed: 0 })
     }
 }
 
@@ -138,26 +138,26 @@ pub const SHAPES: [Shape; 19] = [
         shadow: Shadow::Copy,
         ..FILTER
     },
-    Shape { name: "exact", create: "LC.RESERVE ? 65536 EXACT 65536 BYTES 1048576", shadow: Shadow::Merge, ..COUNTER },
+    Shape { name: "exact", create: "LC.RESERVE ? EXACT 65536 BYTES 1048576", shadow: Shadow::Merge, ..COUNTER },
     Shape {
-        name: "turning",
-        kind: Kind::Estimate { capacity: 50_000, error: 0.01, exact: 250 },
-        add: "LC.INSERT ? CAPACITY 50000 ERROR 0.01 EXACT 250 BYTES 16384 SEED 0 ITEMS",
+        name: "promoted",
+        kind: Kind::Estimate { error: 0.01, exact: 250 },
+        add: "LC.INSERT ? ERROR 0.01 EXACT 250 BYTES 16384 SEED 0 ITEMS",
         items: 3_000,
         ..COUNTER
     },
     Shape {
-        name: "sparse",
-        kind: Kind::Estimate { capacity: 10_000_000, error: 0.01, exact: 0 },
-        add: "LC.INSERT ? CAPACITY 10000000 ERROR 0.01 EXACT 0 BYTES 16384 SEED 0 ITEMS",
+        name: "estimate",
+        kind: Kind::Estimate { error: 0.01, exact: 0 },
+        add: "LC.INSERT ? ERROR 0.01 EXACT 0 BYTES 16384 SEED 0 ITEMS",
         items: 1_500,
         shadow: Shadow::Copy,
         ..COUNTER
     },
     Shape {
-        name: "dense",
-        kind: Kind::Estimate { capacity: 1_000, error: 0.05, exact: 0 },
-        create: "LC.RESERVE ? 1000 ERROR 0.05 EXACT 0 BYTES 16384 SEED 0",
+        name: "coarse",
+        kind: Kind::Estimate { error: 0.05, exact: 0 },
+        create: "LC.RESERVE ? ERROR 0.05 EXACT 0 BYTES 16384 SEED 0",
         items: 20_000,
         shadow: Shadow::Copy,
         ..COUNTER
@@ -178,15 +178,15 @@ pub const SHAPES: [Shape; 19] = [
     },
     Shape {
         name: "window-counter",
-        create: "LC.RESERVE ? 50000 EXACT 65536 BYTES 1048576 WINDOW 1200 SLICES 12 MANUAL",
+        create: "LC.RESERVE ? EXACT 65536 BYTES 1048576 WINDOW 1200 SLICES 12 MANUAL",
         remembers: Remembers::Slices(12),
         shadow: Shadow::Items,
         ..COUNTER
     },
     Shape {
-        name: "dense-window-counter",
+        name: "estimating-window-counter",
         kind: Kind::Theory,
-        create: "LC.RESERVE ? 10000 EXACT 0 WINDOW 1099511627776 SLICES 20",
+        create: "LC.RESERVE ? EXACT 0 WINDOW 1099511627776 SLICES 20",
         items: 10_000,
         ..COUNTER
     },

@@ -29,13 +29,12 @@ const SLACK: i64 = 1 << 20;
 const POOLS: i64 = 5 * 1024 * 150;
 
 /// Options of the module, each with three values to set.
-const OPTIONS: [(&str, [&str; 3]); 9] = [
+const OPTIONS: [(&str, [&str; 3]); 8] = [
     ("bf-error-rate", ["0.01", "0.001", "0.2"]),
     ("bf-initial-size", ["10", "100", "5000"]),
     ("bf-expansion-factor", ["1", "2", "4"]),
     ("bf-layout", ["lines", "classic", "lines"]),
-    ("lc-capacity", ["1000", "50000", "1000000"]),
-    ("lc-error-rate", ["0.01", "0.05", "0.002"]),
+    ("lc-error-rate", ["0.01", "0.05", "0.0025"]),
     ("lc-exact-limit", ["0", "10", "250"]),
     ("lc-exact-bytes", ["100", "16384", "1000000"]),
     ("max-key-bytes", ["0", "1mb", "64mb"]),

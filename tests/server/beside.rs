@@ -80,7 +80,7 @@ pub fn fill_lines(client: &mut Client, prefix: &str) {
 /// Creates counters.
 pub fn fill_counters(client: &mut Client) {
     add_many(client, "LC.ADD exact", "item:", 0..100);
-    add_many(client, "LC.ADD dense", "item:", 0..30_000);
+    add_many(client, "LC.ADD estimate", "item:", 0..30_000);
     client.expect("LC.INSERT counted WINDOW 40 MANUAL ITEMS a b", "2");
 }
 

@@ -30,31 +30,27 @@ pub const KINDS: [(&str, &[&str]); 18] = [
         ],
     ),
     ("exact counter", &["LC.ADD ? a b c d e f"]),
-    ("sparse counter", &["LC.INSERT ? CAPACITY 10000000 EXACT 0 ITEMS a b c d e f g h"]),
-    ("dense counter", &["LC.INSERT ? CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q"]),
+    ("estimating counter", &["LC.INSERT ? EXACT 0 ITEMS a b c d e f g h"]),
+    ("coarse counter", &["LC.INSERT ? ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q"]),
     (
         "exact counter with a window",
         &["LC.INSERT ? WINDOW 40 MANUAL SLICES 4 ITEMS a b c", "LC.ADVANCE ? 3", "LC.ADD ? c d e"],
     ),
     (
-        "sparse counter with a window",
-        &[
-            "LC.INSERT ? CAPACITY 10000000 EXACT 0 WINDOW 40 MANUAL SLICES 4 ITEMS a b c",
-            "LC.ADVANCE ? 3",
-            "LC.ADD ? c d e",
-        ],
+        "estimating counter with a window",
+        &["LC.INSERT ? EXACT 0 WINDOW 40 MANUAL SLICES 4 ITEMS a b c", "LC.ADVANCE ? 3", "LC.ADD ? c d e"],
     ),
     (
-        "dense counter with a window",
+        "coarse counter with a window",
         &[
-            "LC.INSERT ? CAPACITY 10 ERROR 0.25 EXACT 0 WINDOW 40 MANUAL SLICES 4 ITEMS a b c d e f g h i j k l",
+            "LC.INSERT ? ERROR 0.25 EXACT 0 WINDOW 40 MANUAL SLICES 4 ITEMS a b c d e f g h i j k l",
             "LC.ADVANCE ? 3",
             "LC.ADD ? c d e m n o",
         ],
     ),
     ("partially loaded filter", &["BF.RESERVE from 0.01 2000", "BF.MADD from a b c", "begin BF from ?"]),
     ("partially loaded classic filter", &["BF.RESERVE from 0.01 100 LAYOUT classic", "begin BF from ?"]),
-    ("partially loaded counter", &["LC.RESERVE from 100 ERROR 0.25 EXACT 0", "fill from 2000", "begin LC from ?"]),
+    ("partially loaded counter", &["LC.RESERVE from EXACT 65536 BYTES 1048576", "fill from 5200", "begin LC from ?"]),
     ("chain of many", &["BF.RESERVE ? 0.01 1 EXPANSION 1", "fill ? 30"]),
 ];
 

@@ -25,9 +25,9 @@ const COMMANDS: [(&str, bool, &str, &str); 37] = [
     ("bf.scandump", false, "BF.SCANDUMP k 0", "k"),
     ("bf.loadchunk", true, "BF.LOADCHUNK k 1 data", "k"),
     ("bf.debug", false, "BF.DEBUG k", "k"),
-    ("lc.reserve", true, "LC.RESERVE k 100 ERROR 0.1", "k"),
+    ("lc.reserve", true, "LC.RESERVE k ERROR 0.1", "k"),
     ("lc.add", true, "LC.ADD k i j", "k"),
-    ("lc.insert", true, "LC.INSERT k CAPACITY 5 ITEMS i j", "k"),
+    ("lc.insert", true, "LC.INSERT k ITEMS i j", "k"),
     ("lc.admit", true, "LC.ADMIT k LIMIT 5 DRYRUN ITEMS i j", "k"),
     ("lc.count", false, "LC.COUNT k l m", "k l m"),
     ("lc.countsince", false, "LC.COUNTSINCE k 60", "k"),
@@ -224,8 +224,8 @@ fn documented_arguments_are_those_of_the_syntax() {
         ("lc.diff", &["SINCE"]),
         ("bf.advance", &["CLOCK"]),
         ("lc.advance", &["CLOCK"]),
-        ("lc.insert", &["CAPACITY", "ERROR", "EXACT", "NOCREATE", "EX", "PXAT", "VOLATILE", "ITEMS"]),
-        ("lc.admit", &["LIMIT", "ALL", "DRYRUN", "CAPACITY", "ERROR", "EXACT", "NOCREATE", "VOLATILE", "ITEMS"]),
+        ("lc.insert", &["ERROR", "EXACT", "NOCREATE", "EX", "PXAT", "VOLATILE", "ITEMS"]),
+        ("lc.admit", &["LIMIT", "ALL", "DRYRUN", "ERROR", "EXACT", "NOCREATE", "VOLATILE", "ITEMS"]),
     ] {
         let docs = show(&client.cmd(&format!("COMMAND DOCS {name}")));
         for token in tokens {

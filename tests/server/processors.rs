@@ -30,15 +30,15 @@ fn populate(client: &mut Client) {
         ("BF.RESERVE classic 0.001 200000 LAYOUT classic", "BF.MADD classic"),
         ("BF.RESERVE rare 1e-15 20000", "BF.MADD rare"),
         ("BF.RESERVE grown 0.01 100", "BF.MADD grown"),
-        ("LC.RESERVE dense 10000000 ERROR 0.001", "LC.ADD dense"),
-        ("LC.RESERVE sparse 1000000000", "LC.ADD sparse"),
+        ("LC.RESERVE fine ERROR 0.0025", "LC.ADD fine"),
+        ("LC.RESERVE plain", "LC.ADD plain"),
     ] {
         client.expect(create, "+OK");
         add_many(client, add, "item:", 0..20_000);
     }
     for (create, advance, add) in [
         ("BF.INSERT filter CAPACITY 3000 WINDOW 60 MANUAL SLICES 6 ITEMS a", "BF.ADVANCE filter", "BF.MADD filter"),
-        ("LC.INSERT counter CAPACITY 100000 WINDOW 60 MANUAL SLICES 6 ITEMS a", "LC.ADVANCE counter", "LC.ADD counter"),
+        ("LC.INSERT counter WINDOW 60 MANUAL SLICES 6 ITEMS a", "LC.ADVANCE counter", "LC.ADD counter"),
     ] {
         client.cmd(create);
         for slice in 1..=9 {
@@ -53,16 +53,16 @@ fn replies(client: &mut Client) -> Vec<(String, Value)> {
     let probes: Vec<String> = (19_000..23_000).map(|item| format!("item:{item}")).collect();
     let of_filters = ["lines", "classic", "rare", "grown", "filter", "bf:wide", "bf:tight", "bf:chain"];
     let of_counters = [
-        "COUNT dense sparse counter lc:big lc:dense lc:tiny",
-        "UNIONCARD 3 dense lc:dense lc:big",
-        "INTERCARD 2 dense lc:dense",
-        "INTERCARD 3 sparse lc:sparse lc:over",
-        "DIFFCARD 2 lc:dense lc:big",
+        "COUNT fine plain counter lc:big lc:many lc:tiny",
+        "UNIONCARD 3 fine lc:many lc:big",
+        "INTERCARD 2 fine lc:many",
+        "INTERCARD 3 plain lc:fine lc:over",
+        "DIFFCARD 2 lc:many lc:big",
         "UNIONCARD 2 counter k13 SINCE 20 40",
         "HISTORY counter",
         "MEMBERS lc:exact",
-        "INFO dense",
-        "INFO sparse",
+        "INFO fine",
+        "INFO plain",
         "INFO counter",
     ];
     let mut replies = Vec::new();

@@ -19,7 +19,7 @@ fn defragmented_values_stay_the_same() {
     populate(&mut client);
     client.expect("BF.RESERVE bf:large 0.01 1000000", "+OK");
     add_many(&mut client, "BF.MADD bf:large", "item:", 0..5000);
-    client.expect("LC.RESERVE lc:large 10000000 EXACT 0", "+OK");
+    client.expect("LC.RESERVE lc:large EXACT 0", "+OK");
     add_many(&mut client, "LC.ADD lc:large", "item:", 0..50_000);
     // Holes of many sizes between values that stay.
     let mut commands = Vec::new();
@@ -60,7 +60,7 @@ fn defragmented_values_stay_the_same() {
     for key in ["bf:chain", "bf:large", "bf:flat"] {
         add_many(&mut client, &format!("BF.MADD {key}"), "more:", 0..500);
     }
-    for key in ["lc:exact", "lc:sparse", "lc:large"] {
+    for key in ["lc:exact", "lc:fine", "lc:large"] {
         add_many(&mut client, &format!("LC.ADD {key}"), "more:", 0..500);
     }
     client.expect("FLUSHALL", "+OK");

@@ -107,7 +107,7 @@ fn memory_comes_back_when_keys_go() {
         let before = client.info_number("used_memory");
         // The filter takes some 25 MB. The counter stays where a command names only one key.
         client.expect("BF.RESERVE k 0.01 20000000", "+OK");
-        client.expect("LC.RESERVE l 1000 EXACT 0", "+OK");
+        client.expect("LC.RESERVE l EXACT 0", "+OK");
         add_many(&mut client, "LC.ADD l", "x", 0..1000);
         assert!(client.info_number("used_memory") > before + 20_000_000);
         run(&mut client, &[gone]);
@@ -233,7 +233,7 @@ fn watched_keys_notice_changes_and_only_those() {
         ("c", "LC.ADD c new", true),
         ("c", "LC.MERGE c big", true),
         ("missing", "BF.ADD missing a", true),
-        ("absent", "LC.RESERVE absent 10", true),
+        ("absent", "LC.RESERVE absent", true),
     ];
     for (key, command, changes) in cases {
         run(&mut client, &[&format!("WATCH {key}")]);
@@ -295,9 +295,9 @@ fn digests_see_when_items_came() {
     let server = Server::start();
     let mut client = server.client();
     for (make, add) in [
-        ("LC.RESERVE ? 1000 WINDOW 40 MANUAL", "LC.ADD"),
-        ("LC.RESERVE ? 10000000 EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
-        ("LC.RESERVE ? 10 ERROR 0.25 EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
+        ("LC.RESERVE ? WINDOW 40 MANUAL", "LC.ADD"),
+        ("LC.RESERVE ? EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
+        ("LC.RESERVE ? ERROR 0.25 EXACT 0 WINDOW 40 MANUAL", "LC.ADD"),
         ("BF.RESERVE ? 0.01 100 WINDOW 40 MANUAL REFRESH", "BF.MADD"),
     ] {
         let mut digests = Vec::new();
@@ -335,7 +335,7 @@ fn no_key_is_open_when_events_are_sent() {
             "BF.MERGE none missing",
             "BF.MERGE fa made timed",
             "BF.CLEAR fa",
-            "LC.RESERVE ctimed 100 EX 1000",
+            "LC.RESERVE ctimed EX 1000",
             "LC.INSERT cw WINDOW 40 MANUAL EX 1000 ITEMS a b",
             "LC.ADVANCE cw 3",
             "LC.ADVANCE cw CLOCK",
@@ -346,8 +346,7 @@ fn no_key_is_open_when_events_are_sent() {
             "LC.CLEAR ca",
         ],
     );
-    for (dump, load, key) in [("BF.SCANDUMP", "BF.LOADCHUNK", "bf:chain"), ("LC.SCANDUMP", "LC.LOADCHUNK", "lc:dense")]
-    {
+    for (dump, load, key) in [("BF.SCANDUMP", "BF.LOADCHUNK", "bf:chain"), ("LC.SCANDUMP", "LC.LOADCHUNK", "lc:many")] {
         let mut iterator = "0".to_owned();
         loop {
             let chunk = client.call(&[dump.as_bytes(), key.as_bytes(), iterator.as_bytes()]);
@@ -373,7 +372,7 @@ fn values_are_the_same_where_malloc_aligns_to_8_bytes_alone() {
         let mut client = server.client();
         populate(&mut client);
         // Tables of members, which the processor reads 16 bytes at a time.
-        client.expect("LC.RESERVE lc:members 100000 EXACT 5000 BYTES 100000", "+OK");
+        client.expect("LC.RESERVE lc:members EXACT 5000 BYTES 100000", "+OK");
         add_many(&mut client, "LC.ADD lc:members", "member:", 0..5000);
         add_many(&mut client, "LC.ADD lc:members", "member:", 0..5000);
         client.expect("LC.INFO lc:members MODE", "[\"exact\"]");

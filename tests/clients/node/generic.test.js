@@ -6,11 +6,11 @@ import { dumped, inBothProtocols, rejected } from "./connections.js";
 
 inBothProtocols("generic", (test) => {
   test("LC.RESERVE", async ({ client, RESP }, key) => {
-    const reserve = ["LC.RESERVE", key(), "1000000", "ERROR", "0.005", "EXACT", "10", "SEED", "7"];
+    const reserve = ["LC.RESERVE", key(), "ERROR", "0.005", "EXACT", "10", "SEED", "7"];
     assert.equal(await client.sendCommand(reserve), "OK");
     await rejected("ERR item exists", () => client.sendCommand(reserve));
-    const capacity = await client.sendCommand(["LC.INFO", key(), "CAPACITY"]);
-    assert.deepEqual(RESP === 3 ? { ...capacity } : capacity, RESP === 3 ? { Capacity: 1_000_000 } : [1_000_000]);
+    const limit = await client.sendCommand(["LC.INFO", key(), "EXACT"]);
+    assert.deepEqual(RESP === 3 ? { ...limit } : limit, RESP === 3 ? { "Exact limit": 10 } : [10]);
     const rate = await client.sendCommand(["LC.INFO", key(), "ERROR"]);
     assert.deepEqual(RESP === 3 ? { ...rate } : rate, RESP === 3 ? { "Error rate": 0.005 } : ["0.005"]);
   });
@@ -23,7 +23,7 @@ inBothProtocols("generic", (test) => {
     const members = await connection.binaryCall("LC.MEMBERS", key());
     assert.deepEqual(members.sort(Buffer.compare), [bytes, ...["ann", "ben", "cem"].map((name) => Buffer.from(name))]);
     await rejected("ERR not found", () => client.sendCommand(["LC.INSERT", key("other"), "NOCREATE", "ITEMS", "ann"]));
-    const options = ["CAPACITY", "2000", "ERROR", "0.02", "EXACT", "5", "SEED", "1"];
+    const options = ["ERROR", "0.02", "EXACT", "5", "SEED", "1"];
     assert.equal(await client.sendCommand(["LC.INSERT", key("other"), ...options, "ITEMS", "ann"]), 1);
   });
 
@@ -143,7 +143,7 @@ inBothProtocols("generic", (test) => {
   test("a counter with a window", async (connection, key) => {
     const { client } = connection;
     const window = ["WINDOW", "86400", "MANUAL", "SLICES", "4"];
-    assert.equal(await client.sendCommand(["LC.RESERVE", key(), "1000", ...window]), "OK");
+    assert.equal(await client.sendCommand(["LC.RESERVE", key(), ...window]), "OK");
     assert.equal(await client.sendCommand(["LC.ADD", key(), "ann", "ben"]), 2);
     assert.equal(await client.sendCommand(["LC.ADVANCE", key(), "4"]), "OK");
     assert.equal(await client.sendCommand(["LC.ADD", key(), "ben", "cem"]), 1);

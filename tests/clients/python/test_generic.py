@@ -20,9 +20,9 @@ class Generic(Suite):
 
     async def test_reserve(self):
         key = self.key()
-        self.is_exactly(await self.call("LC.RESERVE", key, 1_000_000, "ERROR", 0.005, "EXACT", 10, "SEED", 7), b"OK")
-        await self.is_rejected("^item exists$", self.client.execute_command, "LC.RESERVE", key, 1000)
-        self.is_exactly(await self.call("LC.INFO", key, "CAPACITY"), self.line(b"Capacity", 1_000_000))
+        self.is_exactly(await self.call("LC.RESERVE", key, "ERROR", 0.005, "EXACT", 10, "SEED", 7), b"OK")
+        await self.is_rejected("^item exists$", self.client.execute_command, "LC.RESERVE", key)
+        self.is_exactly(await self.call("LC.INFO", key, "EXACT"), self.line(b"Exact limit", 10))
         self.is_exactly(await self.call("LC.INFO", key, "ERROR"), self.line(b"Error rate", self.double(0.005)))
 
     async def test_add_and_insert(self):
@@ -33,7 +33,7 @@ class Generic(Suite):
         await self.is_rejected(
             "^not found$", self.client.execute_command, "LC.INSERT", other, "NOCREATE", "ITEMS", "ann"
         )
-        options = ("CAPACITY", 2000, "ERROR", 0.02, "EXACT", 5, "SEED", 1)
+        options = ("ERROR", 0.02, "EXACT", 5, "SEED", 1)
         self.is_exactly(await self.call("LC.INSERT", other, *options, "ITEMS", "ann"), 1)
 
     async def test_count_difference_and_merge(self):
@@ -159,7 +159,7 @@ class Generic(Suite):
     async def test_a_counter_with_a_window(self):
         key = self.key()
         window = ("WINDOW", 86_400, "MANUAL", "SLICES", 4)
-        self.is_exactly(await self.call("LC.RESERVE", key, 1000, *window), b"OK")
+        self.is_exactly(await self.call("LC.RESERVE", key, *window), b"OK")
         self.is_exactly(await self.call("LC.ADD", key, "ann", "ben"), 2)
         self.is_exactly(await self.call("LC.ADVANCE", key, 4), b"OK")
         self.is_exactly(await self.call("LC.ADD", key, "ben", "cem"), 1)

@@ -143,7 +143,7 @@ class OverCluster(unittest.TestCase):
         seen, users = Partitioned("python:seen", PARTS), Partitioned("python:users", PARTS)
         filter_, counter = ClusterFilter(seen, self.cluster), ClusterCounter(users, self.cluster)
         filter_.reserve(0.01, ITEMS)
-        counter.reserve(0.02, ITEMS)
+        counter.reserve(0.02)
         keys = [key for pair in zip(seen.keys(), users.keys()) for key in pair]
         known = [f"item:{number}" for number in range(ITEMS)]
         new, on_the_way = 0, []

@@ -19,11 +19,11 @@ pub fn populate(client: &mut Client) {
         "BF.RESERVE bf:left 0.001 100",
         "BF.RESERVE bf:right 0.001 100",
         "BF.RESERVE bf:cleared 0.01 10",
-        "LC.RESERVE lc:empty 1000",
-        "LC.RESERVE lc:tiny 1 ERROR 0.25 EXACT 0",
-        "LC.RESERVE lc:sparse 10000000",
-        "LC.RESERVE lc:seeded 1000 SEED 18446744073709551615 EXACT 0",
-        "LC.RESERVE lc:limit 1000 EXACT 65536 ERROR 0.1",
+        "LC.RESERVE lc:empty",
+        "LC.RESERVE lc:tiny ERROR 0.25 EXACT 0",
+        "LC.RESERVE lc:fine ERROR 0.0025",
+        "LC.RESERVE lc:seeded SEED 18446744073709551615 EXACT 0",
+        "LC.RESERVE lc:limit EXACT 65536 ERROR 0.1",
     ] {
         client.expect(line, "+OK");
     }
@@ -40,9 +40,9 @@ pub fn populate(client: &mut Client) {
         ("LC.ADD lc:exact", 10),
         ("LC.ADD lc:brim", 250),
         ("LC.ADD lc:over", 251),
-        ("LC.ADD lc:dense", 30_000),
+        ("LC.ADD lc:many", 30_000),
         ("LC.ADD lc:tiny", 3_000),
-        ("LC.ADD lc:sparse", 1_000),
+        ("LC.ADD lc:fine", 1_000),
         ("LC.ADD lc:seeded", 500),
         ("LC.ADD lc:limit", 900),
     ] {
@@ -55,20 +55,20 @@ pub fn populate(client: &mut Client) {
     for line in [
         "BF.MERGE bf:merged bf:left bf:right",
         "LC.MERGE lc:merged lc:exact lc:binary",
-        "LC.MERGE lc:folded lc:sparse lc:limit",
+        "LC.MERGE lc:folded lc:fine lc:limit",
         "BF.CLEAR bf:cleared",
     ] {
         client.expect(line, "+OK");
     }
     client.expect("EXPIRE bf:chain 100000", "1");
-    client.expect("EXPIRE lc:dense 100000", "1");
+    client.expect("EXPIRE lc:many 100000", "1");
 }
 
 /// Populates like [`populate`], without times to live. Two keys would have one, and digests depend on it.
 pub fn populate_without_ttl(client: &mut Client) {
     populate(client);
     client.expect("PERSIST bf:chain", "1");
-    client.expect("PERSIST lc:dense", "1");
+    client.expect("PERSIST lc:many", "1");
 }
 
 /// Every key of the current database with its type, its digest, whether it expires, and its INFO. Sizes in bytes are
@@ -196,7 +196,7 @@ pub const CHANGES_NOTHING: [&str; 82] = [
     "LC.DIFFCARD 2 c d",
     "LC.MEMBERS c",
     "LC.INFO c",
-    "LC.RESERVE c 100",
+    "LC.RESERVE c",
     "LC.SCANDUMP c 0",
     "LC.LOADCHUNK c 1 data",
     "LC.ADD string a",

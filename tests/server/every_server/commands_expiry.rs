@@ -8,7 +8,7 @@ const CREATING: [&str; 6] = [
     "BF.RESERVE k 0.01 100 ?",
     "BF.INSERT k ? ITEMS a",
     "BF.ADMIT k LIMIT 5 ? ITEMS a",
-    "LC.RESERVE k 100 ?",
+    "LC.RESERVE k ?",
     "LC.INSERT k ? ITEMS a",
     "LC.ADMIT k LIMIT 5 ? ITEMS a",
 ];

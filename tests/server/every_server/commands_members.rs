@@ -147,8 +147,8 @@ fn estimates_are_counts_with_their_errors() {
     let (count, error) = estimate(&mut client, "LC.UNIONCARD 1 a");
     assert!((error / count as f64 / relative - 1.0).abs() < 1e-3, "{error} of {count}, {relative} relative");
     // Of few the error is that of the rounded number: half a member, also as a share of them and of a span.
-    client.expect("LC.RESERVE few 100000 ERROR 0.001 EXACT 10", "+OK");
-    client.expect("LC.RESERVE seen 100000 ERROR 0.001 EXACT 10 WINDOW 3600", "+OK");
+    client.expect("LC.RESERVE few ERROR 0.0025 EXACT 10", "+OK");
+    client.expect("LC.RESERVE seen ERROR 0.0025 EXACT 10 WINDOW 3600", "+OK");
     for key in ["few", "seen"] {
         add_many(&mut client, &format!("LC.ADD {key}"), "x", 0..100);
         let (count, error) = estimate(&mut client, &format!("LC.UNIONCARD 1 {key}"));
@@ -156,7 +156,7 @@ fn estimates_are_counts_with_their_errors() {
             number(&rollcall_testkit::client::field(&client.cmd(&format!("LC.INFO {key}")), "Standard error"));
         assert_eq!((error, relative), (0.5, 0.5 / count as f64), "{key}");
     }
-    client.expect("LC.RESERVE none 100000 EXACT 0", "+OK");
+    client.expect("LC.RESERVE none EXACT 0", "+OK");
     client.expect("LC.UNIONCARD 1 none", "[0, \"0\"]");
     client.expect("LC.INFO none STDERR", "[\"0\"]");
 }
@@ -166,7 +166,7 @@ fn clear_empties_and_makes_exact_again() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("LC.CLEAR missing", "-ERR not found");
-    for (options, members) in [("CAPACITY 70 ERROR 0.1 EXACT 5", 3), ("CAPACITY 70 ERROR 0.1 EXACT 5", 900)] {
+    for (options, members) in [("ERROR 0.1 EXACT 5", 3), ("ERROR 0.1 EXACT 5", 900)] {
         client.expect("DEL k", if members == 3 { "0" } else { "1" });
         client.expect(&format!("LC.INSERT k {options} ITEMS x0"), "1");
         add_many(&mut client, "LC.ADD k", "x", 1..members);
@@ -175,7 +175,7 @@ fn clear_empties_and_makes_exact_again() {
         client.expect("LC.COUNT k", "0");
         client.expect("LC.MEMBERS k", "[]");
         assert!(client.int("TTL k") > 900);
-        client.expect("LC.INFO k CAPACITY", "[70]");
+        client.expect("LC.INFO k EXACT", "[5]");
         client.expect("LC.INFO k MODE", "[\"exact\"]");
         client.expect("LC.ADD k a b", "2");
         client.expect("LC.CLEAR k", "+OK");
@@ -193,7 +193,7 @@ fn counters_that_are_loading_answer_nothing() {
     let mut client = server.client();
     client.expect("LC.ADD k a b", "2");
     // What is small is complete with its header.
-    add_many(&mut client, "LC.ADD large", "x", 0..30_000);
+    add_many(&mut client, "LC.INSERT large EXACT 65536 BYTES 1048576 ITEMS", "x", 0..20_000);
     let chunk = client.list("LC.SCANDUMP large 0");
     let header: &[u8] = match &chunk[1] {
         Value::BulkString(bytes) => bytes,

@@ -50,7 +50,7 @@ fn replies_have_their_types() {
 fn what_is_not_of_the_grammar_is_named() {
     let server = Server::start();
     let mut client = server.client();
-    client.expect("LC.RESERVE w 100 WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.RESERVE w WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.ADD plain a", "1");
     client.expect("SET text x", "+OK");
     for command in SETS {
@@ -86,8 +86,8 @@ fn spans_and_counters_without_a_window_mix() {
     let server = Server::start();
     let mut client = server.client();
     // Slices of 10 and of 5 seconds, moved on manually to second 129.
-    client.expect("LC.RESERVE active 100 WINDOW 40 MANUAL SLICES 4", "+OK");
-    client.expect("LC.RESERVE paid 100 WINDOW 40 MANUAL SLICES 8", "+OK");
+    client.expect("LC.RESERVE active WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.RESERVE paid WINDOW 40 MANUAL SLICES 8", "+OK");
     for (slice, names) in [(9, "ann ben"), (11, "cem"), (12, "ben dan")] {
         client.expect(&format!("LC.ADVANCE active {slice}"), "+OK");
         client.cmd(&format!("LC.ADD active {names}"));
@@ -126,8 +126,8 @@ fn spans_and_counters_without_a_window_mix() {
 fn estimates_of_spans_are_within_their_errors() {
     let server = Server::start();
     let mut client = server.client();
-    client.expect("LC.RESERVE w 100000 WINDOW 40 MANUAL SLICES 4", "+OK");
-    client.expect("LC.RESERVE plain 50000", "+OK");
+    client.expect("LC.RESERVE w WINDOW 40 MANUAL SLICES 4", "+OK");
+    client.expect("LC.RESERVE plain", "+OK");
     let add = |client: &mut Client, key: &str, range: std::ops::Range<u32>| {
         for start in range.clone().step_by(1000) {
             let items: Vec<String> = (start..range.end.min(start + 1000)).map(|number| format!("m{number}")).collect();

@@ -329,7 +329,7 @@ fn it_needs_a_window_on_the_clock_and_options_in_each_call() {
     let server = Server::start();
     let mut client = server.client();
     for family in FAMILIES {
-        let parameters = if family == "BF" { "0.01 100" } else { "100" };
+        let parameters = if family == "BF" { "0.01 100" } else { "" };
         for (line, expected) in [
             (
                 format!("RESERVE k {parameters} WINDOW 10 VOLATILE"),

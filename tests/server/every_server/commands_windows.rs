@@ -20,7 +20,7 @@ pub fn creating(family: &str, key: &str, options: &str) -> [String; 3] {
 
 /// The command that creates an empty key of a family with these options.
 pub fn reserve(family: &str, key: &str, options: &str) -> String {
-    let parameters = if family == "BF" { "0.001 100" } else { "100" };
+    let parameters = if family == "BF" { "0.001 100" } else { "" };
     format!("{family}.RESERVE {key} {parameters} {options}")
 }
 
@@ -158,7 +158,7 @@ fn filters_say_whether_they_refresh() {
             ("BF.INFO p REFRESH", "[nil]", "{+Refresh: nil}"),
             ("BF.INFO w LAYOUT", "[\"lines\"]", "{+Layout: \"lines\"}"),
             ("TYPE w", "+RCfilter-", "+RCfilter-"),
-            ("LC.RESERVE c 100 WINDOW 40 MANUAL", "+OK", "+OK"),
+            ("LC.RESERVE c WINDOW 40 MANUAL", "+OK", "+OK"),
             ("LC.INFO c WINDOW", "[40]", "{\"Window\": 40}"),
             ("LC.INFO c CLOCK", "[\"manual\"]", "{\"Clock\": \"manual\"}"),
             ("TYPE c", "+RCcounter", "+RCcounter"),

@@ -54,7 +54,7 @@ fn only_what_is_live_is_a_member() {
     let server = Server::start();
     let mut client = server.client();
     for key in ["k", "l"] {
-        client.expect(&format!("LC.RESERVE {key} 100 WINDOW 40 MANUAL SLICES 4"), "+OK");
+        client.expect(&format!("LC.RESERVE {key} WINDOW 40 MANUAL SLICES 4"), "+OK");
     }
     client.expect("LC.ADD k a b c", "3");
     client.expect("LC.ADD l b c d", "3");
@@ -98,7 +98,7 @@ fn clear_keeps_the_window() {
     let mut client = server.client();
     for exact in ["EXACT 100", "EXACT 0"] {
         client.cmd("DEL k");
-        client.expect(&format!("LC.RESERVE k 1000 {exact} WINDOW 40 MANUAL SLICES 4 EX 1000"), "+OK");
+        client.expect(&format!("LC.RESERVE k {exact} WINDOW 40 MANUAL SLICES 4 EX 1000"), "+OK");
         advance(&mut client, "k", 6);
         client.expect("LC.ADD k a b", "2");
         client.expect("LC.CLEAR k", "+OK");

@@ -140,8 +140,8 @@ fn an_error_changes_sends_and_announces_nothing() {
                     _ => format!("EXACT 4 {}", options.trim_start_matches("EXPANSION 2000 ")),
                 };
                 let capacity = if key == "large" { 1000 } else { 100 };
-                let rate = if family == "BF" { "0.01 " } else { "" };
-                client.expect(&format!("{family}.RESERVE {key} {rate}{capacity} {options}"), "+OK");
+                let parameters = if family == "BF" { format!("0.01 {capacity}") } else { String::new() };
+                client.expect(&format!("{family}.RESERVE {key} {parameters} {options}"), "+OK");
                 client.cmd(&format!("{family}.ADD {key} x"));
                 if key == "manual" {
                     client.expect(&format!("{family}.ADVANCE manual {}", START / 10 + random(3)), "+OK");

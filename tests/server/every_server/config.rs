@@ -13,7 +13,7 @@ struct Parameter {
     bad: &'static [&'static str],
 }
 
-const SETTABLE: [Parameter; 11] = [
+const SETTABLE: [Parameter; 10] = [
     Parameter {
         name: "bf-error-rate",
         default: "0.01",
@@ -33,16 +33,10 @@ const SETTABLE: [Parameter; 11] = [
         bad: &["-1", "32769", "4294967298", "abc", ""],
     },
     Parameter {
-        name: "lc-capacity",
-        default: "50000",
-        good: &["1", "10000000000", "70000"],
-        bad: &["0", "-1", "10000000001", "abc", ""],
-    },
-    Parameter {
         name: "lc-error-rate",
         default: "0.01",
-        good: &["0.001", "0.25", "0.02"],
-        bad: &["0.0009", "0.251", "0", "-1", "nan", "inf", "abc", ""],
+        good: &["0.0025", "0.25", "0.02"],
+        bad: &["0.0024", "0.251", "0", "-1", "nan", "inf", "abc", ""],
     },
     Parameter {
         name: "lc-exact-limit",
@@ -87,7 +81,7 @@ fn set(client: &mut Client, server: &Server, name: &str, value: &str) -> Value {
 }
 
 /// The parameters of a filter and a counter that are created with the defaults: error rate, capacity and expansion of
-/// the filter, then capacity, error rate and exact limit of the counter.
+/// the filter, then error rate and exact limit of the counter.
 fn made_now(client: &mut Client) -> String {
     client.cmd("DEL f c");
     client.cmd("BF.ADD f a");
@@ -98,9 +92,9 @@ fn made_now(client: &mut Client) -> String {
     };
     let filter = client.cmd("BF.INFO f");
     let counter = client.cmd("LC.INFO c");
-    let counter = ["Capacity", "Error rate", "Exact limit"].map(|label| number(&field(&counter, label)));
+    let counter = ["Error rate", "Exact limit"].map(|label| number(&field(&counter, label)));
     let filter = ["Capacity", "Expansion rate"].map(|label| show(&field(&filter, label)));
-    format!("{rate} {} {} / {} {} {}", filter[0], filter[1], counter[0], counter[1], counter[2])
+    format!("{rate} {} {} / {} {}", filter[0], filter[1], counter[0], counter[1])
 }
 
 #[test]
@@ -111,7 +105,7 @@ fn defaults_are_those_documented() {
     }
     assert_is(&server, "hash-seed", "0");
     assert_is(&server, "commands", "all");
-    assert_eq!(made_now(&mut server.client()), "0.01 100 2 / 50000 0.01 250");
+    assert_eq!(made_now(&mut server.client()), "0.01 100 2 / 0.01 250");
 }
 
 #[test]
@@ -161,25 +155,24 @@ fn config_set_decides_over_new_keys_only() {
         ("bf-error-rate", "0.05"),
         ("bf-initial-size", "500"),
         ("bf-expansion-factor", "4"),
-        ("lc-capacity", "70000"),
         ("lc-error-rate", "0.02"),
         ("lc-exact-limit", "10"),
     ] {
         server.set_parameter(name, value);
     }
-    assert_eq!(made_now(&mut client), "0.05 500 4 / 70000 0.02 10");
+    assert_eq!(made_now(&mut client), "0.05 500 4 / 0.02 10");
     assert_eq!((client.cmd("BF.INFO old"), client.cmd("LC.INFO old2")), before);
     // The options of a command override the configuration.
     client.expect("BF.INSERT own CAPACITY 7 ITEMS a", "[1]");
     assert_eq!(show(&field(&client.cmd("BF.INFO own"), "Capacity")), "7");
     server.set_parameter("bf-expansion-factor", "0");
-    assert_eq!(made_now(&mut client), "0.05 500 nil / 70000 0.02 10", "no expansion, no scaling");
+    assert_eq!(made_now(&mut client), "0.05 500 nil / 0.02 10", "no expansion, no scaling");
 }
 
 #[test]
 fn every_option_is_a_load_time_argument() {
     let server = Server::with_args(
-        "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-capacity 70000 lc-error-rate 0.02 \
+        "bf-error-rate 0.05 bf-initial-size 500 bf-expansion-factor 4 lc-error-rate 0.02 \
          lc-exact-limit 10 lc-exact-bytes 64kb auto-create yes bf-layout lines max-key-bytes 8388608 \
          huge-pages yes hash-seed 18446744073709551615 commands all",
     );
@@ -187,7 +180,6 @@ fn every_option_is_a_load_time_argument() {
         ("bf-error-rate", "0.05"),
         ("bf-initial-size", "500"),
         ("bf-expansion-factor", "4"),
-        ("lc-capacity", "70000"),
         ("lc-error-rate", "0.02"),
         ("lc-exact-limit", "10"),
         ("lc-exact-bytes", "65536"),
@@ -199,7 +191,7 @@ fn every_option_is_a_load_time_argument() {
         assert_is(&server, name, value);
     }
     assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
-    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 70000 0.02 10");
+    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 0.02 10");
 }
 
 #[test]
@@ -209,7 +201,6 @@ fn bad_load_time_arguments_are_rejected_by_name() {
         ("bf-error-rate", "nan"),
         ("bf-initial-size", "0"),
         ("bf-expansion-factor", "32769"),
-        ("lc-capacity", "10000000001"),
         ("lc-error-rate", "0.3"),
         ("lc-exact-limit", "65537"),
         ("lc-exact-bytes", "1048577"),
@@ -220,7 +211,7 @@ fn bad_load_time_arguments_are_rejected_by_name() {
         ("hash-seed", "18446744073709551616"),
         ("hash-seed", "-1"),
         ("commands", "bf"),
-        ("lc-capacity", ""),
+        ("lc-exact-limit", ""),
     ] {
         let log = match Setup::default().args(&format!("{name} {value}")).try_start() {
             Ok(_) => panic!("the server started with {name} {value}"),
@@ -238,7 +229,6 @@ fn every_option_is_a_line_of_the_configuration_file() {
         .line(&format!("{prefix}bf-error-rate 0.05"))
         .line(&format!("{prefix}bf-initial-size 500"))
         .line(&format!("{prefix}bf-expansion-factor 4"))
-        .line("rollcall.lc-capacity 70000")
         .line("rollcall.lc-error-rate 0.02")
         .line("rollcall.lc-exact-limit 10")
         .line("rollcall.lc-exact-bytes 64kb")
@@ -254,14 +244,14 @@ fn every_option_is_a_line_of_the_configuration_file() {
     assert_is(&server, "bf-layout", "lines");
     assert_is(&server, "lc-exact-bytes", "65536");
     assert_eq!(server.config("rollcall.hash-seed").as_deref(), Some("18446744073709551615"));
-    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 70000 0.02 10");
+    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 0.02 10");
     assert_eq!(show(&field(&server.client().cmd("LC.INFO c"), "Exact bytes")), "65536");
 }
 
 #[test]
 fn rewritten_configurations_survive_a_restart() {
     // Some options are given as arguments, which the rewritten file repeats. What was set later must win.
-    let mut server = Server::with_args("bf-error-rate 0.07 lc-capacity 1234 hash-seed 77");
+    let mut server = Server::with_args("bf-error-rate 0.07 lc-exact-bytes 1234 hash-seed 77");
     for (name, value) in [
         ("bf-error-rate", "0.05"),
         ("bf-initial-size", "500"),
@@ -275,9 +265,10 @@ fn rewritten_configurations_survive_a_restart() {
     }
     server.client().expect("CONFIG REWRITE", "+OK");
     server.restart();
-    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 1234 0.02 10", "{}", server.config_file());
+    assert_eq!(made_now(&mut server.client()), "0.05 500 4 / 0.02 10", "{}", server.config_file());
     assert_is(&server, "max-key-bytes", "8388608");
     assert_is(&server, "huge-pages", "yes");
+    assert_is(&server, "lc-exact-bytes", "1234");
     assert_is(&server, "hash-seed", "77");
     assert_is(&server, "bf-layout", "lines");
 }

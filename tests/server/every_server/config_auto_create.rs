@@ -31,11 +31,8 @@ fn only_commands_that_can_give_options_create_keys() {
     client.expect("SET text x", "+OK");
     client.expect("BF.ADD text a", "-WRONGTYPE *");
     for family in ["BF", "RF", "LC"] {
-        let reserve = if family == "LC" {
-            "LC.RESERVE reserved 100".into()
-        } else {
-            format!("{family}.RESERVE reserved 0.01 100")
-        };
+        let reserve =
+            if family == "LC" { "LC.RESERVE reserved".into() } else { format!("{family}.RESERVE reserved 0.01 100") };
         client.expect(&reserve, "+OK");
         for line in ["INSERT inserted ITEMS a", "ADMIT admitted LIMIT 5 ITEMS a", "MERGE merged inserted"] {
             let reply = client.cmd(&format!("{family}.{line}"));

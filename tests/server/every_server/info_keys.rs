@@ -28,7 +28,7 @@ const NO_CHANGES: [&str; 11] = [
     "BF.MERGE f f",
     "BF.ADD c a",
     "LC.ADD c a",
-    "LC.RESERVE c 1",
+    "LC.RESERVE c",
     "LC.ADMIT c LIMIT 1 ITEMS b",
     "LC.LOADCHUNK c 1 a",
     "LC.ADD f a",

@@ -9,8 +9,7 @@ use rollcall_testkit::fixture::{figures, populate};
 use rollcall_testkit::pair::Pair;
 use rollcall_testkit::server::Server;
 
-/// The totals computed from the INFO of each key. Totals of figures that single keys do not report are left out, and so
-/// are the bytes of sparse counters.
+/// The totals computed from the INFO of each key. Totals of figures that single keys do not report are left out.
 fn summed(client: &mut Client) -> BTreeMap<String, i64> {
     let mut sums: BTreeMap<String, i64> = BTreeMap::new();
     for name in [
@@ -29,12 +28,11 @@ fn summed(client: &mut Client) -> BTreeMap<String, i64> {
         "filters_grown",
         "counters",
         "counters_exact",
-        "counters_sparse",
-        "counters_dense",
+        "counters_estimate",
         "counters_windowed",
         "counters_partially_loaded",
         "counters_exact_bytes",
-        "counters_dense_bytes",
+        "counters_estimate_bytes",
         "counters_partially_loaded_bytes",
     ] {
         sums.insert(name.to_owned(), 0);
@@ -69,7 +67,7 @@ fn summed(client: &mut Client) -> BTreeMap<String, i64> {
         let kind = match (is_windowed, family) {
             (true, _) => "windowed".to_owned(),
             (false, "BF") => text(&one("LAYOUT")),
-            (false, _) => text(&one("REPRESENTATION")),
+            (false, _) => text(&one("MODE")),
         };
         add(&format!("{all}_{kind}"), 1);
         add(&format!("{all}_{kind}_bytes"), whole("Size"));
@@ -106,7 +104,7 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
     for (line, reply) in [
         ("BF.RESERVE bf:slices 0.01 100 WINDOW 40 MANUAL SLICES 4", "+OK"),
         ("BF.RESERVE bf:classic 0.01 10 LAYOUT classic EXPANSION 2", "+OK"),
-        ("LC.RESERVE lc:slices 1000 WINDOW 40 MANUAL SLICES 4", "+OK"),
+        ("LC.RESERVE lc:slices WINDOW 40 MANUAL SLICES 4", "+OK"),
         ("BF.RESERVE bf:flat2 0.01 10 NONSCALING", "+OK"),
     ] {
         client.expect(line, reply);
@@ -140,10 +138,10 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
     for line in [
         "BF.MERGE bf:chain bf:chain",
         "BF.MERGE bf:left bf:right",
-        "LC.MERGE lc:exact lc:dense",
-        "LC.MERGE lc:new lc:exact lc:sparse",
+        "LC.MERGE lc:exact lc:many",
+        "LC.MERGE lc:new lc:exact lc:fine",
         "BF.CLEAR bf:chain",
-        "LC.CLEAR lc:dense",
+        "LC.CLEAR lc:many",
         "BF.CLEAR bf:slices",
         "COPY bf:classic bf:copied",
         "COPY lc:slices lc:copied",
@@ -183,7 +181,7 @@ fn sums_follow_values_that_arrive() {
     let mut client = server.client();
     client.expect("BF.RESERVE lines 0.01 200000", "+OK");
     client.expect("BF.RESERVE classic 0.01 200000 LAYOUT classic", "+OK");
-    client.expect("LC.RESERVE counter 1000000 ERROR 0.001 EXACT 0", "+OK");
+    client.expect("LC.RESERVE counter EXACT 65536 BYTES 1048576", "+OK");
     for (line, count) in [("BF.MADD lines", 900), ("BF.MADD classic", 900), ("LC.ADD counter", 9000)] {
         add_many(&mut client, line, "item:", 0..count);
     }

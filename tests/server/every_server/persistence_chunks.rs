@@ -58,8 +58,8 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
             add_many(client, "BF.MADD src", "item:", 0..10_000);
         }
         _ => {
-            // A bitmap of 11,776 bytes, which its header does not hold.
-            client.expect("LC.RESERVE src 1000000000", "+OK");
+            // More bytes than its header holds.
+            client.expect("LC.RESERVE src EXACT 65536 BYTES 1048576", "+OK");
             add_many(client, "LC.ADD src", "item:", 0..10_000);
         }
     }
@@ -73,7 +73,8 @@ fn every_kind_of_key_goes_round() {
     let server = Server::start();
     let mut client = server.client();
     populate_without_ttl(&mut client);
-    let target = Server::with_args("bf-error-rate 0.2 bf-initial-size 7 lc-capacity 9 lc-exact-limit 3 hash-seed 5");
+    let target =
+        Server::with_args("bf-error-rate 0.2 bf-initial-size 7 lc-error-rate 0.2 lc-exact-limit 3 hash-seed 5");
     let mut other = target.client();
     let before = snapshot(&mut client);
     for key in before.keys() {
@@ -98,7 +99,7 @@ fn what_was_loaded_goes_on_growing() {
     let server = Server::start();
     let mut client = server.client();
     populate_without_ttl(&mut client);
-    for (family, key) in [("BF", "bf:chain"), ("BF", "bf:empty"), ("LC", "lc:exact"), ("LC", "lc:sparse")] {
+    for (family, key) in [("BF", "bf:chain"), ("BF", "bf:empty"), ("LC", "lc:exact"), ("LC", "lc:fine")] {
         let chunks = dump(&mut client, family, key);
         load_all(&mut client, family, "copy", &chunks);
         let add = if family == "BF" { "BF.MADD" } else { "LC.ADD" };
@@ -185,7 +186,7 @@ fn keys_being_loaded_answer_nothing_but_how_far_they_are() {
                 assert!(done >= before && total == all, "{command}: {done} of {total} after {before} of {all}");
                 last = Some((done, total));
             }
-            let reserve = if family == "BF" { "BF.RESERVE k 0.01 100" } else { "LC.RESERVE k 100" };
+            let reserve = if family == "BF" { "BF.RESERVE k 0.01 100" } else { "LC.RESERVE k" };
             assert!(client.error(reserve).starts_with("ERR "));
             assert_eq!((client.digest("k"), client.digest("other"), client.digest("count")), before);
             client.expect("EXISTS new", "0");
@@ -350,7 +351,7 @@ fn truncated_and_flipped_chunks_are_rejected() {
     for (family, make) in [
         ("BF", "BF.INSERT src CAPACITY 20 ITEMS a b c d e"),
         ("LC", "LC.ADD src a b c d e"),
-        ("LC", "LC.INSERT src CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h"),
+        ("LC", "LC.INSERT src ERROR 0.25 EXACT 0 ITEMS a b c d e f g h"),
     ] {
         let mut server = Server::start();
         let mut client = server.client();

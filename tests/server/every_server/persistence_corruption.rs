@@ -27,8 +27,8 @@ fn saved(make: &str) -> (Vec<u8>, usize, usize) {
 const VALUES: [&str; 4] = [
     "BF.INSERT ? CAPACITY 20 ITEMS a b c d e f",
     "LC.ADD ? a b c d e f",
-    "LC.INSERT ? CAPACITY 10000000 EXACT 0 ITEMS a b c d e f g h",
-    "LC.INSERT ? CAPACITY 10 ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q",
+    "LC.INSERT ? EXACT 0 ITEMS a b c d e f g h",
+    "LC.INSERT ? ERROR 0.25 EXACT 0 ITEMS a b c d e f g h i j k l m n o p q",
 ];
 
 #[test]

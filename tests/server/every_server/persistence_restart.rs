@@ -8,7 +8,7 @@ use rollcall_testkit::server::{Server, Setup};
 
 /// Defaults that differ from those with which the keys were created. None of them may influence a key after the
 /// restart.
-const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-capacity 9 \
+const OTHER_DEFAULTS: &str = "bf-error-rate 0.2 bf-initial-size 7 bf-expansion-factor 5 lc-error-rate 0.2 \
                               lc-error-rate 0.2 lc-exact-limit 3 lc-exact-bytes 30 hash-seed 12345 \
                               auto-create no max-key-bytes 1048576";
 
@@ -40,7 +40,7 @@ fn what_came_back_goes_on_as_if_nothing_had_happened() {
         for key in ["bf:empty", "bf:chain", "bf:flat", "bf:seeded", "bf:cleared", "bf:tight", "bf:full"] {
             add_many(&mut client, &format!("BF.MADD {key}"), "more:", 0..200);
         }
-        for key in ["lc:empty", "lc:exact", "lc:brim", "lc:dense", "lc:sparse", "lc:seeded", "lc:binary", "lc:limit"] {
+        for key in ["lc:empty", "lc:exact", "lc:brim", "lc:many", "lc:fine", "lc:seeded", "lc:binary", "lc:limit"] {
             add_many(&mut client, &format!("LC.ADD {key}"), "more:", 0..2000);
         }
     }
@@ -74,7 +74,7 @@ fn rewritten_aof_brings_everything_back() {
             assert!(rollcall_testkit::client::error_text(&client.cmd(line)).is_none(), "{line}");
         }
         add_many(&mut client, "LC.INSERT lc:new ITEMS", "x", 0..300);
-        client.expect("LC.MERGE lc:merged lc:dense", "+OK");
+        client.expect("LC.MERGE lc:merged lc:many", "+OK");
         client.expect("RENAME lc:exact lc:renamed", "+OK");
         let before = snapshot(&mut client);
         server.restart();
@@ -194,7 +194,7 @@ fn appended_commands_carry_every_parameter() {
         "LC.ADD lc:a x",
         "LC.INSERT lc:b ITEMS x y",
         "LC.INSERT lc:c ERROR 0.02 ITEMS x y",
-        "LC.RESERVE lc:d 500",
+        "LC.RESERVE lc:d",
         "LC.ADD lc:d x",
         "LC.MERGE lc:e lc:missing",
     ] {

@@ -14,12 +14,7 @@ fn creations() -> Vec<String> {
     let filters = rates.iter().flat_map(|rate| rest.map(|rest| format!("{rate} {rest}")));
     let filters =
         filters.flat_map(|shape| ["lines", "classic"].map(|layout| format!("BF.RESERVE ? {shape} LAYOUT {layout}")));
-    let counters = [
-        "1 ERROR 0.25 EXACT 0",
-        "10000000000 ERROR 0.25",
-        "250 ERROR 0.001 EXACT 65536",
-        "1 SEED 18446744073709551615",
-    ];
+    let counters = ["ERROR 0.25 EXACT 0", "ERROR 0.25", "ERROR 0.0025 EXACT 65536", "SEED 18446744073709551615"];
     filters.chain(counters.map(|shape| format!("LC.RESERVE ? {shape}"))).collect()
 }
 

@@ -26,17 +26,17 @@ fn populate(client: &mut Client) {
         ("bf:cleared", "0.01 100 WINDOW 40 MANUAL"),
         ("bf:left", "0.001 5000 WINDOW 40 MANUAL"),
         ("bf:right", "0.001 5000 WINDOW 40 MANUAL"),
-        ("lc:empty", "1000 WINDOW 40 MANUAL"),
-        ("lc:exact", "1000 EXACT 65536 BYTES 100000 WINDOW 40 MANUAL SLICES 4"),
-        ("lc:sparse", "10000000 WINDOW 40 MANUAL SLICES 12"),
-        ("lc:halves", "50000 WINDOW 40 MANUAL SLICES 14 ERROR 0.02"),
-        ("lc:bytes", "50000 WINDOW 60 MANUAL SLICES 15 SEED 77 EXACT 0"),
-        ("lc:most", "5000 WINDOW 86400 MANUAL SLICES 254"),
-        ("lc:one", "1000 WINDOW 1 MANUAL SLICES 1 EXACT 5"),
-        ("lc:dead", "1000 WINDOW 40 MANUAL EXACT 5"),
-        ("lc:cleared", "1000 WINDOW 40 MANUAL"),
-        ("lc:left", "5000 WINDOW 40 MANUAL SLICES 4"),
-        ("lc:right", "5000 WINDOW 40 MANUAL SLICES 4"),
+        ("lc:empty", "WINDOW 40 MANUAL"),
+        ("lc:exact", "EXACT 65536 BYTES 100000 WINDOW 40 MANUAL SLICES 4"),
+        ("lc:fine", "ERROR 0.0025 WINDOW 40 MANUAL SLICES 12"),
+        ("lc:halves", "WINDOW 40 MANUAL SLICES 14 ERROR 0.02"),
+        ("lc:bytes", "WINDOW 60 MANUAL SLICES 15 SEED 77 EXACT 0"),
+        ("lc:most", "WINDOW 86400 MANUAL SLICES 254"),
+        ("lc:one", "WINDOW 1 MANUAL SLICES 1 EXACT 5"),
+        ("lc:dead", "WINDOW 40 MANUAL EXACT 5"),
+        ("lc:cleared", "WINDOW 40 MANUAL"),
+        ("lc:left", "WINDOW 40 MANUAL SLICES 4"),
+        ("lc:right", "WINDOW 40 MANUAL SLICES 4"),
     ] {
         let family = key[..2].to_uppercase();
         client.expect(&format!("{family}.RESERVE {key} {options}"), "+OK");
@@ -52,7 +52,7 @@ fn populate(client: &mut Client) {
         ("BF.MADD", "bf:left", 300),
         ("BF.MADD", "bf:right", 300),
         ("LC.ADD", "lc:exact", 400),
-        ("LC.ADD", "lc:sparse", 300),
+        ("LC.ADD", "lc:fine", 300),
         ("LC.ADD", "lc:halves", 3000),
         ("LC.ADD", "lc:bytes", 3000),
         ("LC.ADD", "lc:most", 200),
@@ -222,7 +222,7 @@ fn chunks_bring_everything_back() {
 fn a_dump_across_slices_is_stale() {
     let server = Server::start();
     let mut client = server.client();
-    for (family, reserve) in [("BF", "BF.RESERVE k 0.01 100"), ("LC", "LC.RESERVE k 100")] {
+    for (family, reserve) in [("BF", "BF.RESERVE k 0.01 100"), ("LC", "LC.RESERVE k")] {
         client.expect(&format!("{reserve} WINDOW 40 MANUAL"), "+OK");
         client.cmd(&format!("{family}.ADD k ann"));
         let begun = client.list(&format!("{family}.SCANDUMP k 0"));
@@ -266,8 +266,8 @@ fn copies_are_equal_and_independent() {
 fn memory_is_that_of_what_is_live() {
     for (make, add, family) in [
         ("BF.RESERVE k 0.001 400000 WINDOW 40 MANUAL SLICES 4", "BF.MADD k", "BF"),
-        ("LC.RESERVE k 1000000 EXACT 0 ERROR 0.002 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
-        ("LC.RESERVE k 1000000 EXACT 60000 BYTES 1048576 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
+        ("LC.RESERVE k EXACT 0 ERROR 0.0025 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
+        ("LC.RESERVE k EXACT 60000 BYTES 1048576 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
     ] {
         // A server of its own: the value before would be freed in the background, at any time.
         let server = Server::start();
@@ -372,10 +372,7 @@ fn defragmented_windows_stay_the_same() {
             10 + i % 300
         )));
         let exact = [0, 5, 250][i / 3 % 3];
-        commands.push(word(format!(
-            "LC.INSERT lc:{i} CAPACITY {} EXACT {exact} WINDOW 40 MANUAL SLICES {slices} ITEMS {items}",
-            100 + i % 900
-        )));
+        commands.push(word(format!("LC.INSERT lc:{i} EXACT {exact} WINDOW 40 MANUAL SLICES {slices} ITEMS {items}")));
     }
     for reply in client.pipeline(&commands) {
         assert!(error_text(&reply).is_none(), "{}", show(&reply));
@@ -400,7 +397,7 @@ fn defragmented_windows_stay_the_same() {
     // Values are moved while they are read and written.
     wait_until("values to be moved", || {
         client.cmd("BF.MEXISTS bf:many item:1 item:2");
-        client.cmd("LC.ADD lc:sparse item:1000");
+        client.cmd("LC.ADD lc:fine item:1000");
         (client.info_number("active_defrag_hits") > 3000).then_some(())
     });
     client.expect("CONFIG SET activedefrag no", "+OK");

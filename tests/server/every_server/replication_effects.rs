@@ -59,16 +59,16 @@ fn every_write_leaves_the_replica_equal() {
         "LC.ADD A x y",
         "LC.ADD A y z",
         "LC.INSERT B ITEMS x y",
-        "LC.INSERT C CAPACITY 70 ITEMS x",
+        "LC.INSERT C ITEMS x",
         "LC.INSERT D ERROR 0.03 ITEMS x",
         "LC.INSERT E EXACT 2 ITEMS x y z",
         "LC.INSERT F SEED 9 EXACT 0 ITEMS x y z",
-        "LC.RESERVE G 1000",
-        "LC.RESERVE H 1000 ERROR 0.123456789 EXACT 7",
-        "LC.RESERVE I 10000000000 ERROR 0.001 EXACT 0",
+        "LC.RESERVE G",
+        "LC.RESERVE H ERROR 0.123456789 EXACT 7",
+        "LC.RESERVE I ERROR 0.0025 EXACT 0",
         "LC.ADD I x y z",
         "LC.INSERT I2 EXACT 5 BYTES 3 ITEMS xx yy",
-        "LC.RESERVE I3 1000 PRECISION 15 TAIL 9 BYTES 7",
+        "LC.RESERVE I3 ERROR 0.25 BYTES 7",
         "LC.MERGE J A",
         "LC.MERGE J A B C",
         "LC.MERGE E A",
@@ -82,7 +82,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.RESERVE ea 0.05 20 EX 1000",
         "BF.INSERT eb PX 1000000 CAPACITY 7 ITEMS x y",
         "BF.INSERT eb EX 1 ITEMS x z",
-        "LC.RESERVE ec 1000 EXAT 99999999999",
+        "LC.RESERVE ec EXAT 99999999999",
         "LC.INSERT ed PXAT 9999999999999 ITEMS x y",
         "LC.INSERT ed EX 1 ITEMS x z",
         "BF.ADMIT ee LIMIT 3 CAPACITY 9 EX 1000 ITEMS a b a c d",
@@ -129,7 +129,7 @@ fn every_write_leaves_the_replica_equal() {
 /// sent with all its parameters.
 #[test]
 fn a_new_key_is_sent_as_it_came_where_that_implies_its_parameters() {
-    for (args, implies) in [("", true), ("lc-capacity 9 bf-initial-size 7", false), ("hash-seed 5", false)] {
+    for (args, implies) in [("", true), ("lc-error-rate 0.2 bf-initial-size 7", false), ("hash-seed 5", false)] {
         let mut pair = Pair::with_args(args);
         let mut client = pair.primary.client();
         let mut monitor = pair.replica.client();
@@ -160,26 +160,24 @@ fn a_new_key_is_sent_as_it_came_where_that_implies_its_parameters() {
     }
 }
 
-/// All layouts of the sizing table, with and without a window, can be replicated: none exceeds the ranges of PRECISION
-/// and TAIL.
+/// A replica is told the error and chooses the layout itself.
 #[test]
-fn every_layout_of_sizing_is_equal_on_the_replica() {
+fn counters_of_every_layout_are_equal_on_the_replica() {
     let mut pair = Pair::start();
     let mut client = pair.primary.client();
-    for error_rate in ["0.25", "0.05", "0.02", "0.01", "0.005", "0.002", "0.001"] {
-        for capacity in (3..=10).map(|exponent| 10u64.pow(exponent)).chain([50_000]) {
-            for window in ["", " WINDOW 40 MANUAL"] {
-                let key = format!("k:{error_rate}:{capacity}:{}", window.len());
-                client.expect(&format!("LC.RESERVE {key} {capacity} ERROR {error_rate} EXACT 0{window}"), "+OK");
-                client.expect(&format!("LC.ADD {key} a b c"), "3");
-                client.expect(
-                    &format!("LC.INSERT insert:{key} CAPACITY {capacity} ERROR {error_rate}{window} ITEMS a"),
-                    "1",
-                );
-            }
+    for error_rate in ["0.25", "0.05", "0.02", "0.01", "0.0074", "0.005", "0.0025"] {
+        for window in ["", " WINDOW 40 MANUAL"] {
+            let key = format!("k:{error_rate}:{}", window.len());
+            client.expect(&format!("LC.RESERVE {key} ERROR {error_rate} EXACT 0{window}"), "+OK");
+            client.expect(&format!("LC.ADD {key} a b c"), "3");
+            client.expect(&format!("LC.INSERT insert:{key} ERROR {error_rate}{window} ITEMS a"), "1");
+            client.expect(&format!("LC.MERGE merged:{key} {key} insert:{key}"), "+OK");
         }
         pair.assert_equal(error_rate);
     }
+    client.expect("LC.MERGE k:0.0025:0 k:0.25:0", "+OK");
+    client.expect("LC.MERGE coarsest k:0.005:0 k:0.02:0 k:0.25:0", "+OK");
+    pair.assert_equal("merging");
     pair.assert_no_errors();
 }
 
@@ -322,7 +320,7 @@ fn chunks_are_sent_one_by_one() {
 
 #[test]
 fn random_sessions_leave_the_replica_equal() {
-    let mut pair = Pair::with_args("bf-initial-size 20 lc-exact-limit 12 lc-capacity 500");
+    let mut pair = Pair::with_args("bf-initial-size 20 lc-exact-limit 12 lc-error-rate 0.05");
     let mut client = pair.primary.client();
     // A fixed sequence, by the generator of Knuth's MMIX.
     let mut state = 2024_u64;
@@ -339,7 +337,7 @@ fn random_sessions_leave_the_replica_equal() {
         let options = match (family, random(6)) {
             ("BF", 0) => "CAPACITY 10 NONSCALING",
             ("BF", 1) => "CAPACITY 10 EXPANSION 3 ERROR 0.1",
-            ("LC", 0) => "CAPACITY 100 ERROR 0.2 EXACT 5",
+            ("LC", 0) => "ERROR 0.2 EXACT 5",
             ("LC", 1) => "EXACT 0",
             (_, 2) => "SEED 5",
             (_, 3) => "NOCREATE",
@@ -353,7 +351,7 @@ fn random_sessions_leave_the_replica_equal() {
             4 => format!("RENAME {target} {other}"),
             5 => format!("COPY {target} {other} REPLACE"),
             6 if family == "BF" => format!("BF.RESERVE {target} 0.05 15 NONSCALING"),
-            6 => format!("LC.RESERVE {target} 700 EXACT 3"),
+            6 => format!("LC.RESERVE {target} EXACT 3"),
             7..12 => format!("{family}.INSERT {target} {options} ITEMS {items}"),
             _ if family == "BF" => format!("BF.MADD {target} {items}"),
             _ => format!("LC.ADD {target} {items}"),

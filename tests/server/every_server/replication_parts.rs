@@ -50,15 +50,14 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     let mut filter = ClusterFilter::connect(&url(&nodes), seen.clone()).unwrap();
     let mut counter = ClusterCounter::connect(&url(&nodes), users.clone()).unwrap();
     filter.reserve(ERROR_RATE, ITEMS).unwrap();
-    counter.reserve(PART_ERROR, ITEMS).unwrap();
+    counter.reserve(PART_ERROR).unwrap();
     assert!(filter.reserve(ERROR_RATE, ITEMS).unwrap_err().to_string().contains("item exists"));
 
     let capacity = seen.capacity_of_part(ITEMS).unwrap();
     let params = Params { error_rate: ERROR_RATE, capacity, expansion: 2, seed: 0 };
     let mut filters: Vec<_> =
         (0..PARTS).map(|_| BloomFilter::new(BitLayout::Lines, params, &Unlimited).unwrap()).collect();
-    let params =
-        counting::Params { capacity, error_rate: PART_ERROR, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
+    let params = counting::Params { error_rate: PART_ERROR, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     let mut counters: Vec<_> = (0..PARTS).map(|_| Counter::new(params).unwrap()).collect();
 
     // Each round, a part of the filter and one of the counter are on their way. A list meets keys that have not left

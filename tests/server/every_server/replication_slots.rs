@@ -11,16 +11,16 @@ const KEYS: [(&str, &str); 6] = [
     ("BF.MADD", "{x}filter"),
     ("BF.MADD", "{x}chain"),
     ("LC.ADD", "{x}exact"),
-    ("LC.ADD", "{x}dense"),
+    ("LC.ADD", "{x}estimate"),
     ("BF.MADD", "{x}window"),
     ("LC.ADD", "{x}visitors"),
 ];
 
 fn fill(client: &mut Client) {
     client.expect("BF.RESERVE {x}chain 0.01 10 EXPANSION 3", "+OK");
-    client.expect("LC.RESERVE {x}dense 1000 EXACT 0", "+OK");
+    client.expect("LC.RESERVE {x}estimate EXACT 0", "+OK");
     client.expect("BF.RESERVE {x}window 0.01 1000 WINDOW 1099511627776 REFRESH", "+OK");
-    client.expect("LC.RESERVE {x}visitors 1000 EXACT 150 WINDOW 1000 MANUAL SLICES 20", "+OK");
+    client.expect("LC.RESERVE {x}visitors EXACT 150 WINDOW 1000 MANUAL SLICES 20", "+OK");
     client.expect("LC.ADVANCE {x}visitors 77", "+OK");
     for (add, key) in KEYS {
         let items: Vec<String> = (0..200).map(|item| format!("item:{item}")).collect();
@@ -45,7 +45,7 @@ fn multi_key_commands_keep_to_one_slot() {
     let node = &cluster(2)[1];
     let mut client = node.client();
     fill(&mut client);
-    client.expect("LC.MERGE {x}all {x}exact {x}dense", "+OK");
+    client.expect("LC.MERGE {x}all {x}exact {x}estimate", "+OK");
     client.expect("LC.MERGE {x}all elsewhere", "-CROSSSLOT *");
     client.expect("LC.COUNT {x}all elsewhere", "-CROSSSLOT *");
     client.expect("BF.MERGE {x}filter elsewhere", "-CROSSSLOT *");

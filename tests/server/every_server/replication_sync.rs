@@ -31,7 +31,7 @@ fn a_new_replica_gets_everything() {
         // The stream goes on from there.
         let mut client = primary.client();
         for (add, key) in
-            [("BF.MADD", "bf:chain"), ("BF.MADD", "bf:big"), ("LC.ADD", "lc:exact"), ("LC.ADD", "lc:sparse")]
+            [("BF.MADD", "bf:chain"), ("BF.MADD", "bf:big"), ("LC.ADD", "lc:exact"), ("LC.ADD", "lc:fine")]
         {
             add_many(&mut client, &format!("{add} {key}"), "more:", 0..1000);
         }

@@ -59,7 +59,7 @@ in_every_way! {
 
     fn a_counter_with_a_window(session: &mut Session) {
         let key = session.key("key");
-        assert_eq!(session.query(cmd("LC.RESERVE").arg(&key).arg(1000).arg(&WINDOW)), Ok(Value::Okay));
+        assert_eq!(session.query(cmd("LC.RESERVE").arg(&key).arg(&WINDOW)), Ok(Value::Okay));
         assert_eq!(session.query(cmd("LC.ADD").arg(&key).arg(&["ann", "ben"])), Ok(2));
         advance(session, "LC", &key, 4);
         assert_eq!(session.query(cmd("LC.ADD").arg(&key).arg(&["ben", "cem"])), Ok(1));
