@@ -83,12 +83,12 @@ for flavour in $(scripts/image.sh list | grep -v files); do
     grep -q visitors "$work/top" || fail "the tool does not see the counter: $(cat "$work/top")"
     stop
     step "$name: data live on in the volume; options; a password"
-    run "$name" --rollcall.lc-capacity 1000 --requirepass secret
+    run "$name" --rollcall.lc-exact-limit 500 --requirepass secret
     expect "NOAUTH Authentication required." cli PING
     password=secret
     expect 1 cli BF.EXISTS seen token-1
     expect 2 cli LC.COUNT visitors
-    expect 1000 option rollcall.lc-capacity
+    expect 500 option rollcall.lc-exact-limit
     password=
     stop
     podman volume rm data >/dev/null

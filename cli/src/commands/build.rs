@@ -86,10 +86,7 @@ enum Layout {
 pub struct Counting {
     #[command(flatten)]
     files: Files,
-    /// The number of members up to which the error holds
-    #[arg(long, default_value = "50000", value_parser = numbers::whole)]
-    capacity: u64,
-    /// Relative standard error of the count, up to the capacity
+    /// Relative standard error of the count
     #[arg(long, default_value = "0.01", value_parser = numbers::share)]
     error: f64,
     /// The largest number of members that the counter stores and counts exactly
@@ -116,7 +113,9 @@ struct Built {
     /// The relative standard error of `distinct`; 0 while the counter is exact, and `None` for a filter.
     #[serde(skip_serializing_if = "Option::is_none")]
     standard_error: Option<f64>,
-    capacity: u64,
+    /// The number of items that a filter is sized for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    capacity: Option<u64>,
     sub_filters: Option<usize>,
     size_bytes: u64,
     seconds: f64,
@@ -158,24 +157,6 @@ fn text(built: &Built) -> String {
         built.threads,
         count(rate as i64),
     )
-}
-
-/// The advice for a counter that estimates more members than its capacity; `None` for any other counter.
-fn past_capacity(distinct: u64, capacity: u64, error: f64) -> Option<String> {
-    (error > 0.0 && distinct > capacity).then(|| {
-        let enough = distinct as f64 * (1.0 + 2.0 * error);
-        format!(
-            "These are more than the {} up to which its error is as asked: build it with --capacity {}.",
-            count(capacity as i64),
-            rounded_up(enough)
-        )
-    })
-}
-
-/// The smallest number with two significant digits that is at least `number`.
-fn rounded_up(number: f64) -> u64 {
-    let unit = 10_f64.powi(number.max(1.0).log10().floor() as i32 - 1).max(1.0);
-    ((number / unit).ceil() * unit) as u64
 }
 
 impl Files {
@@ -250,7 +231,7 @@ impl Filter {
             items,
             distinct,
             standard_error: None,
-            capacity,
+            capacity: Some(capacity),
             sub_filters: Some(sub_filters),
             size_bytes,
             seconds: start.elapsed().as_secs_f64(),
@@ -285,7 +266,6 @@ impl Counting {
         let inputs = Inputs::open(items, interrupt)?;
         let mut writer = Writer::create(out, *force)?;
         let params = counting::Params {
-            capacity: self.capacity,
             error_rate: self.error,
             exact_limit: self.exact,
             exact_bytes: self.exact_bytes,
@@ -333,12 +313,12 @@ impl Counting {
             items,
             distinct,
             standard_error: Some(error),
-            capacity: self.capacity,
+            capacity: None,
             sub_filters: None,
             size_bytes,
             seconds: start.elapsed().as_secs_f64(),
             threads,
-            advice: past_capacity(distinct, self.capacity, error),
+            advice: None,
         })
     }
 }

@@ -202,11 +202,8 @@ fn shape(server: &mut Server, class: Class, key: &[u8]) -> Result<Vec<String>, F
     let value = |label: &str| info.iter().find(|(name, _)| name == label).map(|(_, value)| value);
     let mut shape: Vec<String> = Vec::new();
     shape.extend(value("Number of filters").and_then(integer).map(|number| number.to_string()));
-    shape.extend(value("Representation").and_then(text));
-    if shape.iter().any(|word| word == "exact" || word == "sparse") {
-        shape.extend(value("Bits set").and_then(integer).map(|number| number.to_string()));
-        shape.extend(value("Count").and_then(integer).map(|number| number.to_string()));
-    }
+    shape.extend(value("Mode").and_then(text));
+    shape.extend(value("Count").and_then(integer).map(|number| number.to_string()));
     Ok(shape)
 }
 

@@ -84,7 +84,7 @@ impl Import {
             (None, Some(asked)) if self.create.is_some() => asked,
             (None, _) => {
                 let (kind, options) = match asked {
-                    Some(Class::Counter) => ("counter", "CAPACITY 50000 ERROR 0.01"),
+                    Some(Class::Counter) => ("counter", "ERROR 0.01"),
                     _ => ("filter", "CAPACITY 1000000 ERROR 0.01"),
                 };
                 return Err(Failure::nothing(format!("there is no key {}", shown(key))).advise(format!(

@@ -26,7 +26,7 @@ pub const EXAMPLES: [(&str, &str); 25] = [
     ("Bring it to a server, as the key known:", "rollcall load known.rollcall known"),
     ("Show what is wrong with the filters and counters of a server:", "rollcall top --once"),
     ("Filters of the last day for 500 users, 1,000 items each:", "rollcall plan filter 1000 --window 24h --keys 500"),
-    ("Counters of up to 50,000 members, with a standard error of 2 %:", "rollcall plan counter 50000 --error 2%"),
+    ("Counters with a standard error of 2 %:", "rollcall plan counter --error 2%"),
     ("Build a counter from two files:", "rollcall build counter visitors.rollcall monday.txt tuesday.txt"),
     (
         "Unite two filters, as one for the key known:",

@@ -6,8 +6,7 @@ use super::{Entry, Kind, Reader, Value, Writer};
 
 #[test]
 fn nothing_is_left_of_a_file_that_was_not_finished() {
-    let params =
-        counting::Params { capacity: 50_000, error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
+    let params = counting::Params { error_rate: 0.01, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     counter.live(Time::Reached).add(b"ann", &Unlimited).unwrap();
     let folder = tempfile::tempdir().unwrap();

@@ -6,8 +6,6 @@
 
 use std::fmt;
 
-use rollcall_core::unstable::rounding::error_of_whole;
-
 mod advice;
 
 use advice::{exact, new_name, percent, rate, round_up};
@@ -79,8 +77,6 @@ pub enum Problem {
     PastRate,
     /// A filter has grown more often than [`HARMLESS_GROWTHS`].
     Grown,
-    /// A counter has more members than its capacity.
-    PastCapacity,
     /// Everything in a windowed value has expired, and the key itself has no time to live.
     Idle,
     /// A server's memory is short.
@@ -93,13 +89,12 @@ pub enum Problem {
 
 impl Problem {
     /// All problems.
-    pub const ALL: [Problem; 10] = [
+    pub const ALL: [Problem; 9] = [
         Problem::PartiallyLoaded,
         Problem::Full,
         Problem::NearlyFull,
         Problem::PastRate,
         Problem::Grown,
-        Problem::PastCapacity,
         Problem::Idle,
         Problem::Memory,
         Problem::MayEvict,
@@ -114,7 +109,6 @@ impl Problem {
             Problem::NearlyFull => "nearly-full",
             Problem::PastRate => "past-rate",
             Problem::Grown => "grown",
-            Problem::PastCapacity => "past-capacity",
             Problem::Idle => "idle",
             Problem::Memory => "memory",
             Problem::MayEvict => "may-evict",
@@ -321,23 +315,13 @@ impl<'a> FilterFacts<'a> {
     }
 }
 
-/// Facts about a counter. Start from [`CounterFacts::new`], because more fields may be added.
-#[derive(Debug, Clone, Copy)]
-pub struct CounterFacts<'a> {
-    /// The name of the key.
-    pub key: &'a [u8],
+/// Facts about a counter, by default of an empty one without a window.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CounterFacts {
     /// Number of distinct members in the counter.
     pub members: u64,
-    /// Number of members that the counter is sized for.
-    pub capacity: u64,
-    /// The relative standard error of the count now; 0 while the count is exact.
-    pub standard_error: f64,
-    /// The relative standard error that the user asked for.
-    pub error: f64,
     /// The window of the counter; `None` without one.
     pub window: Option<WindowFacts>,
-    /// The options of RESERVE that make a counter like this one, except capacity and error.
-    pub options: &'a str,
     /// Whether members that have expired take memory.
     pub keeps_expired: bool,
     /// Whether the key has a time to live.
@@ -346,54 +330,14 @@ pub struct CounterFacts<'a> {
     pub evicts_expiring: bool,
 }
 
-impl<'a> CounterFacts<'a> {
-    /// Facts about an empty counter without a window. Set the facts that differ.
-    pub fn new(key: &'a [u8]) -> Self {
-        CounterFacts {
-            key,
-            members: 0,
-            capacity: 0,
-            standard_error: 0.0,
-            error: 0.0,
-            window: None,
-            options: "",
-            keeps_expired: false,
-            expires: false,
-            evicts_expiring: false,
-        }
-    }
-
+impl CounterFacts {
     /// The problems of the counter, the most urgent first.
     pub fn findings(&self) -> Vec<Finding> {
         let idle = idle(self.window, self.keeps_expired && self.members == 0, self.expires);
         let evicted = may_be_evicted(self.window, self.evicts_expiring);
-        let mut found: Vec<Finding> = [self.past_capacity(), idle, evicted].into_iter().flatten().collect();
+        let mut found: Vec<Finding> = [idle, evicted].into_iter().flatten().collect();
         sort(&mut found);
         found
-    }
-
-    fn past_capacity(&self) -> Option<Finding> {
-        // An exact counter is right even above its capacity.
-        if self.capacity == 0 || self.members <= self.capacity || self.standard_error <= 0.0 {
-            return None;
-        }
-        // With few members, rounding the count to a whole number may cost more than the error asked for.
-        let members = self.members as f64;
-        let is_past = self.standard_error > error_of_whole(self.error * (1.0 + PAST_RATE_SHARE) * members) / members;
-        let severity = if is_past { Severity::Warning } else { Severity::Notice };
-        let wrong = format!(
-            "counts {} members and is sized for {}: its standard error is {}, {} was asked for",
-            self.members,
-            self.capacity,
-            percent(self.standard_error),
-            percent(self.error)
-        );
-        let (capacity, error) = (round_up(self.members), exact(self.error));
-        let command = format!("LC.RESERVE {} {capacity} ERROR {error}", new_name(self.key));
-        let command = with_options(command, self.options);
-        let advice = "reserve the next one for what it counts";
-        let found = Finding::new(Problem::PastCapacity, severity, wrong, advice).command(command);
-        Some(found.with_window(self.window, self.members))
     }
 }
 

@@ -132,36 +132,11 @@ fn a_window_with_everything_expired_is_idle() {
     assert!(FilterFacts { window: Some(WindowFacts::Manual(3600)), ..filter }.findings().is_empty());
     assert!(FilterFacts { window: None, ..filter }.findings().is_empty());
     let window = Some(WindowFacts::Seconds(u64::MAX));
-    let counter = CounterFacts { window, keeps_expired: true, ..CounterFacts::new(KEY) };
+    let counter = CounterFacts { window, keeps_expired: true, ..CounterFacts::default() };
     assert_eq!(codes(&counter.findings()), [("idle", Severity::Notice)]);
     assert!(CounterFacts { expires: true, ..counter }.findings().is_empty());
     assert!(CounterFacts { keeps_expired: false, ..counter }.findings().is_empty());
     assert!(CounterFacts { members: 1, ..counter }.findings().is_empty());
-}
-
-#[test]
-fn a_counter_is_past_its_capacity_when_it_estimates() {
-    let counter =
-        CounterFacts { members: 1001, capacity: 1000, standard_error: 0.0099, error: 0.01, ..CounterFacts::new(KEY) };
-    assert_eq!(codes(&counter.findings()), [("past-capacity", Severity::Notice)]);
-    let worse = CounterFacts { members: 3000, standard_error: 0.0106, ..counter };
-    assert_eq!(codes(&worse.findings()), [("past-capacity", Severity::Warning)]);
-    assert_eq!(command(&worse.findings()), "LC.RESERVE {k}:new 3300 ERROR 0.01");
-    let said = "counts 3000 members and is sized for 1000: its standard error is 1.06 %, 1 % was asked for";
-    assert_eq!(worse.findings()[0].wrong, said);
-    // A standard error up to a twentieth above the one asked for is only a notice.
-    let just = CounterFacts { standard_error: 0.25 * (1.0 + PAST_RATE_SHARE), error: 0.25, ..counter };
-    assert_eq!(codes(&just.findings()), [("past-capacity", Severity::Notice)]);
-    assert!(CounterFacts { members: 1000, ..counter }.findings().is_empty());
-    // With 300 members, rounding the count is an error of half a member, which exceeds the 0.001 asked for.
-    let few = CounterFacts { members: 300, capacity: 299, standard_error: 0.5 / 300.0, error: 0.001, ..counter };
-    assert_eq!(codes(&few.findings()), [("past-capacity", Severity::Notice)]);
-    let more = CounterFacts { standard_error: 0.51 / 300.0, ..few };
-    assert_eq!(codes(&more.findings()), [("past-capacity", Severity::Warning)]);
-    assert!(CounterFacts { standard_error: 0.0, ..counter }.findings().is_empty());
-    let options = "EXACT 0 WINDOW 60 SLICES 6 MANUAL";
-    let window = CounterFacts { window: Some(WindowFacts::Manual(60)), options, ..worse };
-    assert_eq!(command(&window.findings()), format!("LC.RESERVE {{k}}:new 3300 ERROR 0.01 {options}"));
 }
 
 /// A regression test: the finding suggested reserving a key in place of a volatile one. The reserved key never expired,
@@ -177,26 +152,15 @@ fn nothing_is_made_to_replace_a_window_at_once() {
         expires: true,
         ..FilterFacts::new(KEY)
     };
-    let counter = CounterFacts {
-        members: 81_234,
-        capacity: 1000,
-        standard_error: 0.1,
-        error: 0.01,
-        window: Some(WindowFacts::Volatile(3600)),
-        expires: true,
-        ..CounterFacts::new(KEY)
-    };
     let advice = "give CAPACITY 90000 in the calls that write to it: it applies when they next create the key, or \
                   write to another name too for a window and rename that";
-    let volatile = [filter.findings(), counter.findings()].concat();
-    assert_eq!(volatile.len(), 3);
+    let volatile = filter.findings();
+    assert_eq!(volatile.len(), 2);
     for found in volatile {
         assert_eq!((found.advice.as_str(), &found.command), (advice, &None), "{found:?}");
     }
     for window in [WindowFacts::Seconds(3600), WindowFacts::Manual(3600)] {
-        let filter = FilterFacts { window: Some(window), ..filter }.findings();
-        let counter = CounterFacts { window: Some(window), ..counter }.findings();
-        for found in [filter, counter].concat() {
+        for found in (FilterFacts { window: Some(window), ..filter }).findings() {
             let advice = "write to it and to a larger one under another name for a window, then rename that";
             assert_eq!(found.advice, advice);
             assert!(found.command.is_some_and(|command| command.contains(".RESERVE {k}:new ")));
@@ -208,7 +172,7 @@ fn nothing_is_made_to_replace_a_window_at_once() {
 fn volatile_keys_may_be_evicted_by_a_policy_that_spares_others() {
     let of = |window, evicts_expiring| {
         let filter = FilterFacts { window, expires: true, evicts_expiring, ..FilterFacts::new(KEY) };
-        let counter = CounterFacts { window, expires: true, evicts_expiring, ..CounterFacts::new(KEY) };
+        let counter = CounterFacts { window, expires: true, evicts_expiring, ..CounterFacts::default() };
         [filter.findings(), counter.findings()].concat()
     };
     let found = of(Some(WindowFacts::Volatile(3600)), true);

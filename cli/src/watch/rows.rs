@@ -27,9 +27,8 @@ const USUAL: &str = "BF";
 /// Fields that a filter is asked for one by one with `INFO key FIELD`, after the plain `INFO key`.
 const FIELDS: [&str; 7] = ["ERROR", "FPR", "WINDOW", "SLICES", "CLOCK", "VOLATILE", "REFRESH"];
 
-/// The expansion and the exact limit of new values by default. Advice leaves out options that have their default.
+/// The expansion of new filters by default. Advice leaves out options that have their default.
 const DEFAULT_EXPANSION: i64 = 2;
-const DEFAULT_EXACT: i64 = 250;
 
 /// RedisBloom gives this share of the requested error rate to the first sub-filter of a scaling filter.
 const REDISBLOOM_TIGHTENING: f64 = 0.5;
@@ -72,12 +71,13 @@ pub struct Row {
     pub server: String,
     /// `filter`, `classic` or `counter`.
     pub kind: &'static str,
-    /// The representation of a counter, followed by its window; for a filter its window, or `grows` or `fixed` without
-    /// one.
+    /// For a counter `exact` or `estimate`, followed by its window; for a filter its window, or `grows` or `fixed`
+    /// without one.
     pub mode: String,
     pub items: Option<i64>,
+    /// Number of items that a filter is sized for; `None` for a counter.
     pub capacity: Option<i64>,
-    /// Number of items divided by the capacity.
+    /// Number of items divided by the capacity; `None` for a counter.
     pub fill: Option<f64>,
     /// For a filter its false positive rate now; for a counter its relative standard error now. Both are shares, 0 to
     /// 1.
@@ -94,7 +94,7 @@ pub struct Row {
     #[serde(flatten, serialize_with = "as_window")]
     pub window: Option<WindowFacts>,
     pub slices: Option<i64>,
-    /// The options of RESERVE that make a value like this one, except capacity and error.
+    /// The options of RESERVE that make a filter like this one, except capacity and error.
     #[serde(skip)]
     pub options: String,
     /// Whether items that have expired take memory.
@@ -142,15 +142,10 @@ impl Row {
         if self.is_counter() {
             let counter = CounterFacts {
                 members: count(self.items),
-                capacity: count(self.capacity),
-                standard_error: self.rate.unwrap_or(0.0),
-                error: self.asked.unwrap_or(0.0),
                 window,
-                options: &self.options,
                 keeps_expired: self.keeps_expired,
                 expires,
                 evicts_expiring: self.evicts_expiring,
-                ..CounterFacts::new(&self.name)
             };
             return counter.findings();
         }
@@ -313,15 +308,11 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
         row.window =
             value("Window").and_then(seconds).map(|seconds| window_of_time(seconds, value("Clock"), value("Volatile")));
         row.slices = value("Slices").and_then(integer);
-        row.mode = value("Representation").and_then(text).unwrap_or_default();
+        row.mode = value("Mode").and_then(text).unwrap_or_default();
         if let Some(window) = row.window {
             row.mode += &format!(", {}", mode(window));
         }
         let exact = ["Exact limit", "Exact bytes"].map(|label| value(label).and_then(integer));
-        let defaults = [("EXACT", DEFAULT_EXACT), ("BYTES", i64::from(Params::DEFAULT_EXACT_BYTES))];
-        let options = exact.iter().zip(defaults).filter_map(|(&number, (word, default))| option(word, number, default));
-        row.options =
-            options.chain(row.window.map(|window| options_of(window, row.slices))).collect::<Vec<_>>().join(" ");
         row.keeps_expired =
             row.items == Some(0) && empty_bytes(&row, exact).is_some_and(|empty| row.bytes > Some(empty));
     } else {
@@ -390,7 +381,6 @@ fn options_of(window: WindowFacts, slices: Option<i64>) -> String {
 fn empty_bytes(row: &Row, [exact_limit, exact_bytes]: [Option<i64>; 2]) -> Option<i64> {
     let Some(WindowFacts::Seconds(seconds)) = row.window else { return None };
     let params = Params {
-        capacity: u64::try_from(row.capacity?).ok()?,
         error_rate: row.asked?,
         exact_limit: u32::try_from(exact_limit?).ok()?,
         exact_bytes: u32::try_from(exact_bytes?).ok()?,

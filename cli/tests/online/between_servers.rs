@@ -188,7 +188,7 @@ impl Source {
 const DATA: [&str; 9] = [
     "BF.RESERVE bf:classic 0.01 100 LAYOUT classic",
     "BF.RESERVE bf:window 0.01 1000 WINDOW 1099511627776 REFRESH",
-    "LC.INSERT lc:window CAPACITY 1000 WINDOW 1099511627776 ITEMS ann ben",
+    "LC.INSERT lc:window WINDOW 1099511627776 ITEMS ann ben",
     "SET string text PXAT 9999999999999",
     "RPUSH list a b c",
     "SADD set 1 2 3",

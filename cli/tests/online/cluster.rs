@@ -33,7 +33,7 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
     // Lines go to the node of the key. Without --cluster the error says what to do.
     let lines: String = (0..1000).map(|n| format!("line:{n}\n")).collect();
     let moved = (0..3).map(|at| url(&nodes[at])).filter(|url| {
-        let args = ["import", "-", "imported", "--kind", "counter", "--create", "CAPACITY 1000", "--url", url];
+        let args = ["import", "-", "imported", "--kind", "counter", "--create", "EXACT 100", "--url", url];
         let ended = tool_with(&args, lines.as_bytes(), &[]);
         assert!(ended.code == 0 || ended.code == 3 && ended.err.contains("add --cluster"), "{}", ended.err);
         ended.code == 3

@@ -30,9 +30,9 @@ fn ours(client: &mut Client) {
     add_many(client, "BF.MADD manual", "item:", 0..30_000);
     client.expect("LC.ADD exact a b c", "3");
     add_many(client, "LC.ADD dense", "member:", 0..30_000);
-    client.expect("LC.RESERVE sparse 10000000 ERROR 0.001", "+OK");
+    client.expect("LC.RESERVE sparse ERROR 0.0025", "+OK");
     add_many(client, "LC.ADD sparse", "member:", 0..1000);
-    client.expect("LC.RESERVE seen 50000 WINDOW 86400", "+OK");
+    client.expect("LC.RESERVE seen WINDOW 86400", "+OK");
     add_many(client, "LC.ADD seen", "member:", 0..3000);
     client.expect("PEXPIREAT dense 99999999999999", "1");
 }

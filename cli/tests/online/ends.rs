@@ -12,8 +12,8 @@ fn nothing_that_was_done_is_no_success() {
     client.expect("LC.ADD count:2 a", "1");
     client.expect("BF.ADD seen a", "1");
     client.expect("SADD set:1 a b", "2");
-    client.expect("LC.RESERVE none 50000 EXACT 0", "+OK");
-    client.expect("LC.RESERVE many 50000 EXACT 0", "+OK");
+    client.expect("LC.RESERVE none EXACT 0", "+OK");
+    client.expect("LC.RESERVE many EXACT 0", "+OK");
     client.expect("LC.ADD many a b c", "3");
     other.client().expect("LC.ADD count:1 other", "1");
     let folder = tempfile::tempdir().expect("a folder");

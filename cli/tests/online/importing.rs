@@ -32,10 +32,10 @@ fn lines_of_files_and_of_standard_input_are_added() {
     let ended = tool(&again).expect(0).json();
     assert_eq!((ended["items"].as_i64(), ended["new"].as_i64()), (Some(1001), Some(0)));
     let input = lines(0..1000);
-    let args = ["import", "-", "c", "--kind", "counter", "--create", "CAPACITY 10000", "--url", &to];
+    let args = ["import", "-", "c", "--kind", "counter", "--create", "EXACT 100", "--url", &to];
     tool_with(&args, input.as_bytes(), &[]).expect(0);
     tool_with(&["import", "-", "c"], b"item:1\nanother\n", &[("ROLLCALL_URL", &to)]).expect(0);
-    client.expect("LC.INFO c CAPACITY", "[10000]");
+    client.expect("LC.INFO c EXACT", "[100]");
     assert!((client.int("LC.COUNT c") - 1001).abs() < 60);
 }
 
@@ -66,7 +66,7 @@ fn what_is_rejected_says_how_many_lines_are_in() {
 fn marks_of_editors_are_no_items() {
     let server = Server::start();
     let (mut client, to) = (server.client(), url(&server));
-    let args = ["import", "-", "c", "--kind", "counter", "--create", "CAPACITY 100", "--url", &to];
+    let args = ["import", "-", "c", "--kind", "counter", "--create", "ERROR 0.02", "--url", &to];
     tool_with(&args, b"\xef\xbb\xbfann\nben\n", &[]).expect(0);
     client.expect("LC.MEXISTS c ann ben", "[1, 1]");
     client.expect("LC.COUNT c", "2");

@@ -14,7 +14,6 @@ fn keys_are_listed_with_what_is_wrong() {
     client.expect("BF.RESERVE good 0.01 1000 WINDOW 3600", "+OK");
     add_many(&mut client, "BF.MADD good", "item:", 0..900);
     client.expect("PEXPIRE good 3600000", "1");
-    client.expect("LC.RESERVE over 1000", "+OK");
     add_many(&mut client, "LC.ADD over", "item:", 0..3000);
     client.expect("LC.ADD few a b", "2");
     client.expect("LC.ADMIT sent LIMIT 3 WINDOW 86400 VOLATILE ITEMS message", "[1]");
@@ -38,7 +37,7 @@ fn keys_are_listed_with_what_is_wrong() {
     assert_eq!((row("good")["volatile"].as_bool(), row("few")["volatile"].as_bool()), (Some(false), None));
     assert_eq!(row("grown")["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
     assert_eq!(row("grown")["asked"].as_f64(), Some(0.01));
-    for name in ["few", "good", "large", "sent"] {
+    for name in ["few", "good", "large", "over", "sent"] {
         assert_eq!(row(name)["findings"].as_array().map(Vec::len), Some(0), "{}", row(name));
     }
     let found = |name: &str| row(name)["findings"][0].clone();
@@ -54,8 +53,9 @@ fn keys_are_listed_with_what_is_wrong() {
         "{}",
         row("half")
     );
-    assert_eq!(word("over", "problem"), "past-capacity");
-    assert!(word("over", "command").starts_with("LC.RESERVE {over}:new "), "{}", found("over"));
+    // A counter has no capacity to pass.
+    assert_eq!((row("over")["mode"].as_str(), row("over")["asked"].as_f64()), (Some("estimate"), Some(0.01)));
+    assert!(row("over")["capacity"].is_null() && row("over")["fill"].is_null(), "{}", row("over"));
     assert_eq!((row("good")["window_seconds"].as_i64(), row("good")["slices"].as_i64()), (Some(3600), Some(4)));
     assert_eq!(row("few")["server"], to.trim_start_matches("redis://"));
     // A policy that evicts keys with a time to live takes volatile ones too.
@@ -125,22 +125,22 @@ fn a_window_is_idle_once_its_items_have_expired_and_not_before_the_first() {
     let (mut client, to) = (server.client(), url(&server));
     for key in ["new", "used"] {
         client.expect(&format!("BF.RESERVE filter:{key} 0.01 1000 WINDOW 1 SLICES 1"), "+OK");
-        for (name, options) in [("exact", ""), ("sparse", "EXACT 0")] {
-            client.expect(&format!("LC.RESERVE {name}:{key} 1000 {options} WINDOW 1 SLICES 1"), "+OK");
+        for (name, options) in [("exact", ""), ("estimate", "EXACT 0")] {
+            client.expect(&format!("LC.RESERVE {name}:{key} {options} WINDOW 1 SLICES 1"), "+OK");
         }
     }
-    client.expect("LC.RESERVE dense:used 1000 EXACT 0 WINDOW 1 SLICES 1", "+OK");
-    add_many(&mut client, "LC.ADD dense:used", "member:", 0..2000);
+    client.expect("LC.RESERVE full:used EXACT 0 WINDOW 1 SLICES 1", "+OK");
+    add_many(&mut client, "LC.ADD full:used", "member:", 0..2000);
     client.expect("BF.ADD filter:used a", "1");
     client.expect("LC.ADD exact:used a", "1");
-    client.expect("LC.ADD sparse:used a", "1");
+    client.expect("LC.ADD estimate:used a", "1");
     let idle = || {
         let rows = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
         let is_idle = |row: &&serde_json::Value| row["findings"][0]["problem"] == "idle";
         let rows = rows.as_array().expect("rows").clone();
         rows.iter().filter(is_idle).map(|row| row["key"].as_str().expect("a key").to_owned()).collect::<Vec<_>>()
     };
-    let used = ["dense:used", "exact:used", "filter:used", "sparse:used"];
+    let used = ["estimate:used", "exact:used", "filter:used", "full:used"];
     wait_until("all to expire", || (idle().len() >= used.len()).then_some(()));
     assert_eq!(idle(), used);
     let text = tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0).out;
@@ -174,7 +174,6 @@ fn scripts_get_an_exit_code_for_a_severity() {
     let server = Server::start();
     let (mut client, to) = (server.client(), url(&server));
     let top = |fail_on: &str, more: &[&str]| tool(&[&["top", "--fail-on", fail_on, "--url", &to], more].concat()).code;
-    client.expect("LC.RESERVE notice 300", "+OK");
     add_many(&mut client, "LC.ADD notice", "member:", 0..320);
     assert_eq!([top("warning", &[]), top("critical", &[])], [0, 0]);
     add_grown(&mut client);

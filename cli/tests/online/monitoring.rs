@@ -106,7 +106,7 @@ fn fill(client: &mut Client) {
     client.expect("BF.RESERVE window 0.01 1000 WINDOW 3600", "+OK");
     client.expect("BF.RESERVE classic 0.01 1000 LAYOUT classic", "+OK");
     client.cmd("BF.MADD classic a b c");
-    client.expect("LC.RESERVE visitors 1000 WINDOW 3600", "+OK");
+    client.expect("LC.RESERVE visitors WINDOW 3600", "+OK");
     client.expect("PEXPIRE visitors 3600000", "1");
     add_many(client, "LC.ADD many", "item:", 0..3000);
     add_partially_loaded(client);
@@ -155,7 +155,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
         ("rollcall_values{family=\"filter\",form=\"classic\"}", "filters_classic"),
         ("rollcall_values{family=\"filter\",form=\"windowed\"}", "filters_windowed"),
         ("rollcall_values{family=\"filter\",form=\"partially_loaded\"}", "filters_partially_loaded"),
-        ("rollcall_values{family=\"counter\",form=\"dense\"}", "counters_dense"),
+        ("rollcall_values{family=\"counter\",form=\"estimate\"}", "counters_estimate"),
         ("rollcall_values_memory_bytes{family=\"filter\",form=\"lines\"}", "filters_lines_bytes"),
         ("rollcall_values_memory_bytes{family=\"counter\",form=\"windowed\"}", "counters_windowed_bytes"),
         ("rollcall_advances_total{family=\"counter\"}", "counters_advances"),

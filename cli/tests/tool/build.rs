@@ -99,7 +99,6 @@ fn a_counter_is_the_one_that_the_items_make() {
         let items = items(number);
         folder.write("lines", items.join("\n"));
         let params = counting::Params {
-            capacity: 50_000,
             error_rate: 0.01,
             exact_limit: 250,
             exact_bytes: counting::Params::DEFAULT_EXACT_BYTES,
@@ -110,7 +109,7 @@ fn a_counter_is_the_one_that_the_items_make() {
             let answer = folder.json(&format!("build counter out lines --force {more}"));
             assert_eq!(answer["distinct"], expected.count(), "{more}");
             let stored: Counter = values(&folder.read("out"))[0].load();
-            assert_eq!((stored.count(), stored.set_bits()), (expected.count(), expected.set_bits()));
+            assert_eq!((stored.count(), stored.standard_error()), (expected.count(), expected.standard_error()));
             assert_eq!(stored.is_exact(), number == 100);
         }
     }
@@ -130,17 +129,10 @@ fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
     };
     let exact = said("build counter out few");
     assert!(exact.contains("a counter of 200 items, 100 of them distinct, in "), "{exact}");
-    let estimate = said("build counter out many --capacity 100000");
+    let estimate = said("build counter out many");
     assert!(estimate.contains("a counter of 60,000 items, about "), "{estimate}");
     assert!(estimate.contains(" of them distinct (standard error 0."), "{estimate}");
-    assert!(!estimate.contains("--capacity"), "{estimate}");
-    // Past the capacity, which is 50,000 where nobody says, the estimate is worse than was asked for.
-    let past = said("build counter out many");
-    assert!(past.contains("These are more than the 50,000 up to which its error is as asked"), "{past}");
-    let enough =
-        past.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
-    assert!(!said(&format!("build counter out many --capacity {enough}")).contains("These are more"), "{past}");
-    assert!(folder.json("build counter out many --force")["advice"].is_string());
+    assert!(folder.json("build counter out many --force")["capacity"].is_null());
     // What a filter counts is what it did not know: an item that it takes for a known one is not among them.
     let filter = said("build filter out many");
     assert!(filter.contains("a filter of 60,000 items, at least 59,"), "{filter}");

@@ -29,7 +29,7 @@ fn each_failure_says_what_was_wrong_and_what_to_do() {
         ("build filter out items --capacity 2^41", 2, "capacity must be from 1 to 1099511627776"),
         ("build filter out items --capacity 2^40", 3, "of memory are needed"),
         ("build filter out items --layout classic --seed 3", 2, "leave out --seed"),
-        ("build counter out items --error 0.5", 2, "error rate must be between 0.001 and 0.25"),
+        ("build counter out items --error 0.5", 2, "error rate must be between 0.0025 and 0.25"),
         ("merge out a seeded", 3, "seed differs: destination has 0, source has 1"),
         ("merge out a other", 3, "error rate differs"),
         ("merge out a count", 3, "it has a counter, and those before are filters"),
@@ -40,7 +40,7 @@ fn each_failure_says_what_was_wrong_and_what_to_do() {
         ("check count items --absent items", 2, "--absent is for filters"),
         ("check a --distinct 5", 2, "--distinct is for counters"),
         ("check a items --within NaN", 2, "within"),
-        ("plan counter 0", 2, "capacity must be between 1"),
+        ("plan counter --error 0.001", 2, "error rate must be between 0.0025 and 0.25"),
         ("plan filter 0", 2, "capacity must be from 1"),
         ("plan filter 10 --window 1h --slices 65", 2, "slices must be"),
     ] {

@@ -96,7 +96,7 @@ pub struct Totals {
     pub maxmemory: Option<u64>,
     /// The shortest uptime of all nodes, in seconds.
     pub uptime_seconds: Option<u64>,
-    /// The number of counters in each representation.
+    /// The number of counters in each mode.
     pub modes: Vec<(&'static str, u64)>,
     /// Counts of events since the servers started.
     pub since: Vec<(&'static str, u64)>,
@@ -114,11 +114,10 @@ const SINCE: [(&str, &str); 8] = [
     ("rollcall_counters_advances", "Windows of counters moved"),
 ];
 
-/// Fields of INFO that count counters by representation, each with its label for display.
-const MODES: [(&str, &str); 5] = [
+/// Fields of INFO that count counters by mode, each with its label for display.
+const MODES: [(&str, &str); 4] = [
     ("rollcall_counters_exact", "exact"),
-    ("rollcall_counters_sparse", "sparse"),
-    ("rollcall_counters_dense", "dense"),
+    ("rollcall_counters_estimate", "estimate"),
     ("rollcall_counters_windowed", "windowed"),
     ("rollcall_counters_partially_loaded", "partially loaded"),
 ];
@@ -177,7 +176,7 @@ impl Totals {
 /// The value of `Row::kind` for a counter.
 pub const COUNTER: &str = "counter";
 
-/// The number of rows with counters in each representation.
+/// The number of rows with counters in each mode.
 fn modes_of(rows: &[&Row]) -> Vec<(&'static str, u64)> {
     let mut modes: BTreeMap<usize, u64> = BTreeMap::new();
     for row in rows.iter().filter(|row| row.kind == COUNTER) {
@@ -214,14 +213,14 @@ mod tests {
             row("filter", "grows", 5),
             row("classic", "fixed", 7),
             row("counter", "exact", 3),
-            row("counter", "dense", 4),
+            row("counter", "estimate", 4),
         ];
         let rows: Vec<&Row> = rows.iter().collect();
         let fields = [
             ("rollcall_filters", 70),
             ("rollcall_filters_items", 700),
             ("rollcall_rejected_full", 1),
-            ("rollcall_counters_dense", 2),
+            ("rollcall_counters_estimate", 2),
         ];
         let (one, other, old) = (info(&fields), info(&fields), info(&[]));
         let whole = Totals::new(&[&one, &other], &rows, false);
@@ -229,11 +228,11 @@ mod tests {
         assert_eq!((whole.filters, whole.items, whole.capacity, whole.members), (140, 1400, 24, 7));
         assert_eq!((whole.counters, whole.bytes, whole.used_memory, whole.maxmemory), (2, 40, Some(200), Some(800)));
         assert_eq!(whole.since, [("Rejected: filter full", 2)]);
-        assert_eq!(whole.modes, [("dense", 4)]);
+        assert_eq!(whole.modes, [("estimate", 4)]);
         let some = Totals::new(&[&one, &old], &rows, false);
         assert!(!some.is_whole && some.since.is_empty());
         assert_eq!((some.filters, some.items), (2, 12));
-        assert_eq!(some.modes, [("exact", 1), ("dense", 1)]);
+        assert_eq!(some.modes, [("exact", 1), ("estimate", 1)]);
         let matching = Totals::new(&[&one], &rows, true);
         assert_eq!((matching.is_whole, matching.filters, matching.since.len()), (false, 2, 1));
         let unlimited = Info { maxmemory: Some(0), ..info(&[]) };

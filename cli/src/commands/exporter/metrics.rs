@@ -42,8 +42,7 @@ pub const CAPACITY: Metric = gauge("filters_capacity", "Items that complete filt
 pub const SUB_FILTERS: Metric = gauge("filters_sub_filters", "Sub-filters of complete filters.");
 pub const GROWN: Metric = gauge("filters_grown", "Filters without a window that have more than one sub-filter.");
 pub const GROWTHS: Metric = counter("filters_growths", "Sub-filters appended to filters without windows.");
-pub const PROMOTIONS: Metric =
-    counter("counters_promotions", "Promotions of counters: to an estimate, or to a dense one.");
+pub const PROMOTIONS: Metric = counter("counters_promotions", "Counters that became an estimate.");
 pub const ADVANCES: Metric = counter("advances", "Windows moved on.");
 pub const REJECTED: Metric = counter("rejected", "Commands and values rejected, by reason.");
 pub const DEFRAG_MOVES: Metric = counter("defrag_moves", "Buffers moved by active defragmentation.");
@@ -62,8 +61,8 @@ pub const KEYS_DURATION: Metric =
     with_unit(Of::Seconds, gauge("keys_collect_duration", "How long a look at the keys took."));
 pub const KEY_ITEMS: Metric = gauge("key_items", "Items of a filter or members of a counter.");
 pub const KEY_CAPACITY: Metric =
-    gauge("key_capacity", "Items that the key is sized for, with a window the items of one window.");
-pub const KEY_FILL: Metric = with_unit(Of::Ratio, gauge("key_fill", "Items in parts of the capacity."));
+    gauge("key_capacity", "Items that the filter is sized for, with a window the items of one window.");
+pub const KEY_FILL: Metric = with_unit(Of::Ratio, gauge("key_fill", "Items of a filter in parts of its capacity."));
 pub const KEY_ERROR: Metric =
     with_unit(Of::Ratio, gauge("key_error", "False positives to be expected now, or the standard error of a counter."));
 pub const KEY_ERROR_ASKED: Metric = with_unit(Of::Ratio, gauge("key_error_asked", "The error that was asked for."));
@@ -142,5 +141,5 @@ pub const REASONS: [&str; 4] = ["corrupt", "full", "limit", "memory"];
 /// `rollcall_FAMILY_FORM` and their bytes in `rollcall_FAMILY_FORM_bytes`.
 pub const FORMS: [(&str, &str, &[&str]); 2] = [
     ("filters", "filter", &["lines", "classic", "windowed", "partially_loaded"]),
-    ("counters", "counter", &["exact", "sparse", "dense", "windowed", "partially_loaded"]),
+    ("counters", "counter", &["exact", "estimate", "windowed", "partially_loaded"]),
 ];

@@ -26,12 +26,9 @@ pub(super) fn warning(what: &str, size_bytes: u64) -> String {
     )
 }
 
-/// The number of items and keys, and the period.
+/// The number of keys, and the period.
 #[derive(Debug, Args)]
 pub(super) struct Asked {
-    /// The number of items in a key: 1000000, 1e6, 1M or 2^20; several numbers make a table
-    #[arg(required = true, value_parser = numbers::whole)]
-    pub(super) items: Vec<u64>,
     /// The number of keys
     #[arg(long, default_value = "1", value_parser = numbers::whole)]
     pub(super) keys: u64,

@@ -12,13 +12,16 @@ use serde::Serialize;
 
 use super::asked::{Asked, KEY_BYTES, is_rejected_by_default, warning};
 use crate::failure::Failure;
-use crate::numbers::{percent, share};
+use crate::numbers::{self, percent, share};
 use crate::output::Output;
 use crate::table::{bytes, count, table};
 
 /// Arguments of `plan filter`.
 #[derive(Debug, Args)]
 pub struct Filter {
+    /// The number of items in a key: 1000000, 1e6, 1M or 2^20; several numbers make a table
+    #[arg(required = true, value_parser = numbers::whole)]
+    items: Vec<u64>,
     #[command(flatten)]
     asked: Asked,
     /// The false positive rate that the filter is sized for
@@ -87,7 +90,7 @@ impl Planned {
 
 impl Filter {
     pub fn run(self, output: &Output) -> Result<(), Failure> {
-        let planned: Result<Vec<_>, _> = self.asked.items.iter().map(|&items| self.plan(items)).collect();
+        let planned: Result<Vec<_>, _> = self.items.iter().map(|&items| self.plan(items)).collect();
         let planned = planned.map_err(|error| Failure::arguments(error.to_string()))?;
         output.answer(&planned, |planned| self.text(planned))
     }

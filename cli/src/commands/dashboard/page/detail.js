@@ -113,9 +113,9 @@ class Detail {
     const line = axis(series, this.range.seconds, series.now);
     const word = isCounter(row) ? 'members' : 'items';
     this.parts.items.head.textContent = isCounter(row) ? 'Members' : 'Items';
-    this.charts.items.show({ ...line, lines: [{ name: word, values: series.items, exact: count },
-      { name: 'capacity', values: series.capacity, limit: true, exact: count }] });
-    this.parts.items.key.replaceChildren(legend([[word], ['capacity', true]]));
+    const capacity = isCounter(row) ? [] : [{ name: 'capacity', values: series.capacity, limit: true, exact: count }];
+    this.charts.items.show({ ...line, lines: [{ name: word, values: series.items, exact: count }, ...capacity] });
+    this.parts.items.key.replaceChildren(legend([[word], ...capacity.map(({ name }) => [name, true])]));
     this.parts.rate.part.hidden = !series.rate.some(known);
     this.parts.rate.head.textContent = isCounter(row) ? 'Standard error' : 'Rate of false positives';
     this.charts.rate.show({ ...line, lines: [{ name: 'now', values: series.rate },
