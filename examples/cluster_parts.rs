@@ -81,7 +81,7 @@ fn run(size: Size, promises: &mut Promises) -> Result<(), Failure> {
     let filter = || Ok::<_, Failure>(ClusterFilter::connect(&url(), seen.clone())?);
     let counter = || Ok::<_, Failure>(ClusterCounter::connect(&url(), users.clone())?);
     filter()?.reserve(ERROR_RATE, size.tokens)?;
-    counter()?.reserve(PART_ERROR, size.tokens)?;
+    counter()?.reserve(PART_ERROR)?;
     let measured = measure(size, promises, &filter, &counter);
     for key in seen.keys().chain(users.keys()) {
         redis::cmd("UNLINK").arg(key).exec(&mut cluster)?;

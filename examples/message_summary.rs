@@ -31,8 +31,7 @@ use rollcall_fuzz::random::Random;
 
 const PREFIX: &str = "rollcall-demo:message:";
 
-/// The capacity and the error rate of the counters, which are the server's defaults.
-const CAPACITY: u64 = 50_000;
+/// The error rate of the counters, which is the server's default.
 const ERROR_RATE: f64 = 0.01;
 const EXACT_LIMIT: u64 = 250;
 
@@ -161,7 +160,7 @@ fn check_average_error(server: &mut Connection, promises: &mut Promises) -> Resu
 fn check_month(message: &Announcement, server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     let key = message.key("LC", "seen");
     let options = ("ERROR", ERROR_RATE, "EXACT", EXACT_LIMIT, "WINDOW", DAYS * DAY_SECONDS, "SLICES", DAYS, "MANUAL");
-    redis::cmd("LC.RESERVE").arg(&key).arg(CAPACITY).arg(options).exec(server)?;
+    redis::cmd("LC.RESERVE").arg(&key).arg(options).exec(server)?;
     let mut random = Random::new(3);
     let mut by_day: Vec<Vec<&String>> = vec![Vec::new(); DAYS as usize];
     let mut last_seen: HashMap<&String, u64> = HashMap::new();
@@ -306,7 +305,7 @@ impl Announcement {
     fn record(&self, error_rate: f64, server: &mut Connection) -> Result<(), Failure> {
         for (status, _) in &self.truth {
             let options = ("ERROR", error_rate, "EXACT", EXACT_LIMIT);
-            redis::cmd("LC.RESERVE").arg(self.key("LC", status)).arg(CAPACITY).arg(options).exec(server)?;
+            redis::cmd("LC.RESERVE").arg(self.key("LC", status)).arg(options).exec(server)?;
         }
         self.send("LC.ADD", "LC", server)
     }

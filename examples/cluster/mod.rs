@@ -220,11 +220,10 @@ impl ClusterCounter {
         Ok(ClusterCounter { nodes: Nodes::connect(url, &parts)?, parts })
     }
 
-    /// Creates all parts, for `capacity` members in total. `error_rate` is the standard error of a part. The standard
-    /// error of the whole is smaller by the square root of the number of parts.
-    pub fn reserve(&mut self, error_rate: f64, capacity: u64) -> Result<(), Failure> {
-        let capacity = self.parts.capacity_of_part(capacity)?.to_string();
-        let arguments = [capacity, "ERROR".to_owned(), error_rate.to_string()];
+    /// Creates all parts. `error_rate` is the standard error of a part. The standard error of the whole is smaller by
+    /// the square root of the number of parts.
+    pub fn reserve(&mut self, error_rate: f64) -> Result<(), Failure> {
+        let arguments = ["ERROR".to_owned(), error_rate.to_string()];
         self.nodes.ask::<()>(&with_keys(&self.parts, "LC.RESERVE", &arguments))?;
         Ok(())
     }

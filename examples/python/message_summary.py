@@ -30,10 +30,10 @@ class Message:
         self.received, self.read = f"rollcall-demo:{{{name}}}:received", f"rollcall-demo:{{{name}}}:read"
         self.seen = f"rollcall-demo:{{{name}}}:seen"
         # Days pass by `advance` here. A service leaves out `manual`, and they pass by themselves.
-        rollcall.lc.reserve(self.seen, 50_000, error_rate=0.01, exact=250, window=MONTH, slices=28, manual=True)
+        rollcall.lc.reserve(self.seen, error_rate=0.01, exact=250, window=MONTH, slices=28, manual=True)
 
     def note(self, key: str, people: Iterable[str]) -> None:
-        self.rollcall.lc.insert(key, people, capacity=50_000, error_rate=0.01, exact=250, ex=YEAR)
+        self.rollcall.lc.insert(key, people, error_rate=0.01, exact=250, ex=YEAR)
 
     def open(self, day: int, people: Iterable[str]) -> None:
         """Records the people who open the messenger on a day."""

@@ -150,9 +150,9 @@ class ClusterFilter(_OverCluster):
 class ClusterCounter(_OverCluster):
     """One logical counter of distinct members over all nodes."""
 
-    def reserve(self, error_rate: float, capacity: int) -> None:
+    def reserve(self, error_rate: float) -> None:
         """Creates all parts with this standard error. The whole has it divided by the root of their number."""
-        self._ask_all("LC.RESERVE", self.parts.capacity_of_part(capacity), "ERROR", error_rate)
+        self._ask_all("LC.RESERVE", "ERROR", error_rate)
 
     def add(self, members: Sequence[Item]) -> None:
         self._ask(("LC.ADD", share.key, *share.items) for share in self.parts.split(members))

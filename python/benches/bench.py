@@ -101,13 +101,13 @@ def counters(count: int) -> list[Candidate]:
         Candidate(
             "rollcall",
             {"add": lambda to: each(to.add, items), "update": lambda to: to.update(items)},
-            lambda: Counter(count, ERROR_RATE),
+            lambda: Counter(ERROR_RATE),
             lambda of: of.size_bytes,
         ),
         Candidate(
             "rollcall, NumPy arrays",
             {"update": lambda to: to.update(rows)},
-            lambda: Counter(count, ERROR_RATE),
+            lambda: Counter(ERROR_RATE),
             lambda of: of.size_bytes,
         ),
         Candidate(

@@ -27,8 +27,8 @@ const SLICES: u32 = 12;
 /// A counter of distinct members. While they are few, it is exact and lists them; then it estimates their number.
 ///
 /// A member is str (its UTF-8), bytes, bytearray or memoryview. The count is exact for up to `exact_limit` members,
-/// which may have up to `exact_bytes` bytes together. For up to `capacity` members its relative standard error is at
-/// most `error_rate`.
+/// which may have up to `exact_bytes` bytes together. Beyond, for any number of members, its relative standard error is
+/// at most 1.04 times `error_rate`.
 ///
 /// With `window`, members expire that many seconds after they were last added.
 #[pyclass(frozen, module = "rollcall_redis")]
@@ -95,15 +95,14 @@ pub(crate) fn estimate_of(py: Python<'_>, estimated: Estimated) -> PyResult<Boun
 #[pymethods]
 impl Counter {
     #[new]
-    #[pyo3(signature = (capacity=Whole(50_000), error_rate=0.01, *, exact_limit=Whole(250),
+    #[pyo3(signature = (error_rate=0.01, *, exact_limit=Whole(250),
         exact_bytes=Whole(Params::DEFAULT_EXACT_BYTES as u64), window=None, slices=None, manual=false, seed=Whole(0),
         max_bytes=None, now=None))]
-    #[pyo3(text_signature = "(capacity=50000, error_rate=0.01, *, exact_limit=250, exact_bytes=16384, window=None, \
+    #[pyo3(text_signature = "(error_rate=0.01, *, exact_limit=250, exact_bytes=16384, window=None, \
         slices=None, manual=False, seed=0, max_bytes=None, now=None)")]
-    #[expect(clippy::too_many_arguments, reason = "as many as LC.RESERVE has, all but two by name")]
+    #[expect(clippy::too_many_arguments, reason = "as many as LC.RESERVE has, all but one by name")]
     fn new(
         py: Python<'_>,
-        capacity: Whole,
         error_rate: f64,
         exact_limit: Whole,
         exact_bytes: Whole,
@@ -114,13 +113,8 @@ impl Counter {
         max_bytes: Option<Whole>,
         now: Option<Whole>,
     ) -> PyResult<Self> {
-        let params = Params {
-            capacity: capacity.0,
-            error_rate,
-            exact_limit: exact_limit.narrow(),
-            exact_bytes: exact_bytes.narrow(),
-            seed: seed.0,
-        };
+        let params =
+            Params { error_rate, exact_limit: exact_limit.narrow(), exact_bytes: exact_bytes.narrow(), seed: seed.0 };
         let counter = Count::new(params).and_then(|counter| {
             let Some(Seconds(seconds)) = window else { return Ok(counter) };
             let slices = slices.map_or_else(|| default_slices(SLICES, seconds), Whole::narrow);
@@ -348,8 +342,7 @@ impl Counter {
             }
         };
         Ok(format!(
-            "<rollcall_redis.Counter of {} at {:?}: {count}, {} bytes{window}>",
-            params.capacity,
+            "<rollcall_redis.Counter at {:?}: {count}, {} bytes{window}>",
             params.error_rate,
             self.size_bytes(py)
         ))
@@ -392,13 +385,7 @@ impl Counter {
         self.counter.read(py, Count::newest_slice)
     }
 
-    /// The number of members up to which the error rate holds.
-    #[getter]
-    fn capacity(&self, py: Python<'_>) -> u64 {
-        self.params(py).capacity
-    }
-
-    /// The largest relative standard error for up to `capacity` members.
+    /// The relative standard error that was asked for; it is at most 4 % larger.
     #[getter]
     fn error_rate(&self, py: Python<'_>) -> f64 {
         self.params(py).error_rate
@@ -450,12 +437,6 @@ impl Counter {
     #[getter]
     fn size_bytes(&self, py: Python<'_>) -> u64 {
         self.counter.read(py, Count::size_bytes)
-    }
-
-    /// The representation of the members: 'exact', 'sparse' or 'dense'.
-    #[getter]
-    fn representation(&self, py: Python<'_>) -> &'static str {
-        self.counter.read(py, |counter| counter.representation().name())
     }
 
     /// The counter as bytes, in the file format of the command-line tool.

@@ -26,7 +26,7 @@ def test_few_members_are_counted_and_listed() -> None:
     assert visitors.members() == [b"ann", b"ben"]
     assert len(visitors) == visitors.count() == 2
     assert visitors.estimate() == Estimate(2, 0.0)
-    assert visitors.is_exact and visitors.standard_error == 0.0 and visitors.representation == "exact"
+    assert visitors.is_exact and visitors.standard_error == 0.0
     assert "ann" in visitors and "zoe" not in visitors
     assert visitors.contains_many(["ann", "zoe"]) == [True, False]
     assert visitors
@@ -38,7 +38,7 @@ def test_many_members_are_estimated() -> None:
     assert 0 < error < 100
     # The seed is fixed: this is one draw, within four standard errors.
     assert abs(count - 10_000) < 4 * error
-    assert not visitors.is_exact and visitors.representation == "dense"
+    assert not visitors.is_exact
     assert visitors.standard_error == pytest.approx(error / count, rel=1e-3)
     for asked in (visitors.members, lambda: "ann" in visitors, lambda: visitors.contains_many(["ann"])):
         with pytest.raises(rollcall.NotExactError, match="it holds an estimate"):
@@ -78,7 +78,7 @@ def test_unions_intersections_and_differences() -> None:
 
 
 def test_equality_copies_and_hash() -> None:
-    visitors = Counter(1000, 0.02, exact_limit=10, exact_bytes=100, seed=5, max_bytes=1 << 20)
+    visitors = Counter(0.02, exact_limit=10, exact_bytes=100, seed=5, max_bytes=1 << 20)
     for number in range(30):
         visitors.add(str(number))
         for same in (
@@ -101,15 +101,15 @@ def test_equality_copies_and_hash() -> None:
 
 
 def test_properties_and_repr() -> None:
-    visitors = Counter(1000, 0.02, exact_limit=10, exact_bytes=100, seed=5)
-    assert (visitors.capacity, visitors.error_rate, visitors.exact_limit) == (1000, 0.02, 10)
+    visitors = Counter(0.02, exact_limit=10, exact_bytes=100, seed=5)
+    assert (visitors.error_rate, visitors.exact_limit) == (0.02, 10)
     assert (visitors.exact_bytes, visitors.seed, visitors.window, visitors.slices) == (100, 5, None, None)
     assert (visitors.manual, visitors.newest_slice, visitors.max_bytes) == (False, None, None)
-    assert repr(visitors) == f"<rollcall_redis.Counter of 1000 at 0.02: 0 members, {visitors.size_bytes} bytes>"
+    assert repr(visitors) == f"<rollcall_redis.Counter at 0.02: 0 members, {visitors.size_bytes} bytes>"
     visitors.update(str(number) for number in range(500))
     count, error = visitors.estimate()
     assert f"about {count} members (± {error:.{int(error < 10)}f})" in repr(visitors)
-    few = Counter(1000, 0.001, exact_limit=10)
+    few = Counter(0.0025, exact_limit=10)
     few.update(str(number) for number in range(20))
     assert "about 20 members (± 0.5)" in repr(few)
     daily = Counter(window=86400, slices=2, manual=True)
@@ -117,16 +117,15 @@ def test_properties_and_repr() -> None:
     assert Counter(window=60).slices == 12 and Counter(window=5).slices == 5
     assert Counter(window=255, slices=254).slices == 128
     defaults = Counter()
-    assert (defaults.capacity, defaults.error_rate) == (50_000, 0.01)
-    assert (defaults.exact_limit, defaults.exact_bytes) == (250, 16 << 10)
+    assert (defaults.error_rate, defaults.exact_limit, defaults.exact_bytes) == (0.01, 250, 16 << 10)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"capacity": 0}, "capacity must be"),
-        ({"capacity": -5}, "got -5"),
         ({"error_rate": 0.5}, "error rate must be"),
+        ({"error_rate": 0.001}, "between 0.0025 and 0.25"),
+        ({"seed": -5}, "got -5"),
         ({"exact_limit": 70_000}, "exact limit must be"),
         ({"exact_bytes": 0}, "exact bytes must be"),
         ({"window": 60, "slices": 300}, "slices must be from 1 to 254, got 300"),

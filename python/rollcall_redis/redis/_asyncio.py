@@ -248,13 +248,10 @@ class AsyncCounters(Generic[Member]):
     async def reserve(
         self,
         key: Key,
-        capacity: int,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
         *,
-        precision: int | None = None,
-        tail: int | None = None,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -268,12 +265,9 @@ class AsyncCounters(Generic[Member]):
         return await self._run(
             self._commands.reserve(
                 key,
-                capacity,
                 error_rate,
                 exact,
                 bytes,
-                precision=precision,
-                tail=tail,
                 seed=seed,
                 window=window,
                 manual=manual,
@@ -288,21 +282,18 @@ class AsyncCounters(Generic[Member]):
     create = reserve
 
     async def add(self, key: Key, *items: Item) -> int:
-        """LC.ADD: adds items. Returns how many were new; if the counter estimates, how many changed its bitmap."""
+        """LC.ADD: adds items. Returns how many were new; if the counter estimates, how many changed the estimate."""
         return await self._run(self._commands.add(key, *items))
 
     async def insert(
         self,
         key: Key,
         items: Iterable[Item],
-        capacity: int | None = None,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
         noCreate: bool | None = None,
         *,
-        precision: int | None = None,
-        tail: int | None = None,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -318,13 +309,10 @@ class AsyncCounters(Generic[Member]):
             self._commands.insert(
                 key,
                 items,
-                capacity,
                 error_rate,
                 exact,
                 bytes,
                 noCreate,
-                precision=precision,
-                tail=tail,
                 seed=seed,
                 window=window,
                 manual=manual,
@@ -342,7 +330,6 @@ class AsyncCounters(Generic[Member]):
         key: Key,
         items: Iterable[Item],
         limit: int,
-        capacity: int | None = None,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
@@ -350,8 +337,6 @@ class AsyncCounters(Generic[Member]):
         *,
         all: bool = False,
         dryrun: bool = False,
-        precision: int | None = None,
-        tail: int | None = None,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -373,15 +358,12 @@ class AsyncCounters(Generic[Member]):
                 key,
                 items,
                 limit,
-                capacity,
                 error_rate,
                 exact,
                 bytes,
                 noCreate,
                 all=all,
                 dryrun=dryrun,
-                precision=precision,
-                tail=tail,
                 seed=seed,
                 window=window,
                 manual=manual,

@@ -53,13 +53,10 @@ class CounterCommands(Generic[Member]):
     def reserve(
         self,
         key: Key,
-        capacity: int,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
         *,
-        precision: int | None = None,
-        tail: int | None = None,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -74,11 +71,7 @@ class CounterCommands(Generic[Member]):
             "LC.RESERVE",
             [
                 key,
-                capacity,
-                *options(
-                    ("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes), ("PRECISION", precision), ("TAIL", tail)
-                ),
-                *options(("SEED", seed)),
+                *options(("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes), ("SEED", seed)),
                 *span("WINDOW", window),
                 *options(("MANUAL", manual), ("SLICES", slices)),
                 *expiry(ex, px, exat, pxat),
@@ -89,21 +82,18 @@ class CounterCommands(Generic[Member]):
     create = reserve
 
     def add(self, key: Key, *items: Item) -> Command[int]:
-        """LC.ADD: adds items. Returns how many were new; if the counter estimates, how many changed its bitmap."""
+        """LC.ADD: adds items. Returns how many were new; if the counter estimates, how many changed the estimate."""
         return Command("LC.ADD", [key, *map(encoded, items)], integer)
 
     def insert(
         self,
         key: Key,
         items: Iterable[Item],
-        capacity: int | None = None,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
         noCreate: bool | None = None,
         *,
-        precision: int | None = None,
-        tail: int | None = None,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -119,8 +109,8 @@ class CounterCommands(Generic[Member]):
             "LC.INSERT",
             [
                 key,
-                *options(("CAPACITY", capacity), ("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes)),
-                *options(("PRECISION", precision), ("TAIL", tail), ("SEED", seed), ("NOCREATE", noCreate)),
+                *options(("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes)),
+                *options(("SEED", seed), ("NOCREATE", noCreate)),
                 *span("WINDOW", window),
                 *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),
                 *expiry(ex, px, exat, pxat),
@@ -134,7 +124,6 @@ class CounterCommands(Generic[Member]):
         key: Key,
         items: Iterable[Item],
         limit: int,
-        capacity: int | None = None,
         error_rate: float | None = None,
         exact: int | None = None,
         bytes: int | None = None,
@@ -142,8 +131,6 @@ class CounterCommands(Generic[Member]):
         *,
         all: bool = False,
         dryrun: bool = False,
-        precision: int | None = None,
-        tail: int | None = None,
         seed: int | None = None,
         window: Seconds | None = None,
         manual: bool = False,
@@ -167,8 +154,8 @@ class CounterCommands(Generic[Member]):
                 "LIMIT",
                 limit,
                 *options(("ALL", all), ("DRYRUN", dryrun)),
-                *options(("CAPACITY", capacity), ("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes)),
-                *options(("PRECISION", precision), ("TAIL", tail), ("SEED", seed), ("NOCREATE", noCreate)),
+                *options(("ERROR", error_rate), ("EXACT", exact), ("BYTES", bytes)),
+                *options(("SEED", seed), ("NOCREATE", noCreate)),
                 *span("WINDOW", window),
                 *options(("MANUAL", manual), ("VOLATILE", volatile), ("SLICES", slices)),
                 *expiry(ex, px, exat, pxat),

@@ -41,19 +41,13 @@ class FilterInfo:
 class CounterInfo:
     """The rows of LC.INFO. `others` has rows that this version of the package does not know, by their labels."""
 
-    capacity: int
     error_rate: float
     exact_limit: int
     exact_bytes: int
     mode: str
-    representation: str
     size: int
     count: int
     standard_error: float
-    bits: int
-    bits_set: int
-    precision: int
-    tail_bits: int
     window: int | None
     slices: int | None
     slice: int | None
@@ -195,19 +189,13 @@ def filter_info(reply: Any) -> FilterInfo:
 def counter_info(reply: Any) -> CounterInfo:
     rows = _Rows(reply)
     return CounterInfo(
-        capacity=rows.take("Capacity", integer),
         error_rate=rows.take("Error rate", double),
         exact_limit=rows.take("Exact limit", integer),
         exact_bytes=rows.take("Exact bytes", integer),
         mode=rows.take("Mode", text),
-        representation=rows.take("Representation", text),
         size=rows.take("Size", integer),
         count=rows.take("Count", integer),
         standard_error=rows.take("Standard error", double),
-        bits=rows.take("Bits", integer),
-        bits_set=rows.take("Bits set", integer),
-        precision=rows.take("Precision", integer),
-        tail_bits=rows.take("Tail bits", integer),
         window=rows.take("Window", or_none(integer)),
         slices=rows.take("Slices", or_none(integer)),
         slice=rows.take("Slice", or_none(integer)),
