@@ -1,6 +1,7 @@
 //! Measures a single counter: its error, its bias, the coverage of its standard error, its bytes, and the step from
 //! exact to estimate. All measurements use replies, which are whole numbers.
 
+use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::window::Time;
 
@@ -9,19 +10,15 @@ use crate::random::Random;
 use crate::segments::{Kind, add};
 use crate::trials::{Measured, Run, error_of_rms, error_of_share, mean, rms, share};
 
-/// Values of ERROR, each with capacities that lead to different layouts.
-const SIZES: [(f64, &[u64]); 4] = [
-    (0.02, &[1_000, 10_000, 50_000, 100_000, 1_000_000]),
-    (0.01, &[1_000, 50_000, 100_000, 1_000_000]),
-    (0.005, &[50_000, 100_000, 1_000_000, 10_000_000]),
-    (0.001, &[100_000, 1_000_000, 10_000_000, 1_000_000_000]),
-];
+/// Values of ERROR that lead to different layouts. 0.0074 is the largest whose counters are as near as HyperLogLog.
+const ERRORS: [f64; 6] = [0.05, 0.02, 0.01, 0.0074, 0.005, 0.0025];
 
-/// Numbers of members that are really hashed and added. Larger numbers are simulated.
-const HASHED: [u64; 6] = [251, 1_000, 10_000, 50_000, 100_000, 1_000_000];
-const SIMULATED: [u64; 5] = [10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
-/// Up to this number of members, trials are cheap, so there are many.
-const CHEAP: u64 = 100_000;
+/// Numbers of members that are really hashed and added, in many trials and in few. Larger numbers are simulated.
+const HASHED: [u64; 7] = [251, 500, 1_000, 3_000, 10_000, 50_000, 100_000];
+const DEAR: [u64; 2] = [1_000_000, 10_000_000];
+const SIMULATED: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
+/// The standard error is at most this multiple of ERROR.
+const MOST_OF_RATE: f64 = 1.04;
 /// The largest number of members for which the documents promise the error.
 const MOST_MEMBERS: u64 = 10_000_000_000;
 
@@ -73,7 +70,7 @@ fn hashed(run: &mut Run, kind: Kind, numbers: &[u64], trials: u64) -> Vec<Vec<Re
 }
 
 fn simulated(run: &mut Run, kind: Kind, number: u64, trials: u64) -> Vec<Reply> {
-    let name = format!("{} {} {number}", kind.params.error_rate, kind.params.capacity);
+    let name = format!("{} {number}", kind.params.error_rate);
     run.map(trials, |trial| {
         let count = kind.simulated(number, &mut Random::of(&name, trial));
         Reply { count, stated: count as f64 * kind.stated(count as f64) }
@@ -89,44 +86,35 @@ pub type Curve = (Kind, Vec<(f64, f64)>);
 
 /// Measures error, bias and coverage. The curves are for the plot that compares with HyperLogLog.
 pub fn errors(run: &mut Run, curves: &mut Vec<Curve>) -> Findings {
-    let mut findings = Findings::default();
-    for (error_rate, capacities) in SIZES {
-        let mut table = Table::new(
-            format!("ERROR {error_rate}"),
-            &["capacity", "(p, c)", "members", "error", "error / stated", "bias / stated", "within 1", "within 2"],
-        );
-        for &capacity in capacities {
-            let kind = Kind::new(error_rate, capacity);
-            let mut curve = Vec::new();
-            let (cheap, dear) = HASHED.split_at(HASHED.iter().position(|&number| number > CHEAP).unwrap_or(0));
-            // A quick run would spend most of its time on them.
-            let dear = if run.is_quick { &[] } else { dear };
-            let mut replies = hashed(run, kind, cheap, run.trials(3_000));
-            replies.extend(hashed(run, kind, dear, run.trials(400)));
-            for number in SIMULATED {
-                // Large layouts take time by their slots.
-                let trials = if kind.bytes() > 200_000 { 1_000 } else { 4_000 };
-                replies.push(simulated(run, kind, number, run.trials(trials)));
-            }
-            for (&number, replies) in cheap.iter().chain(dear).chain(&SIMULATED).zip(&replies) {
-                let errors = relative(replies, number);
-                curve.push((number as f64, 100.0 * rms(&errors).value));
-                table.push(row(kind, number, replies, &errors));
-            }
-            curves.push((kind, curve));
+    let mut table =
+        Table::new("", &["ERROR", "members", "error", "error / stated", "bias / stated", "within 1", "within 2"]);
+    for error_rate in ERRORS {
+        let kind = Kind::new(error_rate);
+        let mut curve = Vec::new();
+        let mut replies = hashed(run, kind, &HASHED, run.trials(3_000));
+        // A quick run would spend most of its time on them.
+        let dear = if run.is_quick { &[][..] } else { &DEAR };
+        for (&number, trials) in dear.iter().zip([400, 40]) {
+            replies.extend(hashed(run, kind, &[number], trials));
         }
-        findings.tables.push(table);
+        for number in SIMULATED {
+            replies.push(simulated(run, kind, number, run.trials(4_000)));
+        }
+        for (&number, replies) in HASHED.iter().chain(dear).chain(&SIMULATED).zip(&replies) {
+            let errors = relative(replies, number);
+            curve.push((number as f64, 100.0 * rms(&errors).value));
+            table.push(row(kind, number, replies, &errors));
+        }
+        curves.push((kind, curve));
     }
-    findings
+    Findings { tables: vec![table], ..Findings::default() }
 }
 
 fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> {
     let (stated, error) = (kind.stated(number as f64), rms(errors));
-    let asked = kind.params.error_rate;
     let is_promised = number <= MOST_MEMBERS;
-    let of_estimate = if number <= kind.params.capacity { 1.025 * asked } else { (2.1 * asked).max(0.021) };
     // What is bounded is the error before rounding.
-    let most = of_estimate.hypot(1.0 / (12f64.sqrt() * number as f64));
+    let most = (MOST_OF_RATE * kind.params.error_rate).hypot(1.0 / (12f64.sqrt() * number as f64));
     let trials = replies.len();
     let covered = |index: usize, least: f64| {
         let is_within = |each: &Reply| each.is_within(number, (index + 1) as f64);
@@ -153,8 +141,7 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
     let unbiased =
         if is_cut { Claim::Nothing } else { Claim::Near(0.0, MOST_BIAS.max(ROUNDING / (stated * number as f64))) };
     vec![
-        Cell::Text(members(kind.params.capacity)),
-        Cell::Text(kind.layout_name()),
+        Cell::Text(kind.params.error_rate.to_string()),
         Cell::Text(members(number)),
         Cell::Full(Check::new(promised(Claim::AtMost(most)), error.or(of_rms * stated), Unit::Percent(3))),
         Cell::Brief(Check::new(promised(near), error.over(stated).or(of_rms), Unit::Plain(3))),
@@ -177,70 +164,34 @@ fn near_stated(kind: Kind, number: f64) -> Claim {
     Claim::Near((least + most) / 2.0, (most - least) / 2.0)
 }
 
-/// The documented bytes of a dense counter, by ERROR and capacity.
-const BYTES: [(f64, [(u64, u64); 7]); 4] = [
-    (
-        0.02,
-        [
-            (1_000, 992),
-            (10_000, 1_216),
-            (50_000, 2_688),
-            (100_000, 3_328),
-            (1_000_000, 3_328),
-            (10_000_000, 3_328),
-            (MOST_MEMBERS, 6_400),
-        ],
-    ),
-    (
-        0.01,
-        [
-            (1_000, 3_712),
-            (10_000, 3_712),
-            (50_000, 4_608),
-            (100_000, 6_528),
-            (1_000_000, 12_288),
-            (10_000_000, 12_288),
-            (MOST_MEMBERS, 23_552),
-        ],
-    ),
-    (
-        0.005,
-        [
-            (50_000, 6_528),
-            (100_000, 10_496),
-            (1_000_000, 34_816),
-            (10_000_000, 45_056),
-            (100_000_000, 45_056),
-            (1_000_000_000, 45_056),
-            (MOST_MEMBERS, 86_016),
-        ],
-    ),
-    (
-        0.001,
-        [
-            (100_000, 67_456),
-            (1_000_000, 132_864),
-            (10_000_000, 525_824),
-            (100_000_000, 1_048_576),
-            (500_000_000, 1_048_576),
-            (1_000_000_000, 1_048_576),
-            (MOST_MEMBERS, 1_048_576),
-        ],
-    ),
+/// The documented most bytes of a counter in memory and stored, by ERROR.
+const BYTES: [(f64, u64, u64); 5] = [
+    (0.02, 2_600, 1_400),
+    (0.01, 5_500, 2_700),
+    (0.0074, 10_700, 5_200),
+    (0.005, 21_000, 10_200),
+    (0.0025, 86_000, 40_000),
 ];
 
-/// Compares the bytes of dense counters with the documented ones.
-pub fn sizes() -> Findings {
-    let mut table = Table::new("", &["ERROR", "capacity", "(p, c)", "bytes"]);
-    for (error_rate, sizes) in BYTES {
-        for (capacity, bytes) in sizes {
-            let kind = Kind::new(error_rate, capacity);
-            let claim = Claim::Near(bytes as f64, 0.0);
+/// Compares the bytes of counters with the documented ones.
+pub fn sizes(run: &mut Run) -> Findings {
+    let mut table = Table::new("", &["ERROR", "members", "bytes", "stored"]);
+    let dear = if run.is_quick { &[][..] } else { &DEAR };
+    for (error_rate, bytes, stored) in BYTES {
+        let mut counter = Kind::new(error_rate).counter();
+        let mut added = 0;
+        for &number in HASHED.iter().chain(dear) {
+            add(&mut counter, 0, added..number);
+            added = number;
+            let dump: usize = persist::dump(&counter).map(|(_, chunk)| chunk.len()).sum();
+            let check = |most: u64, bytes: u64| {
+                Cell::Full(Check::new(Claim::AtMost(most as f64), Measured::exact(bytes as f64), Unit::Plain(0)))
+            };
             table.push(vec![
-                format!("{error_rate}").into(),
-                members(capacity).into(),
-                kind.layout_name().into(),
-                Cell::Full(Check::new(claim, Measured::exact(kind.bytes() as f64), Unit::Plain(0))),
+                error_rate.to_string().into(),
+                members(number).into(),
+                check(bytes, counter.size_bytes()),
+                check(stored, dump as u64),
             ]);
         }
     }
@@ -249,17 +200,11 @@ pub fn sizes() -> Findings {
 
 /// Checks that no addition lowers a count: at the step from exact to estimate, and up to twice the members after it.
 pub fn steps(run: &mut Run) -> Findings {
-    let mut table =
-        Table::new("", &["ERROR", "capacity", "EXACT", "counters", "falls at the step", "falls later", "largest fall"]);
-    for (error_rate, capacity, exact_limit) in [
-        (0.05, 50_000, 250),
-        (0.02, 1_000, 250),
-        (0.01, 50_000, 250),
-        (0.01, 50_000, 1_000),
-        (0.001, 1_000_000, 250),
-        (0.01, 50_000, 10),
-    ] {
-        let mut kind = Kind::new(error_rate, capacity);
+    let mut table = Table::new("", &["ERROR", "EXACT", "counters", "falls at the step", "falls later", "largest fall"]);
+    for (error_rate, exact_limit) in
+        [(0.25, 250), (0.05, 250), (0.02, 250), (0.01, 250), (0.01, 1_000), (0.0025, 250), (0.01, 10)]
+    {
+        let mut kind = Kind::new(error_rate);
         kind.params.exact_limit = exact_limit;
         let trials = run.trials(5_000);
         let falls = run.map(trials, |trial| {
@@ -281,7 +226,6 @@ pub fn steps(run: &mut Run) -> Findings {
             [share(falls.iter().map(|&(at_step, _)| at_step > 0)), share(falls.iter().map(|&(_, later)| later > 0))];
         table.push(vec![
             format!("{error_rate}").into(),
-            members(capacity).into(),
             thousands(u64::from(exact_limit)).into(),
             thousands(trials).into(),
             Cell::Full(Check::new(Claim::Never, at_step, Unit::Percent(1))),
@@ -294,18 +238,16 @@ pub fn steps(run: &mut Run) -> Findings {
 
 /// Compares simulated counters with hashed ones, for numbers of members for which both are possible.
 pub fn simulation(run: &mut Run) -> Findings {
-    let mut table = Table::new(
-        "",
-        &["ERROR", "capacity", "members", "errors' quotient", "means apart, in standard errors of a counter"],
-    );
-    for (error_rate, capacity, number, trials) in [
-        (0.01, 50_000, 1_000, 20_000),
-        (0.01, 50_000, 50_000, 6_000),
-        (0.02, 1_000_000, 200_000, 2_000),
-        (0.001, 1_000_000, 1_000_000, 400),
-        (0.02, 1_000, 1_000_000, 1_000),
+    let mut table =
+        Table::new("", &["ERROR", "members", "errors' quotient", "means apart, in standard errors of a counter"]);
+    for (error_rate, number, trials) in [
+        (0.01, 1_000, 20_000),
+        (0.01, 50_000, 6_000),
+        (0.02, 200_000, 2_000),
+        (0.0025, 1_000_000, 400),
+        (0.05, 1_000_000, 1_000),
     ] {
-        let kind = Kind::new(error_rate, capacity);
+        let kind = Kind::new(error_rate);
         let trials = run.trials(trials);
         let [real, drawn] =
             [hashed(run, kind, &[number], trials).remove(0), simulated(run, kind, number, run.trials(20_000))]
@@ -317,7 +259,6 @@ pub fn simulation(run: &mut Run) -> Findings {
         let of_means = (1.0 / real.len() as f64 + 1.0 / drawn.len() as f64).sqrt();
         table.push(vec![
             format!("{error_rate}").into(),
-            members(capacity).into(),
             members(number).into(),
             Cell::Full(Check::new(
                 Claim::Near(1.0, 0.0),

@@ -8,9 +8,9 @@ use crate::segments::{Kind, add};
 use crate::trials::{Run, error_of_share, mean, rms, share};
 use rollcall_bench_output::plot::{self, Line};
 
-const DEFAULT: (f64, u64) = (0.01, 50_000);
-const COARSE: (f64, u64) = (0.02, 1_000);
-const FINE: (f64, u64) = (0.001, 1_000_000);
+const DEFAULT: f64 = 0.01;
+const COARSE: f64 = 0.02;
+const FINE: f64 = 0.0025;
 
 /// The share by which the root mean square may exceed the reported error.
 const STATED_WITHIN: f64 = 0.05;
@@ -57,9 +57,9 @@ pub fn coverages(run: &mut Run) -> Findings {
     heads.extend(labels.iter().map(String::as_str));
     let mut findings = Findings::default();
     let mut lines = Vec::new();
-    for (error_rate, capacity) in [DEFAULT, COARSE, FINE] {
-        let kind = Kind::new(error_rate, capacity);
-        let title = format!("ERROR {error_rate}, CAPACITY {}; columns: members of A that B lacks", members(capacity));
+    for error_rate in [DEFAULT, COARSE, FINE] {
+        let kind = Kind::new(error_rate);
+        let title = format!("ERROR {error_rate}; columns: members of A that B lacks");
         let mut table = Table::new(title, &heads);
         for base in [1_000, 2_500, 10_000, 50_000, 200_000, 1_000_000] {
             let all = run.map(run.trials(if base > 100_000 { 300 } else { 1_000 }), |trial| {
@@ -67,7 +67,7 @@ pub fn coverages(run: &mut Run) -> Findings {
                 differences(other.try_clone().expect("memory"), &other, trial, base)
             });
             let checks = coverage(&all);
-            if (error_rate, capacity) == DEFAULT {
+            if error_rate == DEFAULT {
                 let points = MISSING.iter().zip(&checks).map(|(&n, check)| (n as f64, 100.0 * check.measured.value));
                 lines.push(Line::nth(lines.len(), format!("{} members of B", members(base)), points.collect()));
             }
@@ -95,6 +95,7 @@ pub fn coverages(run: &mut Run) -> Findings {
         legend: plot::Corner::LowerRight,
     });
     findings.tables.push(exact_against_large(run));
+    findings.tables.push(small_against_large(run));
     findings
 }
 
@@ -105,8 +106,8 @@ fn exact_against_large(run: &mut Run) -> Table {
         "A exact, of 200 members and ERROR 0.02, 100 of them in B of 40,000; errors in members",
         &["B", "error", "stated, on average", "error / stated", "within 2"],
     );
-    for (error_rate, capacity) in [DEFAULT, (0.01, 1_000_000), (0.005, 1_000_000), FINE] {
-        let (small, large) = (Kind::new(COARSE.0, COARSE.1), Kind::new(error_rate, capacity));
+    for error_rate in [DEFAULT, 0.005, FINE] {
+        let (small, large) = (Kind::new(COARSE), Kind::new(error_rate));
         let all = run.map(run.trials(2_000), |trial| {
             let (one, other) = (small.filled(trial, 0..200), large.filled(trial, 100..40_100));
             difference(&one, &other)
@@ -117,7 +118,7 @@ fn exact_against_large(run: &mut Run) -> Table {
         // bit.
         let of_large = all_in_large(run, large);
         table.push(vec![
-            format!("ERROR {error_rate}, CAPACITY {}", members(capacity)).into(),
+            format!("ERROR {error_rate}").into(),
             Cell::Full(Check::new(Claim::AtMost((1.0 + STATED_WITHIN) * of_large), rms(&errors), Unit::Plain(2))),
             Cell::Brief(Check::new(Claim::Nothing, stated, Unit::Plain(2))),
             Cell::Brief(Check::new(Claim::AtMost(1.0 + STATED_WITHIN), rms(&errors).quotient(stated), Unit::Plain(3))),
@@ -127,6 +128,41 @@ fn exact_against_large(run: &mut Run) -> Table {
                     .or(error_of_share(all.len(), LEAST_COVERED)),
                 Unit::Percent(1),
             )),
+        ]);
+    }
+    table
+}
+
+/// Pairs of estimating counters without a common member: the members of both, and the most error of the difference in
+/// members that the documents claim.
+const DISJOINT: [(u64, u64, f64); 2] = [(500, 50_000, 45.0), (3_000, 30_000, 65.0)];
+
+/// Measures differences of a small counter and a large one that have nothing in common. A difference is never above the
+/// count of its first counter.
+fn small_against_large(run: &mut Run) -> Table {
+    let mut table = Table::new(
+        "A and B of ERROR 0.01, none of A in B; errors in members",
+        &["members of A", "of B", "error", "within 2", "above LC.COUNT A"],
+    );
+    let kind = Kind::new(DEFAULT);
+    for (small, large, most) in DISJOINT {
+        let all = run.map(run.trials(1_000), |trial| {
+            let (one, other) = (kind.filled(trial, 0..small), kind.filled(trial, small..small + large));
+            (difference(&one, &other), one.count())
+        });
+        let errors: Vec<f64> = all.iter().map(|(difference, _)| difference.count() as f64 - small as f64).collect();
+        let covered = share(all.iter().map(|(difference, _)| is_covered(difference, small)));
+        let above = share(all.iter().map(|(difference, count)| difference.count() > *count));
+        table.push(vec![
+            members(small).into(),
+            members(large).into(),
+            Cell::Full(Check::new(Claim::AtMost(most), rms(&errors), Unit::Plain(1))),
+            Cell::Brief(Check::new(
+                Claim::AtLeast(LEAST_COVERED),
+                covered.or(error_of_share(all.len(), LEAST_COVERED)),
+                Unit::Percent(1),
+            )),
+            Cell::Brief(Check::new(Claim::Never, above, Unit::Percent(1))),
         ]);
     }
     table

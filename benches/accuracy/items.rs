@@ -60,7 +60,7 @@ fn chi_square(hashes: impl Iterator<Item = u64>) -> Measured {
 
 /// Compares counters and filters of each family with theory.
 pub fn families(run: &mut Run) -> Findings {
-    let (number, kind) = (50_000, Kind::new(0.01, 50_000));
+    let (number, kind) = (50_000, Kind::new(0.01));
     let (error_rate, capacity, asked) = (0.01, 20_000, run.questions(200_000));
     let geometry: Geometry = sizing::geometry(error_rate, capacity).expect("a rate and a capacity in their ranges");
     let rate = sizing::false_positive_rate(&geometry, capacity as f64);

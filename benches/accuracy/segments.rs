@@ -4,14 +4,13 @@ use rollcall_core::counting::{Counter, Params};
 use rollcall_core::size_limit::Unlimited;
 use rollcall_core::unstable::counting::estimate::{self, Segments};
 use rollcall_core::unstable::counting::layout::{Layout, SegmentCounts};
-use rollcall_core::unstable::counting::sizing;
 use rollcall_core::unstable::hash::hash64;
 use rollcall_core::unstable::rounding::error_of_whole;
 use rollcall_core::window::Time;
 
 use crate::random::Random;
 
-/// A kind of counter, with parameters and the layout that sizing chooses for them.
+/// A kind of counter, with parameters and the layout that follows from them.
 #[derive(Debug, Clone, Copy)]
 pub struct Kind {
     /// The parameters that a user asks for.
@@ -23,16 +22,15 @@ pub struct Kind {
 const BATCH: u64 = 1024;
 
 impl Kind {
-    /// A kind with this error rate and capacity. It is exact up to 250 members, as by default.
-    pub fn new(error_rate: f64, capacity: u64) -> Kind {
-        let exact_bytes = Params::DEFAULT_EXACT_BYTES;
-        let params = Params { capacity, error_rate, exact_limit: 250, exact_bytes, seed: 0 };
-        Kind { params, layout: sizing::layout(error_rate, capacity).expect("parameters in their ranges") }
+    /// A kind with this error rate. It is exact up to 250 members, as by default.
+    pub fn new(error_rate: f64) -> Kind {
+        let params = Params { error_rate, ..Params::default() };
+        Kind { params, layout: Layout::for_error(error_rate).expect("an error rate in its range") }
     }
 
     /// Nine bits of a hash of the parameters, so that different kinds nearly always use different trials.
     pub fn number(&self) -> u64 {
-        hash64(format!("{} {}", self.params.error_rate, self.params.capacity).as_bytes(), 0) >> 55
+        hash64(self.params.error_rate.to_string().as_bytes(), 0) >> 55
     }
 
     /// An empty counter.
@@ -45,16 +43,6 @@ impl Kind {
         let mut counter = self.counter();
         add(&mut counter, trial, numbers);
         counter
-    }
-
-    /// The two parameters of the layout, as (p, c) in the documents.
-    pub fn layout_name(&self) -> String {
-        format!("({}, {})", self.layout.precision(), self.layout.tail_bits())
-    }
-
-    /// Bytes of the bitmap of a dense counter.
-    pub fn bytes(&self) -> u64 {
-        self.layout.num_bytes()
     }
 
     /// The relative standard error that is reported with a reply, which is a whole number, at this number of members.
@@ -70,7 +58,7 @@ impl Kind {
     /// The mean number of members whose slot another member has taken.
     pub fn collisions(&self, members: u64) -> f64 {
         let members = members as f64;
-        let taken = |segment| self.layout.slots(segment) as f64 * -libm::expm1(-self.layout.share(segment) * members);
+        let taken = |segment| self.layout.slots() as f64 * -libm::expm1(-self.layout.share(segment) * members);
         members - (0..self.layout.num_segments()).map(taken).sum::<f64>()
     }
 
@@ -80,7 +68,7 @@ impl Kind {
         let mut set = SegmentCounts::default();
         let (mut left, mut left_share) = (members, 1.0);
         for segment in 0..self.layout.num_segments() {
-            let slots = self.layout.slots(segment);
+            let slots = self.layout.slots();
             let share = slots as f64 * self.layout.share(segment);
             // Shares are powers of two and their differences exact, so the last is all that is left.
             let here = if share >= left_share { left } else { random.binomial(left, share / left_share) };

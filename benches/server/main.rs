@@ -23,7 +23,7 @@ use report::Report;
 /// A part of the run: the rows that it measures, and how.
 type Part = (&'static [&'static str], fn(&mut Report));
 
-const PARTS: [Part; 10] = [
+const PARTS: [Part; 11] = [
     (&["1", "2", "9"], lists::large),
     (&["3"], lists::small),
     (&["4"], single::items),
@@ -34,6 +34,7 @@ const PARTS: [Part; 10] = [
     (&["10"], waits::run),
     (&["plot"], lists::sizes),
     (&["bytes"], small::bytes),
+    (&["bytes"], single::bytes_of_counters),
 ];
 
 fn main() {

@@ -1,6 +1,8 @@
-//! Rows 4 and 8: one item a call, and counters beside HyperLogLogs.
+//! Rows 4 and 8, and the bytes of counters: one item a call, and counters beside HyperLogLogs.
 
-use crate::contenders::{Pair, medians};
+use redis::Value;
+
+use crate::contenders::{Contender, Pair, medians};
 use crate::items::{Items, LIST, calls};
 use crate::report::{Goal, Report};
 
@@ -30,18 +32,20 @@ pub fn items(report: &mut Report) {
     report.row("4", "BF.EXISTS, one absent item, of a filter of a million", Goal::Times(1.25), absent, "µs");
 }
 
+/// The command that adds to a counter of Rollcall, or to a HyperLogLog.
+fn adding(contender: &Contender) -> &'static str {
+    if contender.is_ours { "LC.ADD" } else { "PFADD" }
+}
+
 /// Row 8: LC.ADD of Rollcall beside PFADD of the server, with members that are new and that were there.
 pub fn counters(report: &mut Report) {
     const LISTS: usize = 40;
     let mut pair = Pair::start();
-    for (members, name) in [(50_000, "50,000"), (1_000_000, "a million")] {
+    for (members, name, least) in [(50_000, "50,000", 1.33), (1_000_000, "a million", 1.5)] {
         let mut round = |round: u64| {
             pair.round(|contender| {
-                let command = if contender.is_ours { "LC.ADD" } else { "PFADD" };
+                let command = adding(contender);
                 contender.client.cmd("DEL count");
-                if contender.is_ours {
-                    contender.client.expect(&format!("LC.RESERVE count {members}"), "+OK");
-                }
                 contender.fill(command, "count", &mut Items::new(1), members - LISTS * LIST);
                 let lists = |seed| calls(&format!("{command} count"), &mut Items::new(seed), LISTS, LIST);
                 // The first members are there already.
@@ -51,7 +55,37 @@ pub fn counters(report: &mut Report) {
         };
         let [new, seen] = medians(&(0..report.pick(1, 5)).map(&mut round).collect::<Vec<_>>());
         for (items, figures) in [("new", new), ("seen", seen)] {
-            report.row("8", &format!("LC.ADD, 350 {items}, into {name}, beside PFADD"), Goal::Shown, figures, "µs");
+            report.row(
+                "8",
+                &format!("LC.ADD, 350 {items}, into {name}, beside PFADD"),
+                Goal::Times(least),
+                figures,
+                "µs",
+            );
         }
+    }
+}
+
+/// The bytes of a default counter beside a HyperLogLog of the same members.
+pub fn bytes_of_counters(report: &mut Report) {
+    let mut pair = Pair::start();
+    let mut before = 0;
+    for (members, least) in [(1_000, 1.0), (10_000, 1.0), (50_000, 1.0), (1_000_000, 1.0 / 0.6)] {
+        let figures = pair.round(|contender| {
+            contender.fill(adding(contender), "count", &mut Items::new(members as u64), members - before);
+            let usage = contender.client.int("MEMORY USAGE count") as f64;
+            let Value::BulkString(dump) = contender.client.cmd("DUMP count") else { panic!("no payload") };
+            [usage, dump.len() as f64]
+        });
+        before = members;
+        let [memory, dump] = medians(&[figures]);
+        report.row(
+            "bytes",
+            &format!("MEMORY USAGE of {members} members, beside PFADD"),
+            Goal::Times(least),
+            memory,
+            "bytes",
+        );
+        report.row("bytes", &format!("DUMP of {members} members, beside PFADD"), Goal::Shown, dump, "bytes");
     }
 }
