@@ -244,15 +244,11 @@ class CounterCommands(Generic[Member]):
     @overload
     def info(self, key: Key, field: None = None) -> Command[CounterInfo]: ...
     @overload
-    def info(
-        self,
-        key: Key,
-        field: Literal["CAPACITY", "EXACT", "BYTES", "SIZE", "COUNT", "BITS", "BITSSET", "PRECISION", "TAIL"],
-    ) -> Command[int]: ...
+    def info(self, key: Key, field: Literal["EXACT", "BYTES", "SIZE", "COUNT"]) -> Command[int]: ...
     @overload
     def info(self, key: Key, field: Literal["ERROR", "STDERR"]) -> Command[float]: ...
     @overload
-    def info(self, key: Key, field: Literal["MODE", "REPRESENTATION"]) -> Command[str]: ...
+    def info(self, key: Key, field: Literal["MODE"]) -> Command[str]: ...
     @overload
     def info(self, key: Key, field: Literal["WINDOW", "SLICES", "SLICE"]) -> Command[int | None]: ...
     @overload
@@ -276,19 +272,13 @@ class CounterCommands(Generic[Member]):
 
 
 _FIELDS: dict[str, Callable[[Any], object]] = {
-    "CAPACITY": integer,
     "ERROR": double,
     "EXACT": integer,
     "BYTES": integer,
     "MODE": text,
-    "REPRESENTATION": text,
     "SIZE": integer,
     "COUNT": integer,
     "STDERR": double,
-    "BITS": integer,
-    "BITSSET": integer,
-    "PRECISION": integer,
-    "TAIL": integer,
     "WINDOW": or_none(integer),
     "SLICES": or_none(integer),
     "SLICE": or_none(integer),

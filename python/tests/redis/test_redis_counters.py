@@ -109,11 +109,11 @@ def test_admit_up_to_a_limit(rollcall: Driven) -> None:
 def test_an_estimate_says_its_error_and_lists_nobody(rollcall: Driven) -> None:
     lc = rollcall.lc
     lc.add("visitors", *(f"user:{number}" for number in range(1, 20_001)))
-    is_exactly(lc.count("visitors"), 19_960)
+    is_exactly(lc.count("visitors"), 20_002)
     estimate = lc.unioncard("visitors")
     assert isinstance(estimate, Estimate) and type(estimate.count) is int
-    assert estimate.count == 19_960 and 100 < estimate.standard_error < 200
-    is_exactly(lc.info("visitors", "STDERR"), 0.0066583784696770615)
+    assert estimate.count == 20_002 and 100 < estimate.standard_error < 200
+    is_exactly(lc.info("visitors", "STDERR"), 0.007854833526860122)
     is_exactly(lc.info("visitors").mode, "estimate")
     for name, arguments in (("members", ()), ("diff", ("other",)), ("exists", ("ann",)), ("mexists", ("ann", "ben"))):
         with rollcall.rejects("^counter holds an estimate"):
@@ -175,7 +175,6 @@ def test_every_field_of_info(rollcall: Driven) -> None:
     }
     for field, value in fields.items():
         is_exactly(rollcall.lc.info("received", field), value)
-    is_exactly(fields["BITS"], 36_864)
     with rollcall.rejects("Invalid information value"):
         rollcall.lc.info("received", "WEIGHT")
 
