@@ -36,7 +36,7 @@ const ERROR_RATE: f64 = 0.01;
 const EXACT_LIMIT: u64 = 250;
 
 /// The error rate of counters that need a more precise "delivered but not read".
-const PRECISE_ERROR_RATE: f64 = 0.001;
+const PRECISE_ERROR_RATE: f64 = 0.0025;
 
 /// Number of receipts per call.
 const BATCH: usize = 350;
