@@ -7,6 +7,7 @@ with 1.
 - Files must not use each other in a circle. Modules under `#[cfg(test)]` count as separate files.
 - The core must not use anything in NEVER, and src/server only SERVER_KNOWS of it. `unsafe` is allowed in MAY_BE_UNSAFE.
 - A file has at most 600 lines, and no re-exports by `*`, so that every use of a re-exported item can be resolved.
+- Code and comments have at most 120 columns.
 """
 
 import json
@@ -122,6 +123,9 @@ def check(references):
         for found in re.finditer(r"\bunsafe\b|\bpub(\(.*?\))? use [^;]*\*", text):
             if found[0] != "unsafe" or not file.startswith(MAY_BE_UNSAFE):
                 yield f"{place(file, text, found)}: {found[0]}: not here"
+    for file in listed("*.rs", "*.py", "*.sh", "*.js", ".ci/run"):
+        lines = enumerate(Path(file).read_text().splitlines(), 1)
+        yield from (f"{file}:{at}: {len(line)} columns, more than 120" for at, line in lines if len(line) > 120)
     for path, where, *_ in (name for module in LIBRARIES["rollcall_core"].values() for name in module.names):
         yield from [f"{where}: the core does not name {'::'.join(path)}"] if NEVER.match("::".join(path)) else []
     for here, there, where, name, passed_on in references:
