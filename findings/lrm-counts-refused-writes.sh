@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: under `allkeys-lrm` (least recently modified, Redis 8.6) what changes nothing does not make a key younger.
 # Seen: for values of a module, opening the key for writing is a modification, unless the module opts out of implicit
-# signals: with RedisBloom, adding an item that is there already, and even a command that is answered with an error, make
-# it the newest key. SADD of a member that is there and SET with NX do not; HSET of an equal value and PERSIST do.
+# signals: with RedisBloom, adding an item that is there already, and even a command that is answered with an error,
+# make it the newest key. SADD of a member that is there and SET with NX do not; HSET of an equal value and PERSIST do.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom

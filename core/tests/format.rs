@@ -446,7 +446,8 @@ proptest! {
         cut: u8,
     ) {
         let limit = MaxBytes(1 << 20);
-        let mut counter = Counter::new(counting::Params { error_rate, exact_limit, exact_bytes: 16_384, seed }).unwrap();
+        let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384, seed };
+        let mut counter = Counter::new(params).unwrap();
         assert_counter_reads_back(&counter)?;
         for item in &items {
             let _ = counter.live(Time::Reached).add(item.to_le_bytes(), &limit);
@@ -468,7 +469,11 @@ proptest! {
     }
 
     #[test]
-    fn any_counter_reads_back(error_rate in 0.0025f64..=0.25, exact in 0u32..100, items in proptest::collection::vec(".{0,20}", 0..300)) {
+    fn any_counter_reads_back(
+        error_rate in 0.0025f64..=0.25,
+        exact in 0u32..100,
+        items in proptest::collection::vec(".{0,20}", 0..300),
+    ) {
         let params = counting::Params { error_rate, exact_limit: exact, exact_bytes: 16_384, seed: 3 };
         let mut counter = Counter::new(params).unwrap();
         for item in &items {

@@ -460,7 +460,8 @@ proptest! {
         commands in proptest::collection::vec((0u8..5, 0usize..5, 0usize..5, 0u32..400, 0u32..300), 1..30),
     ) {
         // A counter that never lists, counters with small and large limits, one limited by bytes, and a coarse one.
-        let shapes = [(0.02, 0, 1 << 14), (0.02, 250, 1 << 14), (0.01, 3, 1 << 14), (0.02, 65_536, 100), (0.25, 20, 1 << 20)];
+        let shapes =
+            [(0.02, 0, 1 << 14), (0.02, 250, 1 << 14), (0.01, 3, 1 << 14), (0.02, 65_536, 100), (0.25, 20, 1 << 20)];
         let mut all = shapes.map(|(error_rate, exact_limit, exact_bytes)| {
             Counter::new(counting::Params { error_rate, exact_limit, exact_bytes, seed: 7 }).unwrap()
         });

@@ -263,7 +263,10 @@ proptest! {
     /// Accepted values can be used.
     #[test]
     fn any_forged_header_is_read_or_rejected(
-        which in 0..COUNTERS, bytes in proptest::collection::vec(any::<u8>(), 0..100), at in 1usize..60, replaced in 0usize..20,
+        which in 0..COUNTERS,
+        bytes in proptest::collection::vec(any::<u8>(), 0..100),
+        at in 1usize..60,
+        replaced in 0usize..20,
     ) {
         let header = counter_number(which).header();
         let end = header.len() - 4;
@@ -281,7 +284,10 @@ proptest! {
 
     /// Any out-of-line payload with correct checksums is accepted or rejected.
     #[test]
-    fn any_payload_is_read_or_rejected(which in 0..COUNTERS, changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4)) {
+    fn any_payload_is_read_or_rejected(
+        which in 0..COUNTERS,
+        changes in proptest::collection::vec((any::<u16>(), any::<u8>()), 1..4),
+    ) {
         let counter = counter_number(which);
         let mut loading = cut_after(&counter, 0);
         let pieces = counter.payload().pieces(usize::MAX);

@@ -64,8 +64,8 @@ mod linux {
         unsafe { madvise(start.cast(), memory.len() + before, MADV_POPULATE_WRITE) };
     }
 
-    /// Returns the pages of a block to Linux, [`STEP_BYTES`] or one huge page at a time: a part of a huge page would not be
-    /// returned alone.
+    /// Returns the pages of a block to Linux, [`STEP_BYTES`] or one huge page at a time: a part of a huge page would
+    /// not be returned alone.
     ///
     /// # Safety
     /// The same as for [`super::give_back`].

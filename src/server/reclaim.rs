@@ -77,8 +77,8 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
     started.as_ref().filter(|(process, _)| *process == std::process::id()).map(|(_, sender)| sender)
 }
 
-/// How long the background thread rests after it made a page huge. Page faults of the main thread may wait for each page,
-/// which takes about a millisecond: a call should not wait for several.
+/// How long the background thread rests after it made a page huge. Page faults of the main thread may wait for each
+/// page, which takes about a millisecond: a call should not wait for several.
 const REST: Duration = Duration::from_millis(5);
 
 /// What the background thread does, until the channel is closed.
@@ -95,8 +95,8 @@ fn work(receiver: &Receiver<Garbage>) {
 }
 
 /// Starts the background thread once a value of `bytes` bytes exists that will be freed there. Starting it only when
-/// the first value is freed may be too late: if the process gets no more memory, jemalloc crashes in a new thread. Wakes
-/// the thread if pages of the value become huge.
+/// the first value is freed may be too late: if the process gets no more memory, jemalloc crashes in a new thread.
+/// Wakes the thread if pages of the value become huge.
 pub fn prepare(bytes: u64) {
     if bytes >= BACKGROUND_BYTES as u64
         && let Some(sender) = reclaimer()

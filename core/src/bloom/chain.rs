@@ -262,8 +262,8 @@ impl<L: Placement> Chain<L> {
         self.sub_filters.as_mut_slice()
     }
 
-    /// The number of items that the filter still holds once `slices_later` more slices have begun: of added items, those
-    /// that were new. After a merge it is an estimate.
+    /// The number of items that the filter still holds once `slices_later` more slices have begun: of added items,
+    /// those that were new. After a merge it is an estimate.
     #[inline]
     pub fn num_items(&self, slices_later: u64) -> u64 {
         if self.ring.is_none() {
@@ -366,8 +366,8 @@ impl<L: Placement> Chain<L> {
         L::hash(item, self.params().seed)
     }
 
-    /// Makes the sub-filter that follows the sub-filters `newest` and then `more` of a generation. `len` is the number of
-    /// sub-filters of the whole chain, and `held_bytes` its size.
+    /// Makes the sub-filter that follows the sub-filters `newest` and then `more` of a generation. `len` is the number
+    /// of sub-filters of the whole chain, and `held_bytes` its size.
     fn next(
         &self,
         newest: &[SubFilter<L>],

@@ -61,9 +61,9 @@ pub trait Placement: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Whether any of `sub_filters` may contain the item of this hash.
     fn look_up(sub_filters: &[SubFilter<Self>], hash: Hash128) -> bool;
 
-    /// Prefetches what [`Self::screen_chunk`] reads first of the hashes in the mask `_pending`, unless it is in a cache.
-    /// With a single sub-filter and `Expected::Present`, these are all their bits, which [`Self::insert_chunk`] needs,
-    /// too. A layout can prefetch by itself instead.
+    /// Prefetches what [`Self::screen_chunk`] reads first of the hashes in the mask `_pending`, unless it is in a
+    /// cache. With a single sub-filter and `Expected::Present`, these are all their bits, which [`Self::insert_chunk`]
+    /// needs, too. A layout can prefetch by itself instead.
     fn prefetch(_sub_filters: &[SubFilter<Self>], _hashes: &[Hash128], _pending: Marks, _expected: Expected) {}
 
     /// The first step of a look-up: looks for the hashes, at most 64, in all `sub_filters`. A layout can leave some
@@ -151,8 +151,8 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
 /// A Bloom filter of a fixed size, in one of the two layouts. It takes hashes instead of items.
 ///
 /// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and bits beyond those are 0.
-/// `num_items` is at most the number of bits that an item can set, since each counted item sets at least one. So the sum
-/// over all sub-filters that fit in memory does not overflow.
+/// `num_items` is at most the number of bits that an item can set, since each counted item sets at least one. So the
+/// sum over all sub-filters that fit in memory does not overflow.
 #[derive(Debug, PartialEq)]
 pub struct SubFilter<L> {
     pub(in crate::bloom) bitmap: LineBitmap,

@@ -227,8 +227,8 @@ impl Counter {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
             return members.len() as u64;
         }
-        // These casts round: an estimate is 0 or at least 0.5, finite, and far below 2^52. A cast to a signed number takes
-        // half as many instructions.
+        // These casts round: an estimate is 0 or at least 0.5, finite, and far below 2^52. A cast to a signed number
+        // takes half as many instructions.
         (self.estimate() + 0.5) as i64 as u64
     }
 

@@ -8,7 +8,7 @@
 //! | number | expansion, 0 = does not scale |
 //! | number | seed |
 //! | number, number | with a window: its seconds and its slices |
-//! | byte | with a window: 1 if its clock is manual, or 4 if its key expires once it is empty; plus 2 if items are renewed |
+//! | byte | with a window: 1 if its clock is manual, or 4 if its key expires once empty; plus 2 if items are renewed |
 //! | number | with a window: the newest slice |
 //! | number | with a window: number of generations that hold items; then for each generation, oldest first: |
 //! | number, number | with a window: its age in slices, its items that were renewed later |
@@ -172,9 +172,9 @@ pub(super) fn header(filter: &LineFilter) -> Vec<u8> {
     writer.finish()
 }
 
-/// The format of the chunks. Its fingerprint covers the seed, the sizes, and the window and its generations: all numbers
-/// that determine the positions of bits. Items may be added while a dump is read. A new slice or sub-filter changes the
-/// fingerprint, since it would not fit the header.
+/// The format of the chunks. Its fingerprint covers the seed, the sizes, and the window and its generations: all
+/// numbers that determine the positions of bits. Items may be added while a dump is read. A new slice or sub-filter
+/// changes the fingerprint, since it would not fit the header.
 pub(super) fn chunk_format(filter: &LineFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.sub_filters().iter().map(|sub_filter| sub_filter.geometry().num_lines);
@@ -182,8 +182,8 @@ pub(super) fn chunk_format(filter: &LineFilter) -> ChunkFormat {
     ChunkFormat::Checked { fingerprint: checksum_of_numbers(numbers, filter.params().seed) }
 }
 
-/// Reads a header. Returns the filter with all its memory, zeroed, and the payload if it is inline in the header. Memory
-/// for the bits is allocated only after the header's fields and the size are checked.
+/// Reads a header. Returns the filter with all its memory, zeroed, and the payload if it is inline in the header.
+/// Memory for the bits is allocated only after the header's fields and the size are checked.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.

@@ -374,7 +374,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn numbers_and_rates_read_back(value: u64, shift in 0u32..64, bits: u64, digits in 1u8..=12, mantissa in 0u64..1 << 30) {
+        fn numbers_and_rates_read_back(
+            value: u64,
+            shift in 0u32..64,
+            bits: u64,
+            digits in 1u8..=12,
+            mantissa in 0u64..1 << 30,
+        ) {
             let value = value >> shift;
             prop_assert_eq!(HeaderReader::plain(&number(value)).number("n").unwrap(), value);
             for expected in [f64::from_bits(bits), mantissa as f64 / power_of_ten(digits)] {

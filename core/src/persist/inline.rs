@@ -47,7 +47,8 @@ pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
 }
 
 /// Writes the last field of a header: the payload, coded or uncoded, or a byte that says that the payload is out of
-/// line. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set. Further fields may follow for a payload out of line.
+/// line. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set. Further fields may follow for a
+/// payload out of line.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);

@@ -3,8 +3,8 @@
 //! [file](mod@file).
 //!
 //! # A value in any store
-//! Without the module, a value can be bytes in a store that has a version (or ETag) per entry. Several writers then merge
-//! what each has collected. The repository's `docs/without-the-module.md` has more.
+//! Without the module, a value can be bytes in a store that has a version (or ETag) per entry. Several writers then
+//! merge what each has collected. The repository's `docs/without-the-module.md` has more.
 //!
 //! ```
 //! use rollcall_core::counting::Counter;

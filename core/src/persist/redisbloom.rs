@@ -1,8 +1,9 @@
 //! RedisBloom's own formats, to import and export its data.
 //!
 //! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow end to end, in pieces
-//! that never span two sub-filters: of at most 16 MiB from RedisBloom, which loads smaller ones too. Each piece has the iterator 1 + the position after it. After the
-//! last piece the reply is 0 and an empty piece. The header has no magic, version or checksum:
+//! that never span two sub-filters: of at most 16 MiB from RedisBloom, which loads smaller ones too. Each piece has the
+//! iterator 1 + the position after it. After the last piece the reply is 0 and an empty piece. The header has no magic,
+//! version or checksum:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -10,7 +11,9 @@
 //! | 8 | 4 | number of sub-filters |
 //! | 12 | 4 | options: 1 NOROUND, 2 ENTRIES_IS_BITS, 4 FORCE64, 8 NO_SCALING |
 //! | 16 | 4 | growth |
-//! | 20 | 53 each | sub-filter: bytes (8), bits (8), items (8), error rate (8, f64), bits an item (8, f64), hashes (4), capacity (8), n2 (1) |
+//! | 20 | 53 each | sub-filter: bytes, bits, items, error rate and bits an item (f64), hashes (4), capacity, n2 (1) |
+//!
+//! The fields of a sub-filter have 8 bytes where no other number is given.
 //!
 //! **RDB.** A value of type `MBbloom--`, encoding versions 0 to 4, consists of the server's own unsigned numbers,
 //! doubles and strings. First come the number of items in all sub-filters, the number of sub-filters, the options (from

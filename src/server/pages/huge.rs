@@ -1,8 +1,8 @@
 //! Huge pages inside large bitmaps, for the option `huge-pages`.
 //!
 //! A bitmap begins with small pages. The background thread that frees values makes the whole pages of 2 MiB inside the
-//! bitmap huge, one at a time. The kernel is not told about the whole bitmap at once: the first list of items would then
-//! wait for a huge page to be cleared for nearly every item, which takes 30 ms for a filter of 184 MB.
+//! bitmap huge, one at a time. The kernel is not told about the whole bitmap at once: the first list of items would
+//! then wait for a huge page to be cleared for nearly every item, which takes 30 ms for a filter of 184 MB.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,8 +17,8 @@ pub const BLOCK_BYTES: usize = 8 << 20;
 /// Whether the option is `yes`.
 static IS_WANTED: AtomicBool = AtomicBool::new(false);
 
-/// The process in which the option was `yes` first; 0 before. A forked child has a copy of the queue and of its lock, but
-/// no thread that would release the lock.
+/// The process in which the option was `yes` first; 0 before. A forked child has a copy of the queue and of its lock,
+/// but no thread that would release the lock.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
 /// Whether a block was queued since the last call of [`has_new`].
@@ -68,8 +68,8 @@ fn whole_pages(block: *mut u8, bytes: usize) -> Range<usize> {
     start.next_multiple_of(PAGE_BYTES)..(start + bytes) / PAGE_BYTES * PAGE_BYTES
 }
 
-/// Queues a new block whose bytes are 0, if the option is `yes` and the block is large. Every queued block must be passed
-/// to [`withdraw`] before its memory is freed.
+/// Queues a new block whose bytes are 0, if the option is `yes` and the block is large. Every queued block must be
+/// passed to [`withdraw`] before its memory is freed.
 pub fn queue_block(block: *mut u8, bytes: usize) {
     if bytes >= BLOCK_BYTES && IS_WANTED.load(Ordering::Relaxed) && is_used() {
         queue().blocks.push(whole_pages(block, bytes));
@@ -125,7 +125,8 @@ mod kernel {
         MADV_COLLAPSE, MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_POPULATE_WRITE, PR_GET_THP_DISABLE, c_int, c_ulong,
     };
 
-    /// The files with the system's setting: for pages of 2 MiB, and for pages of all sizes. Older kernels lack the first.
+    /// The files with the system's setting: for pages of 2 MiB, and for pages of all sizes. Older kernels lack the
+    /// first.
     const SETTINGS: [&str; 2] =
         ["/sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled", "/sys/kernel/mm/transparent_hugepage/enabled"];
 
@@ -151,7 +152,8 @@ mod kernel {
     /// Makes the page at this address resident and huge.
     ///
     /// An untouched page becomes huge when it becomes resident. The parts of a page that was touched before are copied
-    /// into a huge page (since Linux 6.1). Parts that became resident in between would prevent that, so the copy is last.
+    /// into a huge page (since Linux 6.1). Parts that became resident in between would prevent that, so the copy is
+    /// last.
     pub fn join(page: usize) {
         for advice in [MADV_HUGEPAGE, MADV_POPULATE_WRITE, MADV_COLLAPSE] {
             advise(page..page + PAGE_BYTES, advice);

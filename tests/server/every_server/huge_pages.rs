@@ -106,8 +106,8 @@ fn a_change_of_the_option_applies_to_new_filters() {
     wait_for_huge_pages(&server, 3);
 }
 
-/// Filters are replaced, freed, moved, saved and loaded while their pages become huge, and stay what they are without the
-/// option.
+/// Filters are replaced, freed, moved, saved and loaded while their pages become huge, and stay what they are without
+/// the option.
 #[test]
 fn nothing_else_changes() {
     let Some(with) = start() else { return };

@@ -107,8 +107,8 @@ impl<S> SubFilters<S> {
         }
     }
 
-    /// The layout of the allocation of the list. It is `None` for a single sub-filter, which is stored in place, and for
-    /// none.
+    /// The layout of the allocation of the list. It is `None` for a single sub-filter, which is stored in place, and
+    /// for none.
     pub(super) fn list_layout(&self) -> Option<Layout> {
         match self {
             SubFilters::One(_) => None,

@@ -35,8 +35,8 @@ impl PartialEq for Aside {
 }
 
 /// A layout that counts queries to each sub-filter. An item has the bit of its number modulo the number of bits, so
-/// items with equal remainders collide. A sub-filter is full once it has its capacity of items or `full_bits` bits. Like
-/// a real one, it reports a lower bound of its room: half of the remaining bits.
+/// items with equal remainders collide. A sub-filter is full once it has its capacity of items or `full_bits` bits.
+/// Like a real one, it reports a lower bound of its room: half of the remaining bits.
 #[derive(Debug, PartialEq)]
 struct Counted(Aside);
 

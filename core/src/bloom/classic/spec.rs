@@ -61,8 +61,8 @@ impl Spec<Classic> {
         )
     }
 
-    /// The derived parameters of the first sub-filter of a chain with these parameters and this growth, which RedisBloom
-    /// stores even for filters that do not scale.
+    /// The derived parameters of the first sub-filter of a chain with these parameters and this growth, which
+    /// RedisBloom stores even for filters that do not scale.
     pub(super) fn first_of(params: &Params, growth: u32) -> Result<Shared<Self>, Error> {
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
         let options = NOROUND | FORCE64 | scaling;

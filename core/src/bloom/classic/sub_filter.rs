@@ -39,8 +39,8 @@ impl<'a> Bits<'a> {
         Bits { spec, words: bytemuck::cast_slice(lines) }
     }
 
-    /// Prefetches the first `probes` bits of each hash in the mask `pending` if that pays: the bitmap is large, and there
-    /// is more than one hash.
+    /// Prefetches the first `probes` bits of each hash in the mask `pending` if that pays: the bitmap is large, and
+    /// there is more than one hash.
     fn prefetch(self, hashes: &[Hash128], pending: Marks, probes: u32) {
         if self.words.len() < PREFETCH_FROM_WORDS || pending.count_ones() < 2 {
             return;

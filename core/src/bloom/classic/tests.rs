@@ -205,7 +205,8 @@ fn merging_is_rejected_by_name_and_by_rate() {
         (filter(params(0.01, 100, 3)), Parameter::Expansion),
     ] {
         assert!(
-            matches!(ours.merge(&[&theirs], Merging::default(), &Unlimited).map(|(changed, _)| changed), Err(Error::Incompatible { parameter, .. }) if parameter == name),
+            matches!(ours.merge(&[&theirs], Merging::default(), &Unlimited),
+                Err(Error::Incompatible { parameter, .. }) if parameter == name),
             "{name:?}"
         );
     }
@@ -236,7 +237,10 @@ fn the_rate_measured_is_the_rate_estimated() {
 proptest! {
     #[test]
     fn no_false_negatives_and_add_is_idempotent(
-        items in prop::collection::vec(any::<u16>(), 1..300), exponent in 0.05f64..14.0, capacity in 1u64..200, expansion in 1u32..5,
+        items in prop::collection::vec(any::<u16>(), 1..300),
+        exponent in 0.05f64..14.0,
+        capacity in 1u64..200,
+        expansion in 1u32..5,
     ) {
         let mut filter = filter(params(libm::pow(10.0, -exponent), capacity, expansion));
         for item in bytes(&items) {
@@ -253,7 +257,10 @@ proptest! {
 
     #[test]
     fn all_at_once_is_one_by_one(
-        items in items_of_all_sizes(400), probes in items_of_all_sizes(100), capacity in 1u64..200, expansion in 0u32..4,
+        items in items_of_all_sizes(400),
+        probes in items_of_all_sizes(100),
+        capacity in 1u64..200,
+        expansion in 0u32..4,
     ) {
         let (items, probes) = (|| items.iter().map(Vec::as_slice), || probes.iter().map(Vec::as_slice));
         let params = params(0.1, capacity, expansion);
@@ -273,7 +280,10 @@ proptest! {
     }
 
     #[test]
-    fn merging_is_the_union(a in prop::collection::vec(any::<u16>(), 0..99), b in prop::collection::vec(any::<u16>(), 0..99)) {
+    fn merging_is_the_union(
+        a in prop::collection::vec(any::<u16>(), 0..99),
+        b in prop::collection::vec(any::<u16>(), 0..99),
+    ) {
         let params = params(0.001, 3000, 2);
         let (ours, theirs) = (filled(params, &a), filled(params, &b));
         let both = filled(params, &[a.clone(), b.clone()].concat());
@@ -285,6 +295,7 @@ proptest! {
         prop_assert!(left == right);
         prop_assert!(bytes(&a).chain(bytes(&b)).all(|item| left.may_contain(item, 0)));
         prop_assert!(left.num_items(0).abs_diff(both.num_items(0)) <= 2);
-        prop_assert_eq!(left.merge(&[&ours, &theirs], Merging::default(), &Unlimited).map(|(changed, _)| changed), Ok(false));
+        let merged = left.merge(&[&ours, &theirs], Merging::default(), &Unlimited);
+        prop_assert_eq!(merged.map(|(changed, _)| changed), Ok(false));
     }
 }

@@ -152,7 +152,10 @@ fn an_order_that_does_not_fit_is_rejected_with_the_rate() {
         assert_eq!(asked, 0.05);
         // The rate in the error is the rate of a filter with the bits of both chains.
         let absent = (0..200_000u32).map(|item| (item + 10_000).to_le_bytes());
-        let bits_of = |filter: &BloomFilter, index: usize| either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes().to_vec());
+        let bits_of = |filter: &BloomFilter, index: usize| {
+            let bytes = either!(&filter.chain, chain => chain.sub_filters()[index].as_bytes());
+            bytes.to_vec()
+        };
         let mut forced = ours.try_clone().unwrap();
         for index in 0..ours.sub_filters().len() {
             let [a, b] = [&ours, &reversed].map(|filter| bits_of(filter, index));
@@ -308,7 +311,10 @@ proptest! {
     /// error rate is rejected.
     #[test]
     fn unions_keep_all_items_and_the_rate(
-        common in 0u32..300, ours in 0u32..120, theirs in 0u32..500, layout in prop_oneof![Just(BitLayout::Lines), Just(BitLayout::Classic)],
+        common in 0u32..300,
+        ours in 0u32..120,
+        theirs in 0u32..500,
+        layout in prop_oneof![Just(BitLayout::Lines), Just(BitLayout::Classic)],
         error_rate in prop_oneof![Just(0.5), Just(0.05), Just(0.001)],
     ) {
         let a = chain(layout, error_rate, (0..common).chain(1000..1000 + ours));
@@ -340,7 +346,8 @@ proptest! {
     #[test]
     fn lists_on_long_chains_are_one_by_one(
         lists in prop::collection::vec(prop::collection::vec(0u16..500, 0..90), 1..5), capacity in 1u64..=3,
-        error_rate in prop_oneof![Just(0.9), Just(0.3), Just(0.01)], expansion in prop_oneof![9 => Just(1u32), 1 => Just(0)],
+        error_rate in prop_oneof![Just(0.9), Just(0.3), Just(0.01)],
+        expansion in prop_oneof![9 => Just(1u32), 1 => Just(0)],
         max_bytes in prop_oneof![Just(u64::MAX), 300u64..60_000],
     ) {
         let (params, limit) = (Params { error_rate, capacity, expansion, seed: 0 }, MaxBytes(max_bytes));

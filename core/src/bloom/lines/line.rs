@@ -129,8 +129,8 @@ pub(in crate::bloom) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn spread(places: u64, probes: u32) -> Spread {
-        // Each lane has its place in the low nine bits. The bits above do no harm: the rotation here and the permutation
-        // in `has_all` use only the low bits of a count or index.
+        // Each lane has its place in the low nine bits. The bits above do no harm: the rotation here and the
+        // permutation in `has_all` use only the low bits of a count or index.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);
         let bit = _mm512_rolv_epi64(_mm512_set1_epi64(1), place);

@@ -13,8 +13,8 @@ use std::ops::Range;
 /// in registers.
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
-/// Runs `$body` with a shape that the compiler knows, so that it unrolls the loops, which saves 8 to 20 ns an item. Error
-/// rates below 1e-13 have other shapes, for which the loops stay. This is the only place where a shape is chosen.
+/// Runs `$body` with a shape that the compiler knows, so that it unrolls the loops, which saves 8 to 20 ns an item.
+/// Error rates below 1e-13 have other shapes, for which the loops stay. This is the only place where a shape is chosen.
 macro_rules! with_shape {
     ($shape:ident => $body:expr) => {
         // With two lines or more, the error rate of a line is below 0.071, which takes at least four probes.

@@ -127,8 +127,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(item, hash, seed, tag, |_| Ok(()))
     }
 
-    /// Inserts an item like [`Self::insert`]. If the set has to grow, `check` must first allow the least number of bytes
-    /// by which it will.
+    /// Inserts an item like [`Self::insert`]. If the set has to grow, `check` must first allow the least number of
+    /// bytes by which it will.
     ///
     /// # Errors
     /// The errors of [`Self::insert`] and of `check`.
@@ -555,7 +555,8 @@ pub(in crate::counting) mod tests {
             }
             prop_assert_eq!(members.len(), naive.len());
             prop_assert_eq!(members.member_bytes(), naive.iter().map(|item| item.len() as u32).sum::<u32>());
-            for copy in [members.try_clone(seed).unwrap(), Members::from_bytes(members.as_bytes(), ROOM, seed, ()).unwrap()] {
+            let read = Members::from_bytes(members.as_bytes(), ROOM, seed, ()).unwrap();
+            for copy in [members.try_clone(seed).unwrap(), read] {
                 prop_assert_eq!(copy.as_bytes(), members.as_bytes());
                 prop_assert!(naive.iter().all(|item| copy.contains(item, hash64(item, seed))));
                 for item in &items {

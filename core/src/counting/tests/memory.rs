@@ -83,7 +83,8 @@ fn the_member_that_is_too_many_asks_for_the_slots_of_all() {
             let limit_bytes = WINDOWED + slots_bytes(&estimating) - 1;
             let rejected = counter.mark([255; 4], &MaxBytes(limit_bytes));
             assert!(
-                matches!(rejected, Err(Error::TooLarge { limit_bytes: asked, limit: Limit::Value, .. }) if asked == limit_bytes),
+                matches!(rejected, Err(Error::TooLarge { limit_bytes: asked, limit: Limit::Value, .. })
+                    if asked == limit_bytes),
                 "{rejected:?}"
             );
             assert!(counter.is_exact());

@@ -1,5 +1,6 @@
 //! Files of values: dumps of filters and counters, streamed in and out. The repository's `docs/persistence.md` has the
-//! byte table. The command-line tool writes and reads such files. [`to_bytes`](super::to_bytes) makes a file with a single value.
+//! byte table. The command-line tool writes and reads such files. [`to_bytes`](super::to_bytes) makes a file with a
+//! single value.
 //!
 //! A file has any number of values. Each value has an [`Entry`] (its kind, and for a value from a server its key and
 //! expiry) and the chunks of its dump, as `SCANDUMP` returns them. Every record ends with the checksum of the file so

@@ -273,8 +273,8 @@ fn what_fits_by_its_bits_is_kept_where_growth_is_rejected() {
     assert_eq!(begun.len() + rest.len(), items.len());
 }
 
-/// An admission asks for the bytes for which adding the same items asks. For each sub-filter of a classic filter, it once
-/// asked for 16 bytes less.
+/// An admission asks for the bytes for which adding the same items asks. For each sub-filter of a classic filter, it
+/// once asked for 16 bytes less.
 #[test]
 fn admission_and_addition_ask_for_the_same_bytes() {
     let items = names(0..70);

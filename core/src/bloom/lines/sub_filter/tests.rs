@@ -290,7 +290,10 @@ proptest! {
     }
 
     #[test]
-    fn union_has_the_bits_of_both(a in prop::collection::vec(any::<u16>(), 0..99), b in prop::collection::vec(any::<u16>(), 0..99)) {
+    fn union_has_the_bits_of_both(
+        a in prop::collection::vec(any::<u16>(), 0..99),
+        b in prop::collection::vec(any::<u16>(), 0..99),
+    ) {
         let (mut ours, mut theirs, mut both) = (filter(0.001, 3000), filter(0.001, 3000), filter(0.001, 3000));
         for (items, one) in [(&a, &mut ours), (&b, &mut theirs)] {
             for item in items {
@@ -304,9 +307,11 @@ proptest! {
         prop_assert_eq!(ours.bitmap.union_with(&theirs.bitmap), both.set_bits() != before);
         prop_assert_eq!(ours.as_bytes(), both.as_bytes());
         prop_assert_eq!(ours.set_bits(), both.set_bits());
-        let rejected = matches!(Lines::check_mergeable(&ours.spec, &filter(0.001, 3001).spec), Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
+        let rejected = Lines::check_mergeable(&ours.spec, &filter(0.001, 3001).spec);
+        let rejected = matches!(rejected, Err(Error::Incompatible { parameter: Parameter::Capacity, .. }));
         prop_assert!(rejected);
-        let rejected = matches!(Lines::check_mergeable(&ours.spec, &filter(0.01, 3000).spec), Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
+        let rejected = Lines::check_mergeable(&ours.spec, &filter(0.01, 3000).spec);
+        let rejected = matches!(rejected, Err(Error::Incompatible { parameter: Parameter::ErrorRate, .. }));
         prop_assert!(rejected);
     }
 }

@@ -307,7 +307,11 @@ proptest! {
     }
 
     #[test]
-    fn counters_without_bits_do_not_decide((a, _) in any_counter(), exact in vec(0u64..1000, 0..40), rate in 0..RATES.len()) {
+    fn counters_without_bits_do_not_decide(
+        (a, _) in any_counter(),
+        exact in vec(0u64..1000, 0..40),
+        rate in 0..RATES.len(),
+    ) {
         prop_assume!(a.has_slots());
         // Adds counters that are exact or empty, with any layout, at any place of the list.
         let coarse = counter(params(RATES[rate], 100), exact.iter().copied());

@@ -88,7 +88,8 @@ proptest! {
     #[test]
     fn unions_have_the_items_of_both_under_their_slices(
         slices in 1u32..5, refresh: bool,
-        ours in prop::collection::vec((0u64..40, 0u32..60), 0..60), theirs in prop::collection::vec((0u64..40, 0u32..60), 0..60),
+        ours in prop::collection::vec((0u64..40, 0u32..60), 0..60),
+        theirs in prop::collection::vec((0u64..40, 0u32..60), 0..60),
     ) {
         let start = 1_000_000u64;
         let fill = |mut adds: Vec<(u64, u32)>| {
@@ -165,7 +166,8 @@ proptest! {
             prop_assert_eq!(moved.before, if has_moved { Move::Advance(slice) } else { Move::Stay });
             prop_assert!(ours == before || ours.newest_slice() == Some(slice));
             prop_assert_eq!(ours.at(Time::At(now)).num_items(), model.len() as u64);
-            prop_assert!((0..60u32).all(|item| ours.at(Time::At(now)).may_contain(item.to_le_bytes()) == model.contains_key(&item)));
+            let found = |item: u32| ours.at(Time::At(now)).may_contain(item.to_le_bytes());
+            prop_assert!((0..60).all(|item| found(item) == model.contains_key(&item)));
         }
     }
 }
@@ -205,7 +207,8 @@ proptest! {
                 // Nothing expired early by more than the slice that clocks may differ.
                 let most = filters.iter().filter_map(BloomFilter::newest_slice).max().unwrap();
                 prop_assert!(before != Move::Stay || most <= newest.max(now) + 1);
-                prop_assert!(before == Move::Stay || others.iter().all(|other| other.newest_slice().unwrap() <= now + 1));
+                let is_near = |other: &BloomFilter| other.newest_slice().unwrap() <= now + 1;
+                prop_assert!(before == Move::Stay || others.iter().copied().all(is_near));
             }
         }
     }
@@ -214,7 +217,9 @@ proptest! {
     #[test]
     fn admission_without_memory_moves_nothing(
         slices in 1u32..5, refresh: bool, later in 0u64..80, back: bool, limit in 0u64..4000,
-        items in prop::collection::vec(0u32..60, 1..30), asked in prop::collection::vec(0u32..120, 1..30), dry_run: bool,
+        items in prop::collection::vec(0u32..60, 1..30),
+        asked in prop::collection::vec(0u32..120, 1..30),
+        dry_run: bool,
     ) {
         let mut ours = filter(slices, refresh, 10, 1_000);
         for (at, item) in (0u64..).zip(&items) {
@@ -222,7 +227,8 @@ proptest! {
         }
         let (before, now) = (ours.try_clone().unwrap(), if back { 1_000 - later } else { 1_030 + later });
         let asked = bytes(&asked);
-        let reported = ours.admit_at(asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME }, Time::At(now), &MaxBytes(limit));
+        let (items, terms) = (asked.iter().map(|item| &item[..]), Terms { dry_run, ..SOME });
+        let reported = ours.admit_at(items, terms, Time::At(now), &MaxBytes(limit));
         prop_assert!(reported.is_ok() && !dry_run || ours == before);
         if let Ok((_, moved)) = reported {
             prop_assert!(moved.before != Move::Stay || ours.newest_slice() == before.newest_slice());
