@@ -3,6 +3,8 @@
 use std::alloc;
 use std::fmt;
 
+use arrayvec::ArrayVec;
+
 use crate::counting::estimate::Estimated;
 use crate::counting::held::cells::SlotTag;
 use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
@@ -12,7 +14,7 @@ use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Representation, Spec};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
-use crate::hash::hash64;
+use crate::hash::{CHUNK, hash64};
 use crate::heap::{Mover, OnHeap};
 use crate::shared::Shared;
 use crate::size_limit::{SizeLimit, try_collect};
@@ -471,10 +473,16 @@ fn add_to<'a, T: SlotTag>(
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
         let held_bytes = held_bytes + Slots::<T>::STRUCT_BYTES;
-        result = items.try_for_each(|item| {
-            let slot = slots.layout().slot_of(hash64(item, seed));
-            slots.mark(slot, tag, ages, held_bytes, limit).map(&mut added)
-        });
+        let layout = slots.layout();
+        let mut marked = items.map(|item| layout.slot_of(hash64(item, seed)));
+        // Hashing and marking take turns: each loop keeps what it needs in registers.
+        while result.is_ok() {
+            let chunk: ArrayVec<u32, CHUNK> = marked.by_ref().take(CHUNK).collect();
+            if chunk.is_empty() {
+                break;
+            }
+            result = slots.mark_all(&chunk, tag, ages, held_bytes, limit, &mut added);
+        }
     }
     if let (Held::Exact(members), Some(reserved)) = (held, reserved) {
         members.trim(reserved, seed);

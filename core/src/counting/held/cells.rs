@@ -19,6 +19,12 @@ pub(crate) trait SlotTag: Tag {
     /// Marks a slot with `tag`, if the slot is free or its own tag is older.
     fn mark(cells: &mut [u64], slot: usize, tag: Self, ages: Self::Ages) -> Mark;
 
+    /// Marks the slot at `slot - start` like [`Self::mark`]. A slot before `start` is marked already.
+    #[inline(always)]
+    fn mark_from(cells: &mut [u64], start: usize, slot: usize, tag: Self, ages: Self::Ages) -> Mark {
+        slot.checked_sub(start).map_or(Mark::Same, |slot| Self::mark(cells, slot, tag, ages))
+    }
+
     /// Calls `visit` with each marked slot and its tag, ascending.
     fn for_each(cells: &[u64], ages: Self::Ages, visit: &mut dyn FnMut(usize, Self));
 
@@ -45,6 +51,18 @@ impl SlotTag for () {
     #[inline(always)]
     fn mark(cells: &mut [u64], slot: usize, (): (), (): ()) -> Mark {
         if bits::set(cells, slot) { Mark::New } else { Mark::Same }
+    }
+
+    /// Without a branch: which members fall in full segments cannot be predicted.
+    #[inline(always)]
+    fn mark_from(cells: &mut [u64], start: usize, slot: usize, (): (), (): ()) -> Mark {
+        let is_held = slot >= start;
+        let at = if is_held { slot - start } else { 0 };
+        // There are no cells while all segments are full or listed.
+        let Some(word) = cells.get_mut(at / bits::WORD_BITS) else { return Mark::Same };
+        let (before, bit) = (*word, u64::from(is_held) << (at % bits::WORD_BITS));
+        *word = before | bit;
+        if before & bit == bit { Mark::Same } else { Mark::New }
     }
 
     fn for_each(cells: &[u64], (): (), visit: &mut dyn FnMut(usize, ())) {

@@ -299,22 +299,53 @@ impl<T: SlotTag> Slots<T> {
         held_bytes: u64,
         limit: &impl SizeLimit,
     ) -> Result<Mark, Error> {
-        let segment = self.layout.segment_of(slot);
-        if segment >= self.end.into() {
-            return self.mark_later(slot, tag, ages, held_bytes, limit);
+        let mut mark = Mark::Same;
+        self.mark_all(&[slot], tag, ages, held_bytes, limit, |made| mark = made)?;
+        Ok(mark)
+    }
+
+    /// Marks slots one after the other like [`Self::mark`], and passes each mark to `marked`.
+    ///
+    /// # Errors
+    /// The errors of [`Self::mark`]; on error the slots before the rejected one are marked.
+    #[inline(always)]
+    pub(in crate::counting) fn mark_all(
+        &mut self,
+        slots: &[u32],
+        tag: T,
+        ages: T::Ages,
+        held_bytes: u64,
+        limit: &impl SizeLimit,
+        mut marked: impl FnMut(Mark),
+    ) -> Result<(), Error> {
+        let (layout, mut rest, mut has_new, mut result) = (self.layout, slots, false, Ok(()));
+        while result.is_ok() && !rest.is_empty() {
+            let (start, end) = (usize::from(self.first) << layout.segment_bits(), self.end.into());
+            let in_window = rest.iter().take_while(|&&slot| layout.segment_of(slot) < end).count();
+            let (now, behind) = rest.split_at(in_window);
+            let (window, counts) = (&mut *self.window, &mut self.counts);
+            for &slot in now {
+                let mark = T::mark_from(window, start, slot as usize, tag, ages);
+                counts.add(layout.segment_of(slot), u64::from(mark == Mark::New));
+                has_new |= mark == Mark::New;
+                marked(mark);
+            }
+            rest = behind;
+            if let Some((&slot, later)) = behind.split_first() {
+                result = self.mark_later(slot, tag, ages, held_bytes, limit).map(|mark| {
+                    has_new |= mark == Mark::New;
+                    marked(mark);
+                });
+                rest = later;
+            }
         }
-        let Some(place) = (slot as usize).checked_sub(usize::from(self.first) << self.layout.segment_bits()) else {
-            return Ok(Mark::Same);
-        };
-        let mark = T::mark(&mut self.window, place, tag, ages);
-        if mark == Mark::New {
-            self.counts.add(segment, 1);
+        if has_new {
             self.estimate.clear();
-            if T::BYTES == 0 && self.counts.get(usize::from(self.first)) == self.layout.slots() {
+            if T::BYTES == 0 && self.counts.get(self.first.into()) == self.layout.slots() {
                 self.drop_full(ages);
             }
         }
-        Ok(mark)
+        result
     }
 
     /// Lets go of the full segments at the front of the window. Without memory for the smaller window the larger one
@@ -363,7 +394,6 @@ impl<T: SlotTag> Slots<T> {
         self.later.copy_within(at..end, at + Self::RECORD_BYTES);
         put(&mut self.later, &mut { at }, place.into(), tag);
         self.counts.add(segment, 1);
-        self.estimate.clear();
         Ok(Mark::New)
     }
 

@@ -186,3 +186,25 @@ fn bytes_are_those_of_the_documents() {
         assert!(largest <= most && (cfg!(debug_assertions) || largest >= most * 4 / 5), "{layout:?}: {largest}");
     }
 }
+
+#[test]
+fn a_list_of_slots_is_marked_as_they_are_one_by_one() {
+    let layout = Layout::new(MIN_SEGMENT_BITS);
+    let (mut by_list, mut by_one) = (Slots::new(layout), Slots::new(layout));
+    // Segment 0 fills up in the middle of the third list. Then nothing but lists is left, and the fourth list has slots
+    // of the full segment.
+    for list in [0..100u32, 90..200, 150..300, 0..310] {
+        let mut marks = Vec::new();
+        by_list.mark_all(&list.clone().collect::<Vec<_>>(), (), (), 0, &Unlimited, |mark| marks.push(mark)).unwrap();
+        assert_eq!(marks, list.map(|slot| mark(&mut by_one, slot, (), ())).collect::<Vec<_>>());
+        assert_eq!((by_list.window.as_ref(), listed(&by_list, ())), (by_one.window.as_ref(), listed(&by_one, ())));
+        check(&by_list, ());
+    }
+    let mut full = Slots::new(layout);
+    full.mark_all(&(0..256).collect::<Vec<_>>(), (), (), 0, &Unlimited, |_| ()).unwrap();
+    assert_eq!(
+        (full.window.len(), mark(&mut full, 7, (), ()), mark(&mut full, 256, (), ())),
+        (0, Mark::Same, Mark::New)
+    );
+    check(&full, ());
+}
