@@ -38,6 +38,13 @@ pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     before >> bit & 1 == 0
 }
 
+/// Sets the bits at these positions, byte by byte: neighbours are often in one word, and each store to a word waits for
+/// the one before.
+pub(crate) fn set_all(words: &mut [u64], positions: impl Iterator<Item = usize>) {
+    let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
+    positions.for_each(|position| bytes[position / 8] |= 1 << (position % 8));
+}
+
 /// The positions of the set bits, ascending.
 pub(crate) fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
     words.view_bits::<Lsb0>().iter_ones()

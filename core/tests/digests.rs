@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Windowing};
-use rollcall_core::counting::{self, Counter, Representation};
+use rollcall_core::counting::{self, Counter};
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::{MaxBytes, Unlimited};
 use rollcall_core::unstable::hash::checksum;
@@ -342,17 +342,18 @@ fn classic_filters() {
 }
 
 #[track_caller]
-fn check_counter(counter: &Counter, held: Representation) -> (Names, Names) {
-    assert_eq!(counter.representation(), held);
-    check(held.name(), counter, true, &Layout::of_counter(&Changed::of(counter, true).bytes(), counter))
+fn check_counter(counter: &Counter, is_exact: bool) -> (Names, Names) {
+    assert_eq!(counter.is_exact(), is_exact);
+    let fields = Layout::of_counter(&Changed::of(counter, true).bytes(), counter);
+    check(if is_exact { "exact" } else { "estimate" }, counter, true, &fields)
 }
 
 #[test]
 fn counters() {
     let checked = [
-        check_counter(&counter(0.01, 250, 20), Representation::Exact),
-        check_counter(&counter(0.005, 10, 40), Representation::Estimate),
-        check_counter(&counter(0.1, 0, 400), Representation::Estimate),
+        check_counter(&counter(0.01, 250, 20), true),
+        check_counter(&counter(0.005, 10, 40), false),
+        check_counter(&counter(0.1, 0, 400), false),
     ];
     assert_fixed(checked, &["form", "kind", "length", "marked slots", "representation", "segments"]);
 }
@@ -373,11 +374,11 @@ fn counters_with_windows() {
         counter
     };
     let checked = [
-        check_counter(&of(0.01, 250, 12, ClockSource::System, &[5, 0, 10, 5]), Representation::Exact),
-        check_counter(&of(0.01, 250, 24, ClockSource::Manual, &[5, 0, 10, 5]), Representation::Exact),
-        check_counter(&of(0.01, 5, 14, ClockSource::Manual, &[5, 10, 15]), Representation::Estimate),
-        check_counter(&of(0.1, 0, 12, ClockSource::System, &[600, 0, 300, 900]), Representation::Estimate),
-        check_counter(&of(0.1, 0, 24, ClockSource::System, &[600, 0, 300, 900]), Representation::Estimate),
+        check_counter(&of(0.01, 250, 12, ClockSource::System, &[5, 0, 10, 5]), true),
+        check_counter(&of(0.01, 250, 24, ClockSource::Manual, &[5, 0, 10, 5]), true),
+        check_counter(&of(0.01, 5, 14, ClockSource::Manual, &[5, 10, 15]), false),
+        check_counter(&of(0.1, 0, 12, ClockSource::System, &[600, 0, 300, 900]), false),
+        check_counter(&of(0.1, 0, 24, ClockSource::System, &[600, 0, 300, 900]), false),
     ];
     assert_fixed(checked, &["form", "kind", "length", "marked slots", "representation", "segments"]);
 }

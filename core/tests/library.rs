@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use rollcall_core::bloom::sizing::Geometry;
 use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo};
-use rollcall_core::counting::{self, Counter, Estimated, Representation, View};
+use rollcall_core::counting::{self, Counter, Estimated, View};
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::heap::OnHeap;
@@ -23,7 +23,6 @@ const _: () = {
     is_shared::<counting::Params>();
     is_shared::<Estimated>();
     is_shared::<View<'_>>();
-    is_shared::<Representation>();
     is_shared::<Error>();
     is_shared::<Parameter>();
     is_shared::<Limit>();

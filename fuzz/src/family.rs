@@ -129,7 +129,7 @@ impl Family for Counter {
     }
 
     fn is_same(&self, other: &Self) -> bool {
-        let state = |counter: &Self| (*counter.params(), counter.representation(), counter.estimate().to_bits());
+        let state = |counter: &Self| (*counter.params(), counter.is_exact(), counter.estimate().to_bits());
         state(self) == state(other) && persist::dump(self).eq(persist::dump(other))
     }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use redis_module::raw;
 use rollcall_core::bloom::{BitLayout, BloomFilter};
-use rollcall_core::counting::{Counter, Representation};
+use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
 use rollcall_core::size_limit::SizeLimit;
 use rollcall_core::unstable::bloom::EitherChain;
@@ -297,10 +297,10 @@ impl Family for Counter {
     }
 
     fn share(&self) -> ValueShare {
-        let kind = match (self.window(), self.representation()) {
+        let kind = match (self.window(), self.is_exact()) {
             (Some(_), _) => ValueKind::WindowedCounter,
-            (None, Representation::Exact) => ValueKind::Exact,
-            (None, Representation::Estimate) => ValueKind::Estimate,
+            (None, true) => ValueKind::Exact,
+            (None, false) => ValueKind::Estimate,
         };
         ValueShare::new(kind, self.num_bytes())
     }

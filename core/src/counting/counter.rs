@@ -11,7 +11,7 @@ use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
 use crate::counting::held::slots::Slots;
 use crate::counting::held::{Adding, Held, Merged};
 use crate::counting::layout::{Layout, SegmentCounts};
-use crate::counting::params::{Params, Representation, Spec};
+use crate::counting::params::{Params, Spec};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::hash::{CHUNK, hash64};
@@ -34,7 +34,7 @@ impl fmt::Debug for Counter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Counter")
             .field("params", self.params())
-            .field("representation", &self.representation())
+            .field("is_exact", &self.is_exact())
             .field("estimate", &self.estimate())
             .finish_non_exhaustive()
     }
@@ -269,15 +269,7 @@ impl Counter {
 
     /// Whether the count is exact.
     pub fn is_exact(&self) -> bool {
-        self.representation() == Representation::Exact
-    }
-
-    /// The representation of the set.
-    pub fn representation(&self) -> Representation {
-        with_set!(self, (held, _) => match held {
-            Held::Exact(_) => Representation::Exact,
-            Held::Estimating(_) => Representation::Estimate,
-        })
+        with_set!(self, (held, _) => matches!(held, Held::Exact(_)))
     }
 
     /// The members, in the order they were added.

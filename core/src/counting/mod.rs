@@ -43,7 +43,7 @@ mod windowed_set;
 
 pub use counter::Counter;
 pub use estimate::Estimated;
-pub use params::{Params, Representation};
+pub use params::Params;
 pub use sets::intersection::inter_card;
 pub use sets::lists::{diff, inter, union};
 pub use sets::union::{diff_card, union_card};

@@ -4,25 +4,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 
 use crate::counting::layout::{Layout, MAX_SEGMENT_BITS};
-use crate::error::{Error, Parameter, named};
+use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
-
-named! {
-    /// The representation of a counter's set. A counter is promoted from exact to estimate, never back. Only a windowed
-    /// counter becomes exact again, when all its members have expired.
-    ///
-    /// ```
-    /// assert_eq!(rollcall_core::counting::Representation::Estimate.name(), "estimate");
-    /// ```
-    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-    pub enum Representation {
-        /// The members themselves.
-        Exact = "exact",
-        /// The slots of their hashes.
-        Estimate = "estimate",
-    }
-}
 
 /// The limits of an exact counter: the number of its members, and the sum of their lengths in bytes.
 #[derive(Debug, Clone, Copy)]

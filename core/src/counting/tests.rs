@@ -1,6 +1,5 @@
 //! Tests of windowed counters against a model.
 
-use crate::counting::Representation;
 use crate::counting::counter::Counter;
 use crate::counting::counter::tests::{check_asked, words};
 use crate::counting::form::CounterForm;
@@ -171,9 +170,9 @@ fn number(member: &[u8]) -> u32 {
 }
 
 /// All stored properties of a counter, and its payload.
-fn stored(counter: &Counter) -> (Params, Representation, TagRing, Option<SegmentCounts>, Vec<u8>) {
+fn stored(counter: &Counter) -> (Params, bool, TagRing, Option<SegmentCounts>, Vec<u8>) {
     let (ring, payload) = (*counter.ring().unwrap(), encode(counter));
-    (*counter.params(), counter.representation(), ring, counter.counts(), payload)
+    (*counter.params(), counter.is_exact(), ring, counter.counts(), payload)
 }
 
 fn reloaded(counter: &Counter) -> Counter {

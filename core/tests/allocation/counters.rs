@@ -81,7 +81,7 @@ fn counters_grow_or_stay_as_they_are() {
         let mut counter = counter(0.0025, exact_limit, 0);
         let mut failures = 0;
         for member in 0..60_000u32 {
-            let before = (counter.representation(), counter.estimate());
+            let before = (counter.is_exact(), counter.estimate());
             for n in 1.. {
                 let (outcome, failed) =
                     with_failure(n, || counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited));
@@ -93,7 +93,7 @@ fn counters_grow_or_stay_as_they_are() {
                 // A full segment that cannot be dropped stays.
                 if outcome.is_err() {
                     assert_out_of_memory("add", &outcome);
-                    assert_eq!((counter.representation(), counter.estimate()), before);
+                    assert_eq!((counter.is_exact(), counter.estimate()), before);
                 }
             }
         }
@@ -186,7 +186,7 @@ fn windowed_counters_grow_or_stay_as_they_are() {
         let mut counter = counter_of_a_day(0.005, exact_limit);
         let mut failures = 0;
         for member in 0..120_000u32 {
-            let before = (counter.representation(), counter.estimate());
+            let before = (counter.is_exact(), counter.estimate());
             for n in 1.. {
                 let (outcome, failed) =
                     with_failure(n, || counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited));
@@ -196,7 +196,7 @@ fn windowed_counters_grow_or_stay_as_they_are() {
                 }
                 failures += 1;
                 assert_out_of_memory("add", &outcome);
-                assert_eq!((counter.representation(), counter.estimate()), before);
+                assert_eq!((counter.is_exact(), counter.estimate()), before);
             }
         }
         assert!(failures > 0);

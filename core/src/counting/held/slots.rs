@@ -489,9 +489,8 @@ impl<T: SlotTag> Slots<T> {
     fn or_segment(&self, place: Place<'_>, ages: T::Ages, most_age: u8, bits: &mut [u64]) {
         match place {
             Place::Listed(list) => {
-                records::<T>(list).filter(|(_, tag)| tag.age(ages) <= most_age).for_each(|(place, _)| {
-                    bits::set(bits, place);
-                });
+                let live = records::<T>(list).filter(|(_, tag)| tag.age(ages) <= most_age);
+                bits::set_all(bits, live.map(|(place, _)| place));
             }
             // Many counters together soon mark all slots of the early segments.
             _ if bits.iter().all(|&word| word == u64::MAX) => {}
