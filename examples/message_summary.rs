@@ -177,11 +177,9 @@ fn check_month(message: &Announcement, server: &mut Connection, promises: &mut P
     }
     for (day, people) in by_day.iter().enumerate() {
         redis::cmd("LC.ADVANCE").arg(&key).arg(day).exec(server)?;
-        let mut pipeline = redis::pipe();
         for batch in people.chunks(BATCH) {
-            pipeline.cmd("LC.ADD").arg(&key).arg(batch).ignore();
+            redis::cmd("LC.ADD").arg(&key).arg(batch).exec(server)?;
         }
-        pipeline.exec(server)?;
     }
     let is_back = |person: &&String| last_seen.get(person).is_some_and(|&day| day >= DAYS - WEEK_DAYS);
     let came_back: Vec<&String> = read.iter().copied().filter(is_back).collect();
