@@ -357,7 +357,7 @@ fn kinds_are_what_their_names_say() {
     for (name, value) in values() {
         let kind = match &value {
             Value::Counter(counter) | Value::PartialCounter(_, counter) => {
-                format!("counter-{}", counter.is_exact())
+                format!("counter-{}", if counter.is_exact() { "exact" } else { "estimate" })
             }
             Value::Filter(filter) | Value::PartialFilter(_, filter) if filter.windowing().is_some() => {
                 "windowed".to_owned()

@@ -224,7 +224,8 @@ impl Counter {
         }
     }
 
-    /// The number of distinct members: exact, or the estimate, rounded. It never falls when members are added.
+    /// The number of distinct members: exact, or the estimate, rounded. Without a window it never
+    /// falls when members are added.
     pub fn count(&self) -> u64 {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
             return members.len() as u64;

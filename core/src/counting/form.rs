@@ -65,6 +65,9 @@ impl CounterForm {
                 format_args!("at most {}", layout.slots()),
                 most,
             )?;
+            // A counter without members is exact, unless its limit is 0.
+            let is_possible = counts.total() > 0 || self.params.exact_limit == 0;
+            Error::check_field(is_possible, "representation", "exact, without a marked slot", "an estimate")?;
             // A member marks a slot, and a slot is never freed.
             let is_possible = self.lower_bound == 0 || counts.total() > 0;
             Error::check_field(is_possible, "lower bound", "0 without a marked slot", self.lower_bound)?;
@@ -198,12 +201,18 @@ mod tests {
 
     #[test]
     fn lower_bounds_that_no_exact_count_led_to_are_rejected() {
-        let load = |lower_bound, counts: &[u64]| load(form(params(RATES[0], 250), lower_bound, Some(counts)), b"");
-        for (lower_bound, counts) in [(65_538, &[256][..]), (u32::MAX, &[256]), (1, &[])] {
-            let rejected = load(lower_bound, counts);
+        let load = |exact_limit, lower_bound, counts: &[u64]| {
+            load(form(params(RATES[0], exact_limit), lower_bound, Some(counts)), b"")
+        };
+        for (exact_limit, lower_bound, counts) in [(250, 65_538, &[256][..]), (250, u32::MAX, &[256]), (0, 1, &[])] {
+            let rejected = load(exact_limit, lower_bound, counts);
             assert!(matches!(rejected, Err(Error::Corrupt { field: "lower bound", .. })), "{rejected:?}");
         }
-        let loaded = load(65_537, &[256]).unwrap();
+        // Such a counter would be exact.
+        let rejected = load(250, 0, &[]);
+        assert!(matches!(rejected, Err(Error::Corrupt { field: "representation", .. })), "{rejected:?}");
+        assert!(load(0, 0, &[]).is_ok());
+        let loaded = load(250, 65_537, &[256]).unwrap();
         assert_eq!((loaded.count(), loaded.lower_bound()), (65_537, 65_537));
     }
 

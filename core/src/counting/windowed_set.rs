@@ -1,6 +1,6 @@
 //! The set of a windowed counter, with the slice in which each member was last seen.
 //!
-//! A plain linear counter has a bit for each slot: marked or not. Here a slot has the slice in which it was last
+//! A slot of a plain counter is marked or not. Here a slot has the slice in which it was last
 //! marked. The slots marked since a slice are, bit for bit, the bitmap of a counter that saw only that span. So the
 //! same estimator counts every span that ends now.
 //!

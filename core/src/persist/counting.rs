@@ -136,7 +136,7 @@ impl CounterForm {
     }
 
     /// The format of the chunks. Its fingerprint changes if pieces that were read earlier no longer fit pieces that are
-    /// read later: with any new slot or member, and with an advance of the window.
+    /// read later: with any newly marked slot, with another length of the members, and with an advance of the window.
     fn chunk_format(&self, payload_bytes: u64) -> ChunkFormat {
         // The counts say how long the payload of an estimate is.
         let more = if self.counts.is_some() { 0 } else { payload_bytes };

@@ -14,11 +14,11 @@
 //! The segments before `first` are full and take nothing. A counter with a window of time has no such segments: the
 //! tags of their slots differ. The window ends behind the last segment with more than C / 16 marked slots. So `first`
 //! and `end` follow from the counts alone. Whatever members are chosen, and whatever is loaded, the slots take at most
-//! the bytes of a bitmap of all segments, as a list takes at most the bytes of its segment's bits.
+//! the bytes of a bitmap of all segments, and a fourth more for the room by which lists grow.
 //!
-//! Worked example, C = 4096, 50,000 members: segment 0 is full. Segments 1 to 6 have 4087, 3886, 3205, 2183, 1293 and
-//! 708 marked slots and are the window, with 512 bytes each. The next, with 371, is in it too; the one with 190 and all
-//! after it are lists, of 380 slots in 760 bytes.
+//! Worked example, C = 4096, 50,000 members: segments 0 to 6 have 4087, 3886, 3205, 2183, 1293, 708 and 371 marked
+//! slots and are the window, with 512 bytes each. Segment 7, with 190, and all after it are lists, of 380 slots in 760
+//! bytes. With ten times as many members, segment 0 is full and gone.
 
 use std::alloc::Layout as Memory;
 use std::marker::PhantomData;

@@ -27,16 +27,12 @@ impl Counter {
         let mut all = with_first(self, others)?;
         check_seeds(all.iter().copied())?;
         check_windows(&all)?;
-        let newest = all.iter().map(|counter| counter.reached()).max().unwrap_or(0);
+        let newest = newest(&all);
         let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
         // Counters without live members are ignored, and so are their layouts.
-        let most_age = self.most_age();
-        let is_live = |counter: &Counter| {
-            let behind = u8::try_from(newest - counter.reached()).ok();
-            counter.has_any(behind.and_then(|behind| most_age.checked_sub(behind)))
-        };
-        all.retain(|counter| is_live(counter));
-        let live = try_collect(others.len(), others.iter().copied().filter(|other| is_live(other)))?;
+        let is_live = |counter: &&Counter| counter.is_live_at(newest, self.most_age());
+        all.retain(is_live);
+        let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
         let coarsest = coarsest(self, &all);
         let (is_later, is_folded) = (newest > self.reached(), coarsest.layout() != self.layout());
         // A limit looks at the memory that is left when it is first asked: before a copy takes some of it.
@@ -56,14 +52,16 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`, and of the coarsest error rate of those that
-    /// have slots.
+    /// The union of `first` and `others`, with the parameters of `first`, and the coarsest error rate of those that have
+    /// live slots.
     ///
     /// # Errors
     /// The errors of a merge.
     pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
         let all = with_first(first, others)?;
-        let coarsest = all.iter().copied().filter(|counter| counter.has_slots()).min_by_key(|counter| counter.layout());
+        let newest = newest(&all);
+        let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.most_age()));
+        let coarsest = live.filter(|counter| counter.has_slots()).min_by_key(|counter| counter.layout());
         if let Some(coarsest) = coarsest.filter(|coarsest| coarsest.layout() != first.layout()) {
             let mut union = first.empty(coarsest.params_for(first))?;
             union.merge(&all, limit)?;
@@ -76,10 +74,22 @@ impl Counter {
         Ok(union)
     }
 
+    /// Whether a counter that remembers ages up to `most_age` has a live member of this one when its newest slice is
+    /// `newest`.
+    fn is_live_at(&self, newest: u64, most_age: u8) -> bool {
+        let behind = u8::try_from(newest.saturating_sub(self.reached())).ok();
+        self.has_any(behind.and_then(|behind| most_age.checked_sub(behind)))
+    }
+
     /// The parameters of `own`, with the error rate of this counter.
     fn params_for(&self, own: &Counter) -> Params {
         Params { error_rate: self.params().error_rate, ..*own.params() }
     }
+}
+
+/// The newest slice that any of the counters has reached.
+fn newest(counters: &[&Counter]) -> u64 {
+    counters.iter().map(|counter| counter.reached()).max().unwrap_or(0)
 }
 
 /// The counter with the coarsest layout: `own`, or one of `counters` that has slots.
