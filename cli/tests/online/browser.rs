@@ -132,9 +132,11 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     add_many(&mut client, "BF.MADD tight", "item:", 0..985);
     client.expect("LC.RESERVE day WINDOW 86400 SLICES 24", "+OK");
     add_many(&mut client, "LC.ADD day", "member:", 0..3000);
-    client.expect("LC.RESERVE few", "+OK");
     add_many(&mut client, "LC.ADD few", "member:", 0..320);
-    // A notice of its own, and markup in its advice.
+    // A notice.
+    client.expect("CONFIG SET maxmemory-policy allkeys-lru", "+OK");
+    client.expect("CONFIG SET maxmemory 1gb", "+OK");
+    // A warning like another, and markup in its advice.
     client.call(&["BF.RESERVE", HOSTILE, "0.01", "100"]);
     let items: Vec<String> = (0..4000).map(|item| item.to_string()).collect();
     client.call(&["BF.MADD", HOSTILE].into_iter().chain(items.iter().map(String::as_str)).collect::<Vec<_>>());
