@@ -52,8 +52,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`, and the coarsest error rate of those that have
-    /// live slots.
+    /// The union of `first` and `others`, with the parameters of `first`, and the coarsest error rate of those that
+    /// have live slots.
     ///
     /// # Errors
     /// The errors of a merge.
