@@ -320,6 +320,7 @@ impl<T: SlotTag> Slots<T> {
     ) -> Result<(), Error> {
         let (layout, mut rest, mut has_new, mut result) = (self.layout, slots, false, Ok(()));
         while result.is_ok() && !rest.is_empty() {
+            // Only a listed slot moves the window. So the slots up to the next listed one are marked in one run.
             let (start, end) = (usize::from(self.first) << layout.segment_bits(), self.end.into());
             let in_window = rest.iter().take_while(|&&slot| layout.segment_of(slot) < end).count();
             let (now, behind) = rest.split_at(in_window);

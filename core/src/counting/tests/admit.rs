@@ -151,7 +151,7 @@ fn adding_moves_only_what_it_changes() {
         assert_eq!(add(&mut counter, &[], newest * 10 + 50), Move::Stay);
         assert_eq!(stored(&counter), stored(&before));
         assert_eq!(add(&mut counter, &["ann"], newest * 10 + 10), Move::Advance(newest + 1));
-        // The counter holds members, a sparse bitmap or cells.
+        // The counter holds members, or slots with tags.
         (0..more * more).for_each(|member| drop(counter.mark(member.to_le_bytes(), &Unlimited)));
         counter.mark(b"ann", &Unlimited).unwrap();
         // The clock had jumped ahead: the next item takes the window back.
