@@ -65,6 +65,16 @@ fn facts_do_not_make_a_key_look_used_often() {
     }
 }
 
+/// Sends each command to a key that has been idle, and checks whether the key is idle no more.
+fn check_idle(client: &mut Client, commands: &[&str], is_use: bool) {
+    for command in commands {
+        let key = key_of(command);
+        make_idle(client, key);
+        client.cmd(command);
+        assert_eq!(client.int(&format!("OBJECT IDLETIME {key}")) < 1000, is_use, "{command}");
+    }
+}
+
 #[test]
 fn facts_do_not_make_a_key_look_used_lately() {
     let server = Server::start();
@@ -72,12 +82,7 @@ fn facts_do_not_make_a_key_look_used_lately() {
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
     for (commands, is_use) in [(&FACTS[..], false), (&USES[..], true)] {
-        for command in commands {
-            let key = key_of(command);
-            make_idle(&mut client, key);
-            client.cmd(command);
-            assert_eq!(client.int(&format!("OBJECT IDLETIME {key}")) < 1000, is_use, "{command}");
-        }
+        check_idle(&mut client, commands, is_use);
     }
 }
 
@@ -94,12 +99,7 @@ fn what_changes_nothing_does_not_make_a_key_the_newest() {
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
     for (commands, is_change) in [(&NO_CHANGES[..], false), (&CHANGES[..], true)] {
-        for command in commands {
-            let key = key_of(command);
-            make_idle(&mut client, key);
-            client.cmd(command);
-            assert_eq!(client.int(&format!("OBJECT IDLETIME {key}")) < 1000, is_change, "{command}");
-        }
+        check_idle(&mut client, commands, is_change);
     }
 }
 
