@@ -12,6 +12,10 @@ use rollcall_testkit::server::{Server, Setup};
 /// Policies that evict. All keys of these tests expire, so that `volatile-ttl` may evict them.
 const EVICTING: [&str; 3] = ["allkeys-lru", "allkeys-lfu", "volatile-ttl"];
 
+/// The server's own error of a write at `maxmemory`. Redis 8.10.2 answers so now and then although it could evict: once
+/// in some 50,000 writes, also of strings and without a module.
+const SERVERS_OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
 /// The bytes that `maxmemory` leaves for data.
 const ROOM: i64 = 12 << 20;
 
@@ -78,16 +82,22 @@ fn assert_none_failed(replies: &[Value], what: &str) {
 /// Creates all keys of [`CREATIONS`] on a server whose memory is full, and more of each kind until it evicts others.
 /// Earlier commands, whose buffers count as used memory, may have left some room.
 fn create_all(client: &mut Client, policy: &str) {
+    let mut refused = 0;
     for (count, line) in CREATIONS {
         let (before, mut next) = (client.info_number("evicted_keys"), 0);
         while next < count || client.info_number("evicted_keys") == before {
             assert!(next < 20 * count, "{policy}: {line} evicted nothing");
             let command = |at: usize| line.replace('#', &at.to_string()).split(' ').map(str::to_owned).collect();
             let commands: Vec<Vec<_>> = (next..next + 50).map(command).collect();
-            assert_none_failed(&client.pipeline(&commands), &format!("{policy}: {line}"));
+            let mut replies = client.pipeline(&commands);
+            let all = replies.len();
+            replies.retain(|reply| error_text(reply).is_none_or(|text| text != SERVERS_OOM));
+            refused += all - replies.len();
+            assert_none_failed(&replies, &format!("{policy}: {line}"));
             next += 50;
         }
     }
+    assert!(refused <= 5, "{policy}: the server refused {refused} commands");
 }
 
 #[test]
