@@ -234,8 +234,10 @@ fn mapped(text: &str) -> Vec<String> {
 #[test]
 fn the_table_of_benchmarks_has_a_figure_of_every_row_on_every_server() {
     let documents = documents();
-    let (in_readme, on_page) = (&["Redis 8.2.3", "Redis 8.10.2"][..], &["Redis 7.0.15", "Redis 8.2.3", "Redis 8.10.2"][..]);
-    for (page, part, rows, servers) in [("docs/benchmarks.md", "rows", 10, on_page), ("README.md", "speed", 6, in_readme)]
+    let (in_readme, on_page) =
+        (&["Redis 8.2.3", "Redis 8.10.2"][..], &["Redis 7.0.15", "Redis 8.2.3", "Redis 8.10.2"][..]);
+    for (page, part, rows, servers) in
+        [("docs/benchmarks.md", "rows", 10, on_page), ("README.md", "speed", 6, in_readme)]
     {
         let mark = format!("<!-- measured: {part}, written by make bench -->");
         let after = document(&documents, page).text.split(&mark).nth(1).unwrap_or_default();
