@@ -53,7 +53,7 @@ check() {
         fail "the tool does not ask for rollcall-core $version"
     grep -q 'dynamic = \["version"\]' python/pyproject.toml || fail "python/pyproject.toml has a version of its own"
     grep -q "^Version $(sed 's/\./\\./g' <<<"$version")[,.]" README.md ||
-        fail "README.md does not say 'Version $version' below Status"
+        fail "README.md does not say 'Version $version' at its head"
     for file in LICENSE-MIT LICENSE-APACHE; do
         cmp "$file" "core/$file" && cmp "$file" "cli/$file" || fail "the crates have another $file"
     done
