@@ -1,7 +1,8 @@
-//! Shared contents: equal contents of many values are in memory only once.
+//! Interning: equal parameters of many values are in memory only once.
 //!
-//! Millions of small values are made with the same parameters. A value holds a [`Shared`] of the parameters and of the
-//! numbers derived from them: 8 bytes instead of a hundred. A [`Pool`] finds the contents that exist already.
+//! Millions of small values are made with the same parameters. Each holds a pointer ([`Shared`]) to the parameters and
+//! the numbers derived from them: 8 bytes instead of a hundred. A [`Pool`] interns them: it returns the pointer to
+//! equal contents that exist already.
 
 use std::alloc::Layout;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,7 +24,7 @@ pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
-/// A pool of shared contents, a hash table in which equal contents are found.
+/// Interns contents: a hash table that has one shared copy of equal contents.
 pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
 
 struct Pooled<T> {
@@ -38,8 +39,8 @@ impl<T> Pool<T> {
         Pool(Mutex::new(Pooled { table: HashTable::new(), turned_away: 0 }))
     }
 
-    /// Returns the contents with this hash that `is_it` recognises, or else new contents from `make`. If more contents
-    /// are in use than a pool keeps, some are not shared.
+    /// Interns contents: returns those in the pool with this hash for which `is_it` is true. If there are none, adds
+    /// those that `make` returns; a full pool returns them without keeping them.
     ///
     /// # Errors
     /// The error of `make`.
@@ -63,7 +64,8 @@ impl<T> Pool<T> {
 impl<T> Pooled<T> {
     fn keep(&mut self, hash: u64, made: &Shared<T>) {
         if self.table.len() >= POOL_LEN {
-            // A sweep looks at `POOL_LEN` contents, so it is made once in `POOL_LEN` calls that find the table full.
+            // A sweep removes contents that no value uses. It looks at all `POOL_LEN`, so only one in `POOL_LEN` calls
+            // that find the table full makes a sweep.
             self.turned_away += 1;
             if self.turned_away < POOL_LEN {
                 return;

@@ -114,8 +114,9 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
     newest.chunks(NEWEST).chain(older.rchunks(GROUP))
 }
 
-/// Looks for the hashes in one group of sub-filters after another. In the last group, the oldest, those that pass are
-/// left undecided.
+/// The first step of a look-up in several sub-filters, group after group, newest first. A hash that is found is not
+/// looked up in older groups. In the oldest group only the first line of each hash is compared: hashes that match there
+/// stay undecided (`open`) for [`resolve_chunk`], and their other lines arrive from memory meanwhile.
 fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
     // The sum over all sub-filters is computed once, and not before it is needed.
@@ -144,12 +145,12 @@ fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
             }
         }
         let Some(next) = next else {
-            // The other lines of the items that passed are read later, once they have arrived.
+            // The oldest group: what passed is decided by `resolve_chunk`.
             (screened.open, screened.num_oldest) = (passed, group.len());
             break;
         };
         if expected == Expected::Present && is_far() {
-            // Of the items that passed, most will be found.
+            // Most hashes that passed will be found here, so only the others need lines of the next group.
             prefetch_first(next, hashes, pending & !passed);
         }
         screened.found |= contained(group, hashes, passed, candidates);

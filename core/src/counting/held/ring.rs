@@ -1,8 +1,12 @@
-//! Tags: short numbers for the live slices of a window, of a byte or half a byte each.
+//! Tags: a member or slot of a windowed counter has a small number that says in which slice it was last added.
 //!
-//! The tag of a slice is `1 + (slice - offset) mod modulus`; 0 means that a slot is free. All live slices have
-//! different tags, since a window has at most `modulus` of them. The age of a tag says how many slices its slice is
-//! before the newest one. Changing the offset renumbers all slices at once.
+//! Slice numbers grow for ever, but a tag has only a byte or half a byte. So tags go round like the hours of a clock:
+//! with 15 tags, slices 0 to 14 have the tags 1 to 15, and slice 15 has the tag 1 again. By then slice 0 has expired,
+//! because a window has fewer slices than there are tags. In general the tag is `1 + (slice - offset) mod modulus`; 0
+//! marks a free slot.
+//!
+//! The age of a tag is the number of slices from its slice to the newest one. Another offset renumbers all slices at
+//! once.
 
 use crate::error::{Error, Parameter};
 use crate::window::Window;
@@ -41,6 +45,7 @@ impl Ages {
     /// The age of `tag`: the number of slices from its slice to the newest one.
     #[inline(always)]
     pub(in crate::counting) fn age(self, tag: u8) -> u8 {
+        // A larger tag than the newest is from the round before.
         let around = if tag > self.newest { self.modulus } else { 0 };
         self.newest.wrapping_sub(tag).wrapping_add(around)
     }
@@ -70,7 +75,7 @@ impl Ages {
     }
 }
 
-/// A window, its newest slice, and the numbering of its tags.
+/// A window, its newest slice, and the numbering of its tags, which goes round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::counting) struct TagRing {
     pub(in crate::counting) window: Window,

@@ -98,8 +98,8 @@ fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
     Ok(counter)
 }
 
-/// The segments of all unions of these sets. Bit `i` of the index says whether set `i` is included; the empty union is
-/// first.
+/// Counts the marked slots of the union of each subset of `sets`. With two sets, the results are, in order: of no set,
+/// of the first, of the second, of both. In general, bit `i` of an index says whether the union has set `i`.
 fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> {
     let bits_of = |set| {
         let mut bits = Bits::new(layout)?;
@@ -109,7 +109,7 @@ fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> 
     let sets = try_collect_ok(sets.len(), sets.iter().map(bits_of))?;
     let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
     let (mut block, words) = ([0u64; BLOCK_WORDS], layout.slots() as usize / bits::WORD_BITS);
-    // All unions are joined while the words of a block are in the nearest cache.
+    // The sets are read block by block. A block goes into every union while its words are in the first-level cache.
     for start in (0..words * layout.num_segments()).step_by(BLOCK_WORDS.min(words)) {
         let union = &mut block[..BLOCK_WORDS.min(words)];
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {

@@ -408,7 +408,8 @@ impl<T: Tag> Packed<T> {
         self.buffer = buffer;
     }
 
-    /// Lengthens the buffer to at least `needed` bytes, which is more than its present length.
+    /// Lengthens the buffer to at least `needed` bytes, more than it has now, and rounds the length up to a size class.
+    /// The arena stays at the front. The index moves to the new end, and the bytes between them are free.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; on error the buffer is unchanged.
