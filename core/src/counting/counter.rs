@@ -190,6 +190,15 @@ impl Counter {
         adding!(self, limit, (held, tag, adding) => add_to(held, items, tag, adding, added))
     }
 
+    /// Removes the members among `items`, see [`Held::remove`].
+    pub(super) fn remove_hashed(&mut self, items: &[(u64, &[u8])], places: Vec<(usize, usize)>, removed: &mut [bool]) {
+        let seed = self.params().seed;
+        match &mut self.contents {
+            Contents::Plain(held) => held.remove(items, places, removed, seed),
+            Contents::Windowed(set) => set.held.remove(items, places, removed, seed),
+        }
+    }
+
     /// Moves the counter to the slice `newest`, which no counter is beyond. Then adds the members of `others`, each in
     /// the slice in which it was seen. Returns whether that changed the counter. The lower bound of an estimate becomes
     /// at least `lower_bound`.

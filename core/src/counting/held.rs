@@ -161,6 +161,24 @@ impl<T: SlotTag> Held<T> {
         Ok(Mark::New)
     }
 
+    /// Removes the members among `items`, each with its hash, and sets `removed` for the first occurrence of each.
+    /// `places` has room for all items. An estimate is left unchanged.
+    pub(super) fn remove(
+        &mut self,
+        items: &[(u64, &[u8])],
+        mut places: Vec<(usize, usize)>,
+        removed: &mut [bool],
+        seed: u64,
+    ) {
+        let Held::Exact(members) = self else { return };
+        let place = |(at, &(hash, item)): (usize, &(u64, &[u8]))| Some((members.offset_of(item, hash)?, at));
+        places.extend(items.iter().enumerate().filter_map(place));
+        places.sort_unstable();
+        places.dedup_by_key(|&mut (offset, _)| offset);
+        places.iter().for_each(|&(_, at)| removed[at] = true);
+        members.remove(places.iter().map(|&(offset, _)| offset), seed);
+    }
+
     /// Promotes an exact set to an estimate of its members and of `more`, a hash and its tag.
     ///
     /// # Errors

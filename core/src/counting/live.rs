@@ -7,7 +7,7 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::live::sealed::Sealed;
 use crate::live::{Live, Windowed};
-use crate::size_limit::SizeLimit;
+use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 impl Counter {
@@ -24,6 +24,46 @@ impl Counter {
             Move::Advance(slice) => self.advance(slice),
             Move::Rebase(slice) => self.rebase(slice),
         }
+    }
+}
+
+impl Live<'_, Counter> {
+    /// Removes members from an exact counter, in whatever slice they were seen. Returns for each item whether it was
+    /// removed; of equal items only the first. If no item is a member, nothing changes.
+    ///
+    /// The stored form is then that of a counter to which the other members were added, in their order. A merge with a
+    /// counter that has a removed member adds the member again.
+    ///
+    /// ```
+    /// use rollcall_core::counting::Counter;
+    /// use rollcall_core::window::Time;
+    ///
+    /// let mut devices: Counter = ["phone", "laptop"].into_iter().collect();
+    /// let removed = devices.live(Time::Reached).remove(["phone", "watch", "phone"].into_iter())?;
+    /// assert_eq!((removed, devices.count()), (vec![true, false, false], 1));
+    /// # Ok::<(), rollcall_core::error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::NotExact`] when the counter estimates, unless all in it has expired; [`Error::OutOfMemory`]. Nothing is
+    /// changed then.
+    pub fn remove<'a, I: AsRef<[u8]> + ?Sized + 'a>(
+        &mut self,
+        items: impl ExactSizeIterator<Item = &'a I>,
+    ) -> Result<Vec<bool>, Error> {
+        let (seed, view) = (self.value.params().seed, self.value.at(self.time));
+        drop(view.members()?);
+        let items = items.map(AsRef::as_ref).map(|item: &[u8]| (hash64(item, seed), item));
+        let items = try_collect(items.len(), items)?;
+        let (mut removed, places) = (try_filled(items.len(), false)?, try_with_capacity(items.len())?);
+        let is_member = |&(hash, item): &(u64, &[u8])| matches!(view.age_of(item, hash), Ok(Some(_)));
+        if self.value.is_exact() && items.iter().any(is_member) {
+            // Drops what has expired, so that all members are live.
+            self.move_on();
+            self.value.remove_hashed(&items, places, &mut removed);
+            self.outcome.changed = true;
+        }
+        Ok(removed)
     }
 }
 

@@ -11,8 +11,8 @@
 //! - Counters with the same seed merge, whatever their error rates: the largest is that of the result.
 //!
 //! # Limits
-//! Members cannot be removed. Whoever knows the seed can choose members that share a slot; a counter
-//! is no defence against those who pick its members in order to be miscounted.
+//! Members can be removed only while the counter is exact. Whoever knows the seed can choose members that share a slot;
+//! a counter is no defence against those who pick its members in order to be miscounted.
 //!
 //! # Cost
 //! Adding an item computes a hash and marks a slot. Counting is O(1): it needs only the number of marked slots in each

@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 mod admit;
 mod memory;
 mod questions;
+mod remove;
 mod spans;
 
 const NOON: u64 = 1_000_000;
@@ -191,6 +192,8 @@ impl Mover for Copier {
 enum Step {
     /// Adds items to one of the two counters.
     Add(bool, Vec<u32>),
+    /// Removes items from one of the two counters.
+    Remove(bool, Vec<u32>),
     /// The given time passes.
     Pass(u64),
     /// The clock goes back.
@@ -205,6 +208,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         6 => (any::<bool>(), vec(0u32..60, 1..8)).prop_map(|(first, items)| Step::Add(first, items)),
         2 => (any::<bool>(), vec(any::<u32>(), 1..80)).prop_map(|(first, items)| Step::Add(first, items)),
+        3 => (any::<bool>(), vec(0u32..60, 1..8)).prop_map(|(first, items)| Step::Remove(first, items)),
         4 => (0u64..40).prop_map(Step::Pass),
         1 => (0u64..1000).prop_map(Step::Pass),
         1 => Just(Step::Pass(1 << 33)),
@@ -233,6 +237,7 @@ proptest! {
                 Step::Add(first, items) => {
                     items.into_iter().for_each(|item| pairs[usize::from(!first)].add(item, now));
                 }
+                Step::Remove(first, items) => pairs[usize::from(!first)].remove(&items, now),
                 Step::Pass(seconds) => now += seconds,
                 Step::Back(seconds) => now = now.saturating_sub(seconds),
                 Step::Merge(into_first) => {

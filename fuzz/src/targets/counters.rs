@@ -68,7 +68,8 @@ impl Tracked {
         limit.forget();
         match input.choice(16) {
             0 | 1 => self.add_one(input.item(), limit),
-            2..=4 => self.add_all(&input.items(), limit),
+            2 | 3 => self.add_all(&input.items(), limit),
+            4 => self.remove(input),
             5 => self.add_both_ways(&input.items(), limit),
             6 | 7 => return self.admit(input, limit),
             8 | 9 => self.advance(input, limit),
@@ -181,6 +182,41 @@ impl Tracked {
         assert_eq!(reported.len(), numbers.len());
         assert!(!terms.dry_run || self.counter.is_same(&before));
         limit.check_taken(before_bytes, limit.taken_by(&self.counter));
+    }
+
+    /// Removes items at a time, and checks what was removed. Checks that a replica that makes the same move and removes
+    /// only these items has the same counter in the end.
+    fn remove(&mut self, input: &mut Input<'_>) {
+        let (newest, window) = (self.newest(), self.counter.window().copied());
+        let (time, numbers) = (Time::At(moment(input, window, newest as u64)), input.items());
+        let present = self.counter.present_slice(time).map_or(0, i128::from);
+        let slices = window.map_or(i128::MAX >> 1, |window| window.slices().into());
+        let is_live = |number| self.seen.get(number).is_some_and(|seen| *seen + slices >= present);
+        let (is_exact, mut replica) = (self.counter.at(time).members().is_ok(), self.counter.copy());
+        let mut live = self.counter.live(time);
+        let removed = live.remove(items_of(&numbers));
+        let outcome = live.finish();
+        if !is_exact {
+            assert!(removed.is_err() && !outcome.changed && self.counter.is_same(&replica));
+            return;
+        }
+        let mut gone: Vec<usize> = Vec::new();
+        for &number in numbers.iter().filter(|number| is_live(number)) {
+            if !gone.contains(&number) {
+                gone.push(number);
+            }
+        }
+        let mut left = gone.iter();
+        let expected = numbers.iter().map(|number| left.as_slice().first() == Some(number) && left.next().is_some());
+        assert_eq!((removed, outcome.changed), (Ok(expected.collect()), !gone.is_empty()));
+        match outcome.before {
+            Move::Stay => {}
+            Move::Advance(slice) => replica.advance(slice),
+            Move::Rebase(slice) => replica.rebase(slice),
+        }
+        assert_eq!(replica.live(Time::Reached).remove(items_of(&gone)), Ok(vec![true; gone.len()]));
+        assert!(replica.is_same(&self.counter));
+        gone.iter().for_each(|number| drop(self.seen.remove(number)));
     }
 
     /// Moves the window, as ADVANCE or as the clock does. Checks that the move changes no answer, and that a replica

@@ -6,6 +6,7 @@
 pub(in crate::counting) mod arena;
 mod group;
 mod packed;
+mod remove;
 mod table;
 
 use std::alloc::Layout;
@@ -93,10 +94,16 @@ impl<T: Tag> Members<T> {
         }
     }
 
+    /// The offset of the member `item` in the arena; its hash is `hash`; `None` if it is no member.
+    #[inline]
+    pub(in crate::counting) fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
+        self.find(item, hash, |offset| offset)
+    }
+
     /// The tag of the member `item`, whose hash is `hash`; `None` if it is no member.
     #[inline]
     pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<T> {
-        let offset = self.find(item, hash, |offset| offset)?;
+        let offset = self.offset_of(item, hash)?;
         T::split(self.as_bytes().get(offset..)?).map(|(tag, _)| tag)
     }
 
@@ -107,7 +114,7 @@ impl<T: Tag> Members<T> {
         if T::BYTES == 0 {
             return self.contains(item, hash).then_some(Mark::Same);
         }
-        let offset = self.find(item, hash, |offset| offset)?;
+        let offset = self.offset_of(item, hash)?;
         let arena = either!(self, form => form.arena_mut());
         Some(tag.renew_in(arena.get_mut(offset..)?, ages))
     }
@@ -214,14 +221,6 @@ impl<T: Tag> Members<T> {
         Ok(members)
     }
 
-    /// Keeps the members for whose tags `is_kept` returns true; allocates nothing.
-    pub(in crate::counting) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
-        if self.iter().all(|(tag, _)| is_kept(tag)) {
-            return;
-        }
-        either!(self, form => form.retain(seed, is_kept))
-    }
-
     /// Calls `visit` with the layout of each heap allocation.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         either!(self, form => form.heap_layouts(visit));
@@ -273,18 +272,18 @@ pub(in crate::counting) mod tests {
         members
     }
 
-    const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
+    pub const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
     /// Lists of items for the tests of both forms, packed and table: items of one length, short items, and items of all
     /// lengths.
-    fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    pub fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);
         let all_kinds = vec(prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 100..600)], 0..400);
         prop_oneof![of_one_length, short, all_kinds]
     }
 
-    struct Copier;
+    pub struct Copier;
 
     impl Mover for Copier {
         fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {

@@ -294,14 +294,14 @@ impl<T: Tag> Packed<T> {
         &mut self.buffer
     }
 
-    /// Keeps the members for whose tags `is_kept` returns true; allocates nothing.
-    pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true; allocates nothing.
+    pub(super) fn retain(&mut self, seed: u64, mut is_kept: impl FnMut(usize, T) -> bool) {
         let (mut from, mut to) = (0, 0);
         (self.len, self.member_bytes) = (0, 0);
         while let Some((tag, member)) = Records::<T>::from(self.arena(), from).next() {
             let (len, start) = (member.len(), from);
             from += record_bytes::<T>(member);
-            if is_kept(tag) {
+            if is_kept(start, tag) {
                 self.buffer.copy_within(start..from, to);
                 to += from - start;
                 self.len += 1;

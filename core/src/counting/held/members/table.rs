@@ -104,18 +104,18 @@ impl<T: Tag> Table<T> {
         table.arena.try_reserve(arena.len() + record_bytes::<T>(item)).map_err(|_| no_memory())?;
         table.offsets.try_reserve(len + 1, arena.len(), |_| 0).map_err(|()| no_memory())?;
         table.arena.extend_from_slice(arena);
-        table.index(seed, |_| true);
+        table.index(seed, |_, _| true);
         Ok(table)
     }
 
-    /// Keeps the members for whose tags `is_kept` returns true, and adds them to the hash table, which is empty and has
-    /// room.
-    fn index(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true, and adds them to the hash table,
+    /// which is empty and has room.
+    fn index(&mut self, seed: u64, mut is_kept: impl FnMut(usize, T) -> bool) {
         let (mut from, mut to) = (0, 0);
         while let Some((tag, member)) = Records::<T>::from(&self.arena, from).next() {
             let (hash, len, start) = (hash64(member, seed), member.len(), from);
             from += record_bytes::<T>(member);
-            if is_kept(tag) {
+            if is_kept(start, tag) {
                 self.offsets.insert(hash, to, |_| 0);
                 self.member_bytes += len as u32;
                 self.arena.copy_within(start..from, to);
@@ -125,8 +125,8 @@ impl<T: Tag> Table<T> {
         self.arena.truncate(to);
     }
 
-    /// Keeps the members for whose tags `is_kept` returns true; allocates nothing.
-    pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
+    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true; allocates nothing.
+    pub(super) fn retain(&mut self, seed: u64, is_kept: impl FnMut(usize, T) -> bool) {
         self.offsets.clear();
         self.member_bytes = 0;
         self.index(seed, is_kept);
