@@ -348,7 +348,8 @@ fn forged_counter_headers_are_rejected_by_field() {
     }
     // A payload out of line, longer than any counter of these parameters has.
     let end = header.len() - 4;
-    assert_eq!(rejected_field::<Counter>(forged(&header, 10..end, &[b"\0", LARGEST].concat())), "payload length");
+    let out_of_line = |sum| rejected_field::<Counter>(forged(&header, 10..end, &[b"\0", LARGEST, sum].concat()));
+    assert_eq!([out_of_line(&[0; 7]), out_of_line(&[0; 8])], ["members checksum", "payload length"]);
     // An estimate: a lower bound, the number of segments and their marked slots.
     let estimate = counter(0.01, 10, 40);
     let (header, end) = (estimate.header(), estimate.header().len() - 4);
@@ -407,8 +408,10 @@ fn members_that_cannot_be_are_rejected() {
     for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a"] {
         assert_eq!(rejected_field::<Counter>(forged(&header, 10..end, members)), "members", "{members:?}");
         // The same out of line.
-        let out_of_line = forged(&header, 9..end, &[0, members.len() as u8]);
-        let fingerprint = checksum(&header[..9], members.len() as u64);
+        let sum = checksum(members, 0);
+        let fields = [&[0, members.len() as u8][..], &sum.to_le_bytes()].concat();
+        let out_of_line = forged(&header, 9..end, &fields);
+        let fingerprint = checksum(&header[..9], sum);
         let mut chunk = members.to_vec();
         chunk.extend_from_slice(&piece_checksum(members, 0, fingerprint).to_le_bytes());
         let next = 1 + members.len() as u64;

@@ -40,7 +40,7 @@ pub(crate) enum PayloadPart<'a> {
 }
 
 impl<'a> PayloadPart<'a> {
-    fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         match self {
             PayloadPart::Bytes(bytes) => bytes,
             PayloadPart::Encoded(bytes) => bytes,

@@ -13,6 +13,7 @@
 //! | numbers | the marked slots of each of these segments |
 //! | byte | the payload: 0 out of line, 1 inline |
 //! | number | payload, bytes; left out if the payload is inline |
+//! | 8 bytes | checksum of the payload; left out if the payload is inline or an estimate |
 //! | 4 bytes | checksum |
 //!
 //! The four fields from error rate to seed are left out if they equal [`STANDARD`], as they do for most counters:
@@ -136,11 +137,9 @@ impl CounterForm {
     }
 
     /// The format of the chunks. Its fingerprint changes if pieces that were read earlier no longer fit pieces that are
-    /// read later: with any newly marked slot, with another length of the members, and with an advance of the window.
-    fn chunk_format(&self, payload_bytes: u64) -> ChunkFormat {
-        // The counts say how long the payload of an estimate is.
-        let more = if self.counts.is_some() { 0 } else { payload_bytes };
-        ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), more) }
+    /// read later: with any newly marked slot, with any change of the members, and with an advance of the window.
+    fn chunk_format(&self, members_sum: u64) -> ChunkFormat {
+        ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), members_sum) }
     }
 }
 
@@ -178,6 +177,12 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
     Ok(window)
 }
 
+/// The checksum of the members of an exact counter: others may be of the same length. 0 for an estimate, whose counts
+/// change with every slot.
+fn members_sum(counter: &Counter) -> u64 {
+    if counter.is_exact() { checksum(counter.payload_part().as_bytes(), 0) } else { 0 }
+}
+
 fn whole_payload(counter: &Counter) -> Payload<'_> {
     let part = counter.payload_part();
     Payload::new(move |index| (index == 0).then(|| part.clone()))
@@ -195,6 +200,9 @@ impl Stored for Counter {
         } else {
             writer.u8(OUT_OF_LINE);
             writer.number(part.num_bytes());
+            if self.is_exact() {
+                writer.u64(members_sum(self));
+            }
         }
         writer.finish()
     }
@@ -204,7 +212,7 @@ impl Stored for Counter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        CounterForm::of(self).chunk_format(self.most_payload_bytes())
+        CounterForm::of(self).chunk_format(members_sum(self))
     }
 
     fn stamp(&self) -> u64 {
@@ -233,6 +241,8 @@ pub struct PartialCounter {
     form: CounterForm,
     header: Vec<u8>,
     total_bytes: u64,
+    /// The checksum that the members must have; `None` for an estimate, and for members inline in the header.
+    members_sum: Option<u64>,
     state: Progress,
 }
 
@@ -254,15 +264,16 @@ impl Partial for PartialCounter {
             AS_IT_IS => Some(reader.take_rest()),
             other => return Err(Error::corrupt("payload form", "0 or 1", other)),
         };
-        let total_bytes = match inline {
-            Some(payload) => payload.len() as u64,
-            None => reader.number("payload length")?,
+        let (total_bytes, members_sum) = match inline {
+            Some(payload) => (payload.len() as u64, None),
+            None if form.counts.is_some() => (reader.number("payload length")?, None),
+            None => (reader.number("payload length")?, Some(reader.u64("members checksum")?)),
         };
         expect("header length", 0, reader.remaining())?;
         form.check_bytes(total_bytes, limit)?;
         let header = if inline.is_some() { Vec::new() } else { try_to_vec(header)? };
         let state = Progress::Partial(try_with_capacity(total_bytes as usize)?);
-        let mut loading = PartialCounter { form, header, total_bytes, state };
+        let mut loading = PartialCounter { form, header, total_bytes, members_sum, state };
         // A counter with an empty payload is complete at once.
         loading.push(inline.unwrap_or_default())?;
         if inline.is_some() {
@@ -276,7 +287,7 @@ impl Partial for PartialCounter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        self.form.chunk_format(self.total_bytes)
+        self.form.chunk_format(self.members_sum.unwrap_or(0))
     }
 
     fn received_bytes(&self) -> u64 {
@@ -306,7 +317,9 @@ impl Partial for PartialCounter {
         try_reserve(bytes, more.len())?;
         bytes.extend_from_slice(more);
         if more.len() as u64 == missing {
-            let counter = self.form.load(bytes).inspect_err(|_| bytes.truncate(before)).map_err(stored_parameter)?;
+            let checked = self.members_sum.map_or(Ok(()), |sum| expect("members checksum", sum, checksum(bytes, 0)));
+            let loaded = checked.and_then(|()| self.form.load(bytes)).inspect_err(|_| bytes.truncate(before));
+            let counter = loaded.map_err(stored_parameter)?;
             self.state = Progress::Done(Box::new(counter));
         }
         Ok(())
