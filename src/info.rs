@@ -7,8 +7,8 @@ use redis_module::raw::{self, Status};
 
 use crate::server::ffi::{Ctx, guard};
 use crate::server::metrics::{
-    CORRUPT_REJECTED, COUNTER_ADVANCES, DEFRAG_MOVES, FILTER_ADVANCES, FULL_REJECTED, GROWTHS, LIMIT_REJECTED,
-    MEMORY_REJECTED, PROMOTIONS,
+    CORRUPT_REJECTED, COUNTER_ADVANCES, COUNTER_ITEMS_REJECTED, DEFRAG_MOVES, FILTER_ADVANCES, FILTER_ITEMS_REJECTED,
+    FULL_REJECTED, GROWTHS, LIMIT_REJECTED, MEMORY_REJECTED, PROMOTIONS,
 };
 use crate::server::pages::huge;
 use crate::server::{alloc, reclaim};
@@ -78,11 +78,13 @@ unsafe extern "C" fn report(ctx: *mut raw::RedisModuleInfoCtx, _for_crash_report
                 add("filters_grown", GROWN.get());
                 add("filters_growths", GROWTHS.get());
                 add("filters_advances", FILTER_ADVANCES.get());
+                add("filters_items_rejected", FILTER_ITEMS_REJECTED.get());
             }
             if begin("counters") {
                 add_kinds(COUNTERS);
                 add("counters_promotions", PROMOTIONS.get());
                 add("counters_advances", COUNTER_ADVANCES.get());
+                add("counters_items_rejected", COUNTER_ITEMS_REJECTED.get());
             }
         },
         || (),

@@ -295,6 +295,23 @@ impl Counter {
         admissions(py, &reported.map_err(|error| raised(py, error))?)
     }
 
+    /// Removes members of an exact counter. Returns for each item whether it was removed; of equal items the first is.
+    #[pyo3(signature = (members, *, width=None, now=None))]
+    fn remove(
+        &self,
+        py: Python<'_>,
+        members: &Bound<'_, PyAny>,
+        width: Option<Whole>,
+        now: Option<Whole>,
+    ) -> PyResult<Vec<bool>> {
+        let members = Items::new(members, width)?.all(py)?;
+        let removed = self.counter.write_long(py, |counter| {
+            let time = time(counter, now);
+            counter.live(time).remove(members.iter().map(Vec::as_slice))
+        });
+        removed.map_err(|error| raised(py, error))
+    }
+
     /// Makes this counter the union of itself and others. Returns True if it changed.
     #[pyo3(signature = (*others, now=None))]
     fn merge(&self, py: Python<'_>, others: Vec<Bound<'_, Counter>>, now: Option<Whole>) -> PyResult<bool> {

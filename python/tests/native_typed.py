@@ -34,6 +34,7 @@ def counters(visitors: Counter) -> None:
     assert_type(visitors.contains_many(np.zeros(3), since=60), NDArray[np.bool_])
     assert_type(visitors.contains_many(b"ann", width=3), memoryview[bool])
     assert_type(visitors.add_many(["ann"]), list[bool])
+    assert_type(visitors.remove(["ann"]), list[bool])
     assert_type(rollcall.__version__, str)
     assert_type(rollcall.inter_card(visitors, (visitors, 60)), Estimate)
     assert_type(rollcall.diff(visitors, (visitors, timedelta(hours=1))), list[bytes])

@@ -195,6 +195,10 @@ def test_admission() -> None:
     with pytest.raises(rollcall.NotExactError, match="up to which the counter is exact"):
         readers.admit([str(number) for number in range(10)], 100)
     assert readers.members() == [b"ann", b"ben"]
+    # What was admitted can be given back.
+    assert readers.remove(["ann", "cem", "ann"]) == [True, False, False]
+    assert readers.admit(["cem"], 2) == [1] and readers.members() == [b"ben", b"cem"]
+    assert readers.remove(["ben", b"cem"]) == [True, True] and len(readers) == 0 and readers.exact_limit == 3
     hourly = Counter(window=3600, slices=4, now=NOON)
     assert hourly.admit(["ann"], 1, now=NOON) == [1]
     assert hourly.admit(["ben"], 1, now=NOON + 2 * 3600) == [1]

@@ -21,7 +21,7 @@ use crate::number::as_c_prints;
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key, Mode};
-use crate::server::metrics::{FILTER_ADVANCES, Metric};
+use crate::server::metrics::{FILTER_ADVANCES, FILTER_ITEMS_REJECTED, Metric};
 use crate::server::reclaim;
 use crate::types::entry::finalize;
 use crate::types::names::Verb;
@@ -37,6 +37,7 @@ impl Changing for BloomFilter {
     const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
     const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
     const ADVANCES: &'static Metric = &FILTER_ADVANCES;
+    const ITEMS_REJECTED: &'static Metric = &FILTER_ITEMS_REJECTED;
 
     fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
         let given = |allowed| changes::options::<Self>(ctx, args, allowed);
@@ -141,7 +142,8 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
             ctx.reply_bool(new);
         }
         Handled { items, new: new.into(), rejected, some: Vec::new() }
-    })
+    })?;
+    Ok(())
 }
 
 /// Replies whether a filter contains an item: `BF.EXISTS key item`

@@ -4,7 +4,10 @@
 //! A command reads the clock at most once, and only if a value's window follows the system clock. A replicated command
 //! never reads the clock: the primary sends each advance of a window before the change that made it due.
 
+use std::iter::once;
+
 use rollcall_core::admission::{Admission, Terms};
+use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
 use rollcall_core::window::{ClockSource, Merging, Move, Time};
@@ -33,6 +36,8 @@ pub(super) trait Changing: Family + Windowed {
     const ADMIT_OPTIONS: Allowed;
     /// The metric that counts how often windows of this family advanced.
     const ADVANCES: &'static Metric;
+    /// The metric that counts the items that `ADMIT` rejected.
+    const ITEMS_REJECTED: &'static Metric;
 
     /// Parses `INSERT`. Returns the parameters for a new value, and the options.
     fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Self::Creation, Options), CommandError> {
@@ -152,14 +157,14 @@ impl<'a, C> Addition<'a, C> {
 
 /// Opens or creates the key of a command, and calls `add` to add the items and to reply. `add` does not reply if it
 /// returns an error. The second argument of `add` is true for a new key. A new key is not created if no item was
-/// handled and nothing changed.
+/// handled and nothing changed. Returns the key.
 #[inline]
 pub(super) fn add<'a, T: Changing>(
     ctx: Ctx,
     addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
-) -> Result<(), CommandError> {
+) -> Result<Closed<'a>, CommandError> {
     let mut key = ctx.open(addition.command.get(1), Mode::Write);
     let value = match value_mut::<T>(&mut key) {
         // Asked only here: the server takes as long to say whether a command is replicated as to look a key up.
@@ -189,7 +194,7 @@ pub(super) fn add<'a, T: Changing>(
         announce_added::<T, T::Creation>(ctx, Added { prefix, key, created: None, whole, some: handled.some, items });
     }
     announce_expiry(ctx, key, expiry);
-    handled.rejected.map_or(Ok(()), Err)
+    handled.rejected.map_or(Ok(key), Err)
 }
 
 /// Creates the value of a missing key, which is open, and adds items to it, see [`add`]. A function of its own: where
@@ -201,7 +206,7 @@ fn add_to_missing<'a, T: Changing>(
     mut addition: Addition<'a, impl FnOnce() -> T::Creation>,
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
-) -> Result<(), CommandError> {
+) -> Result<Closed<'a>, CommandError> {
     let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
     let mut value = creation.build(limit)?;
     let before = Before::creating(&value);
@@ -211,7 +216,7 @@ fn add_to_missing<'a, T: Changing>(
     let outcome = live.finish();
     before.changed(&value);
     if handled.items == 0 && !outcome.changed {
-        return handled.rejected.map_or(Ok(()), Err);
+        return handled.rejected.map_or(Ok(key.close()), Err);
     }
     let prefix = value.prefix();
     create(&mut key, value, creation.expiry());
@@ -224,7 +229,7 @@ fn add_to_missing<'a, T: Changing>(
     } else {
         creation.announce_reserved(ctx, key);
     }
-    handled.rejected.map_or(Ok(()), Err)
+    handled.rejected.map_or(Ok(key), Err)
 }
 
 /// Parses the `allowed` options of `INSERT` or `ADMIT`. Returns the parameters for a new value, and the options.
@@ -249,7 +254,8 @@ pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandE
     let (items, limit) = (args.from(2), ServerLimit::new(ctx));
     let create_with = defaults::<T>(ctx, args);
     let addition = Addition { verb: Verb::AddAll, command: args, items, create_with, is_plain: true };
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
+    Ok(())
 }
 
 /// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing value with these options.
@@ -258,7 +264,8 @@ pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comman
     let (items, limit) = (args.from(options.items.ok_or(CommandError::Arity)?), ServerLimit::new(ctx));
     let create_with = (!options.no_create).then_some(|| creation);
     let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() };
-    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))
+    add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
+    Ok(())
 }
 
 /// Runs `ADMIT key LIMIT n [ALL] [DRYRUN] [options of INSERT] ITEMS item [item ...]`, which adds new items while the
@@ -271,7 +278,8 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let create_with = (!options.no_create).then_some(|| creation);
     let limit = ServerLimit::new(ctx);
     let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: false };
-    add::<T>(ctx, addition, &limit, |live, is_new_key| {
+    let mut rejections = 0;
+    let key = add::<T>(ctx, addition, &limit, |live, is_new_key| {
         let checked = T::check_limit(live.value(), most);
         let reported = match checked.and_then(|()| Ok(live.admit(items.bytes(), terms, &limit)?)) {
             Ok(reported) => reported,
@@ -280,11 +288,46 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
         reply::admissions(ctx, &reported);
         let renews = !is_new_key && live.renews();
         let is_admitted = |reported: &Admission| *reported == Admission::Admitted;
-        let new = if terms.dry_run { 0 } else { reported.iter().filter(|one| is_admitted(one)).count() };
+        let count = |which| if terms.dry_run { 0 } else { reported.iter().filter(|&&one| one == which).count() };
+        let new = count(Admission::Admitted);
+        rejections = count(Admission::Rejected) as u64;
         let changed = |reported: &Admission| is_admitted(reported) || renews && *reported == Admission::Known;
         let some = items.iter().zip(&reported).filter(|(_, reported)| changed(reported));
         Handled { new, some: some.map(|(item, _)| item).collect(), ..Handled::default() }
-    })
+    })?;
+    if rejections > 0 {
+        T::ITEMS_REJECTED.add(rejections);
+        ctx.notify(key, T::prefix_of_events().event(Verb::Admit));
+    }
+    Ok(())
+}
+
+/// Runs `LC.REM key member [member ...]`, which removes members of an exact counter. What was removed is replicated.
+pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
+    let (members, mut key) = (args.from(2), ctx.open(args.get(1), Mode::Write));
+    let Some(counter) = value_mut::<Counter>(&mut key)? else {
+        ctx.reply_integer(0);
+        return Ok(());
+    };
+    let before = Before::any(counter);
+    let mut live = live(ctx, counter);
+    let removed = live.remove(members.bytes());
+    let outcome = live.finish();
+    before.changed(counter);
+    let removed = removed?;
+    let expiry = if outcome.before == Move::Stay { None } else { expiry::of_volatile(ctx, counter) };
+    key.set_expiry(expiry);
+    let key = key.close();
+    announce_moved::<Counter>(ctx, key, outcome.before);
+    let gone = members.iter().zip(&removed).filter(|&(_, &removed)| removed).map(|(member, _)| member);
+    let replicated: Vec<Arg> = once(key.name()).chain(gone).collect();
+    if outcome.changed {
+        ctx.replicate(Counter::OWN_PREFIX.name(Verb::Remove).text(), &replicated);
+        ctx.changed(key, Counter::OWN_PREFIX.event(Verb::Remove));
+    }
+    announce_expiry(ctx, key, expiry);
+    ctx.reply_integer(replicated.len() as i64 - 1);
+    Ok(())
 }
 
 /// Runs `MERGE destination source [source ...]`, which makes the destination the union of itself and the sources.

@@ -121,6 +121,8 @@ const INSERT: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::ACCESS
 const ADVANCE: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::UPDATE);
 /// The flags of a key whose contents a command deletes.
 const CLEAR: KeySpecFlags = KeySpecFlags::READ_WRITE.union(KeySpecFlags::DELETE);
+/// The flags of a key from which a command removes members. The reply reveals whether they were in the value.
+const REMOVE: KeySpecFlags = CLEAR.union(KeySpecFlags::ACCESS);
 
 /// Returns the key specifications of a command, with a zeroed one at the end.
 fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
@@ -129,6 +131,7 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
     let specs = match keys {
         Keys::Read => vec![(1, ACCESS, one)],
         Keys::Insert => vec![(1, INSERT, one)],
+        Keys::Remove => vec![(1, REMOVE, one)],
         Keys::Clear => vec![(1, CLEAR, one)],
         Keys::Advance => vec![(1, ADVANCE, one)],
         Keys::ReadAll => vec![(1, ACCESS, rest)],

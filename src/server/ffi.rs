@@ -127,17 +127,22 @@ impl Ctx<'_> {
     /// reads the value of an open key when it closes the key. The server's own events, such as `new`, are sent while a
     /// key is open and cannot be deferred.
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
-        let class = raw::REDISMODULE_NOTIFY_MODULE as c_int;
-        // SAFETY: context and name are live; the event name ends with NUL.
-        unsafe {
-            api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr));
-            api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr));
-        }
+        // SAFETY: context and name are live.
+        unsafe { api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr)) };
+        self.notify(key, event);
+    }
+
+    /// Sends a keyspace event about a key that has not changed, in the class of modules.
+    pub fn notify(self, key: Closed<'_>, event: &CStr) {
+        self.notify_in(raw::REDISMODULE_NOTIFY_MODULE, key, event);
     }
 
     /// Sends one of the server's own keyspace events, in the class of generic commands.
     pub fn notify_generic(self, key: Closed<'_>, event: &CStr) {
-        let class = raw::REDISMODULE_NOTIFY_GENERIC as c_int;
+        self.notify_in(raw::REDISMODULE_NOTIFY_GENERIC, key, event);
+    }
+
+    fn notify_in(self, class: c_int, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr)) };
     }

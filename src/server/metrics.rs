@@ -71,6 +71,10 @@ pub static DEFRAG_MOVES: Metric = Metric::new();
 pub static GROWTHS: Metric = Metric::new();
 /// The number of promotions of counters from exact to an estimate.
 pub static PROMOTIONS: Metric = Metric::new();
+/// The number of items that `ADMIT` rejected for the limit of its call, by filters.
+pub static FILTER_ITEMS_REJECTED: Metric = Metric::new();
+/// The same by counters.
+pub static COUNTER_ITEMS_REJECTED: Metric = Metric::new();
 /// The number of times that the sliding window of a filter advanced.
 pub static FILTER_ADVANCES: Metric = Metric::new();
 /// The number of times that the sliding window of a counter advanced.

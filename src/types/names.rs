@@ -28,6 +28,10 @@ pub enum Verb {
     Add,
     /// `MADD`, or `ADD` of LC.*: adds several items.
     AddAll,
+    /// `REM` of LC.*: removes members.
+    Remove,
+    /// `ADMIT`. The items that it adds are sent as an addition; its event says that it rejected some.
+    Admit,
     Advance,
     Merge,
     Clear,
@@ -48,6 +52,8 @@ macro_rules! rows {
             rows!(@one $upper, "INSERT", $lower, "add"),
             rows!(@one $upper, "ADD", $lower, "add"),
             rows!(@one $upper, $add_all, $lower, "add"),
+            rows!(@one $upper, "REM", $lower, "rem"),
+            rows!(@one $upper, "ADMIT", $lower, "reject"),
             rows!(@one $upper, "ADVANCE", $lower, "advance"),
             rows!(@one $upper, "MERGE", $lower, "merge"),
             rows!(@one $upper, "CLEAR", $lower, "clear"),
@@ -60,7 +66,7 @@ macro_rules! rows {
 }
 
 /// The names of all commands and events: one array per [`Prefix`], one row per [`Verb`].
-static TABLE: [[Row; 8]; 3] = [
+static TABLE: [[Row; 10]; 3] = [
     rows!("BF.", "bf.", "MADD"),
     rows!("RF.", "rf.", "MADD"),
     // `LC.ADD` takes several items, so no `LC.MADD` exists.
@@ -106,6 +112,8 @@ mod tests {
         assert_eq!(name(Prefix::Bf, Verb::Reserve), "BF.RESERVE");
         assert_eq!(name(Prefix::Rf, Verb::AddAll), "RF.MADD");
         assert_eq!(name(Prefix::Lc, Verb::AddAll), "LC.ADD");
+        assert_eq!(name(Prefix::Lc, Verb::Remove), "LC.REM");
+        assert_eq!(Prefix::Bf.event(Verb::Admit), c"bf.reject");
         assert_eq!(name(Prefix::Rf, Verb::LoadChunk), "RF.LOADCHUNK");
         for prefix in [Prefix::Bf, Prefix::Rf, Prefix::Lc] {
             for verb in [Verb::Reserve, Verb::Add, Verb::Advance, Verb::Merge, Verb::Clear, Verb::LoadChunk] {

@@ -248,6 +248,11 @@ impl Look<'_> {
             if arrived != 0 && arrived != in_flight.count() && !expires {
                 self.broken(&format!("{arrived} items of a list that was on its way"));
             }
+            let leaving = key.may().start..key.must().start;
+            let left = key.items(leaving.clone()).filter(|item| members.contains(item)).count();
+            if left != 0 && left != leaving.count() && !expires {
+                self.broken(&format!("{left} items of a list that was being removed"));
+            }
         }
         if known != members.len() {
             self.broken(&format!("{} members that nobody sent", members.len() - known));

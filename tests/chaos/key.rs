@@ -31,6 +31,8 @@ pub enum Step {
         first: u64,
         count: u64,
     },
+    /// Removes this number of the oldest items.
+    Remove(u64),
     /// Moves the window to a slice.
     Advance(u64),
     /// Copies or merges the key into its shadow.
@@ -84,6 +86,8 @@ pub struct Key {
     pub acked: u64,
     /// Number of items that were sent, which are the first ones.
     pub sent: u64,
+    /// Number of items that were removed, which are the first ones.
+    pub removed: u64,
     pub pending: Option<Step>,
     /// Whether the pending step may have run.
     tried: bool,
@@ -126,6 +130,7 @@ impl Key {
             exists: false,
             acked: 0,
             sent: 0,
+            removed: 0,
             pending: None,
             tried: false,
             excused: HashSet::new(),
@@ -162,7 +167,10 @@ impl Key {
             return 0..0;
         }
         match self.shape.remembers {
-            Remembers::All => 0..self.acked,
+            Remembers::All => match self.pending {
+                Some(Step::Remove(count)) => self.removed + count..self.acked,
+                _ => self.removed..self.acked,
+            },
             Remembers::First(limit) => 0..self.acked.min(limit),
             Remembers::Slices(slices) => self.since(slices),
             Remembers::Seconds(seconds) => {
@@ -188,7 +196,7 @@ impl Key {
     pub fn may(&self) -> Range<u64> {
         match self.shape.remembers {
             Remembers::First(limit) => 0..self.sent.min(limit),
-            _ => 0..self.sent,
+            _ => self.removed..self.sent,
         }
     }
 
@@ -244,8 +252,12 @@ impl Key {
         let end = must.end.min(first + count);
         let repeat = Step::Repeat { first, count: end - first };
         let can_repeat = can_repeat && self.promised(first..end).next().is_some();
+        // A shadow need not have what was removed before it was made.
+        let can_remove = self.shape.kind == Kind::Exact
+            && (self.shape.remembers, self.shape.shadow) == (Remembers::All, Shadow::None);
         match random.below(12) {
             0 | 1 if can_repeat => repeat,
+            2 if can_remove && self.exists && must.end - must.start > 2 * most => Step::Remove(count),
             2 if self.exists && self.can_shadow() => Step::Shadow,
             3 if self.exists && matches!(self.shape.remembers, Remembers::Slices(_)) => {
                 let far = if random.one_in(8) { 20 } else { 2 };
@@ -277,6 +289,10 @@ impl Key {
                 let known = self.promised(first..first + count).map(|number| self.item(number));
                 named(self.shape.add, &self.name).into_iter().chain(known).collect()
             }
+            Step::Remove(count) => named("LC.REM ?", &self.name)
+                .into_iter()
+                .chain(self.items(self.removed..self.removed + count))
+                .collect(),
             Step::Advance(slice) => named(&format!("{family}.ADVANCE ? {slice}"), &self.name),
             Step::Shadow if self.shape.shadow == Shadow::Merge => {
                 named(&format!("{family}.MERGE {} ?", self.shadow_name()), &self.name)
@@ -317,6 +333,10 @@ impl Key {
             Step::Repeat { .. } => match replies(reply) {
                 Some(answers) if answers.iter().all(|answer| *answer == Value::Int(0)) => {}
                 _ => return Err(format!("{} to {step:?}: what was acknowledged is new", show(reply))),
+            },
+            Step::Remove(count) => match reply {
+                Value::Int(gone) if *gone == count as i64 || self.tried && *gone == 0 => self.removed += count,
+                _ => return unexpected(),
             },
             Step::Advance(slice) => match reply {
                 Value::Okay => self.slices.push((slice, self.sent)),
@@ -393,12 +413,13 @@ impl Key {
     /// Describes the state of the key, for a message about a broken promise.
     pub fn describe(&self) -> String {
         format!(
-            "shape {}, items '{}0' to {} acknowledged, {} sent, {:?} has to be there, pending {:?} (tried: {}), {} \
-             answered new and {} in doubt, slices {:?} up to {}, shadow {:?}; the latest steps:\n                {}",
+            "shape {}, items '{}0' to {} acknowledged, {} sent, {} removed, {:?} has to be there, pending {:?} (tried: \
+             {}), {} answered new and {} in doubt, slices {:?} up to {}, shadow {:?}; the latest steps:\n        {}",
             self.shape.name,
             self.prefix,
             self.acked,
             self.sent,
+            self.removed,
             self.must(),
             self.pending,
             self.tried,

@@ -90,7 +90,8 @@ fn what_nobody_sent_is_noticed() {
     let (server, run, writer) = written();
     let mut client = server.client();
     let is_bounded = |key: &&Key| {
-        !matches!(key.shape.kind, Kind::Filter { has_card: false, .. } | Kind::Theory) && key.must().start == 0
+        !matches!(key.shape.kind, Kind::Filter { has_card: false, .. } | Kind::Theory)
+            && key.must().start == key.removed
     };
     for key in writer.keys.iter().filter(is_bounded) {
         let add = if key.shape.is_filter() { "BF.MADD" } else { "LC.ADD" };

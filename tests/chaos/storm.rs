@@ -240,7 +240,7 @@ fn wait_expired(client: &mut Client) {
 
 /// Whether a figure depends on the values alone. Other figures count events.
 fn is_of_values(name: &str) -> bool {
-    let is_event = ["_growths", "_promotions", "_advances"].iter().any(|event| name.ends_with(event));
+    let is_event = ["_growths", "_promotions", "_advances", "_rejected"].iter().any(|event| name.ends_with(event));
     (name.starts_with("filters") || name.starts_with("counters")) && !is_event
 }
 

@@ -56,6 +56,7 @@ fn what_changes_is_reported() {
         ("LC.MERGE c d", "lc.merge c"),
         ("BF.CLEAR f", "bf.clear f"),
         ("LC.CLEAR c", "lc.clear c"),
+        ("LC.REM d e", "lc.rem d"),
         ("BF.ADMIT f LIMIT 9 ITEMS x", "bf.add f"),
         ("LC.ADMIT c LIMIT 1 ITEMS x", "lc.add c"),
         ("BF.ADMIT f2 LIMIT 9 ITEMS x", "bf.reserve f2"),
@@ -78,6 +79,9 @@ fn what_changes_is_reported() {
         ("LC.INSERT c6 WINDOW 40 VOLATILE ITEMS x", "expire c6"),
         ("BF.ADMIT f7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire f7"),
         ("LC.ADMIT c7 LIMIT 9 WINDOW 40 VOLATILE ITEMS x", "expire c7"),
+        ("BF.ADMIT f LIMIT 0 ITEMS rejected also", "bf.reject f"),
+        ("LC.ADMIT c LIMIT 0 ITEMS rejected also", "lc.reject c"),
+        ("LC.ADMIT none LIMIT 0 ITEMS rejected", "lc.reject none"),
     ] {
         let reported = events(&mut client, &mut subscriber, command);
         assert_eq!(reported.iter().filter(|event| *event == expected).count(), 1, "{command}: {reported:?}");
@@ -104,8 +108,36 @@ fn what_changes_nothing_is_not_reported() {
         let reported = events(&mut client, &mut subscriber, command);
         let ours: Vec<_> =
             reported.iter().filter(|event| event.starts_with("bf.") || event.starts_with("lc.")).collect();
-        assert!(ours.is_empty(), "{command}: {ours:?}");
+        // What is rejected is reported, although nothing changes.
+        let is_rejection = |event: &String| event.contains(".reject ") && command.contains(".ADMIT ");
+        assert!(ours.iter().all(|event| is_rejection(event)) && ours.len() < 2, "{command}: {ours:?}");
     }
+}
+
+/// A call that rejects items sends one event, after those of its changes. A dry run and a call that fails send none.
+#[test]
+fn rejections_are_reported_once_a_call() {
+    let server = start();
+    let (mut client, mut subscriber) = (server.client(), subscriber(&server));
+    for (family, name) in [("BF", "bf"), ("LC", "lc")] {
+        let [reserved, added, rejected] = ["reserve", "add", "reject"].map(|verb| format!("{name}.{verb} {name}"));
+        for (call, expected) in [
+            ("LIMIT 2 ITEMS a b c d", vec![&*reserved, &added, &rejected]),
+            ("LIMIT 2 ITEMS a b", vec![]),
+            ("LIMIT 2 ITEMS a z y", vec![&rejected]),
+            ("LIMIT 2 DRYRUN ITEMS z", vec![]),
+            ("LIMIT 3 ALL ITEMS z y", vec![&rejected]),
+            ("LIMIT 3 ITEMS z y", vec![&added, &rejected]),
+        ] {
+            let line = format!("{family}.ADMIT {name} {call}");
+            let reported = events(&mut client, &mut subscriber, &line);
+            let ours: Vec<_> = reported.iter().filter(|event| event.contains('.')).collect();
+            assert_eq!(ours, expected, "{line}");
+        }
+    }
+    client.expect("LC.INSERT estimate EXACT 1 ITEMS a b", "2");
+    events_so_far(&mut client, &mut subscriber);
+    assert!(events(&mut client, &mut subscriber, "LC.ADMIT estimate LIMIT 1 ITEMS c").is_empty());
 }
 
 #[test]

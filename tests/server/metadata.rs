@@ -9,7 +9,7 @@ use rollcall_testkit::client::{error_text, field, number, pairs, show, text, wor
 use rollcall_testkit::server::Server;
 
 /// A command, whether it writes, an example call, and the keys in that call.
-const COMMANDS: [(&str, bool, &str, &str); 37] = [
+const COMMANDS: [(&str, bool, &str, &str); 38] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),
     ("bf.madd", true, "BF.MADD k i j l", "k"),
@@ -29,6 +29,7 @@ const COMMANDS: [(&str, bool, &str, &str); 37] = [
     ("lc.add", true, "LC.ADD k i j", "k"),
     ("lc.insert", true, "LC.INSERT k ITEMS i j", "k"),
     ("lc.admit", true, "LC.ADMIT k LIMIT 5 DRYRUN ITEMS i j", "k"),
+    ("lc.rem", true, "LC.REM k i j", "k"),
     ("lc.count", false, "LC.COUNT k l m", "k l m"),
     ("lc.countsince", false, "LC.COUNTSINCE k 60", "k"),
     ("lc.history", false, "LC.HISTORY k", "k"),
@@ -165,9 +166,15 @@ fn users_can_be_limited_to_reading() {
         keeper.expect(&format!("{command} 2 r:c x:c{span}"), "-NOPERM *");
         keeper.expect(&format!("{command} 3 x:c r:c r:x{span}"), "-NOPERM *");
     }
-    for command in
-        ["BF.ADD r:f b", "LC.ADD r:c b", "BF.MERGE r:f w:f", "LC.MERGE r:c w:c", "BF.CLEAR r:f", "LC.CLEAR r:c"]
-    {
+    for command in [
+        "BF.ADD r:f b",
+        "LC.ADD r:c b",
+        "BF.MERGE r:f w:f",
+        "LC.MERGE r:c w:c",
+        "BF.CLEAR r:f",
+        "LC.CLEAR r:c",
+        "LC.REM r:c a",
+    ] {
         for client in [&mut reader, &mut keeper] {
             client.expect(command, "-NOPERM *");
         }

@@ -159,6 +159,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
         ("rollcall_values_memory_bytes{family=\"filter\",form=\"lines\"}", "filters_lines_bytes"),
         ("rollcall_values_memory_bytes{family=\"counter\",form=\"windowed\"}", "counters_windowed_bytes"),
         ("rollcall_advances_total{family=\"counter\"}", "counters_advances"),
+        ("rollcall_items_rejected_total{family=\"filter\"}", "filters_items_rejected"),
         ("rollcall_server_memory_max_bytes", ""),
     ] {
         let field = if field.is_empty() { "maxmemory".to_owned() } else { format!("rollcall_{field}") };

@@ -216,7 +216,7 @@ impl Tracked {
         }
         assert_eq!(replica.live(Time::Reached).remove(items_of(&gone)), Ok(vec![true; gone.len()]));
         assert!(replica.is_same(&self.counter));
-        gone.iter().for_each(|number| drop(self.seen.remove(number)));
+        self.seen.retain(|number, _| !gone.contains(number));
     }
 
     /// Moves the window, as ADVANCE or as the clock does. Checks that the move changes no answer, and that a replica

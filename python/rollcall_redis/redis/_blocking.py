@@ -376,6 +376,12 @@ class Counters(Generic[Member]):
             )
         )
 
+    def rem(self, key: Key, *members: Item) -> int:
+        """LC.REM: removes members. Returns how many were members. The counter must be exact, and stays if it is empty
+        then.
+        """
+        return self._run(self._commands.rem(key, *members))
+
     def count(self, key: Key, *keys: Key) -> int:
         """LC.COUNT: the number of distinct members of a counter, or of the union of several counters."""
         return self._run(self._commands.count(key, *keys))

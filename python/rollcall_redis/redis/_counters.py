@@ -164,6 +164,11 @@ class CounterCommands(Generic[Member]):
             list_of(admission),
         )
 
+    def rem(self, key: Key, *members: Item) -> Command[int]:
+        """LC.REM: removes members. Returns how many were members. The counter must be exact, and stays if it is empty
+        then."""
+        return Command("LC.REM", [key, *map(encoded, members)], integer)
+
     def count(self, key: Key, *keys: Key) -> Command[int]:
         """LC.COUNT: the number of distinct members of a counter, or of the union of several counters."""
         return Command("LC.COUNT", [key, *keys], integer)

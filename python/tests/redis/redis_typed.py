@@ -27,6 +27,7 @@ def calls() -> None:
     assert_type(rollcall, Rollcall[bytes])
     assert_type(rollcall.lc.count("key"), int)
     assert_type(rollcall.lc.add("key", "ann", b"ben", 7), int)
+    assert_type(rollcall.lc.rem("key", "ann", b"ben"), int)
     assert_type(rollcall.lc.members("key"), list[bytes])
     assert_type(rollcall.lc.diff("key", "other"), list[bytes])
     assert_type(rollcall.lc.unioncard("key", since=60), Estimate)

@@ -184,6 +184,8 @@ def test_merge_and_clear(rollcall: Driven) -> None:
     rollcall.lc.add("tuesday", "ben", "cem")
     is_exactly(rollcall.lc.merge("week", "monday", "tuesday"), True)
     is_exactly(rollcall.lc.count("week"), 3)
+    is_exactly(rollcall.lc.rem("week", "ann", "dee", b"cem", "ann"), 2)
+    is_exactly(rollcall.lc.count("week"), 1)
     is_exactly(rollcall.lc.clear("week"), True)
     is_exactly(rollcall.lc.count("week"), 0)
     with rollcall.rejects("^not found$"):

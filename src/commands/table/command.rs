@@ -43,6 +43,8 @@ pub enum Keys {
     Read,
     /// The first argument is a key to which items are added.
     Insert,
+    /// The first argument is a key from which members are removed.
+    Remove,
     /// The first argument is a key that is emptied.
     Clear,
     /// The first argument is a key whose window advances.
@@ -59,7 +61,7 @@ impl Command {
     /// Returns the positions of the first and the last key, and the step between keys, as in `COMMAND INFO`.
     pub fn key_range(&self) -> (c_int, c_int, c_int) {
         match self.keys {
-            Keys::Read | Keys::Insert | Keys::Clear | Keys::Advance => (1, 1, 1),
+            Keys::Read | Keys::Insert | Keys::Remove | Keys::Clear | Keys::Advance => (1, 1, 1),
             Keys::ReadAll | Keys::Merge => (1, -1, 1),
             // Keys whose number is an argument are described by a key specification alone.
             Keys::Numbered => (0, 0, 0),

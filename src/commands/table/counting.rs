@@ -38,6 +38,9 @@ pub static COUNTING: &[Command] = rows! { Counter:
     ]
         c"O(N+M) where N is the number of items and M the number of members"
         c"Counts new items while there are fewer than a limit; the counter stays exact"
+    c"lc.rem" changes::remove, -3 CHANGE Remove [KEY, several(c"member", ArgumentKind::String)]
+        c"O(N+M) where N is the number of members to remove and M the number of members"
+        c"Removes members of a counter, while the counter is exact"
     c"lc.count" counting::count, -2 READ_FAST ReadAll CHANGES_WITH_TIME [KEYS]
         c"O(1) for one key; O(N*M) for the union of N counters of M bytes"
         c"Returns the number of distinct members of a counter, or of the union of several"

@@ -137,7 +137,7 @@ pub fn populate_for_no_change(client: &mut Client) {
 }
 
 /// Commands that change no value of [`populate_for_no_change`]. Some of them fail.
-pub const CHANGES_NOTHING: [&str; 82] = [
+pub const CHANGES_NOTHING: [&str; 86] = [
     "BF.ADD f a",
     "BF.MADD f a b a",
     "BF.INSERT f CAPACITY 7 ERROR 0.3 ITEMS a b",
@@ -186,6 +186,10 @@ pub const CHANGES_NOTHING: [&str; 82] = [
     "LC.ADMIT new LIMIT 0 EX 100 ITEMS a",
     "LC.ADMIT new LIMIT 9 DRYRUN ITEMS a",
     "LC.CLEAR missing",
+    "LC.REM missing a",
+    "LC.REM c x y",
+    "LC.REM e x1",
+    "LC.REM cc y",
     "LC.INTERCARD 2 c d",
     "LC.DIFF 2 c d",
     "LC.MERGE c d",

@@ -209,6 +209,7 @@ fn counters_that_are_loading_answer_nothing() {
         "LC.INTERCARD 2 missing half",
         "LC.UNIONCARD 1 half",
         "LC.CLEAR half",
+        "LC.REM half a",
         "LC.ADMIT half LIMIT 9 ITEMS a",
         "LC.ADMIT half LIMIT 9 DRYRUN ITEMS a",
     ] {

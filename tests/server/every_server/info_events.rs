@@ -75,6 +75,22 @@ fn growths_promotions_and_advances_are_counted() {
 }
 
 #[test]
+fn items_that_admit_rejects_are_counted_by_family() {
+    let server = Server::start();
+    let mut client = server.client();
+    let names = ["filters_items_rejected", "counters_items_rejected"];
+    for (family, expected) in [("BF", [5, 0]), ("LC", [0, 5])] {
+        let rejected = grown(&mut client, names, |client| {
+            client.expect(&format!("{family}.ADMIT {family} LIMIT 2 ITEMS a b c d c"), "[1, 1, -1, -1, -1]");
+            client.expect(&format!("{family}.ADMIT {family} LIMIT 3 ALL ITEMS a c d"), "[0, -1, -1]");
+            client.expect(&format!("{family}.ADMIT {family} LIMIT 2 DRYRUN ITEMS c"), "[-1]");
+            client.expect(&format!("{family}.ADMIT {family} LIMIT 2 ITEMS a b"), "[0, 0]");
+        });
+        assert_eq!(rejected, expected, "{family}");
+    }
+}
+
+#[test]
 fn errors_are_counted_by_their_reason() {
     let server = Server::start();
     let mut client = server.client();

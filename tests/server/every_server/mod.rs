@@ -7,6 +7,7 @@ mod commands_bloom;
 mod commands_counting;
 mod commands_expiry;
 mod commands_members;
+mod commands_removal;
 pub mod commands_sets;
 mod commands_volatile;
 mod commands_windows;

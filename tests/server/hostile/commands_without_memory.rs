@@ -53,7 +53,7 @@ const WRITES: [&str; 38] = [
 ];
 
 /// Commands that write but only remove data, so they may run when memory is full.
-const FORGETS: [&str; 5] = ["BF.ADVANCE", "RF.ADVANCE", "LC.ADVANCE", "BF.CLEAR", "RF.CLEAR"];
+const FORGETS: [&str; 6] = ["BF.ADVANCE", "RF.ADVANCE", "LC.ADVANCE", "BF.CLEAR", "RF.CLEAR", "LC.REM"];
 
 fn writes() -> Vec<String> {
     WRITES
@@ -107,6 +107,7 @@ fn every_command_that_may_take_memory_is_rejected_without() {
     client.expect("BF.ADVANCE fw 3", "*");
     client.expect("BF.CLEAR f", "+OK");
     client.expect("LC.CLEAR e", "+OK");
+    client.expect("LC.REM c a", "1");
     client.expect("DEL g", "1");
     server.assert_up();
 }

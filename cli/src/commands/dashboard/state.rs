@@ -103,9 +103,11 @@ pub struct Totals {
 }
 
 /// Fields of INFO that count events, each with its label for display.
-const SINCE: [(&str, &str); 8] = [
+const SINCE: [(&str, &str); 10] = [
     ("rollcall_filters_growths", "Filters grown by a sub-filter"),
     ("rollcall_counters_promotions", "Counters promoted"),
+    ("rollcall_filters_items_rejected", "Items rejected by BF.ADMIT"),
+    ("rollcall_counters_items_rejected", "Items rejected by LC.ADMIT"),
     ("rollcall_rejected_full", "Rejected: filter full"),
     ("rollcall_rejected_limit", "Rejected: key too large"),
     ("rollcall_rejected_memory", "Rejected: out of memory"),

@@ -73,6 +73,8 @@ fn add_info(families: &mut Families, server: &str, info: &Info) {
     for (fields, family, forms) in FORMS {
         let advances = info.field(&format!("rollcall_{fields}_advances"));
         add(families, &m::ADVANCES, [("server", server), ("family", family)], advances);
+        let items_rejected = info.field(&format!("rollcall_{fields}_items_rejected"));
+        add(families, &m::ITEMS_REJECTED, [("server", server), ("family", family)], items_rejected);
         for form in forms {
             let labels = [("server", server), ("family", family), ("form", form)];
             add(families, &m::VALUES, labels, info.field(&format!("rollcall_{fields}_{form}")));

@@ -44,6 +44,7 @@ pub const GROWN: Metric = gauge("filters_grown", "Filters without a window that 
 pub const GROWTHS: Metric = counter("filters_growths", "Sub-filters appended to filters without windows.");
 pub const PROMOTIONS: Metric = counter("counters_promotions", "Counters that became an estimate.");
 pub const ADVANCES: Metric = counter("advances", "Windows moved on.");
+pub const ITEMS_REJECTED: Metric = counter("items_rejected", "Items that ADMIT rejected.");
 pub const REJECTED: Metric = counter("rejected", "Commands and values rejected, by reason.");
 pub const DEFRAG_MOVES: Metric = counter("defrag_moves", "Buffers moved by active defragmentation.");
 pub const FREES: Metric = gauge("frees_waiting", "Large values handed to the background and not yet freed.");
@@ -74,7 +75,7 @@ pub const KEY_PARTIALLY_LOADED: Metric = gauge("key_partially_loaded", "Whether 
 pub const KEY_FINDING: Metric = gauge("key_finding", "What is wrong with the key: 1 for each finding.");
 
 /// All metrics, in the order in which they are written.
-pub static ALL: [Metric; 40] = [
+pub static ALL: [Metric; 41] = [
     UP,
     COLLECTED,
     COLLECT_DURATION,
@@ -96,6 +97,7 @@ pub static ALL: [Metric; 40] = [
     GROWTHS,
     PROMOTIONS,
     ADVANCES,
+    ITEMS_REJECTED,
     REJECTED,
     DEFRAG_MOVES,
     FREES,

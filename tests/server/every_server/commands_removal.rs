@@ -1,0 +1,221 @@
+//! Tests LC.REM, which removes members of an exact counter, and what replicas, the AOF and subscribers get of it.
+
+use redis::Value;
+
+use crate::effects::{appending, sent};
+use crate::events::{events, subscriber};
+use rollcall_testkit::client::{Client, add_many, show};
+use rollcall_testkit::clock::Clock;
+use rollcall_testkit::pair::Pair;
+use rollcall_testkit::server::{Server, Setup, session};
+
+const ESTIMATES: &str =
+    "-ERR counter holds an estimate: members are listed only up to its EXACT limit of 2 members and 16384 bytes";
+
+/// A slice of windows with slices of ten seconds, and the Unix time at which it begins.
+const SLICE: u64 = 170_000_000;
+const START: u64 = SLICE * 10;
+const WINDOW: &str = "WINDOW 40 SLICES 4 VOLATILE";
+
+/// The expiry of a volatile key whose newest slice is `slice`, in Unix milliseconds.
+fn expiry_of(slice: u64) -> i64 {
+    (slice as i64 + 5) * 10_000 - 1
+}
+
+#[track_caller]
+fn dump(client: &mut Client, key: &str) -> Vec<u8> {
+    match client.cmd(&format!("DUMP {key}")) {
+        Value::BulkString(bytes) => bytes,
+        other => panic!("{}", show(&other)),
+    }
+}
+
+#[test]
+fn members_go_and_the_key_stays() {
+    let wrong_type = "-WRONGTYPE Operation against a key holding the wrong kind of value";
+    session(
+        &Server::start(),
+        &[
+            ("LC.REM missing a b", "0", "0"),
+            ("EXISTS missing", "0", "0"),
+            ("LC.INSERT k EXACT 7 EX 1000 ITEMS a b c '' d", "5", "5"),
+            ("LC.REM k z", "0", "0"),
+            ("LC.REM k c z c ''", "2", "2"),
+            ("LC.MEMBERS k", "[\"a\", \"b\", \"d\"]", "[\"a\", \"b\", \"d\"]"),
+            ("LC.MEXISTS k a c", "[1, 0]", "[#t, #f]"),
+            ("LC.REM k d b a", "3", "3"),
+            ("LC.COUNT k", "0", "0"),
+            ("LC.MEMBERS k", "[]", "[]"),
+            ("LC.INFO k EXACT", "[7]", "{\"Exact limit\": 7}"),
+            ("EXPIRE k 1000 LT", "0", "0"),
+            ("LC.REM k a", "0", "0"),
+            ("LC.ADD k e", "1", "1"),
+            ("LC.INSERT estimate EXACT 2 ITEMS a b c", "3", "3"),
+            ("LC.REM estimate a", ESTIMATES, ESTIMATES),
+            ("LC.REM estimate z", ESTIMATES, ESTIMATES),
+            ("LC.COUNT estimate", "3", "3"),
+            ("BF.ADD f a", "1", "#t"),
+            ("LC.REM f a", wrong_type, wrong_type),
+        ],
+    );
+}
+
+/// What `LC.ADMIT` gave, `LC.REM` gives back.
+#[test]
+fn a_removed_member_makes_room() {
+    let server = Server::start();
+    let mut client = server.client();
+    client.expect("LC.ADMIT k LIMIT 2 ITEMS a b c", "[1, 1, -1]");
+    client.expect("LC.REM k a", "1");
+    client.expect("LC.ADMIT k LIMIT 2 ITEMS c a", "[1, -1]");
+    client.expect("LC.MEMBERS k", "[\"b\", \"c\"]");
+    // So does the EXACT limit.
+    client.expect("LC.INSERT e EXACT 2 ITEMS a b", "2");
+    client.expect("LC.REM e b", "1");
+    client.expect("LC.ADD e c", "1");
+    client.expect("LC.INFO e MODE", "[\"exact\"]");
+    // A merge brings back what the other has.
+    client.expect("LC.ADD other a x", "2");
+    client.expect("LC.MERGE e other", "+OK");
+    client.expect("LC.COUNT e", "3");
+}
+
+/// A counter is stored as one to which the removed members were never added, whatever their number, and it gives back
+/// their memory.
+#[test]
+fn a_dump_does_not_show_what_was_there() {
+    let server = Server::start();
+    let mut client = server.client();
+    for (members, left) in [(4, 2), (200, 190), (200, 3), (5000, 4990), (5000, 250), (5000, 1)] {
+        client.cmd("DEL k never");
+        let options = "EXACT 65536 BYTES 1048576 ITEMS";
+        add_many(&mut client, &format!("LC.INSERT never {options}"), "member:", 0..left);
+        add_many(&mut client, &format!("LC.INSERT k {options}"), "member:", 0..left);
+        let small = client.int("MEMORY USAGE k");
+        add_many(&mut client, "LC.ADD k", "member:", left..members);
+        let replies = add_many(&mut client, "LC.REM k", "member:", left..members);
+        assert_eq!(rollcall_testkit::client::sum(&replies), (members - left) as i64);
+        assert!(dump(&mut client, "k") == dump(&mut client, "never"), "{left} of {members}");
+        assert_eq!(client.digest("k"), client.digest("never"));
+        let usage = client.int("MEMORY USAGE k");
+        assert!(usage <= 4 * small, "{usage} bytes for {left} of {members}, {small} without the others");
+    }
+}
+
+/// A removal is sent as what was removed, and nothing is sent where nothing was.
+#[test]
+fn only_what_was_removed_is_sent() {
+    let mut server = appending(Setup::default().line("notify-keyspace-events KEA"));
+    let (mut client, mut subscriber) = (server.client(), subscriber(&server));
+    client.expect("LC.ADD k a b c d e f g", "7");
+    client.expect("LC.INSERT estimate EXACT 2 ITEMS a b c", "3");
+    client.expect("LC.RESERVE empty", "+OK");
+    for line in ["LC.REM k x y", "LC.REM missing a", "LC.REM estimate a", "LC.REM empty a"] {
+        assert!(sent(&mut client, &server, line).is_empty(), "{line}");
+    }
+    crate::events::events_so_far(&mut client, &mut subscriber);
+    for line in ["LC.REM k x y", "LC.REM missing a", "LC.REM estimate a", "LC.REM empty a"] {
+        assert!(!events(&mut client, &mut subscriber, line).contains(&"lc.rem k".to_owned()), "{line}");
+    }
+    assert_eq!(sent(&mut client, &server, "LC.REM k x b a b y"), ["LC.REM k b a"]);
+    assert_eq!(events(&mut client, &mut subscriber, "LC.REM k c x"), ["lc.rem k", "lc.rem k"]);
+    let script = "EVAL return(redis.call('LC.REM',KEYS[1],'x','d','d')) 1 k";
+    assert_eq!(sent(&mut client, &server, script), ["LC.REM k d"]);
+    client.expect("MULTI", "+OK");
+    client.expect("LC.REM k e", "+QUEUED");
+    client.expect("LC.REM k e f", "+QUEUED");
+    client.expect("LC.REM estimate a", "+QUEUED");
+    assert_eq!(sent(&mut client, &server, "EXEC"), ["LC.REM k e", "LC.REM k f"]);
+    client.expect("LC.MEMBERS k", "[\"g\"]");
+    let digests = ["k", "estimate"].map(|key| client.digest(key));
+    server.restart();
+    let mut client = server.client();
+    assert_eq!(["k", "estimate"].map(|key| client.digest(key)), digests);
+}
+
+/// A watched key is touched by a removal, and not by a call that removes nothing.
+#[test]
+fn watched_keys_are_touched_by_what_is_removed() {
+    let server = Server::start();
+    let (mut client, mut other) = (server.client(), server.client());
+    client.expect("LC.ADD k a b", "2");
+    for (line, reply) in [("LC.REM k x", "[+PONG]"), ("LC.REM k a", "nil")] {
+        client.expect("WATCH k", "+OK");
+        other.cmd(line);
+        client.expect("MULTI", "+OK");
+        client.expect("PING", "+QUEUED");
+        client.expect("EXEC", reply);
+    }
+}
+
+#[test]
+fn a_member_goes_from_whatever_slice_it_was_seen_in() {
+    let clock = Clock::at(START);
+    let server = appending(clock.setup());
+    let mut client = server.client();
+    for (item, seconds) in [("a", 10), ("b", 10), ("c", 10), ("d", 0)] {
+        client.cmd(&format!("LC.INSERT k {WINDOW} ITEMS {item}"));
+        clock.pass(seconds);
+    }
+    let expire = |slice: u64| format!("PEXPIREAT k {}", expiry_of(slice));
+    assert_eq!(client.int("PEXPIRETIME k"), expiry_of(SLICE + 3));
+    // Within the newest slice nothing moves.
+    assert_eq!(sent(&mut client, &server, "LC.REM k b x"), ["LC.REM k b"]);
+    // In a later one the removal moves the window and the expiry, unless nothing is removed. By then `a` has expired.
+    clock.set(START + 50);
+    assert!(sent(&mut client, &server, "LC.REM k a x").is_empty());
+    assert_eq!(client.int("PEXPIRETIME k"), expiry_of(SLICE + 3));
+    let moved = format!("LC.ADVANCE k {}", SLICE + 5);
+    assert_eq!(sent(&mut client, &server, "LC.REM k a d"), [&*moved, "LC.REM k d", &expire(SLICE + 5)]);
+    client.expect("LC.MEMBERS k", "[\"c\"]");
+    // The last member leaves an empty counter, which expires as before.
+    assert_eq!(sent(&mut client, &server, "LC.REM k c"), ["LC.REM k c"]);
+    client.expect("LC.COUNT k", "0");
+    client.expect("LC.INFO k WINDOW", "[40]");
+    assert_eq!(client.int("PEXPIRETIME k"), expiry_of(SLICE + 5));
+    clock.set(START + 100);
+    client.expect("EXISTS k", "0");
+}
+
+#[test]
+fn an_estimate_that_has_expired_has_no_members() {
+    let clock = Clock::at(START);
+    let server = clock.setup().start();
+    let mut client = server.client();
+    client.expect("LC.INSERT k EXACT 2 WINDOW 40 SLICES 4 ITEMS a b c", "3");
+    client.expect("LC.REM k a", ESTIMATES);
+    clock.pass(50);
+    client.expect("LC.REM k a", "0");
+    client.expect("LC.INFO k MODE", "[\"estimate\"]");
+}
+
+#[test]
+fn replicas_follow() {
+    let (here, there) = (Clock::at(START), Clock::at(START + 31));
+    let mut pair = Pair::of(here.setup(), there.setup());
+    let mut client = pair.primary.client();
+    client.expect("DEBUG SET-ACTIVE-EXPIRE 0", "+OK");
+    add_many(&mut client, "LC.INSERT large EXACT 65536 BYTES 1048576 ITEMS", "x", 0..3000);
+    for line in ["LC.ADD k a b c", &format!("LC.INSERT v {WINDOW} ITEMS a b c"), "LC.INSERT w WINDOW 40 ITEMS a b c"] {
+        client.expect(line, "3");
+    }
+    for seconds in [0, 7, 30, 9] {
+        here.pass(seconds);
+        there.pass(seconds + 1);
+        for line in [
+            "LC.REM k a a x",
+            "LC.REM v x",
+            "LC.REM v b",
+            "LC.REM w c a",
+            "LC.ADD w a",
+            "LC.REM large x7 x2999 x0 y",
+            "LC.ADD large x0",
+            "LC.REM k b c",
+            "LC.ADD k c a",
+        ] {
+            client.cmd(line);
+            pair.assert_equal(line);
+        }
+    }
+    pair.assert_no_errors();
+}
