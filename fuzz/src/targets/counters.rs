@@ -214,7 +214,9 @@ impl Tracked {
             Move::Advance(slice) => replica.advance(slice),
             Move::Rebase(slice) => replica.rebase(slice),
         }
-        assert_eq!(replica.live(Time::Reached).remove(items_of(&gone)), Ok(vec![true; gone.len()]));
+        if !gone.is_empty() {
+            assert_eq!(replica.live(Time::Reached).remove(items_of(&gone)), Ok(vec![true; gone.len()]));
+        }
         assert!(replica.is_same(&self.counter));
         self.seen.retain(|number, _| !gone.contains(number));
     }
