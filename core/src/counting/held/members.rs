@@ -272,18 +272,18 @@ pub(in crate::counting) mod tests {
         members
     }
 
-    pub const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
+    pub(super) const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
     /// Lists of items for the tests of both forms, packed and table: items of one length, short items, and items of all
     /// lengths.
-    pub fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    pub(super) fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);
         let all_kinds = vec(prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 100..600)], 0..400);
         prop_oneof![of_one_length, short, all_kinds]
     }
 
-    pub struct Copier;
+    pub(super) struct Copier;
 
     impl Mover for Copier {
         fn relocate<E>(&self, buffer: Box<[E]>) -> Box<[E]> {
