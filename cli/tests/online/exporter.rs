@@ -32,6 +32,7 @@ fn figures_are_those_of_the_server() {
     add_many(&mut client, "BF.MADD grown", "item:", 0..4000);
     client.expect("BF.RESERVE full 0.01 100 NONSCALING", "+OK");
     client.cmd("BF.MADD full a b c");
+    client.expect("BF.ADMIT full LIMIT 3 ITEMS d e", "[-1, -1]");
     add_many(&mut client, "LC.ADD visitors", "item:", 0..3000);
     client.expect("PEXPIRE visitors 3600000", "1");
     client.expect("LC.RESERVE window WINDOW 60", "+OK");
@@ -55,6 +56,10 @@ fn figures_are_those_of_the_server() {
     }
     assert_eq!(of("filters", ""), Some(4.0));
     assert_eq!((of("filters_growths_total", ""), field("filters_growths")), (Some(5.0), Some(5.0)));
+    for (family, rejected) in [("filter", 2.0), ("counter", 0.0)] {
+        assert_eq!(of("items_rejected_total", &format!(",family=\"{family}\"")), Some(rejected));
+        assert_eq!(field(&format!("{family}s_items_rejected")), Some(rejected));
+    }
     for reason in ["corrupt", "full", "limit", "memory"] {
         let label = format!(",reason=\"{reason}\"");
         let said = field(&format!("rejected_{reason}"));
