@@ -252,12 +252,9 @@ impl Key {
         let end = must.end.min(first + count);
         let repeat = Step::Repeat { first, count: end - first };
         let can_repeat = can_repeat && self.promised(first..end).next().is_some();
-        // A shadow need not have what was removed before it was made.
-        let can_remove = self.shape.kind == Kind::Exact
-            && (self.shape.remembers, self.shape.shadow) == (Remembers::All, Shadow::None);
         match random.below(12) {
             0 | 1 if can_repeat => repeat,
-            2 if can_remove && self.exists && must.end - must.start > 2 * most => Step::Remove(count),
+            2 if self.shape.removes() && self.exists && must.end - must.start > 2 * most => Step::Remove(count),
             2 if self.exists && self.can_shadow() => Step::Shadow,
             3 if self.exists && matches!(self.shape.remembers, Remembers::Slices(_)) => {
                 let far = if random.one_in(8) { 20 } else { 2 };

@@ -20,7 +20,11 @@ fn written() -> (Server, Run, Writer) {
     let (run, tally) = (Run::new("notices"), Tally::default());
     let mut writer = Writer::new(&run, 0, LOAD);
     let mut line = Single::new(&server);
-    let is_enough = |key: &Key| key.must().count() >= 20 && (key.shape.shadow == Shadow::None) != key.shadow.is_some();
+    let is_enough = |key: &Key| {
+        key.must().count() >= 20
+            && (key.shape.shadow == Shadow::None) != key.shadow.is_some()
+            && key.shape.removes() == (key.removed > 0)
+    };
     while !writer.keys.iter().all(is_enough) {
         writer.round(&mut line, &run, &tally);
     }

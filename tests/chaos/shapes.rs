@@ -59,6 +59,11 @@ impl Shape {
         matches!(self.kind, Kind::Filter { .. })
     }
 
+    /// Whether writers remove the oldest items. A shadow need not have what was removed before it was made.
+    pub fn removes(&self) -> bool {
+        (self.kind, self.remembers, self.shadow) == (Kind::Exact, Remembers::All, Shadow::None)
+    }
+
     /// The command that adds a single item, if the family has one.
     pub fn adds_one(&self) -> Option<&'static str> {
         match self.add {
