@@ -176,7 +176,7 @@ impl<T: SlotTag> Held<T> {
         places.sort_unstable();
         places.dedup_by_key(|&mut (offset, _)| offset);
         places.iter().for_each(|&(_, at)| removed[at] = true);
-        members.remove(places.iter().map(|&(offset, _)| offset), seed);
+        members.remove(&mut places, seed);
     }
 
     /// Promotes an exact set to an estimate of its members and of `more`, a hash and its tag.

@@ -1,7 +1,6 @@
 //! Members that leave a set: because they are removed, or because they have expired.
 //!
-//! Those that stay keep their order, so the arena becomes that of a set to which the others were never added. One pass
-//! over all members moves them together, and makes the index anew.
+//! Those that stay keep their order, so the arena becomes that of a set to which the others were never added.
 
 use super::Members;
 use super::packed::Packed;
@@ -13,23 +12,28 @@ impl<T: Tag> Members<T> {
     /// Keeps the members for whose tags `is_kept` returns true.
     pub(in crate::counting) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         if !self.iter().all(|(tag, _)| is_kept(tag)) {
-            self.retain_at(seed, |_, tag| is_kept(tag));
+            match self {
+                Members::Packed(packed) => packed.retain(seed, |_, tag| is_kept(tag)),
+                Members::Table(table) => table.retain(seed, is_kept),
+            }
+            self.shrink(seed);
         }
     }
 
-    /// Removes the members at `offsets` in the arena, which are ascending.
-    pub(in crate::counting) fn remove(&mut self, offsets: impl Iterator<Item = usize>, seed: u64) {
-        let mut offsets = offsets.peekable();
-        self.retain_at(seed, |offset, _| offsets.next_if_eq(&offset).is_none());
-    }
-
-    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true. Frees the memory that the others
-    /// took, once that is most of it.
-    fn retain_at(&mut self, seed: u64, is_kept: impl FnMut(usize, T) -> bool) {
+    /// Removes the members at `gone`, ascending offsets in the arena. The second number of each may be overwritten.
+    pub(in crate::counting) fn remove(&mut self, gone: &mut [(usize, usize)], seed: u64) {
         match self {
-            Members::Packed(packed) => packed.retain(seed, is_kept),
-            Members::Table(table) => table.retain(seed, is_kept),
+            Members::Packed(packed) => {
+                let mut gone = gone.iter().map(|&(offset, _)| offset).peekable();
+                packed.retain(seed, |offset, _| gone.next_if_eq(&offset).is_none());
+            }
+            Members::Table(table) => table.remove(gone),
         }
+        self.shrink(seed);
+    }
+
+    /// Frees the memory that members took who have left, once that is most of it.
+    fn shrink(&mut self, seed: u64) {
         // A growing table takes up to twice what it needs. So a member that comes and goes never leads to a copy.
         let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
         let needed = Self::bytes_of_read(self.as_bytes().len() as u64, room);
@@ -75,13 +79,13 @@ mod tests {
             (0..number).for_each(|number| insert(&mut members, &item(number)));
             LOOKED_AT.set(0);
             for left in (0..number).rev() {
-                members.remove([0].into_iter(), 7);
+                members.remove(&mut [(0, 0)], 7);
                 assert_eq!(members.len(), left as usize);
                 assert!(members.heap_bytes() <= 4 * (Members::<()>::bytes_of_read(13 * u64::from(left), ROOM) + 16));
                 // The first member goes and comes again, as the last one.
                 if left > 0 {
                     let first = members.iter().next().unwrap().1.to_vec();
-                    members.remove([0].into_iter(), 7);
+                    members.remove(&mut [(0, 0)], 7);
                     insert(&mut members, &first);
                 }
             }
@@ -98,9 +102,9 @@ mod tests {
             distinct.iter().for_each(|item| insert(&mut members, item));
             let (gone, left): (Vec<_>, Vec<_>) =
                 distinct.iter().zip(&gone).partition(|&(_, &is_gone)| is_gone);
-            let offsets: Vec<usize> =
-                gone.iter().map(|(item, _)| members.offset_of(item, hash64(item, 7)).unwrap()).collect();
-            members.remove(offsets.into_iter(), 7);
+            let offset = |item: &[u8]| members.offset_of(item, hash64(item, 7)).unwrap();
+            let mut offsets: Vec<_> = gone.iter().map(|(item, _)| (offset(item), 0)).collect();
+            members.remove(&mut offsets, 7);
             if moved {
                 members.relocate(&Copier);
             }

@@ -48,6 +48,15 @@ impl Offsets {
         either!(self, table => table.find(hash, |&offset| is_it(offset as usize)).map(|&offset| offset as usize))
     }
 
+    /// Replaces each offset by the result of `change`; `None` removes it.
+    fn retain(&mut self, change: impl Fn(usize) -> Option<usize>) {
+        either!(self, table => table.retain(|offset| {
+            let changed = change(*offset as usize);
+            *offset = changed.unwrap_or(0) as _;
+            changed.is_some()
+        }));
+    }
+
     /// Removes all offsets, and keeps the room for them.
     fn clear(&mut self) {
         either!(self, table => table.clear());
@@ -104,18 +113,18 @@ impl<T: Tag> Table<T> {
         table.arena.try_reserve(arena.len() + record_bytes::<T>(item)).map_err(|_| no_memory())?;
         table.offsets.try_reserve(len + 1, arena.len(), |_| 0).map_err(|()| no_memory())?;
         table.arena.extend_from_slice(arena);
-        table.index(seed, |_, _| true);
+        table.index(seed, |_| true);
         Ok(table)
     }
 
-    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true, and adds them to the hash table,
-    /// which is empty and has room.
-    fn index(&mut self, seed: u64, mut is_kept: impl FnMut(usize, T) -> bool) {
+    /// Keeps the members for whose tags `is_kept` returns true, and adds them to the hash table, which is empty and has
+    /// room.
+    fn index(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         let (mut from, mut to) = (0, 0);
         while let Some((tag, member)) = Records::<T>::from(&self.arena, from).next() {
             let (hash, len, start) = (hash64(member, seed), member.len(), from);
             from += record_bytes::<T>(member);
-            if is_kept(start, tag) {
+            if is_kept(tag) {
                 self.offsets.insert(hash, to, |_| 0);
                 self.member_bytes += len as u32;
                 self.arena.copy_within(start..from, to);
@@ -125,11 +134,33 @@ impl<T: Tag> Table<T> {
         self.arena.truncate(to);
     }
 
-    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true; allocates nothing.
-    pub(super) fn retain(&mut self, seed: u64, is_kept: impl FnMut(usize, T) -> bool) {
+    /// Keeps the members for whose tags `is_kept` returns true; allocates nothing.
+    pub(super) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
         self.offsets.clear();
         self.member_bytes = 0;
         self.index(seed, is_kept);
+    }
+
+    /// Removes the members at `gone`, ascending offsets in the arena; allocates nothing. Hashes no member: offsets behind
+    /// a removed member become smaller. The second number of each is overwritten.
+    pub(super) fn remove(&mut self, gone: &mut [(usize, usize)]) {
+        let (mut from, mut to) = (0, 0);
+        for (offset, bytes_gone) in gone.iter_mut() {
+            let Some((_, member)) = Records::<T>::from(&self.arena, *offset).next() else { return };
+            let bytes = record_bytes::<T>(member);
+            self.member_bytes -= member.len() as u32;
+            self.arena.copy_within(from..*offset, to);
+            to += *offset - from;
+            from = *offset + bytes;
+            *bytes_gone = from - to;
+        }
+        self.arena.copy_within(from.., to);
+        self.arena.truncate(to + self.arena.len() - from);
+        self.offsets.retain(|offset| {
+            let at = gone.partition_point(|&(gone, _)| gone < offset);
+            let bytes_gone = at.checked_sub(1).map_or(0, |last| gone[last].1);
+            (gone.get(at).is_none_or(|&(gone, _)| gone != offset)).then_some(offset - bytes_gone)
+        });
     }
 
     /// The most bytes that a table of this number of members takes, without its arena.
