@@ -141,8 +141,8 @@ impl<T: Tag> Table<T> {
         self.index(seed, is_kept);
     }
 
-    /// Removes the members at `gone`, ascending offsets in the arena; allocates nothing and hashes no member. The second
-    /// number of each is overwritten, by the bytes that are gone up to this member.
+    /// Removes the members at `gone`, ascending offsets in the arena; allocates nothing and hashes no member. The
+    /// second number of each is overwritten, by the bytes that are gone up to and with this member.
     pub(super) fn remove(&mut self, gone: &mut [(usize, usize)]) {
         let (mut from, mut to) = (0, 0);
         for (offset, bytes_gone) in gone.iter_mut() {
