@@ -24,6 +24,7 @@ mod info_events;
 mod info_keys;
 mod info_totals;
 mod install;
+mod leases;
 mod memory;
 mod persistence_beside;
 mod persistence_chunks;
