@@ -163,9 +163,9 @@ lint: ## Check formatting, clippy, doc comments, what the library shows, the flo
 surface: ## Write core/surface.txt anew, the list of what the library shows to its users
 	@scripts/check_crates.sh surface
 
-DEMOS := message_summary push_dedupe contact_limit
+DEMOS := message_summary push_dedupe contact_limit leases
 
-demo: ## Run the three example services on real input, each beside a server of its own
+demo: ## Run the example services on real input, and fifty workers that compete for ten seats, each beside a server of its own
 	@scripts/setup.sh build server words
 	@$(MAKE) build
 	cargo build $(OPTIMISED) --bin with-server $(DEMOS:%=--example %)
@@ -173,7 +173,7 @@ demo: ## Run the three example services on real input, each beside a server of i
 		echo; echo "== $$name"; $(WITH) $(CARGO_TARGET_DIR)/debug/with-server $(CARGO_TARGET_DIR)/debug/examples/$$name; \
 	done
 
-bench: setup-test build ## Measure the ten rows of docs/benchmarks.md beside RedisBloom, 5 minutes, and write redis-server's column; SERVER=redis-8.10.2: that one's; QUICK=1: a rough run of one, and ONLY=1,7: these rows, which only print
+bench: setup-test build ## Measure the ten rows of docs/benchmarks.md beside RedisBloom, 5 minutes, and write redis-server's column; SERVER=redis-8.10.2: that one's; QUICK=1: a rough run of one, and ONLY=1,7: these rows, which only print; ONLY=leases: those of docs/tutorials/leases.md, one minute
 	@QUICK=$(QUICK) ONLY="$(ONLY)" SERVER=$(SERVER) scripts/bench.sh server
 
 accuracy: ## Measure every claim of accuracy, about 10 minutes, and write target/accuracy/ and the figures of docs/accuracy.md; QUICK=1: a rough run of one; fails if one does not hold

@@ -11,7 +11,6 @@
 //! `THREADS` and `BATCH` set the number of tokens, parts, threads, and tokens per list.
 
 mod cluster;
-#[allow(dead_code)]
 mod demo;
 
 use std::env;

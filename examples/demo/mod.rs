@@ -1,5 +1,7 @@
 //! Common parts of the examples: connecting, tables, a progress bar.
 
+#![allow(dead_code, reason = "no example uses all of it")]
+
 use std::fmt::{self, Display, Formatter};
 use std::process::ExitCode;
 
@@ -27,7 +29,7 @@ pub fn run(prefix: &str, measure: impl FnOnce(&mut Connection, &mut Promises) ->
 }
 
 /// A connection to a server that has the module.
-fn connect() -> Result<Connection, Failure> {
+pub fn connect() -> Result<Connection, Failure> {
     let url = std::env::var("ROLLCALL_URL").unwrap_or_else(|_| "redis://127.0.0.1:6379/".to_owned());
     let mut server = redis::Client::open(url.as_str())
         .and_then(|client| client.get_connection())
@@ -69,7 +71,6 @@ pub struct Bounds {
     why: String,
 }
 
-#[allow(dead_code, reason = "no example uses all of it")]
 impl Bounds {
     /// Bounds from `least` to `most`, both included.
     pub fn between(least: f64, most: f64) -> Self {
@@ -139,7 +140,6 @@ impl Promises {
     }
 
     /// Records a measurement without a promise.
-    #[allow(dead_code, reason = "one of the examples has none")]
     pub fn report(&mut self, what: &str, measured: impl Display) {
         self.push(what, "", measured, "");
     }

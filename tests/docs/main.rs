@@ -7,7 +7,6 @@
 mod cli;
 mod console;
 #[path = "../../examples/demo/mod.rs"]
-#[allow(dead_code)]
 mod demo;
 mod library;
 
