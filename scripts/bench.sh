@@ -18,8 +18,10 @@ case "${1:-}" in
         server=${SERVER:-redis-server}
         [[ -n "$(scripts/servers.py path redisbloom-2.8.2)" ]] ||
             { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
+        # The rows `leases` are measured by redis-py too.
+        [[ ",${ONLY:-}," != *,leases,* ]] || scripts/clients.sh fetch python
         # A gigabyte may take long to be saved.
-        BENCH_QUICK=$quick BENCH_ONLY=${ONLY:-} ROLLCALL_PATIENCE=10 \
+        BENCH_QUICK=$quick BENCH_ONLY=${ONLY:-} ROLLCALL_PATIENCE=10 PYTHONPATH=target/clients/python \
             scripts/servers.py with "$server" -- cargo bench "${options[@]}" --bench server
         ;;
     accuracy) ACCURACY_QUICK=$quick ACCURACY_ONLY=${ONLY:-} cargo bench "${options[@]}" --bench accuracy ;;

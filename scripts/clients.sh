@@ -3,6 +3,7 @@
 # examples of ioredis.
 #
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
+#   scripts/clients.sh fetch python   fetch those for Python alone
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
 #
 # `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is
@@ -96,6 +97,7 @@ case "${1:-} ${2:-}" in
         fetch_node
         cargo test --no-run "${crate[@]}"
         ;;
+    "fetch python") fetch_python ;;
     "run " | "run bloom")
         # With a test, as the tests are compiled: nothing is compiled a second time.
         cargo build --quiet --locked --workspace --bin with-server --test tool

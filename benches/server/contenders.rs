@@ -16,7 +16,7 @@ pub struct Contender {
 }
 
 /// Rollcall and RedisBloom.
-pub struct Pair([Contender; 2]);
+pub struct Pair(pub [Contender; 2]);
 
 impl Pair {
     /// Starts two empty servers.

@@ -8,10 +8,12 @@
 //! Server and modules are chosen as in the tests (`ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_PEER`). With
 //! `ROLLCALL_ARGS="huge-pages yes"`, Rollcall has huge pages, and the tables have a column for that. A full run writes
 //! `target/benchmarks/SERVER.md`, the server's column of the tables in docs/benchmarks.md and README.md, and the plot.
-//! `BENCH_QUICK=1` makes a quick run, and `BENCH_ONLY=1,7` measures these rows: both only print.
+//! `BENCH_QUICK=1` makes a quick run, and `BENCH_ONLY=1,7` measures these rows: both only print. The rows `leases`, of
+//! docs/tutorials/leases.md, are measured only if they are asked for.
 
 mod contenders;
 mod items;
+mod leases;
 mod lists;
 mod report;
 mod single;
@@ -23,7 +25,7 @@ use report::Report;
 /// A part of the run: the rows that it measures, and how.
 type Part = (&'static [&'static str], fn(&mut Report));
 
-const PARTS: [Part; 11] = [
+const PARTS: [Part; 12] = [
     (&["1", "2", "9"], lists::large),
     (&["3"], lists::small),
     (&["4"], single::items),
@@ -35,12 +37,14 @@ const PARTS: [Part; 11] = [
     (&["plot"], lists::sizes),
     (&["bytes"], small::bytes),
     (&["bytes"], single::bytes_of_counters),
+    (&["leases"], leases::run),
 ];
 
 fn main() {
     let quick = std::env::var("BENCH_QUICK").is_ok_and(|value| !matches!(value.as_str(), "" | "0"));
     let only = std::env::var("BENCH_ONLY").unwrap_or_default();
-    let is_asked = |rows: &[&str]| only.is_empty() || only.split(',').any(|row| rows.contains(&row));
+    let is_named = |rows: &[&str]| only.split(',').any(|row| rows.contains(&row));
+    let is_asked = |rows: &[&str]| if only.is_empty() { rows != ["leases"] } else { is_named(rows) };
     let mut report = Report::new(quick);
     for (rows, run) in PARTS {
         if is_asked(rows) {

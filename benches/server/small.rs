@@ -124,7 +124,7 @@ pub fn bytes(report: &mut Report) {
 }
 
 /// `used_memory`, once it stands still to a kibibyte, and the bytes of the RDB file.
-fn settled(contender: &mut Contender) -> [f64; 2] {
+pub fn settled(contender: &mut Contender) -> [f64; 2] {
     contender.client.expect("SAVE", "+OK");
     let file = fs::metadata(contender.server.dir().join("dump.rdb")).expect("SAVE writes a file").len();
     // The buffers of the last requests and replies go.
