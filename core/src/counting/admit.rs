@@ -1,8 +1,7 @@
 //! Admission: adding members to an exact counter up to a limit of their number.
 
 use crate::admission::{Admission, LookUp, Terms, first_of};
-use crate::counting::counter::Counter;
-use crate::counting::held::Held;
+use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::hash64;
@@ -105,8 +104,10 @@ impl Counter {
 
     /// The number of members in the view, and the sum of their lengths in bytes.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
-        if let Some(own) = self.plain().and_then(Held::members) {
-            return Ok((own.len() as u64, own.member_bytes().into()));
+        let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
+        // Only if some have expired are they counted one by one.
+        if let (Some(all), true) = (all, view.is_whole()) {
+            return Ok(all);
         }
         let add = |(members, bytes), member: &[u8]| (members + 1, bytes + member.len() as u64);
         Ok(view.members()?.fold((0, 0), add))

@@ -120,7 +120,7 @@ impl<'a> View<'a> {
     }
 
     /// Whether all members of the counter are in view.
-    fn is_whole(&self) -> bool {
+    pub(super) fn is_whole(&self) -> bool {
         self.most_age == Some(self.counter.most_age())
     }
 
