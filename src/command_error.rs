@@ -12,7 +12,7 @@ use rollcall_core::unstable::wire::{BAD_DATA, NOT_FOUND, STALE, StillLoading};
 
 use crate::number::four_digits;
 use crate::server::facts::is_redis_8;
-use crate::server::ffi::OtherType;
+use crate::server::ffi::{InUse, OtherType};
 
 /// The reason why a command was rejected. If the command adds several items, the items before the rejected one were
 /// added. Any other rejected command has changed nothing.
@@ -22,6 +22,8 @@ pub enum CommandError {
     Arity,
     /// The key holds a value of another type.
     WrongType,
+    /// The server is saving the key's value, and the command would change it.
+    InUse,
     /// The key is missing, and the command does not create it.
     NotFound,
     /// The key exists, and the command only creates new keys.
@@ -55,6 +57,12 @@ impl From<OtherType> for CommandError {
     }
 }
 
+impl From<InUse> for CommandError {
+    fn from(_: InUse) -> Self {
+        CommandError::InUse
+    }
+}
+
 /// Formats bytes from a client for error texts: quoted, escaped, and cut if they are long.
 pub fn quoted(bytes: &[u8]) -> String {
     const MAX_BYTES: usize = 64;
@@ -80,6 +88,8 @@ impl CommandError {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
+            // Cluster clients repeat a command after this class of error.
+            CommandError::InUse => "TRYAGAIN the server is saving the key; send the command again".to_owned(),
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
             CommandError::Exists => "ERR item exists".to_owned(),
             CommandError::BadData => format!("ERR {BAD_DATA}"),

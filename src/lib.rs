@@ -38,6 +38,11 @@ use types::family::{Classic, Counters, Lines};
 /// rewrite.
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
+/// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the bindings lack. It declares that
+/// `rdb_save` may run on another thread while clients read the value, and that a key opened for writing may be null.
+/// While one module lacks the option, the server saves by fork.
+const HANDLE_FORKLESS: u32 = 1 << 6;
+
 /// True from the end of a successful [`load`] until the server unloads the module.
 ///
 /// The flag lets [`RedisModule_OnLoad`] reject a second load of a module that is loaded. A library may still be mapped,
@@ -129,17 +134,17 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
 }
 
 /// Declares to the server what the module handles itself: signals of changed keys, I/O errors while loading, commands
-/// during an asynchronous load, and atomic slot migration.
+/// during an asynchronous load, atomic slot migration, and saves without a fork.
 fn set_options(ctx: Ctx) {
     let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
         | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-    // SAFETY: the context is live, during loading; the arguments have the types that the functions take. The migration
-    // bit is set on Valkey only: Redis could give it another meaning.
+    // SAFETY: the context is live, during loading; the arguments have the types that the functions take. Valkey's
+    // bits are set on Valkey only: Redis could give them another meaning.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all() as u32);
         if facts::is_valkey() {
-            options |= HANDLE_ATOMIC_SLOT_MIGRATION & known;
+            options |= (HANDLE_ATOMIC_SLOT_MIGRATION | HANDLE_FORKLESS) & known;
         }
         api!(RedisModule_SetModuleOptions(ctx.as_ptr(), options as c_int));
     }

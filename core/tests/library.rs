@@ -3,13 +3,16 @@
 use std::fmt::Debug;
 
 use rollcall_core::bloom::sizing::Geometry;
-use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo};
+use rollcall_core::bloom::{self, BitLayout, BloomFilter, Params, SubFilterInfo, Windowing};
 use rollcall_core::counting::{self, Counter, Estimated, View};
 use rollcall_core::error::{Error, Limit, Parameter};
 use rollcall_core::size_limit::{MaxBytes, SizeLimit, Unlimited};
 use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::persist::{PartialCounter, PartialFilter};
-use rollcall_core::window::Time;
+use rollcall_core::window::{ClockSource, Time, Window};
+use rollcall_fuzz::values::{
+    counter, cut_after, filter, rdb_of, rdb_of_filter, rdb_of_loading, same_dump, windowed, windowed_counter,
+};
 
 const fn is_shared<T: Send + Sync + Debug>() {}
 
@@ -62,6 +65,57 @@ fn threads_read_the_same_values() {
             });
         }
     });
+}
+
+/// What a server does that saves without a fork: one thread saves values while another reads the same values, and
+/// creates and frees others that share their parameters.
+#[test]
+fn values_are_saved_while_another_thread_reads_them_and_shares_their_parameters() {
+    let filters = |round: u64| {
+        let params = Params { error_rate: 0.01, capacity: 20, expansion: 2, seed: 0 };
+        let window = Window::new(4, 4, 64, ClockSource::Manual).unwrap();
+        // A capacity of its own changes the pools of shared parameters.
+        let own = Params { capacity: 100 + round, ..params };
+        [
+            filter(params, BitLayout::Lines, 50),
+            filter(params, BitLayout::Classic, 50),
+            windowed(params, Windowing { window, refresh: true }, &[10, 20]),
+            filter(own, BitLayout::Lines, 5),
+            filter(own, BitLayout::Classic, 5),
+        ]
+    };
+    let counters = |round: u64| {
+        let params = counting::Params { error_rate: 0.05, exact_limit: 40, exact_bytes: 1 << 10, seed: 0 };
+        [
+            counter(0.05, 100, 30),
+            counter(0.05, 0, 30),
+            windowed_counter(params, 4, ClockSource::Manual, &[10, 30]),
+            windowed_counter(params, 4, ClockSource::Manual, &[10, 50]),
+            counter(0.05 + 0.001 * (round % 100) as f64, 0, 3),
+        ]
+    };
+    let (filters_saved, counters_saved) = (filters(0), counters(0));
+    let params = Params { error_rate: 0.01, capacity: 10_000, expansion: 2, seed: 0 };
+    let cut = cut_after(&filter(params, BitLayout::Lines, 5), 1000);
+    let save = || {
+        let filters = filters_saved.iter().map(rdb_of_filter);
+        filters.chain(counters_saved.iter().map(rdb_of)).chain([rdb_of_loading(&cut)]).collect::<Vec<_>>()
+    };
+    let (expected, rounds) = (save(), if cfg!(miri) { 2 } else { 200 });
+    std::thread::scope(|scope| {
+        let saver = scope.spawn(|| (0..rounds).for_each(|_| assert!(save() == expected)));
+        let mut round = 0;
+        while round < rounds || !saver.is_finished() {
+            let (others, other_counters) = (filters(round), counters(round));
+            assert!(filters_saved.iter().zip(&others).take(3).all(|(filter, other)| filter == other));
+            assert!(filters_saved.iter().all(|filter| filter.may_contain(b"item:1") && filter.num_bytes() > 0));
+            for (counter, other) in counters_saved.iter().zip(&other_counters).take(4) {
+                assert!(same_dump(counter, other) && counter.count() > 0);
+            }
+            round += 1;
+        }
+    });
+    assert!(save() == expected);
 }
 
 /// `Debug` prints parameters only: a bitmap of many MiB or a list of members has no use in a log or a failed assertion.

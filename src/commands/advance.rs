@@ -39,7 +39,7 @@ fn read_target(args: Args<'_>) -> Result<To, CommandError> {
 /// Runs `ADVANCE key slice | CLOCK`, and the replicated form `ADVANCE key slice REBASE`.
 pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let to = read_target(args)?;
-    let mut key = ctx.open(args.get(1), Mode::Write);
+    let mut key = ctx.open(args.get(1), Mode::Write)?;
     let (changed, made, expiry) = match value_mut::<T>(&mut key) {
         // On a replica the value may have been deleted, or be partially loaded.
         Ok(None) | Err(CommandError::StillLoading(_)) if must_obey(ctx) => (false, Move::Stay, None),

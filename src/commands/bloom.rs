@@ -148,7 +148,7 @@ pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Replies whether a filter contains an item: `BF.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let found = value::<BloomFilter>(&key)?.is_some_and(|filter| present(ctx, filter).may_contain(args.get(2).bytes()));
     ctx.reply_bool(found);
     Ok(())
@@ -157,7 +157,7 @@ pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Replies for each item whether a filter contains it: `BF.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let items = args.from(2);
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let filter = value::<BloomFilter>(&key)?;
     ctx.reply_array(items.len());
     match filter {
@@ -169,7 +169,7 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Replies with the number of items in a filter: `BF.CARD key`
 pub fn card(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let items = value::<BloomFilter>(&key)?.map_or(0, |filter| present(ctx, filter).num_items());
     ctx.reply_integer(i64::try_from(items).unwrap_or(i64::MAX));
     Ok(())
@@ -180,7 +180,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() > 3 {
         return Err(CommandError::Arity);
     }
-    let key = ctx.open(args.get(1), Mode::Inspect);
+    let key = ctx.open(args.get(1), Mode::Inspect)?;
     let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
     let at = FilterAt::new(filter, time_of(ctx, [filter]));
     info::info(ctx, args, Kind::Filter, &OF_FILTERS, FILTER_FIELDS_SHOWN, |of| of(&at))
@@ -188,7 +188,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Replies with a line of text about each sub-filter: `BF.DEBUG key`
 pub fn debug(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Inspect);
+    let key = ctx.open(args.get(1), Mode::Inspect)?;
     let filter = value::<BloomFilter>(&key)?.ok_or(CommandError::NotFound)?;
     ctx.reply_array(filter.sub_filters().len() + 1);
     ctx.reply_bulk(debug_totals(filter).as_bytes());

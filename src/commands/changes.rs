@@ -165,7 +165,7 @@ pub(super) fn add<'a, T: Changing>(
     limit: &ServerLimit,
     add: impl FnOnce(&mut Live<'_, T>, bool) -> Handled<'a>,
 ) -> Result<Closed<'a>, CommandError> {
-    let mut key = ctx.open(addition.command.get(1), Mode::Write);
+    let mut key = ctx.open(addition.command.get(1), Mode::Write)?;
     let value = match value_mut::<T>(&mut key) {
         // Asked only here: the server takes as long to say whether a command is replicated as to look a key up.
         Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
@@ -304,7 +304,7 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
 
 /// Runs `LC.REM key member [member ...]`, which removes members of an exact counter. What was removed is replicated.
 pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (members, mut key) = (args.from(2), ctx.open(args.get(1), Mode::Write));
+    let (members, mut key) = (args.from(2), ctx.open(args.get(1), Mode::Write)?);
     let Some(counter) = value_mut::<Counter>(&mut key)? else {
         ctx.reply_integer(0);
         return Ok(());
@@ -391,7 +391,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
 
 /// Runs `CLEAR key`, which empties a value, and keeps its parameters and its expiry.
 pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let mut key = ctx.open(args.get(1), Mode::Write);
+    let mut key = ctx.open(args.get(1), Mode::Write)?;
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
     // A new value costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
     if let Some(empty) = value.emptied()? {

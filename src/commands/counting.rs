@@ -87,7 +87,7 @@ pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Replies with the number of distinct members of one counter, or of the union of several: `LC.COUNT key [key ...]`
 pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() == 2 {
-        let key = ctx.open(args.get(1), Mode::Read);
+        let key = ctx.open(args.get(1), Mode::Read)?;
         let count = match value::<Counter>(&key)? {
             None => 0,
             Some(counter) if counter.window().is_none() => counter.count(),
@@ -106,7 +106,7 @@ pub fn count(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 
 /// Replies whether a counter contains an item: `LC.EXISTS key item`
 pub fn exists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let found = match value::<Counter>(&key)? {
         Some(counter) => now(ctx, counter).contains(args.get(2).bytes())?,
         None => false,
@@ -124,7 +124,7 @@ fn now<'c>(ctx: Ctx, counter: &'c Counter) -> View<'c> {
 /// Replies for each item whether a counter contains it: `LC.MEXISTS key item [item ...]`
 pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let items = args.from(2);
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
     if let Some(view) = view {
         // An estimate can answer for no item, so its error is the whole reply, instead of the array.
@@ -150,7 +150,7 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         }
         _ => return Err(CommandError::Arity),
     };
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let Some(counter) = value::<Counter>(&key)? else {
         ctx.reply_array(0);
         return Ok(());
@@ -176,7 +176,7 @@ pub fn info(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if args.len() == 3 && args.get(2).bytes().eq_ignore_ascii_case(b"CAPACITY") {
         return Err(CommandError::Argument(args::NO_CAPACITY.to_owned()));
     }
-    let key = ctx.open(args.get(1), Mode::Inspect);
+    let key = ctx.open(args.get(1), Mode::Inspect)?;
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
     let at = CounterAt::new(counter, time_of(ctx, [counter]))?;
     info::info(ctx, args, Kind::Counter, &OF_COUNTERS, OF_COUNTERS.len(), |of| of(&at))

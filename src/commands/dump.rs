@@ -22,7 +22,7 @@ use crate::types::names::Verb;
 /// Runs `SCANDUMP key iterator`, which replies with the next iterator and a chunk. Iterator 0 gives the header of the
 /// value. The reply at the end is [0, ""].
 pub(super) fn scandump<T: Family>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let value = value::<T>(&key)?.ok_or(CommandError::NotFound)?;
     let iterator = args::iterator(args.get(2))?;
     let (next, chunk) = persist::scandump(value, iterator)?;

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::Partial;
-use rollcall_core::unstable::size_limit::{try_collect, try_collect_ok};
+use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::unstable::wire::StillLoading;
 
 use crate::command_error::CommandError;
@@ -19,7 +19,7 @@ use crate::types::family::{Family, State};
 /// Opens a key, and fails if it holds a value of another type than `T`. For commands that must check the type before
 /// they use the value.
 pub(super) fn open<'k, T: Family>(ctx: Ctx, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, CommandError> {
-    let key = ctx.open(name, mode);
+    let key = ctx.open(name, mode)?;
     peek_entry::<T>(&key)?;
     Ok(key)
 }
@@ -75,7 +75,8 @@ pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<K
 pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
     let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
-    Ok((destination, try_collect(args.len() - 2, names.map(|name| ctx.open(name, Mode::Read)))?))
+    let sources = names.map(|name| ctx.open(name, Mode::Read).map_err(CommandError::from));
+    Ok((destination, try_collect_ok(args.len() - 2, sources)?))
 }
 
 /// The number of values up to which duplicates are found by comparing all pairs.

@@ -195,7 +195,7 @@ pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// in the last `seconds`.
 pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let seconds = args::count(Parameter::Seconds, args.get(2))?;
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let count = match value::<Counter>(&key)? {
         None => 0,
         Some(counter) if counter.window().is_none() => return Err(no_window::<Counter>()),
@@ -208,7 +208,7 @@ pub fn countsince(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
 /// Runs `LC.HISTORY key`, which replies with one row per time slice of a counter's window. A row has the start of the
 /// slice, the number of distinct members seen since that start, and the standard error of the number.
 pub fn history(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let key = ctx.open(args.get(1), Mode::Read);
+    let key = ctx.open(args.get(1), Mode::Read)?;
     let counter = value::<Counter>(&key)?.ok_or(CommandError::NotFound)?;
     if counter.window().is_none() {
         return Err(no_window::<Counter>());

@@ -110,15 +110,18 @@ impl Ctx<'_> {
     }
 
     /// Opens a key as `mode` says.
-    pub fn open<'k>(self, name: Arg<'k>, mode: Mode) -> Key<'k> {
-        let mode = match mode {
+    ///
+    /// # Errors
+    /// [`InUse`], only for [`Mode::Write`].
+    pub fn open<'k>(self, name: Arg<'k>, mode: Mode) -> Result<Key<'k>, InUse> {
+        let flags = match mode {
             Mode::Read => raw::REDISMODULE_READ,
             Mode::Inspect => raw::REDISMODULE_READ | raw::REDISMODULE_OPEN_KEY_NOTOUCH,
             Mode::Write => raw::REDISMODULE_READ | raw::REDISMODULE_WRITE,
         };
         // SAFETY: context and name are live; the mode is one the server knows.
-        let key = unsafe { api!(RedisModule_OpenKey(self.ptr, name.ptr, mode as c_int)) };
-        Key { key: NonNull::new(key), name }
+        let key = NonNull::new(unsafe { api!(RedisModule_OpenKey(self.ptr, name.ptr, flags as c_int)) });
+        if key.is_none() && mode == Mode::Write { Err(InUse) } else { Ok(Key { key, name }) }
     }
 
     /// Announces that a key has changed: to WATCH, to client-side caches and to subscribers of keyspace events.
@@ -406,6 +409,11 @@ pub enum Mode {
 /// The error for a key whose value has another type than the command expects.
 #[derive(Debug)]
 pub struct OtherType;
+
+/// The error for a key that cannot be opened for writing, because another thread of the server is saving its value
+/// (Valkey 9.2). The server holds commands back that name such a key, so the error is rare.
+#[derive(Debug)]
+pub struct InUse;
 
 /// An open key; dropping it closes the key. The server does not free the value while the key is open: no events are
 /// sent meanwhile, see [`Ctx::changed`].

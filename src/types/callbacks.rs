@@ -66,6 +66,7 @@ unsafe fn fail(io: *mut raw::RedisModuleIO) {
     unsafe { api!(RedisModule_EmitAOF(io, c"rollcall.panicked".as_ptr(), c"".as_ptr())) };
 }
 
+/// Saves a value. Valkey 9.2 may call it on another thread, while commands read the same value: values are `Sync`.
 unsafe extern "C" fn rdb_save<S: Stores>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
     let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<S::Family>(value)) };

@@ -24,6 +24,7 @@ mod neighbour;
 mod errors;
 mod events;
 mod every_server;
+mod forkless;
 mod hostile;
 mod limits;
 mod metadata;

@@ -9,7 +9,7 @@ use rollcall_testkit::client::{error_text, field, number, pairs, show, text, wor
 use rollcall_testkit::server::Server;
 
 /// A command, whether it writes, an example call, and the keys in that call.
-const COMMANDS: [(&str, bool, &str, &str); 38] = [
+pub const COMMANDS: [(&str, bool, &str, &str); 38] = [
     ("bf.reserve", true, "BF.RESERVE k 0.01 100 EXPANSION 3", "k"),
     ("bf.add", true, "BF.ADD k i", "k"),
     ("bf.madd", true, "BF.MADD k i j l", "k"),

@@ -3,15 +3,19 @@
  *
  *   pin FILE                  maps the library FILE for good, as on systems where dlclose() unmaps nothing
  *   hold NAME                 has a command of this name
- *   host FILE [odd] [lacks FUNCTION]... [loses FUNCTION] [-- ARGUMENT...]
+ *   host FILE [odd] [valkey] [knows OPTIONS] [lacks FUNCTION]... [loses FUNCTION] [-- ARGUMENT...]
  *                             loads the module FILE as the server would, and stands between both:
  *     odd                     blocks of memory are at odd multiples of 8, as where malloc has no malloc_usable_size()
+ *     valkey                  the server has the functions of the API under Valkey's names too
+ *     knows OPTIONS           the server knows these options of modules, a number
  *     lacks FUNCTION          the server has no such function
  *     loses FUNCTION          the module panics if it calls the function after it has loaded its options
  *     HOST.BREAK FUNCTION     takes the function away, which makes the module panic where it calls it
  *     HOST.MEND               gives all of them back
  *     HOST.SENT               how many events the module has sent
  *     HOST.OPEN               how many of them while it had a key open
+ *     HOST.OPTIONS            the options that the module has set
+ *     HOST.USE 1              as while the server saves: keys cannot be opened for writing, until HOST.USE 0
  *
  * What the server's API is called here follows its documentation; no header of a server is needed.
  */
@@ -64,7 +68,12 @@ static void *(*server_open_key)(Context *, String *, int);
 static void (*server_close_key)(void *);
 static int (*server_notify)(Context *, int, const char *, String *);
 
+/* Whether keys are in use, as by a save of Valkey 9.2 without a fork. */
+static int keys_in_use;
+enum { WRITE = 1 << 1 };
+
 static void *open_key(Context *context, String *name, int mode) {
+    if (keys_in_use && mode & WRITE) return NULL;
     void *key = server_open_key(context, name, mode);
     keys_open += key != NULL;
     return key;
@@ -90,6 +99,19 @@ static void take_away(const char *name);
 static int load_configs(Context *context) {
     if (lost) take_away(lost);
     return server_load_configs(context);
+}
+
+/* Options of modules. */
+
+enum { KNOWN_TO_ALL = (1 << 3) - 1 };
+static int is_valkey, options_known, options_set;
+static void (*server_set_options)(Context *, int);
+
+static int known_options(void) { return options_known; }
+
+static void set_options(Context *context, int options) {
+    options_set = options;
+    server_set_options(context, options_known ? options & KNOWN_TO_ALL : options);
 }
 
 /* Memory. */
@@ -124,6 +146,7 @@ static const struct { const char *name; void *ours; void **servers; } exchanged[
     {"RedisModule_CloseKey", close_key, (void **)&server_close_key},
     {"RedisModule_NotifyKeyspaceEvent", notify, (void **)&server_notify},
     {"RedisModule_LoadConfigs", load_configs, (void **)&server_load_configs},
+    {"RedisModule_SetModuleOptions", set_options, (void **)&server_set_options},
     /* From here on for odd memory only. */
     {"RedisModule_Alloc", odd_alloc, (void **)&server_alloc},
     {"RedisModule_Calloc", odd_calloc, (void **)&server_calloc},
@@ -136,12 +159,15 @@ static const struct { const char *name; void *ours; void **servers; } exchanged[
     {"RedisModule_DefragAlloc", odd_defrag, (void **)&server_defrag},
     {"RedisModule_LoadStringBuffer", odd_load, (void **)&server_load},
 };
-enum { ALWAYS = 4, EXCHANGED = sizeof exchanged / sizeof *exchanged };
+enum { ALWAYS = 5, EXCHANGED = sizeof exchanged / sizeof *exchanged };
 static int num_exchanged = ALWAYS;
 
 /* What the hosted module takes for the server's look-up of functions. */
 static int hosted_api(const char *name, void *place) {
-    void *found = function(name);
+    char redis_name[128] = "Redis";
+    if (is_valkey && !strncmp(name, "ValkeyModule_", 13)) strncpy(redis_name + 5, name + 6, sizeof redis_name - 6);
+    void *found = function(redis_name[5] ? redis_name : name);
+    if (options_known && !strcmp(name, "RedisModule_GetModuleOptionsAll")) found = known_options;
     for (int i = 0; i < num_lacking; i++)
         if (!strcmp(name, lacking[i])) found = NULL;
     *(void **)place = NULL;
@@ -183,10 +209,22 @@ static int host_open(Context *context, String **argv, int argc) {
     return reply(context, events_with_open_keys);
 }
 
+static int host_options(Context *context, String **argv, int argc) {
+    (void)argv, (void)argc;
+    return reply(context, options_set);
+}
+
+static int host_use(Context *context, String **argv, int argc) {
+    keys_in_use = argc > 1 && atoi(text(argv[1]));
+    return reply(context, keys_in_use);
+}
+
 static int host(Context *context, String **argv, int argc) {
     int at = 2;
     for (; at < argc && strcmp(text(argv[at]), "--"); at++) {
         if (!strcmp(text(argv[at]), "odd")) num_exchanged = EXCHANGED;
+        else if (!strcmp(text(argv[at]), "valkey")) is_valkey = 1;
+        else if (!strcmp(text(argv[at]), "knows") && at + 1 < argc) options_known = atoi(text(argv[++at]));
         else if (!strcmp(text(argv[at]), "loses") && at + 1 < argc) lost = strdup(text(argv[++at]));
         else if (!strcmp(text(argv[at]), "lacks") && at + 1 < argc) lacking[num_lacking++] = strdup(text(argv[++at]));
         else return ERR;
@@ -204,6 +242,8 @@ static int host(Context *context, String **argv, int argc) {
     command(context, "host.break", host_break);
     command(context, "host.mend", host_mend);
     command(context, "host.sent", host_sent);
+    command(context, "host.options", host_options);
+    command(context, "host.use", host_use);
     return command(context, "host.open", host_open);
 }
 

@@ -84,8 +84,9 @@ pub trait Value: Stored {}
 
 impl<T: Stored> Value for T {}
 
-/// A value that can be stored: as a header, a payload, and chunks of a dump.
-pub trait Stored: Sized + Send + 'static {
+/// A value that can be stored: as a header, a payload, and chunks of a dump. A server may save it on one thread while
+/// another thread reads it.
+pub trait Stored: Sized + Send + Sync + 'static {
     /// The type of the partially loaded value.
     type Partial: Partial<Value = Self>;
 
@@ -131,8 +132,8 @@ pub(super) fn no_chunk(next: u64, chunk: &[u8]) -> Error {
     Error::corrupt("chunk", "none of a complete value", format_args!("{} bytes up to {next}", chunk.len()))
 }
 
-/// A partially loaded value, to which the bytes of its payload are appended in order.
-pub trait Partial: Sized + Send + 'static {
+/// A partially loaded value, to which the bytes of its payload are appended in order. Saved like [`Stored`].
+pub trait Partial: Sized + Send + Sync + 'static {
     /// The type of the complete value.
     type Value: Stored<Partial = Self>;
 

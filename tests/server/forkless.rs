@@ -1,0 +1,54 @@
+//! Tests what Valkey 9.2 asks of modules for saves without a fork. No such server is at hand: the test module plays it.
+//!
+//! That values may be saved on another thread is tested in `core/tests/library.rs`.
+
+use crate::metadata::COMMANDS;
+use crate::neighbour::hosted;
+use rollcall_testkit::client::{error_text, show};
+use rollcall_testkit::fixture::{assert_same, populate, snapshot};
+
+const HANDLE_ATOMIC_SLOT_MIGRATION: i64 = 1 << 5;
+const HANDLE_FORKLESS: i64 = 1 << 6;
+
+/// Without the option, the module would block saves without a fork for the whole server. In Redis the same bit may mean
+/// something else.
+#[test]
+fn the_option_is_set_where_the_server_knows_it() {
+    let both = HANDLE_ATOMIC_SLOT_MIGRATION | HANDLE_FORKLESS;
+    for (server, expected) in
+        [("valkey knows 127", both), ("valkey knows 63", HANDLE_ATOMIC_SLOT_MIGRATION), ("valkey knows 31", 0)]
+    {
+        let server = hosted(server).start();
+        assert_eq!(server.client().int("HOST.OPTIONS") & both, expected);
+    }
+    let redis = hosted("knows 127").start();
+    if !redis.version().is_valkey {
+        assert_eq!(redis.client().int("HOST.OPTIONS") & both, 0);
+    }
+}
+
+/// The server passes null for a key that it is saving. The module took the key for a missing one: it answered that it
+/// had added the items, and dropped them.
+#[test]
+fn a_key_in_use_is_not_a_missing_one() {
+    let server = hosted("").line("appendonly yes").start();
+    let mut client = server.client();
+    for line in ["BF.MADD d a b", "BF.MADD s c", "BF.INSERT k WINDOW 40 MANUAL ITEMS a"] {
+        client.cmd(line);
+    }
+    populate(&mut client);
+    let (before, changes) = (snapshot(&mut client), client.info("rdb_changes_since_last_save"));
+    client.expect("HOST.USE 1", "1");
+    for key in ["k", "bf:chain", "lc:exact", "missing"] {
+        for (_, writes, line, _) in COMMANDS {
+            let line = line.replace(" k ", &format!(" {key} ")).replace(" k", &format!(" {key}"));
+            let reply = client.cmd(&line);
+            let is_rejected =
+                error_text(&reply).is_some_and(|error| error.starts_with("TRYAGAIN the server is saving"));
+            assert_eq!(is_rejected, writes, "{line}: {}", show(&reply));
+        }
+    }
+    assert_eq!(client.info("rdb_changes_since_last_save"), changes);
+    client.expect("HOST.USE 0", "0");
+    assert_same(&snapshot(&mut client), &before);
+}
