@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::client::{error_text, show, text, wait_until};
+use crate::client::{error_text, field, show, text, wait_until};
 use crate::server::{Server, Setup};
 
 /// Number of hash slots in a cluster.
@@ -37,6 +37,55 @@ pub fn cluster_of(primaries: usize, setup: &Setup) -> Vec<Server> {
 #[track_caller]
 pub fn cluster(primaries: usize) -> Vec<Server> {
     cluster_of(primaries, &Setup::default())
+}
+
+/// Starts to move slots in one piece from `from`, which owns them: by `CLUSTER MIGRATION` of Redis 8.4, or by `CLUSTER
+/// MIGRATESLOTS` of Valkey 9.
+#[track_caller]
+pub fn start_move(from: &Server, to: &Server, (first, last): (u16, u16)) {
+    if from.version().is_valkey {
+        let target = to.client().text("CLUSTER MYID");
+        from.client().expect(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {first} {last} NODE {target}"), "+OK");
+    } else {
+        let reply = to.client().cmd(&format!("CLUSTER MIGRATION IMPORT {first} {last}"));
+        assert!(error_text(&reply).is_none(), "{first} to {last}: {}", show(&reply));
+    }
+}
+
+/// The states of the moves of slots in one piece that this node knows of; `None` while one is under way. Redis repeats
+/// a failed import until the node of the slots lets it succeed.
+pub fn ended_moves(node: &Server) -> Option<Vec<String>> {
+    let is_valkey = node.version().is_valkey;
+    let question = if is_valkey { "CLUSTER GETSLOTMIGRATIONS" } else { "CLUSTER MIGRATION STATUS ALL" };
+    let moves = node.client().list(question);
+    let state_of = |job| {
+        let [way, state] = ["operation", "state"].map(|label| text(&field(job, label)).to_lowercase());
+        let has_ended = match state.as_str() {
+            "completed" | "success" | "canceled" | "cancelled" => true,
+            "failed" => is_valkey || way != "import",
+            _ => false,
+        };
+        has_ended.then_some(state)
+    };
+    moves.iter().map(state_of).collect()
+}
+
+/// Starts a node that is a replica of `nodes[primary]`, and waits until all of `nodes` know it.
+#[track_caller]
+pub fn add_replica(nodes: &[Server], primary: usize, setup: &Setup) -> Server {
+    let known = |node: &Server| node.client().text("CLUSTER NODES").lines().count();
+    let before = known(&nodes[primary]);
+    let replica = setup.clone().line("cluster-enabled yes").start();
+    nodes[primary].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", replica.port()), "+OK");
+    wait_until("all nodes to know each other", || {
+        nodes.iter().chain([&replica]).all(|node| known(node) == before + 1).then_some(())
+    });
+    let (mut client, id) = (replica.client(), nodes[primary].client().text("CLUSTER MYID"));
+    client.expect(&format!("CLUSTER REPLICATE {id}"), "+OK");
+    wait_until("the replica's link", || (client.info("master_link_status") == "up").then_some(()));
+    let is_known = |node: &Server| node.client().text("CLUSTER NODES").contains(&format!("slave {id}"));
+    wait_until("all nodes to know the replica", || nodes.iter().all(is_known).then_some(()));
+    replica
 }
 
 /// A slot in migration from a node to the next one.

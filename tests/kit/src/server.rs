@@ -514,6 +514,11 @@ impl Version {
     pub fn lists_acl_categories(self) -> bool {
         self.major >= if self.is_valkey { 9 } else { 8 }
     }
+
+    /// Whether slots can move in one piece (Redis 8.4, Valkey 9).
+    pub fn moves_slots(self) -> bool {
+        if self.is_valkey { self.major >= 9 } else { (self.major, self.minor) >= (8, 4) }
+    }
 }
 
 fn is_ready(client: &mut Client, pid: &str) -> bool {

@@ -7,8 +7,9 @@
 use redis::Value;
 
 use rollcall_testkit::client::{Client, add_many, error_text, show, wait_until};
-use rollcall_testkit::cluster::cluster;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::cluster::{self, add_replica, cluster, cluster_of, ended_moves};
+use rollcall_testkit::fixture::figures;
+use rollcall_testkit::server::{Server, Setup};
 
 /// Keys of every kind in one slot of the second node. `?` stands for the key.
 const KEYS: [(&str, &[&str]); 15] = [
@@ -62,26 +63,37 @@ fn state(client: &mut Client) -> Vec<(String, String, i64)> {
     keys.map(|key| (key.clone(), client.digest(&key), client.int(&format!("PEXPIRETIME {key}")))).collect()
 }
 
-/// Whether the server moves slots in one piece; says so if not.
-fn moves_slots(server: &Server) -> bool {
-    let version = server.version();
-    let moves = if version.is_valkey { version.major >= 9 } else { (version.major, version.minor) >= (8, 4) };
-    if !moves {
-        println!("skipped: {version:?} does not move slots atomically");
+/// Two primaries, the target and the source of a move; `None` if the server does not move slots in one piece.
+fn pair() -> Option<[Server; 2]> {
+    let version = Server::start().version();
+    if !version.moves_slots() {
+        println!("skipped: {version:?} does not move slots in one piece");
+        return None;
     }
-    moves
+    cluster(2).try_into().ok()
 }
 
 /// Starts to move the slot of the keys, which `from` owns.
 fn start_move(from: &Server, to: &Server) {
-    let slot = from.client().int("CLUSTER KEYSLOT {x}");
-    if from.version().is_valkey {
-        let target = to.client().text("CLUSTER MYID");
-        from.client().expect(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {target}"), "+OK");
-    } else {
-        let reply = to.client().cmd(&format!("CLUSTER MIGRATION IMPORT {slot} {slot}"));
-        assert!(error_text(&reply).is_none(), "{}", show(&reply));
-    }
+    let slot = from.client().int("CLUSTER KEYSLOT {x}") as u16;
+    cluster::start_move(from, to, (slot, slot));
+}
+
+/// Waits until some keys have arrived. The server does not show them before the move has ended.
+fn wait_keys(to: &Server) {
+    let mut client = to.client();
+    wait_until("keys to arrive", || (figures(&mut client)["filters"] > 1).then_some(()));
+}
+
+/// Waits until the module has no value and nothing left to free. Returns the bytes that it has allocated then.
+fn bytes_without_values(server: &Server) -> i64 {
+    let mut client = server.client();
+    wait_until("all values to be freed", || {
+        let figures = figures(&mut client);
+        let is_value = |name: &str| ["filters", "counters", "frees_waiting", "filters_capacity"].contains(&name);
+        let left: i64 = figures.iter().filter(|(name, _)| is_value(name)).map(|(_, value)| value).sum();
+        (left == 0).then(|| figures["allocated_bytes"])
+    })
 }
 
 /// Sets a smaller limit of keys at the target than some keys have, and fills its memory. A full Valkey ends the import
@@ -109,11 +121,7 @@ fn dump(server: &Server, key: &str) -> Vec<u8> {
 
 #[test]
 fn a_full_node_with_smaller_limits_imports_every_key() {
-    let nodes = cluster(2);
-    let (to, from) = (&nodes[0], &nodes[1]);
-    if !moves_slots(from) {
-        return;
-    }
+    let Some([to, from]) = &pair() else { return };
     fill(&mut from.client());
     let (before, payload) = (state(&mut from.client()), dump(from, "{x}large"));
     limit(to);
@@ -128,11 +136,7 @@ fn a_full_node_with_smaller_limits_imports_every_key() {
 /// by its own limits and clock.
 #[test]
 fn writes_during_a_move_arrive_at_a_full_node() {
-    let nodes = cluster(2);
-    let (to, from) = (&nodes[0], &nodes[1]);
-    if !moves_slots(from) {
-        return;
-    }
+    let Some([to, from]) = &pair() else { return };
     let other = Server::start();
     fill(&mut from.client());
     fill(&mut other.client());
@@ -168,11 +172,7 @@ fn writes_during_a_move_arrive_at_a_full_node() {
 
 #[test]
 fn limits_hold_again_after_a_cancelled_import() {
-    let nodes = cluster(2);
-    let (to, from) = (&nodes[0], &nodes[1]);
-    if !moves_slots(from) {
-        return;
-    }
+    let Some([to, from]) = &pair() else { return };
     if from.version().is_valkey {
         println!("skipped: Valkey imports by commands, not by RESTORE");
         return;
@@ -180,29 +180,81 @@ fn limits_hold_again_after_a_cancelled_import() {
     fill(&mut from.client());
     let (before, payload) = (state(&mut from.client()), dump(from, "{x}large"));
     limit(to);
-    from.client().expect("CONFIG SET rdb-key-save-delay 10000000", "+OK");
+    from.client().expect("CONFIG SET rdb-key-save-delay 1000000", "+OK");
     start_move(from, to);
-    wait_until("the snapshot", || (from.client().info_number("rdb_bgsave_in_progress") == 1).then_some(()));
+    wait_keys(to);
     to.client().expect("CLUSTER MIGRATION CANCEL ALL", "1");
     assert_limited(to, &payload);
     assert_eq!(state(&mut from.client()), before);
+    bytes_without_values(to);
 }
 
-/// A full Valkey ends the import itself. The page about clusters says so.
+/// The largest size of the pools of shared parameters, in bytes, which outlive the values: five pools of 1,024 entries.
+const POOLS: i64 = 5 * 1024 * 150;
+
+/// The source deletes its keys in the background, as whole slots.
 #[test]
-fn a_full_valkey_imports_nothing_and_the_source_keeps_its_keys() {
-    let nodes = cluster(2);
-    let (to, from) = (&nodes[0], &nodes[1]);
-    if !moves_slots(from) || !from.version().is_valkey {
-        println!("skipped: {:?} imports beyond its limits", from.version());
+fn slots_that_have_left_take_no_memory() {
+    let Some([to, from]) = &pair() else { return };
+    let (before, used) = (bytes_without_values(from), from.client().info_number("used_memory"));
+    fill(&mut from.client());
+    from.client().expect("BF.RESERVE {x}huge 0.01 16000000", "+OK");
+    assert!(from.client().info_number("used_memory") > used + (15 << 20));
+    start_move(from, to);
+    wait_until("the slot to change hands", || (from.client().int("DBSIZE") == 0).then_some(()));
+    let after = bytes_without_values(from);
+    assert!(after <= before + POOLS, "{after} bytes, {before} before");
+    wait_until("the server to have its memory back", || {
+        (from.client().info_number("used_memory") < used + (4 << 20)).then_some(())
+    });
+    assert_eq!(figures(&mut to.client())["filters"], 9);
+}
+
+/// While keys arrive, the target dies and its replica takes over: the move is over, and the source has its keys. Then
+/// the source dies too: the import goes on from its replica, which has all that was acknowledged with WAIT 1.
+#[test]
+fn a_move_outlives_its_source_and_is_undone_without_its_target() {
+    let version = Server::start().version();
+    if version.is_valkey || !version.moves_slots() {
+        println!("skipped: {version:?} does not repeat a failed move");
         return;
     }
-    fill(&mut from.client());
-    let before = state(&mut from.client());
-    to.client().expect("CONFIG SET maxmemory-policy noeviction", "+OK");
-    to.client().expect("CONFIG SET maxmemory 1mb", "+OK");
-    start_move(from, to);
+    let setup = Setup::default().line("cluster-node-timeout 2000").line("cluster-replica-validity-factor 0");
+    let mut nodes = cluster_of(3, &setup);
+    let [from_replica, to_replica] = [2, 0].map(|primary| add_replica(&nodes, primary, &setup));
+    // The second primary only votes.
+    let (mut from, mut to) = (nodes.remove(2), nodes.remove(0));
     let mut client = from.client();
-    wait_until("the move to fail", || show(&client.cmd("CLUSTER GETSLOTMIGRATIONS")).contains("failed").then_some(()));
+    fill(&mut client);
+    client.expect("WAIT 1 20000", "1");
+    let before = state(&mut client);
+    // The child that sends the keys takes a fifth of a second for each.
+    client.expect("CONFIG SET rdb-key-save-delay 200000", "+OK");
+    start_move(&from, &to);
+    wait_keys(&to);
+    assert_eq!(ended_moves(&to), None);
+    kill(&mut to, &to_replica, &from);
+    bytes_without_values(&to_replica);
     assert_eq!(state(&mut client), before);
+    wait_until("the source to give up", || ended_moves(&from));
+
+    client.expect("BF.ADD {x}plain last", "1");
+    client.expect("WAIT 1 20000", "1");
+    let before = state(&mut client);
+    start_move(&from, &to_replica);
+    wait_keys(&to_replica);
+    kill(&mut from, &from_replica, &to_replica);
+    assert_eq!(wait_until("the move to end", || ended_moves(&to_replica)), ["completed"]);
+    assert_eq!(state(&mut to_replica.client()), before);
+    bytes_without_values(&from_replica);
+}
+
+/// Kills a primary, and waits until its replica has taken over and another node knows.
+fn kill(primary: &mut Server, replica: &Server, other: &Server) {
+    primary.kill();
+    wait_until("the replica to take over", || (replica.client().info("role") == "master").then_some(()));
+    for node in [replica, other] {
+        let mut client = node.client();
+        wait_until("the cluster", || client.text("CLUSTER INFO").contains("cluster_state:ok").then_some(()));
+    }
 }

@@ -1,7 +1,7 @@
-//! Tests moving slots of a cluster: key by key with MIGRATE, and in one piece if the server supports that (Valkey 9).
+//! Tests keys that move one by one with MIGRATE, and commands with keys of several slots.
 
 use crate::every_server::commands_sets::SETS;
-use rollcall_testkit::client::{Client, error_text, show, wait_until};
+use rollcall_testkit::client::{Client, error_text, show};
 use rollcall_testkit::cluster::cluster;
 use rollcall_testkit::fixture::{assert_same, snapshot};
 use rollcall_testkit::server::Server;
@@ -58,24 +58,4 @@ fn multi_key_commands_keep_to_one_slot() {
             assert!(error_text(&reply).is_none(), "{command}{two}: {}", show(&reply));
         }
     }
-}
-
-#[test]
-fn slots_move_in_one_piece_where_the_server_can() {
-    let nodes = cluster(2);
-    let (to, from) = (&nodes[0], &nodes[1]);
-    let version = from.version();
-    if !(version.is_valkey && version.major >= 9) {
-        println!("skipped: {version:?} does not move slots atomically");
-        return;
-    }
-    fill(&mut from.client());
-    let before = snapshot(&mut from.client());
-    let slot = from.client().int("CLUSTER KEYSLOT {x}filter");
-    let target = to.client().text("CLUSTER MYID");
-    from.client().expect(&format!("CLUSTER MIGRATESLOTS SLOTSRANGE {slot} {slot} NODE {target}"), "+OK");
-    let mut client = to.client();
-    wait_until("the slot to arrive", || (client.int("DBSIZE") == KEYS.len() as i64).then_some(()));
-    wait_until("the slot to change hands", || (from.client().int("DBSIZE") == 0).then_some(()));
-    assert_same(&snapshot(&mut client), &before);
 }
