@@ -70,9 +70,9 @@ test-servers: setup-test build ## Run the server tests that every server has to 
 	@scripts/servers.py with redis-8.2.3 -- $(SERVER_TESTS) defragmented
 
 # One scenario at a time, which has all cores. Logs of servers are kept where one fails.
-RUN_CHAOS = ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --workspace --locked --test chaos -- --ignored --nocapture --test-threads 1
+RUN_CHAOS = ROLLCALL_LOGS=$(CARGO_TARGET_DIR)/chaos cargo test --workspace --locked --test chaos -- $(ONLY) --ignored --nocapture --test-threads 1
 
-chaos: setup-test build ## Kill, cut off, reload and move servers at full load, and look for all that was acknowledged, 20 minutes for each of SERVERS=...; CHAOS_SECONDS=60 and the like: shorter
+chaos: setup-test build ## Kill, cut off, reload and move servers at full load, and look for all that was acknowledged, 20 minutes for each of SERVERS=...; CHAOS_SECONDS=60 and the like: shorter; ONLY=cluster: one of the four scenarios
 	@ROLLCALL_CHAOS_KILLS=$(or $(CHAOS_KILLS),200) ROLLCALL_CHAOS_FAILOVERS=$(or $(CHAOS_FAILOVERS),50) ROLLCALL_CHAOS_SECONDS=$(or $(CHAOS_SECONDS),600) \
 		ROLLCALL_CHAOS_CLUSTER_SECONDS=$(or $(CHAOS_CLUSTER_SECONDS),300) scripts/servers.py with $(SERVERS) -- env $(RUN_CHAOS)
 	@echo "== make chaos: nothing was lost"

@@ -16,6 +16,9 @@ use rollcall_testkit::client::{error_text, number, show, words};
 
 /// Number of items in one command.
 const LIST: usize = 1000;
+/// Milliseconds by which a key may expire later than it should. `MIGRATE` sends the time that is left, so the expiry is
+/// put off by as long as the move takes.
+const MOVED_LATER: u64 = 60_000;
 /// Number of items that are looked up in each filter although they were never added.
 const STRANGERS: u64 = 500;
 /// Number of standard errors by which a sum over a whole run may differ from its expectation.
@@ -126,6 +129,13 @@ impl Look<'_> {
     }
 
     fn at_all(&mut self, tally: Option<&Tally>) -> Option<()> {
+        if let Some(time) = self.key().shape.expires_at() {
+            let name = self.key().name.clone();
+            let expiry = number(&self.ask(&command("PEXPIRETIME ?", &name))?) as u64;
+            if !(time..time + MOVED_LATER).contains(&expiry) {
+                self.broken(&format!("the key expires at {expiry}, not at {time}"));
+            }
+        }
         match self.key().shape.kind {
             Kind::Filter { rate, has_card } => self.at_filter(rate, has_card, tally),
             Kind::Exact => self.at_members(),

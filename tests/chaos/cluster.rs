@@ -2,24 +2,35 @@
 //!
 //! The guarantees of the servers decide which primary may be killed. While a slot moves by `MIGRATE`, only its source
 //! and its target know about the move, and their replicas do not. If one of these two dies, the keys of the slot have
-//! to be collected by hand. So the test kills the third primary. If slots move in one piece (Valkey 9), the source may
-//! die too. The target may not die before its replica has the keys, because no client waited for that.
+//! to be collected by hand. So the test kills the third primary. If slots move in one piece (Redis 8.4, Valkey 9), the
+//! source may die too. The target may not die between taking the slots over and copying them to its replica, because no
+//! client waited for that.
+//!
+//! On Redis, the source can be slowed down, so moves last long enough for more faults: the target dies while it
+//! receives the keys, the move is cancelled, the replica of the source or of the target takes over.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::check::Tally;
 use crate::cluster_line::ClusterLine;
+use crate::key::Key;
+use crate::line::Line;
 use crate::nodes::Nodes;
 use crate::run::{Run, setting};
+use crate::shapes::VOLATILE;
 use crate::writer::{Load, Writer, check_all};
 use rollcall_fuzz::random::Random;
-use rollcall_testkit::client::show;
+use rollcall_testkit::client::{show, wait_until};
+use rollcall_testkit::fixture::figures;
 
 const WRITERS: u64 = 4;
-const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: false };
+const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: true };
 /// One of this number of moves kills a primary.
 const KILLED_ONE_IN: u64 = 8;
+/// Microseconds that a source takes for each key while another fault than the death of the source is to happen before
+/// the target takes over.
+const SLOW: u64 = 200_000;
 /// Number of slots that move at the same time.
 const AT_ONCE: usize = 6;
 
@@ -29,6 +40,18 @@ struct Moves {
     keys: u64,
     failed: u64,
     kills: u64,
+    cancelled: u64,
+    exchanged: u64,
+}
+
+/// What happens while slots move in one piece.
+#[derive(Clone, Copy, PartialEq)]
+enum Fault {
+    None,
+    Kill,
+    Cancel,
+    /// A replica takes over while both nodes run.
+    Exchange,
 }
 
 impl Moves {
@@ -70,25 +93,46 @@ impl Moves {
     }
 
     /// Moves slots in one piece.
-    fn in_one_piece(&mut self, nodes: &mut Nodes, kills: bool) {
+    fn in_one_piece(&mut self, nodes: &mut Nodes, fault: Fault) {
         let Some((slots, [from, to, third])) = self.choose(nodes, 1) else { return };
         let slot = slots[0];
         let owned = nodes.range_of(from, slot).expect("the slot's range");
-        let slots = (slot.saturating_sub(self.random.below(300)).max(owned.0), (slot + 200).min(owned.1));
-        nodes.begin_migration(slots, from, to);
-        if kills {
-            std::thread::sleep(Duration::from_millis(self.random.below(60)));
-            nodes.kill(*self.random.of(&[from, third]));
-            self.kills += 1;
-            nodes.fail_over();
+        let can_be_slow = !nodes.servers[from].version().is_valkey;
+        let is_slow = can_be_slow && fault != Fault::None;
+        // A slow move has many keys, and is under way when the fault happens.
+        let (before, after) = if is_slow { (2500, 2500) } else { (self.random.below(300), 200) };
+        let slots = (slot.saturating_sub(before).max(owned.0), (slot + after).min(owned.1));
+        if is_slow {
+            nodes.set_delay(from, SLOW);
         }
-        let states = nodes.wait_migrated();
+        nodes.begin_migration(slots, from, to);
+        std::thread::sleep(Duration::from_millis(self.random.below(if is_slow { 300 } else { 60 })));
+        match fault {
+            Fault::None => {}
+            Fault::Kill => {
+                let mortal: &[usize] = if is_slow { &[from, to, third] } else { &[from, third] };
+                nodes.kill(*self.random.of(mortal));
+                self.kills += 1;
+                nodes.fail_over();
+            }
+            Fault::Cancel => self.cancelled += u64::from(nodes.cancel_import(to)),
+            Fault::Exchange => {
+                nodes.exchange(*self.random.of(&[from, to]));
+                self.exchanged += 1;
+            }
+        }
+        if is_slow {
+            nodes.set_delay(from, 0);
+        }
+        nodes.wait_migrated();
         nodes.wait_healthy();
-        let moved = nodes.range_of(to, slot).is_some();
+        let owner = nodes.primaries().into_iter().find(|at| nodes.range_of(*at, slot).is_some()).expect("an owner");
+        // Source and target may have exchanged roles with their replicas.
+        let moved = owner != from && nodes.replica_of(owner) != Some(from);
         self.slots += if moved { u64::from(slots.1 - slots.0) + 1 } else { 0 };
-        self.keys += nodes.used_slots(to).range(slots.0..=slots.1).count() as u64;
+        self.keys += if moved { nodes.used_slots(owner).range(slots.0..=slots.1).count() as u64 } else { 0 };
         self.failed += u64::from(!moved);
-        assert!(moved || kills, "the slots did not move: {states:?}");
+        assert!(moved || fault != Fault::None, "the slots did not move");
     }
 }
 
@@ -111,10 +155,9 @@ fn a_cluster_on_the_move_loses_nothing() {
     let (run, tally) = (Run::new("cluster"), Tally::default());
     let mut nodes = Nodes::start();
     let version = nodes.servers[0].version();
-    let moves_in_one_piece = version.is_valkey && version.major >= 9;
     run.say(&format!("three primaries and three replicas of {version:?} are up"));
     let random = Random::new(run.seed);
-    let mut moves = Moves { random, slots: 0, keys: 0, failed: 0, kills: 0 };
+    let mut moves = Moves { random, slots: 0, keys: 0, failed: 0, kills: 0, cancelled: 0, exchanged: 0 };
     let mut writers: Vec<Writer> = (0..WRITERS).map(|number| Writer::new(&run, number, LOAD)).collect();
     let ports = Arc::clone(&nodes.ports);
     std::thread::scope(|scope| {
@@ -126,8 +169,14 @@ fn a_cluster_on_the_move_loses_nothing() {
         let mut step = 0;
         while run.elapsed() < Duration::from_secs(seconds) && !run.is_over() {
             let kills = step % KILLED_ONE_IN == KILLED_ONE_IN / 2;
-            if moves_in_one_piece {
-                moves.in_one_piece(&mut nodes, kills);
+            if version.moves_slots() {
+                let fault = match step % KILLED_ONE_IN {
+                    _ if kills => Fault::Kill,
+                    2 if !version.is_valkey => Fault::Cancel,
+                    6 if !version.is_valkey => Fault::Exchange,
+                    _ => Fault::None,
+                };
+                moves.in_one_piece(&mut nodes, fault);
             } else {
                 moves.by_keys(&mut nodes, kills);
             }
@@ -146,18 +195,31 @@ fn a_cluster_on_the_move_loses_nothing() {
     }
     let items = check_all(&mut line, &run, &writers, Some(&tally));
     tally.judge(&run);
+    // These keys may expire on a primary before its replica knows.
+    let is_volatile = |key: &&Key| key.shape.name == VOLATILE.name;
+    for key in writers.iter().flat_map(|writer| &writer.keys).filter(is_volatile) {
+        line.write(&[(key.name.clone(), vec![b"DEL".to_vec(), key.name.clone().into_bytes()])]);
+    }
     nodes.wait_healthy();
     let mut kept = 0;
     for primary in nodes.primaries() {
         let replica = nodes.replica_of(primary).expect("a replica");
         let digest = |at: usize| nodes.servers[at].client().text("DEBUG DIGEST");
         assert_eq!(digest(primary), digest(replica), "the replica has what its primary has");
-        kept += nodes.servers[primary].client().int("DBSIZE");
+        let keys = nodes.servers[primary].client().int("DBSIZE");
+        for at in [primary, replica] {
+            let mut client = nodes.servers[at].client();
+            wait_until("what has left to be freed", || {
+                let figures = figures(&mut client);
+                (figures["filters"] + figures["counters"] == keys).then_some(())
+            });
+        }
+        kept += keys;
     }
     let mut names: Vec<(&str, bool)> = writers
         .iter()
         .flat_map(|writer| &writer.keys)
-        .filter(|key| key.exists)
+        .filter(|key| key.exists && !is_volatile(key))
         .map(|key| (key.name.as_str(), key.shadow.is_some()))
         .collect();
     names.sort();
@@ -165,11 +227,14 @@ fn a_cluster_on_the_move_loses_nothing() {
     let expected: i64 = names.iter().map(|(_, has_shadow)| 1 + i64::from(*has_shadow)).sum();
     assert_eq!(kept, expected, "each key is in one place");
     run.say(&format!(
-        "{} slots with {} keys moved, {} moves cut off, {} primaries killed; {}; {items} looked for at the end",
+        "{} slots with {} keys moved, {} moves cut off, {} primaries killed, {} moves cancelled, {} replicas took \
+         over; {}; {items} looked for at the end",
         moves.slots,
         moves.keys,
         moves.failed,
         moves.kills,
+        moves.cancelled,
+        moves.exchanged,
         run.load()
     ));
     assert!(moves.slots > 0 && moves.kills > 0, "too short: nothing moved, or nobody was killed");

@@ -2,6 +2,8 @@
 //! every reply with the acknowledged writes.
 //!
 //! `make chaos` runs the four scenarios, and `make chaos-short` runs them for a minute; other test runs skip them.
+//! `make chaos ONLY=cluster SERVERS=redis-8.10.2 CHAOS_CLUSTER_SECONDS=180` moves slots by `CLUSTER MIGRATION` alone,
+//! for three minutes.
 //! `notices` tests the checker itself, takes seconds, and runs with all tests. A failure reports the seed, the time,
 //! the key, the acknowledged writes, and the wrong reply. The seed determines the commands and the order of faults. The
 //! exact timing differs between runs.

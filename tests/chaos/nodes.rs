@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, RwLock};
+use std::time::{Duration, Instant};
 
-use redis::Value;
-
-use rollcall_testkit::client::{Client, error_text, pairs, show, text, wait_until};
+use rollcall_testkit::client::{Client, error_text, text, wait_until};
+use rollcall_testkit::cluster::{ended_moves, start_move};
 use rollcall_testkit::server::{Server, Setup};
 
 pub const PRIMARIES: usize = 3;
@@ -240,34 +240,42 @@ impl Nodes {
         moved
     }
 
-    /// Begins to move slots in one piece, by Valkey's atomic slot migration.
+    /// Begins to move slots in one piece.
     pub fn begin_migration(&self, slots: (u16, u16), from: usize, to: usize) {
-        let id = answer(&mut self.servers[to].client(), "CLUSTER MYID");
-        let line = format!("CLUSTER MIGRATESLOTS SLOTSRANGE {} {} NODE {id}", slots.0, slots.1);
-        let reply = self.servers[from].client().cmd(&line);
-        assert_eq!(reply, Value::Okay, "{line}: {}", show(&reply));
+        start_move(&self.servers[from], &self.servers[to], slots);
     }
 
-    /// Waits until no node moves slots, and returns the final states of the migrations.
-    pub fn wait_migrated(&self) -> Vec<String> {
-        let mut states = Vec::new();
+    /// Waits until no node moves slots in one piece.
+    pub fn wait_migrated(&self) {
         for at in self.running() {
-            let mut client = self.servers[at].client();
-            states.extend(wait_until("the migration to end", || {
-                let jobs = client.list("CLUSTER GETSLOTMIGRATIONS");
-                let state = |job: &Value| {
-                    let fields = pairs(job);
-                    let field =
-                        |name: &str| fields.iter().find(|(label, _)| label == name).map(|(_, value)| text(value));
-                    (field("state").unwrap_or_default(), field("operation").unwrap_or_default())
-                };
-                let all: Vec<_> = jobs.iter().map(state).collect();
-                let has_ended = |(state, _): &(String, String)| {
-                    ["success", "failed", "canceled", "cancelled"].contains(&state.to_lowercase().as_str())
-                };
-                all.iter().all(has_ended).then(|| all.into_iter().filter(|(_, way)| way.eq_ignore_ascii_case("export")))
-            }));
+            wait_until("the migration to end", || ended_moves(&self.servers[at]));
         }
-        states.into_iter().map(|(state, _)| state).collect()
+    }
+
+    /// Sets how long the child of a node that sends slots takes for each key, in microseconds.
+    pub fn set_delay(&self, at: usize, microseconds: u64) {
+        let line = format!("CONFIG SET rdb-key-save-delay {microseconds}");
+        self.servers[at].client().expect(&line, "+OK");
+    }
+
+    /// Cancels the import of a node, if there is one.
+    pub fn cancel_import(&self, at: usize) -> bool {
+        self.servers[at].client().int("CLUSTER MIGRATION CANCEL ALL") > 0
+    }
+
+    /// Has the replica of a primary take over while both run.
+    pub fn exchange(&self, primary: usize) {
+        let replica = self.replica_of(primary).expect("a replica");
+        let mut client = self.servers[replica].client();
+        let mut asked: Option<Instant> = None;
+        wait_until("the replica to take over", || {
+            // The servers give up after five seconds. Another request before that would begin again.
+            if asked.is_none_or(|asked| asked.elapsed() > Duration::from_secs(6)) {
+                client.cmd("CLUSTER FAILOVER");
+                asked = Some(Instant::now());
+            }
+            (client.info("role") == "master").then_some(())
+        });
+        self.wait_healthy();
     }
 }

@@ -64,6 +64,12 @@ impl Shape {
         (self.kind, self.remembers, self.shadow) == (Kind::Exact, Remembers::All, Shadow::None)
     }
 
+    /// The time at which the key expires, in milliseconds since 1970; `None` if it does not, or with its window.
+    pub fn expires_at(&self) -> Option<u64> {
+        let (_, after) = self.add.split_once(" EXAT ")?;
+        after.split(' ').next()?.parse::<u64>().ok().map(|seconds| 1000 * seconds)
+    }
+
     /// The command that adds a single item, if the family has one.
     pub fn adds_one(&self) -> Option<&'static str> {
         match self.add {
@@ -197,7 +203,14 @@ pub const SHAPES: [Shape; 19] = [
     },
 ];
 
-/// A key that expires if nobody writes to it. Scenarios that compare whole data sets do not use this shape.
+/// Keys with a time to live. Scenarios that wait until such keys are gone do not use them.
+pub const EXPIRING: [Shape; 2] = [VOLATILE, LASTING];
+
+/// A key that expires in 2100.
+const LASTING: Shape =
+    Shape { name: "lasting", add: "LC.INSERT ? EXAT 4102444800 EXACT 65536 BYTES 1048576 ITEMS", ..COUNTER };
+
+/// A key that expires if nobody writes to it.
 pub const VOLATILE: Shape = Shape {
     name: "volatile",
     kind: Kind::Filter { rate: 0.01, has_card: false },

@@ -4,7 +4,7 @@ use crate::check::{Tally, check};
 use crate::key::{Command, Key, Outcome, Step};
 use crate::line::Line;
 use crate::run::Run;
-use crate::shapes::{SHAPES, VOLATILE};
+use crate::shapes::{EXPIRING, SHAPES};
 use rollcall_fuzz::random::Random;
 
 /// The amount that a writer sends at once.
@@ -32,7 +32,7 @@ impl Writer {
     pub fn new(run: &Run, number: u64, load: Load) -> Writer {
         let name = format!("w{number}");
         let random = Random::new(run.seed.wrapping_mul(1_000_003).wrapping_add(number));
-        let shapes = SHAPES.iter().chain(load.expires.then_some(&VOLATILE));
+        let shapes = SHAPES.iter().chain(EXPIRING.iter().filter(|_| load.expires));
         let keys = shapes.map(|shape| Key::new(shape, &name, 0, load.share)).collect();
         Writer { name, random, load, generation: 0, keys }
     }
