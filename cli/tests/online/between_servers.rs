@@ -12,7 +12,7 @@ use redis::Value;
 
 use crate::{tool, url};
 use rollcall_testkit::client::{Client, error_text, text, wait_until};
-use rollcall_testkit::fixture::{populate_without_ttl, snapshot};
+use rollcall_testkit::fixture::{populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
 /// The ways, in the order of the table's columns.
@@ -105,7 +105,7 @@ impl Source {
     fn new(program: &Program, fill: &[&str]) -> Source {
         let server = Setup::default().binary(&program.path).line("appendonly yes").start();
         let mut client = server.client();
-        populate_without_ttl(&mut client);
+        populate(&mut client);
         for line in DATA.iter().chain(fill) {
             let reply = client.cmd(line);
             assert!(error_text(&reply).is_none(), "{}: {line} gave {reply:?}", program.name);
@@ -183,7 +183,7 @@ impl Source {
     }
 }
 
-/// Keys of the server's own types and windows, beside those of [`populate_without_ttl`]. Slices are too long to end
+/// Keys of the server's own types and windows, beside those of [`populate`]. Slices are too long to end
 /// meanwhile.
 const DATA: [&str; 9] = [
     "BF.RESERVE bf:classic 0.01 100 LAYOUT classic",
