@@ -32,8 +32,8 @@ PROGRAMS := --workspace --locked --bins --test tool
 OPTIMISED := --config .cargo/optimised.toml --workspace --locked
 HEAVY := --test accuracy --test allocation --test format --test windowed_counters
 OTHER_SERVERS := redis-8.10.2 valkey-9.1.2
-# Runs a command with a server and its peers in the environment; `make TARGET SERVERS=redis-8.2.3`: with that one.
-WITH := scripts/servers.py with redis-server --
+# Runs a command with a server and its peers in the environment; `make TARGET SERVER=redis-8.10.2`: with that one.
+WITH = scripts/servers.py with $(or $(SERVER),redis-server) --
 SERVERS ?= redis-server redis-8.2.3 $(OTHER_SERVERS)
 # `make TARGET ARCH=arm64` on x86-64 compiles for AArch64.
 CROSS := $(filter arm64x86_64,$(ARCH)$(shell uname -m))
@@ -64,7 +64,7 @@ test: setup-test ## Run every test: all of them on redis-server, then what every
 		'echo "== optimised, then on other servers"; cargo test $(OPTIMISED) $(HEAVY); $(MAKE) test-servers'
 	@echo "== make test: every test passed"
 
-test-servers: setup-test build ## Run the server tests that every server has to pass on Redis 8.10.2 and Valkey 9.1.2, and defragmentation on Redis 8.2.3; OTHER_SERVERS=redis-8.2.3: all on that one
+test-servers: setup-test build ## Run the server tests that every server has to pass on Redis 8.10.2 and Valkey 9.1.2, and defragmentation on Redis 8.2.3; OTHER_SERVERS=redis-8.2.3: all on that one; OTHER_SERVERS=valkey-sid: on Debian's Valkey, with jemalloc
 	@scripts/servers.py with $(OTHER_SERVERS) -- $(SERVER_TESTS) every_server
 	@# What 8.10.2 cannot find: its allocator is libc's, and only jemalloc defragments.
 	@scripts/servers.py with redis-8.2.3 -- $(SERVER_TESTS) defragmented
@@ -80,8 +80,8 @@ chaos: setup-test build ## Kill, cut off, reload and move servers at full load, 
 chaos-short: setup-test build ## The same for a minute, on redis-server
 	@$(WITH) env $(RUN_CHAOS)
 
-test-clients: ## Run redis-py, node-redis, redis-rs, valkey-glide and redigo against the module, in RESP2 and RESP3
-	@scripts/setup.sh build server wheels node go
+test-clients: ## Run redis-py, node-redis, redis-rs, valkey-glide, redigo, phpredis, redis-rb and Perl's Redis against the module
+	@scripts/setup.sh build server wheels node go others
 	@$(MAKE) build
 	@scripts/clients.sh fetch
 	@$(WITH) scripts/clients.sh run
@@ -239,7 +239,7 @@ release: ## Rehearse the release of VERSION=0.1.0: check, make and gather all of
 	@scripts/release.sh gather "$(VERSION)"
 
 setup: ## Install everything that any target needs, as far as it is missing
-	@scripts/setup.sh build lint server wheels clocks node postgres go counts watch words package roots deb
+	@scripts/setup.sh build lint server wheels clocks node postgres go others counts watch words package roots deb
 	@scripts/tools.sh lint zig cyclonedx deb
 	@scripts/servers.py fetch
 	@cargo fetch --locked

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs the suites of tests/clients/ against the module: redis-py, node-redis, redis-rs, valkey-glide and redigo, and the
-# examples of ioredis.
+# Runs the suites of tests/clients/ against the module: redis-py, node-redis, redis-rs, valkey-glide, redigo, phpredis,
+# redis-rb and Perl's Redis, and the examples of ioredis.
 #
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
 #   scripts/clients.sh fetch python   fetch those for Python alone
 #   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
 #
 # `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is
-# fetched again only when its pins change; redigo is Debian's. Needs what `scripts/setup.sh build server wheels node go`
-# installs.
+# fetched again only when its pins change; from redigo on they are Debian's. Needs what
+# `scripts/setup.sh build server wheels node go others` installs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
@@ -58,6 +58,11 @@ node_version() {
             `valkey-glide ${version("@valkey/valkey-glide")}, on Node.js ${process.versions.node}`')
 }
 go_version() { echo "$(dpkg-query -W -f '${Version}' golang-github-gomodule-redigo-dev) on $(go env GOVERSION)"; }
+others_version() {
+    echo "$(php -r 'echo phpversion("redis"), " on PHP ", PHP_VERSION;')," \
+        "redis-rb $(ruby -r redis -e 'print Redis::VERSION, " on Ruby ", RUBY_VERSION') and" \
+        "Perl's Redis $(perl -MRedis -e 'printf "%s on Perl %vd", $Redis::VERSION, $^V')"
+}
 rust_version() { echo "$(cargo pkgid "${crate[@]}" redis | sed 's/.*[@#]//') on $(rustc --version | cut -d' ' -f1,2)"; }
 
 run_python() {
@@ -85,6 +90,12 @@ run_rust() {
     "$with_server" timeout "$seconds" cargo test --quiet "${crate[@]}" -- ${1:+bloom::}
 }
 
+run_others() {
+    cd "$sources/python"
+    PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$fetched/python \
+        "$with_server" timeout "$seconds" python3 -W error::ResourceWarning -m unittest --buffer test_others
+}
+
 run_go() {
     # Where Debian has the source of packages: Go fetches nothing.
     cd "$sources/go"
@@ -102,9 +113,9 @@ case "${1:-} ${2:-}" in
         # With a test, as the tests are compiled: nothing is compiled a second time.
         cargo build --quiet --locked --workspace --bin with-server --test tool
         with_server=$CARGO_TARGET_DIR/debug/with-server
-        declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs [go]=redigo)
+        declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs [go]=redigo [others]=phpredis)
         clients=(python node rust)
-        [[ -n "${2:-}" ]] || clients+=(go)
+        [[ -n "${2:-}" ]] || clients+=(go others)
         failed=0
         summary=()
         for client in "${clients[@]}"; do

@@ -11,6 +11,7 @@
 #     clocks   libfaketime, which gives the servers of tests a time of day of their own
 #     node     Node.js and npm, for clients that `make test-clients` runs
 #     go       Go and redigo, which is one of these clients
+#     others   PHP, Ruby and Perl with their clients
 #     counts   valgrind, which counts the instructions that the core takes, and watches servers for errors of memory
 #     nightly  a nightly Rust toolchain, for sanitizers
 #     miri     the same with Miri, which interprets tests
@@ -43,11 +44,8 @@ has_libclang() {
         compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null
 }
 
-# node-redis needs 18.19, and Debian 12 has 18.20.
-node_is_old() {
-    ! node -e 'const [major, minor] = process.versions.node.split(".").map(Number);
-        process.exit(major > 18 || (major === 18 && minor >= 19) ? 0 : 1)'
-}
+# node-redis needs 20, and Debian 12 has 18.
+node_is_old() { ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)'; }
 
 oldest_rust() { sed -nE 's/^rust-version = "(.*)"/\1/p' "${BASH_SOURCE%/*}/../Cargo.toml"; }
 
@@ -84,12 +82,17 @@ need() {
             if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
                 packages+=(nodejs npm)
             elif node_is_old; then
-                fail "node is $(node --version): install Node.js 18.19 or later."
+                fail "node is $(node --version): install Node.js 20 or later."
             fi
             ;;
         go)
             command -v go >/dev/null || packages+=(golang-go)
             [[ -d /usr/share/gocode/src/github.com/gomodule/redigo ]] || packages+=(golang-github-gomodule-redigo-dev)
+            ;;
+        others)
+            php -r 'exit((int) !extension_loaded("redis"));' 2>/dev/null || packages+=(php-cli php-redis)
+            ruby -r redis -e '' 2>/dev/null || packages+=(ruby ruby-redis)
+            perl -MRedis -MJSON::PP -e '' 2>/dev/null || packages+=(perl libredis-perl)
             ;;
         nightly)
             cargo "+${NIGHTLY:=nightly}" --version >/dev/null 2>&1 ||

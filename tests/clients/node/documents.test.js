@@ -75,7 +75,7 @@ it("members of valkey-glide", async () => {
   client.close();
 });
 
-it("the cache of node-redis has no filters", async () => {
+it("the cache of node-redis has replies of filters", async () => {
   const plain = await createClient({ url }).connect();
   const cached = await createClient({ url, RESP: 3, clientSideCache: { ttl: 0, maxEntries: 0 } }).connect();
   await plain.set("cached:text", "a");
@@ -88,7 +88,7 @@ it("the cache of node-redis has no filters", async () => {
     await cached.bf.card("cached:seen");
   }
   const stats = await plain.info("commandstats");
-  for (const [command, calls] of [["get", 1], ["bf.exists", 2], ["bf.mexists", 2], ["bf.card", 2]]) {
+  for (const [command, calls] of [["get", 1], ["bf.exists", 1], ["bf.mexists", 1], ["bf.card", 1]]) {
     assert.match(stats, new RegExp(`cmdstat_${command}:calls=${calls},`));
   }
   await Promise.all([plain.close(), cached.close()]);
