@@ -1,10 +1,11 @@
-//! Tests the labels of `BF.INFO` and `LC.INFO`, and that reading facts about a key is no use of the key: under
-//! `maxmemory` the server evicts keys by their last use (LRU), the number of uses (LFU) or the last change (LRM).
+//! Tests the labels of `BF.INFO` and `LC.INFO`, what newer servers tell about keys, and that reading facts about a key
+//! is no use of the key: under `maxmemory` the server evicts keys by their last use (LRU), the number of uses (LFU) or
+//! the last change (LRM).
 
 use redis::Value;
 
 use rollcall_testkit::client::{Client, show};
-use rollcall_testkit::server::Server;
+use rollcall_testkit::server::{Server, Setup};
 
 /// Commands that read facts about the key `f` or `c`.
 const FACTS: [&str; 8] = [
@@ -126,4 +127,33 @@ fn labels_of_counters_are_bulk_strings() {
         assert!(of_filter.iter().all(|label| matches!(label, Value::SimpleString(_))), "{of_filter:?}");
     }
     assert_eq!(labels(server.client3().cmd("LC.INFO c COUNT")), [Value::BulkString(b"Count".to_vec())]);
+}
+
+/// Redis 8.10 finds the keys that take the most time, and counts keys by size.
+#[test]
+fn hot_keys_include_those_of_modules_and_histograms_do_not() {
+    let plain = Server::start();
+    if plain.client().cmd("CONFIG GET key-memory-histograms") == Value::Array(vec![]) {
+        println!("skipped: {:?} has no histograms of memory", plain.version());
+        return;
+    }
+    let server = Setup::default().line("key-memory-histograms yes").start();
+    let mut client = server.client();
+    client.expect("HOTKEYS START METRICS 2 CPU NET", "+OK");
+    client.expect("BF.ADD filter a", "1");
+    client.expect("LC.ADD counter a", "1");
+    client.expect("LC.MERGE merged counter", "+OK");
+    client.expect("HOTKEYS STOP", "+OK");
+    let hot = show(&client.cmd("HOTKEYS GET"));
+    for key in ["filter", "counter", "merged"] {
+        assert_eq!(hot.matches(key).count(), 2, "{hot}");
+    }
+    client.expect("SET text a", "+OK");
+    let sizes = client.text("INFO keysizes");
+    assert_eq!(sizes.matches("distrib_").count(), 1, "{sizes}");
+    // Conditions and digests are for strings.
+    for command in ["INCREX filter", "DIGEST filter", "DELEX filter IFEQ a", "SET filter a IFEQ b"] {
+        assert!(matches!(client.cmd(command), Value::ServerError(_)), "{command}");
+    }
+    client.expect("DELEX filter", "1");
 }
