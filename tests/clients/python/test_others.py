@@ -86,7 +86,7 @@ class Other:
 
 class Phpredis(Other, unittest.TestCase):
     program = ["php", "phpredis.php"]
-    row = "phpredis, `rawCommand`"
+    row = "phpredis"
     full = [1, 1, False]
 
     def seen(self, reply):
