@@ -100,10 +100,10 @@ test-wheel: wheel ## Test what `make wheel` made: symbols, licences, bill of mat
 test-python: setup-test build ## Test the Python package as it is installed, on python3 and the newest Python that is here, with all clients; ROLLCALL_ALL_WAYS=1: each command in all 60 ways of calling
 	@scripts/setup.sh node postgres
 	@scripts/python.sh plain
-	@scripts/servers.py fetch redis-8.2.3 valkey-9.1.2
+	@scripts/servers.py fetch redis-8.10.2 valkey-9.1.2
 	cargo build $(PROGRAMS)
 	@ROLLCALL_MODULE=$(MODULE) ROLLCALL_TOOL=$(CARGO_TARGET_DIR)/debug/rollcall \
-		ROLLCALL_SERVER=redis-server:$$(scripts/servers.py path redis-8.2.3):$$(scripts/servers.py path valkey-9.1.2) scripts/python.sh test
+		ROLLCALL_SERVER=redis-server:$$(scripts/servers.py path redis-8.10.2):$$(scripts/servers.py path valkey-9.1.2) scripts/python.sh test
 
 bench-python: wheel ## Measure the Python package beside what there is otherwise, 5 minutes, and write docs/python.md; QUICK=1: a rough run that only prints
 	@scripts/python.sh bench $(if $(filter-out 0,$(QUICK)),--quick,--write docs/python.md)
