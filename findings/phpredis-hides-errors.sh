@@ -2,7 +2,7 @@
 # Expected: an error of a command raises in phpredis, or never does.
 # Seen: in phpredis 5.3.7 of Debian the first word of the error decides. NOPERM and OOM raise; ERR and WRONGTYPE come as
 # `false`, from rawCommand and from methods. A condition takes it for a "no": with a module that is not loaded, every
-# item looks absent.
+# item looks absent. Names inside a reply are `true`, unless OPT_REPLY_LITERAL is on.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom
@@ -30,6 +30,8 @@ show("wrong type", fn() => $redis->rawCommand("BF.ADD", "text", "x"));
 show("wrong type for a method", fn() => $redis->sAdd("text", "x"));
 show("unknown command", fn() => $redis->rawCommand("LC.EXISTS", "counter", "x"));
 show("wrong option", fn() => $redis->rawCommand("BF.RESERVE", "new", "2", "100"));
+$redis->rawCommand("BF.ADD", "filter", "x");
+echo "names: ", json_encode($redis->rawCommand("BF.INFO", "filter")), "\n";
 $redis->rawCommand("CONFIG", "SET", "maxmemory", "1");
 show("out of memory", fn() => $redis->rawCommand("BF.ADD", "filter", "x"));
 $redis->rawCommand("CONFIG", "SET", "maxmemory", "0");
@@ -40,6 +42,7 @@ root="$cache/php/usr"
 extensions=$(dirname "$(find "$root/lib/php" -name redis.so)")
 LD_LIBRARY_PATH="$(libraries php)" "$root/bin/php8.2" -n -d "extension_dir=$extensions" -d extension=igbinary \
     -d extension=redis "$work/errors.php" "$port" | tee "$work/seen"
+expect "names" "$(sed -n 's/^names: //p' "$work/seen" | grep -c '^\[true,100,true,')" 1
 expect "raise" "$(grep raises "$work/seen" | paste -sd ,)" "out of memory: raises OOM,no permission: raises NOPERM"
 expect "false" "$(grep ': false' "$work/seen" | sed 's/:.*//' | paste -sd ,)" \
     "wrong type,wrong type for a method,unknown command,wrong option"
