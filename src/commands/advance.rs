@@ -6,11 +6,11 @@ use rollcall_core::error::Parameter;
 use rollcall_core::live::Live;
 use rollcall_core::window::{ClockSource, Move};
 
-use super::changes::{Changing, announce_moved, time_of};
+use super::changes::{Changing, announce_moved};
 use super::effects::announce_expiry;
 use super::expiry;
 use super::keyspace::value_mut;
-use super::windows::no_window;
+use super::windows::{no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::server::facts::must_obey;

@@ -9,11 +9,12 @@ use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_reserve;
 use rollcall_core::window::Time;
 
-use super::changes::{self, Addition, Changing, Handled, time_of};
+use super::changes::{self, Addition, Changing, Handled};
 use super::creation::filters::Creation;
 use super::effects::Creating;
 use super::keyspace::{check_copy, value};
-use super::{info, obeyed, windows};
+use super::windows::{self, time_of};
+use super::{info, obeyed};
 use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::{CommandError, Kind};
 use crate::limits::ServerLimit;

@@ -10,11 +10,12 @@ use rollcall_core::admission::{Admission, Terms};
 use rollcall_core::counting::Counter;
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
-use rollcall_core::window::{ClockSource, Merging, Move, Time};
+use rollcall_core::window::{Merging, Move, Time};
 
 use super::effects::{Added, Creating, announce_added, announce_expiry, announce_move};
 use super::expiry;
 use super::keyspace::{create, open, open_merge, replace, value_mut, values};
+use super::windows::time_of;
 use crate::args::{self, Allowed, Options};
 use crate::command_error::CommandError;
 use crate::config;
@@ -66,18 +67,6 @@ pub(super) trait Changing: Family + Windowed {
     fn emptied(&self) -> Result<Option<Self>, Error>;
     /// Frees the data that expired when the window advanced.
     fn dispose(expired: Self::Expired);
-}
-
-/// Returns the time as of which `values` are read. This is the current time if the window of any value follows the
-/// system clock. Otherwise the time has no effect, and is 0.
-#[inline]
-pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
-    let mut windows = values.into_iter().filter_map(|value| value.window());
-    if windows.any(|window| window.clock_source() == ClockSource::System) {
-        Time::At(ctx.now_seconds())
-    } else {
-        Time::At(0)
-    }
 }
 
 /// Returns the time as of which the running command changes `value`.

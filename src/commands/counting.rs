@@ -6,11 +6,12 @@ use rollcall_core::live::Live;
 use rollcall_core::unstable::info::{CounterAt, OF_COUNTERS};
 use rollcall_core::unstable::size_limit::try_collect;
 
-use super::changes::{self, Changing, Handled, time_of};
+use super::changes::{self, Changing, Handled};
 use super::creation::counters::Creation;
 use super::effects::Creating;
 use super::keyspace::{open_all, value, values};
-use super::{info, sets, windows};
+use super::windows::{self, time_of};
+use super::{info, sets};
 use crate::args::{self, Allowed, Opt};
 use crate::command_error::{CommandError, Kind, quoted};
 use crate::limits::ServerLimit;

@@ -6,9 +6,8 @@ use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::window::Time;
 
-use super::changes::time_of;
 use super::keyspace::{open_all, value};
-use super::windows::no_window;
+use super::windows::{no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::number::parse_number;

@@ -1,9 +1,10 @@
-//! The options of sliding windows, for filters and counters: parsed from commands, and written as words for replicas
-//! and the AOF.
+//! Sliding windows of filters and counters: the time as of which they are read, and their options, parsed from commands
+//! and written as words for replicas and the AOF.
 
 use rollcall_core::bloom::Windowing;
 use rollcall_core::counting::Counter;
-use rollcall_core::window::{ClockSource, Window};
+use rollcall_core::live::Windowed;
+use rollcall_core::window::{ClockSource, Time, Window};
 
 use crate::args::{self, Opt, Options, narrow};
 use crate::command_error::CommandError;
@@ -18,6 +19,18 @@ pub(super) const OF_COUNTERS: &[Opt] = &[Opt::Window, Opt::Manual, Opt::Slices, 
 
 /// The default number of time slices in a counter's window.
 const SLICES_OF_COUNTERS: u32 = 12;
+
+/// Returns the time as of which `values` are read. This is the current time if the window of any value follows the
+/// system clock. Otherwise the time has no effect, and is 0.
+#[inline]
+pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<Item = &'v T>) -> Time {
+    let mut windows = values.into_iter().filter_map(|value| value.window());
+    if windows.any(|window| window.clock_source() == ClockSource::System) {
+        Time::At(ctx.now_seconds())
+    } else {
+        Time::At(0)
+    }
+}
 
 /// Returns the clock that moves the window: manual with the option `MANUAL`, otherwise the system clock.
 fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
