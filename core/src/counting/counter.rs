@@ -6,10 +6,11 @@ use std::fmt;
 use arrayvec::ArrayVec;
 
 use crate::counting::estimate::Estimated;
+use crate::counting::held::adding::Adding;
 use crate::counting::held::cells::SlotTag;
 use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
 use crate::counting::held::slots::Slots;
-use crate::counting::held::{Adding, Held, Merged};
+use crate::counting::held::{Held, Merged};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Spec};
 use crate::counting::windowed_set::WindowedSet;
@@ -49,19 +50,19 @@ pub(super) enum Contents {
     Windowed(Box<WindowedSet>),
 }
 
-/// Evaluates an expression with three variables: the set of the counter, the tag of new members, and the context of an
-/// addition. The expression is compiled for plain and for windowed counters.
+/// Evaluates an expression with two variables: the set of the counter, and the context of an addition. The expression
+/// is compiled for plain and for windowed counters.
 macro_rules! adding {
-    ($counter:ident, $limit:ident, ($held:ident, $tag:ident, $adding:ident) => $call:expr) => {{
+    ($counter:ident, $limit:ident, ($held:ident, $adding:ident) => $call:expr) => {{
         let (spec, limit) = (&*$counter.spec, $limit);
         match &mut $counter.contents {
             Contents::Plain($held) => {
-                let ($tag, $adding) = ((), Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit });
+                let $adding = Adding { spec, tag: (), ages: (), held_bytes: Self::STRUCT_BYTES, limit };
                 $call
             }
             Contents::Windowed(set) => {
                 let (held_bytes, ages) = (Self::WINDOWED_BYTES, set.ring.ages());
-                let ($held, $tag, $adding) = (&mut set.held, ages.newest, Adding { spec, ages, held_bytes, limit });
+                let ($held, $adding) = (&mut set.held, Adding { spec, tag: ages.newest, ages, held_bytes, limit });
                 $call
             }
         }
@@ -165,7 +166,7 @@ impl Counter {
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
     #[inline(always)]
     pub(super) fn add_hashed(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        adding!(self, limit, (held, tag, adding) => held.add(item, hash, tag, adding))
+        adding!(self, limit, (held, adding) => held.add(item, hash, adding))
     }
 
     /// The same as [`Self::add_hashed`], for an `item` that is known to be no member of an exact counter.
@@ -173,7 +174,7 @@ impl Counter {
     /// # Errors
     /// The errors of [`Self::add_hashed`].
     pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, limit: &impl SizeLimit) -> Result<Mark, Error> {
-        adding!(self, limit, (held, tag, adding) => held.add_absent(item, hash, tag, adding))
+        adding!(self, limit, (held, adding) => held.add_absent(item, hash, adding))
     }
 
     /// Adds `items`, and passes to `added` the result of [`Self::add_hashed`] for each.
@@ -187,7 +188,7 @@ impl Counter {
         limit: &impl SizeLimit,
         added: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        adding!(self, limit, (held, tag, adding) => add_to(held, items, tag, adding, added))
+        adding!(self, limit, (held, adding) => add_to(held, items, adding, added))
     }
 
     /// Removes the members among `items`, see [`Held::remove`].
@@ -217,7 +218,8 @@ impl Counter {
             Contents::Plain(own) => {
                 let held = others.iter().filter_map(|other| other.plain());
                 let sources = try_collect(others.len(), held.map(|held| Merged { held, ages: (), behind: 0 }))?;
-                own.merge(&sources, lower_bound, Adding { spec, ages: (), held_bytes: Self::STRUCT_BYTES, limit })
+                let adding = Adding { spec, tag: (), ages: (), held_bytes: Self::STRUCT_BYTES, limit };
+                own.merge(&sources, lower_bound, adding)
             }
             Contents::Windowed(own) => {
                 let sets = others.iter().filter_map(|other| other.windowed());
@@ -228,7 +230,7 @@ impl Counter {
                 let sources = try_collect(others.len(), sets.map(source))?;
                 own.advance(newest, spec);
                 let (ages, held_bytes) = (own.ring.ages(), Self::WINDOWED_BYTES);
-                own.held.merge(&sources, lower_bound, Adding { spec, ages, held_bytes, limit })
+                own.held.merge(&sources, lower_bound, Adding { spec, tag: ages.newest, ages, held_bytes, limit })
             }
         }
     }
@@ -449,41 +451,39 @@ impl OnHeap for Counter {
     }
 }
 
-/// Adds items to the newest slice, whose tag is `tag`. An empty set first reserves room for all items.
+/// Adds items. An empty set first reserves room for all items.
 #[inline(always)]
 fn add_to<'a, T: SlotTag>(
     held: &mut Held<T>,
-    items: impl Iterator<Item = &'a [u8]>,
-    tag: T,
+    mut items: impl Iterator<Item = &'a [u8]>,
     adding: Adding<'_, T, impl SizeLimit>,
     mut added: impl FnMut(Mark),
 ) -> Result<(), Error> {
-    let Adding { spec, ages, held_bytes, limit } = adding;
+    let Adding { spec, held_bytes, limit, .. } = adding;
     let (seed, len) = (spec.params.seed, items.size_hint().0);
-    let (mut items, mut reserved, mut result) = (items.peekable(), None, Ok(()));
+    let (mut reserved, mut result) = (None, Ok(()));
     if let Held::Exact(members) = held
         && members.len() == 0
-        && let Some(first) = items.peek()
+        && let Some(first) = items.next()
     {
         reserved = members.reserve(first, len.max(1), |bytes| limit.check(held_bytes, bytes));
+        result = held.add(first, hash64(first, seed), adding).map(&mut added);
     }
     while result.is_ok()
         && held.members().is_some()
         && let Some(item) = items.next()
     {
-        result = held.add(item, hash64(item, seed), tag, adding).map(&mut added);
+        result = held.add(item, hash64(item, seed), adding).map(&mut added);
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
-        let held_bytes = held_bytes + Slots::<T>::STRUCT_BYTES;
-        let layout = slots.layout();
-        let mut marked = items.map(|item| layout.slot_of(hash64(item, seed)));
+        let mut hashes = items.map(|item| hash64(item, seed));
         // Hashing and marking take turns: each loop keeps what it needs in registers.
         while result.is_ok() {
-            let chunk: ArrayVec<u32, CHUNK> = marked.by_ref().take(CHUNK).collect();
+            let chunk: ArrayVec<u64, CHUNK> = hashes.by_ref().take(CHUNK).collect();
             if chunk.is_empty() {
                 break;
             }
-            result = slots.mark_all(&chunk, tag, ages, held_bytes, limit, &mut added);
+            result = slots.mark_all(&chunk, adding, &mut added);
         }
     }
     if let (Held::Exact(members), Some(reserved)) = (held, reserved) {

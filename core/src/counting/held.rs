@@ -1,6 +1,7 @@
 //! The set of a counter: first the members themselves; after the promotion to an estimate, only the slots of their
 //! hashes.
 
+pub(super) mod adding;
 pub(crate) mod cells;
 pub(super) mod members;
 pub(super) mod ring;
@@ -10,6 +11,7 @@ pub(super) mod tag;
 use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
+use crate::counting::held::adding::Adding;
 use crate::counting::held::cells::SlotTag;
 use crate::counting::held::members::Members;
 use crate::counting::held::slots::Slots;
@@ -35,23 +37,6 @@ pub(super) struct Merged<'a, T: SlotTag> {
     /// The number of slices from the newest slice of this set to that of the other, at most 255: then all has expired.
     pub(super) behind: u8,
 }
-
-/// The context of an addition: everything except the item and its tag.
-pub(super) struct Adding<'a, T: SlotTag, L> {
-    pub(super) spec: &'a Spec,
-    pub(super) ages: T::Ages,
-    /// Bytes that the counter takes without this set.
-    pub(super) held_bytes: u64,
-    pub(super) limit: &'a L,
-}
-
-impl<T: SlotTag, L> Clone for Adding<'_, T, L> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T: SlotTag, L> Copy for Adding<'_, T, L> {}
 
 impl<T: SlotTag> Held<T> {
     /// Makes an empty set; allocates only a few bytes.
@@ -112,28 +97,19 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// Adds an item, whose hash is `hash`, with a tag.
+    /// Adds an item, whose hash is `hash`.
     ///
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
     // Inlined, since the result is large and most of it is the error.
     #[inline(always)]
-    pub(super) fn add(
-        &mut self,
-        item: &[u8],
-        hash: u64,
-        tag: T,
-        adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<Mark, Error> {
+    pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         match self {
-            Held::Exact(members) => match members.renew(item, hash, tag, adding.ages) {
+            Held::Exact(members) => match members.renew(item, hash, adding.tag, adding.ages) {
                 Some(mark) => Ok(mark),
-                None => self.add_absent(item, hash, tag, adding),
+                None => self.add_absent(item, hash, adding),
             },
-            Held::Estimating(slots) => {
-                let Adding { ages, held_bytes, limit, .. } = adding;
-                slots.mark(slots.layout().slot_of(hash), tag, ages, held_bytes + Slots::<T>::STRUCT_BYTES, limit)
-            }
+            Held::Estimating(slots) => slots.mark(slots.layout().slot_of(hash), adding),
         }
     }
 
@@ -146,12 +122,11 @@ impl<T: SlotTag> Held<T> {
         &mut self,
         item: &[u8],
         hash: u64,
-        tag: T,
         adding: Adding<'_, T, impl SizeLimit>,
     ) -> Result<Mark, Error> {
-        let Adding { spec, held_bytes, limit, .. } = adding;
+        let Adding { spec, tag, held_bytes, limit, .. } = adding;
         let params = &spec.params;
-        let Held::Exact(members) = self else { return self.add(item, hash, tag, adding) };
+        let Held::Exact(members) = self else { return self.add(item, hash, adding) };
         if members.has_room_for(item, params.room()) {
             let held_bytes = held_bytes + members.heap_bytes();
             members.insert_if(item, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
@@ -184,14 +159,13 @@ impl<T: SlotTag> Held<T> {
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
     fn promote(&mut self, more: Option<(u64, T)>, adding: Adding<'_, T, impl SizeLimit>) -> Result<(), Error> {
-        let Adding { spec: &Spec { params, layout }, ages, held_bytes, limit } = adding;
+        let Adding { spec: &Spec { params, layout }, held_bytes, limit, .. } = adding;
         let Held::Exact(members) = self else { return Ok(()) };
         limit.check(held_bytes, Slots::<T>::STRUCT_BYTES)?;
-        let held_bytes = held_bytes + Slots::<T>::STRUCT_BYTES;
         let mut slots = Slots::new(layout);
         let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
         for (hash, tag) in hashed.chain(more) {
-            slots.mark(layout.slot_of(hash), tag, ages, held_bytes, limit)?;
+            slots.mark(layout.slot_of(hash), Adding { tag, ..adding })?;
         }
         // With a window the number of members is no lower bound: they expire.
         if T::BYTES == 0 {
@@ -212,7 +186,7 @@ impl<T: SlotTag> Held<T> {
         lower_bound: u32,
         adding: Adding<'_, T, impl SizeLimit>,
     ) -> Result<bool, Error> {
-        let Adding { spec, ages, held_bytes, limit } = adding;
+        let Adding { spec, ages, held_bytes, limit, .. } = adding;
         let mut changed = false;
         let is_exact = |held: &Held<T>| held.members().is_some();
         if is_exact(self) && sources.iter().any(|source| source.held.set_bits() > 0) {
@@ -238,7 +212,7 @@ impl<T: SlotTag> Held<T> {
                 (Held::Exact(members), None) => {
                     for (hash, tag, member) in members.hashed(spec.params.seed) {
                         if let Some(tag) = tag_of(tag) {
-                            changed |= self.add(member, hash, tag, adding)? != Mark::Same;
+                            changed |= self.add(member, hash, Adding { tag, ..adding })? != Mark::Same;
                         }
                     }
                 }

@@ -30,6 +30,8 @@
 
 use std::ops::Range;
 
+use multiversion::multiversion;
+
 /// The smallest slots have a share of `2^-FINEST_BITS` of the hash space. They are in the last two segments. With 34
 /// the standard error stays level up to 10^10 members.
 const FINEST_BITS: u32 = 34;
@@ -140,15 +142,24 @@ impl Layout {
         (segment as u32) << self.segment_bits | u32::from(within)
     }
 
+    /// The first of the hashes that fall in a slot.
+    pub(super) fn first_hash(self, slot: u32) -> u64 {
+        let segment = self.segment_of(slot) as u32;
+        let skipped = (segment + 1).min(self.last());
+        !(u64::MAX >> segment) | u64::from(self.within(slot)) << (u64::BITS - self.segment_bits() - skipped)
+    }
+
     /// The slot of the coarser layout `to` in which the hashes of `slot` fall. The order of slots is kept.
     pub fn fold(self, slot: u32, to: Layout) -> u32 {
         debug_assert!(to <= self);
-        let segment = self.segment_of(slot) as u32;
-        let skipped = (segment + 1).min(self.last());
-        let first_hash =
-            !(u64::MAX >> segment) | u64::from(self.within(slot)) << (u64::BITS - self.segment_bits() - skipped);
-        to.slot_of(first_hash)
+        to.slot_of(self.first_hash(slot))
     }
+}
+
+/// The slots of as many hashes, as [`Layout::slot_of`] has them.
+#[multiversion(targets("x86_64+avx512f+avx512cd", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+pub(super) fn slots_of(layout: Layout, hashes: &[u64], slots: &mut [u32]) {
+    slots.iter_mut().zip(hashes).for_each(|(slot, &hash)| *slot = layout.slot_of(hash));
 }
 
 /// The number of marked slots in each segment.

@@ -9,6 +9,7 @@ use multiversion::multiversion;
 use crate::bits;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
+use crate::hash::{Marks, first_marks};
 use crate::window::Mark;
 
 /// A tag that slots have, with the cells that hold it.
@@ -19,10 +20,10 @@ pub(crate) trait SlotTag: Tag {
     /// Marks a slot with `tag`, if the slot is free or its own tag is older.
     fn mark(cells: &mut [u64], slot: usize, tag: Self, ages: Self::Ages) -> Mark;
 
-    /// Marks the slot at `slot - start` like [`Self::mark`]. A slot before `start` is marked already.
-    #[inline(always)]
-    fn mark_from(cells: &mut [u64], start: usize, slot: usize, tag: Self, ages: Self::Ages) -> Mark {
-        slot.checked_sub(start).map_or(Mark::Same, |slot| Self::mark(cells, slot, tag, ages))
+    /// Which of at most a chunk of slots may not be marked yet. `cells` are those from the slot `start` on. All slots
+    /// before are marked.
+    fn may_be_free(_cells: &[u64], _start: u32, slots: &[u32]) -> Marks {
+        first_marks(slots.len())
     }
 
     /// Calls `visit` with each marked slot and its tag, ascending.
@@ -53,16 +54,8 @@ impl SlotTag for () {
         if bits::set(cells, slot) { Mark::New } else { Mark::Same }
     }
 
-    /// Without a branch: which members fall in full segments cannot be predicted.
-    #[inline(always)]
-    fn mark_from(cells: &mut [u64], start: usize, slot: usize, (): (), (): ()) -> Mark {
-        let is_held = slot >= start;
-        let at = if is_held { slot - start } else { 0 };
-        // There are no cells while all segments are full or listed.
-        let Some(word) = cells.get_mut(at / bits::WORD_BITS) else { return Mark::Same };
-        let (before, bit) = (*word, u64::from(is_held) << (at % bits::WORD_BITS));
-        *word = before | bit;
-        if before & bit == bit { Mark::Same } else { Mark::New }
+    fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
+        if cells.is_empty() { first_marks(slots.len()) } else { may_be_free(cells, start, slots) }
     }
 
     fn for_each(cells: &[u64], (): (), visit: &mut dyn FnMut(usize, ())) {
@@ -153,6 +146,20 @@ pub(in crate::counting) fn for_each_count(cells: &[u64], ages: Ages, visit: &mut
         let tags = cells_of(byte, ages.has_halves()).into_iter().filter(|&tag| tag != 0 && count > 0);
         tags.for_each(|tag| visit(tag, count));
     }
+}
+
+/// The same as [`SlotTag::may_be_free`] for bits, of which there are some.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
+    let mut marks = 0;
+    for (number, &slot) in slots.iter().enumerate() {
+        // Without a branch: which members fall in full segments and on free slots cannot be predicted.
+        let word = slot.saturating_sub(start) as usize / bits::WORD_BITS;
+        let is_behind = word >= cells.len();
+        let is_free = cells[word.min(cells.len() - 1)] >> (slot % u64::BITS) & 1 == 0;
+        marks |= Marks::from((slot >= start) & (is_behind | is_free)) << number;
+    }
+    marks
 }
 
 /// The number of bytes that are processed in parallel.

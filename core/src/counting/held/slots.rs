@@ -26,10 +26,12 @@ use std::ops::Range;
 
 use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
+use crate::counting::held::adding::Adding;
 use crate::counting::held::cells::{SlotTag, for_each_count};
 use crate::counting::held::ring::Ages;
-use crate::counting::layout::{Layout, MAX_SEGMENT_BITS, SegmentCounts};
+use crate::counting::layout::{Layout, MAX_SEGMENT_BITS, SegmentCounts, slots_of};
 use crate::error::Error;
+use crate::hash::{self, CHUNK};
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
@@ -285,68 +287,67 @@ impl<T: SlotTag> Slots<T> {
         self.with_window(window, ages)
     }
 
-    /// Marks a slot with `tag`, if the slot is free or its own tag is older. `held_bytes` is the size of the counter
-    /// without the heap bytes of the slots.
+    /// Marks a slot, if it is free or its own tag is older.
     ///
     /// # Errors
-    /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the slots are unchanged.
+    /// The errors of the limit, and [`Error::OutOfMemory`]; on error the slots are unchanged.
     #[inline(always)]
     pub(in crate::counting) fn mark(
         &mut self,
         slot: u32,
-        tag: T,
-        ages: T::Ages,
-        held_bytes: u64,
-        limit: &impl SizeLimit,
+        adding: Adding<'_, T, impl SizeLimit>,
     ) -> Result<Mark, Error> {
-        let mut mark = Mark::Same;
-        self.mark_all(&[slot], tag, ages, held_bytes, limit, |made| mark = made)?;
+        let segment = self.layout.segment_of(slot);
+        if segment >= self.end.into() {
+            return self.mark_later(slot, adding);
+        }
+        let Some(slot) = slot.checked_sub(self.start()) else { return Ok(Mark::Same) };
+        let mark = T::mark(&mut self.window, slot as usize, adding.tag, adding.ages);
+        if mark == Mark::New {
+            self.count_new(segment, adding.ages);
+        }
         Ok(mark)
     }
 
-    /// Marks slots one after the other like [`Self::mark`], and passes each mark to `marked`.
+    /// Marks the slots of hashes, at most a chunk, one after the other like [`Self::mark`], and passes each mark to
+    /// `marked`.
     ///
     /// # Errors
     /// The errors of [`Self::mark`]; on error the slots before the rejected one are marked.
     #[inline(always)]
     pub(in crate::counting) fn mark_all(
         &mut self,
-        slots: &[u32],
-        tag: T,
-        ages: T::Ages,
-        held_bytes: u64,
-        limit: &impl SizeLimit,
+        hashes: &[u64],
+        adding: Adding<'_, T, impl SizeLimit>,
         mut marked: impl FnMut(Mark),
     ) -> Result<(), Error> {
-        let (layout, mut rest, mut has_new, mut result) = (self.layout, slots, false, Ok(()));
-        while result.is_ok() && !rest.is_empty() {
-            // Only a listed slot moves the window. So the slots up to the next listed one are marked in one run.
-            let (start, end) = (usize::from(self.first) << layout.segment_bits(), self.end.into());
-            let in_window = rest.iter().take_while(|&&slot| layout.segment_of(slot) < end).count();
-            let (now, behind) = rest.split_at(in_window);
-            let (window, counts) = (&mut *self.window, &mut self.counts);
-            for &slot in now {
-                let mark = T::mark_from(window, start, slot as usize, tag, ages);
-                counts.add(layout.segment_of(slot), u64::from(mark == Mark::New));
-                has_new |= mark == Mark::New;
-                marked(mark);
-            }
-            rest = behind;
-            if let Some((&slot, later)) = behind.split_first() {
-                result = self.mark_later(slot, tag, ages, held_bytes, limit).map(|mark| {
-                    has_new |= mark == Mark::New;
-                    marked(mark);
-                });
-                rest = later;
-            }
+        let (mut slots, mut next) = ([0; CHUNK], 0);
+        let slots = &mut slots[..hashes.len()];
+        slots_of(self.layout, hashes, slots);
+        // Most members of a large counter change nothing.
+        for at in hash::marked(T::may_be_free(&self.window, self.start(), slots)) {
+            (next..at).for_each(|_| marked(Mark::Same));
+            marked(self.mark(slots[at], adding)?);
+            next = at + 1;
         }
-        if has_new {
-            self.estimate.clear();
-            if T::BYTES == 0 && self.counts.get(self.first.into()) == self.layout.slots() {
-                self.drop_full(ages);
-            }
+        (next..slots.len()).for_each(|_| marked(Mark::Same));
+        Ok(())
+    }
+
+    /// The first slot of the window.
+    #[inline(always)]
+    fn start(&self) -> u32 {
+        u32::from(self.first) << self.layout.segment_bits()
+    }
+
+    /// Counts a new slot.
+    #[inline(always)]
+    fn count_new(&mut self, segment: usize, ages: T::Ages) {
+        self.counts.add(segment, 1);
+        self.estimate.clear();
+        if T::BYTES == 0 && self.counts.get(segment) == self.layout.slots() {
+            self.drop_full(ages);
         }
-        result
     }
 
     /// Lets go of the full segments at the front of the window. Without memory for the smaller window the larger one
@@ -360,14 +361,9 @@ impl<T: SlotTag> Slots<T> {
 
     /// Marks a slot of a segment behind the window.
     #[inline(never)]
-    fn mark_later(
-        &mut self,
-        slot: u32,
-        tag: T,
-        ages: T::Ages,
-        held_bytes: u64,
-        limit: &impl SizeLimit,
-    ) -> Result<Mark, Error> {
+    fn mark_later(&mut self, slot: u32, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
+        let Adding { tag, ages, limit, .. } = adding;
+        let held_bytes = adding.held_bytes + Self::STRUCT_BYTES;
         let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
         let start = self.counts.sum(self.end.into()..segment) * Self::RECORD_BYTES;
         let len = self.counts.get(segment) as usize;
@@ -382,7 +378,7 @@ impl<T: SlotTag> Slots<T> {
             let window = self.first.into()..segment + 1;
             limit.check(held_bytes, heap_bytes::<T>(self.layout, &self.counts, &window, ages))?;
             *self = self.with_window(window, ages)?;
-            return self.mark(slot, tag, ages, held_bytes, limit);
+            return self.mark(slot, adding);
         }
         let (at, end) = (start + at, self.listed_bytes());
         if end + Self::RECORD_BYTES > self.later.len() {
@@ -394,7 +390,7 @@ impl<T: SlotTag> Slots<T> {
         }
         self.later.copy_within(at..end, at + Self::RECORD_BYTES);
         put(&mut self.later, &mut { at }, place.into(), tag);
-        self.counts.add(segment, 1);
+        self.count_new(segment, ages);
         Ok(Mark::New)
     }
 

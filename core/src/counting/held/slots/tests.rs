@@ -1,7 +1,8 @@
 use super::*;
 use crate::counting::held::tag::Tag;
 use crate::counting::layout::MIN_SEGMENT_BITS;
-use crate::hash::hash64;
+use crate::counting::params::{Params, Spec};
+use crate::hash::{CHUNK, hash64};
 use crate::size_limit::Unlimited;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -38,8 +39,21 @@ fn check<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) {
     assert!(bytes <= cells + cells / 4 + LEAST_ROOM as u64, "{bytes} bytes for {cells}");
 }
 
+fn adding<T: SlotTag>(tag: T, ages: T::Ages) -> Adding<'static, T, Unlimited> {
+    const SPEC: Spec =
+        Spec { params: Params { error_rate: 0.01, exact_limit: 0, exact_bytes: 1, seed: 0 }, layout: Layout::new(12) };
+    Adding { spec: &SPEC, tag, ages, held_bytes: 0, limit: &Unlimited }
+}
+
+/// Marks a list of slots.
+fn mark_all<T: SlotTag>(slots: &mut Slots<T>, list: impl Iterator<Item = u32>, tag: T, ages: T::Ages) -> Vec<Mark> {
+    let (hashes, mut marks): (Vec<_>, _) = (list.map(|slot| slots.layout.first_hash(slot)).collect(), Vec::new());
+    hashes.chunks(CHUNK).for_each(|chunk| slots.mark_all(chunk, adding(tag, ages), |mark| marks.push(mark)).unwrap());
+    marks
+}
+
 fn mark<T: SlotTag>(slots: &mut Slots<T>, slot: u32, tag: T, ages: T::Ages) -> Mark {
-    slots.mark(slot, tag, ages, 0, &Unlimited).unwrap()
+    slots.mark(slot, adding(tag, ages)).unwrap()
 }
 
 /// Slots, of which early segments have more, and whole runs of neighbours.
@@ -194,14 +208,13 @@ fn a_list_of_slots_is_marked_as_they_are_one_by_one() {
     // Segment 0 fills up in the middle of the third list. Then nothing but lists is left, and the fourth list has slots
     // of the full segment.
     for list in [0..100u32, 90..200, 150..300, 0..310] {
-        let mut marks = Vec::new();
-        by_list.mark_all(&list.clone().collect::<Vec<_>>(), (), (), 0, &Unlimited, |mark| marks.push(mark)).unwrap();
+        let marks = mark_all(&mut by_list, list.clone(), (), ());
         assert_eq!(marks, list.map(|slot| mark(&mut by_one, slot, (), ())).collect::<Vec<_>>());
         assert_eq!((by_list.window.as_ref(), listed(&by_list, ())), (by_one.window.as_ref(), listed(&by_one, ())));
         check(&by_list, ());
     }
     let mut full = Slots::new(layout);
-    full.mark_all(&(0..256).collect::<Vec<_>>(), (), (), 0, &Unlimited, |_| ()).unwrap();
+    mark_all(&mut full, 0..256, (), ());
     assert_eq!(
         (full.window.len(), mark(&mut full, 7, (), ()), mark(&mut full, 256, (), ())),
         (0, Mark::Same, Mark::New)
