@@ -118,7 +118,7 @@ fn most_bytes_of<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> u64 {
 }
 
 fn encode<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<u8> {
-    let (layout, mut bytes) = (slots.layout(), Vec::new());
+    let (layout, mut bytes) = (slots.layout(), Vec::with_capacity(most_bytes_of(slots, ages) as usize));
     slots.for_each_segment(ages, |segment, marked, tags| {
         let (count, all) = (slots.counts().get(segment), layout.slots());
         match Code::new(layout, count) {
@@ -154,7 +154,9 @@ pub(super) fn decode<T: SlotTag>(
         let count = counts.get(segment);
         let code = Code::new(layout, count);
         words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
-        let mut flip = |slot: u64| words[slot as usize / bits::WORD_BITS] ^= 1 << (slot % u64::from(u64::BITS));
+        let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
+        // Byte by byte, as in `bits::set_all`.
+        let mut flip = |slot: u64| bytes[slot as usize / 8] ^= 1 << (slot % 8);
         match code {
             Code::Full => {}
             Code::Marked => rest = golomb_rice::decode_front(rest, count, all, &mut flip)?,
@@ -187,21 +189,16 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
 /// [`Error::Corrupt`] when a tag is of no live slice, and [`Error::OutOfMemory`].
 fn tags_of<T: SlotTag>(bytes: &[u8], count: u64, ages: T::Ages) -> Result<Vec<T>, Error> {
     let halves = T::cell_bits(ages) == 4;
-    let both = |&byte: &u8| if halves { [byte & 0xf, byte >> 4] } else { [byte, 0] };
-    let cells = bytes.iter().flat_map(|byte| both(byte).into_iter().take(1 + usize::from(halves)));
-    let (mut tags, mut left) = (try_filled(0, T::default())?, count);
-    crate::size_limit::try_reserve(&mut tags, if T::BYTES == 0 { 0 } else { count as usize })?;
-    for cell in cells {
-        if left == 0 {
-            Error::check_field(cell == 0, "tag", "0 behind the last", cell)?;
-            break;
-        }
-        if let Some((tag, _)) = T::split(&[cell]) {
+    let cell = |at: usize| if halves { bytes[at / 2] >> (at % 2 * 4) & 0xf } else { bytes[at] };
+    let mut tags = try_filled(count as usize, T::default())?;
+    if T::BYTES > 0 {
+        for (at, tag) in tags.iter_mut().enumerate() {
+            *tag = T::split(&[cell(at)]).unwrap_or_default().0;
             tag.check(ages)?;
-            tags.push(tag);
         }
-        left -= 1;
     }
+    let behind = if halves && count % 2 == 1 { cell(tags.len()) } else { 0 };
+    Error::check_field(behind == 0, "tag", "0 behind the last", behind)?;
     Ok(tags)
 }
 

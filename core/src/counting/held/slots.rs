@@ -157,8 +157,7 @@ impl<T: SlotTag> Slots<T> {
 
     /// Fills a segment of new slots: `marked` has the bits of its marked slots, and `tags` has their tags.
     pub(in crate::counting) fn fill(&mut self, segment: usize, marked: &[u64], tags: &[T], ages: T::Ages) {
-        let tagged =
-            || bits::ones_of(marked.iter().copied()).zip(tags.iter().copied().chain(std::iter::repeat(T::default())));
+        let tagged = || bits::ones_of(marked.iter().copied()).zip(tags.iter().copied());
         if segment >= self.end.into() {
             let mut at = self.counts.sum(self.end.into()..segment) * Self::RECORD_BYTES;
             tagged().for_each(|(place, tag)| put(&mut self.later, &mut at, place as usize, tag));
@@ -489,8 +488,8 @@ impl<T: SlotTag> Slots<T> {
                 let live = records::<T>(list).filter(|(_, tag)| tag.age(ages) <= most_age);
                 bits::set_all(bits, live.map(|(place, _)| place));
             }
-            // Many counters together soon mark all slots of the early segments.
-            _ if bits.iter().all(|&word| word == u64::MAX) => {}
+            // Many counters together soon mark all slots of the early segments. Tags take longer than this look.
+            _ if T::BYTES > 0 && bits.iter().all(|&word| word == u64::MAX) => {}
             Place::Full => bits.fill(u64::MAX),
             Place::Cells(cells) => T::or_bits(cells, ages, most_age, bits),
         }
