@@ -55,7 +55,7 @@ impl SlotTag for () {
     }
 
     fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
-        if cells.is_empty() { first_marks(slots.len()) } else { may_be_free(cells, start, slots) }
+        may_be_free(cells, start, slots)
     }
 
     fn for_each(cells: &[u64], (): (), visit: &mut dyn FnMut(usize, ())) {
@@ -148,16 +148,15 @@ pub(in crate::counting) fn for_each_count(cells: &[u64], ages: Ages, visit: &mut
     }
 }
 
-/// The same as [`SlotTag::may_be_free`] for bits, of which there are some.
+/// The same as [`SlotTag::may_be_free`] for bits.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
     let mut marks = 0;
     for (number, &slot) in slots.iter().enumerate() {
         // Without a branch: which members fall in full segments and on free slots cannot be predicted.
-        let word = slot.saturating_sub(start) as usize / bits::WORD_BITS;
-        let is_behind = word >= cells.len();
-        let is_free = cells[word.min(cells.len() - 1)] >> (slot % u64::BITS) & 1 == 0;
-        marks |= Marks::from((slot >= start) & (is_behind | is_free)) << number;
+        let word = slot.wrapping_sub(start) as usize / bits::WORD_BITS;
+        let is_free = cells.get(word).unwrap_or(&0) >> (slot % u64::BITS) & 1 == 0;
+        marks |= Marks::from(is_free & (slot >= start)) << number;
     }
     marks
 }
