@@ -182,6 +182,8 @@ impl Counter {
     /// # Errors
     /// The errors of [`Self::add_hashed`], at the first item that fails. The items before it have been added, and
     /// `added` was called for each of them.
+    // Inlined, so that what `added` counts is in registers.
+    #[inline(always)]
     pub(super) fn add_each<'a>(
         &mut self,
         items: impl Iterator<Item = &'a [u8]>,
@@ -462,17 +464,13 @@ fn add_to<'a, T: SlotTag>(
     let Adding { spec, held_bytes, limit, .. } = adding;
     let (seed, len) = (spec.params.seed, items.size_hint().0);
     let (mut reserved, mut result) = (None, Ok(()));
-    if let Held::Exact(members) = held
-        && members.len() == 0
-        && let Some(first) = items.next()
-    {
-        reserved = members.reserve(first, len.max(1), |bytes| limit.check(held_bytes, bytes));
-        result = held.add(first, hash64(first, seed), adding).map(&mut added);
-    }
     while result.is_ok()
-        && held.members().is_some()
+        && let Held::Exact(members) = held
         && let Some(item) = items.next()
     {
+        if members.len() == 0 {
+            reserved = members.reserve(item, len.max(1), |bytes| limit.check(held_bytes, bytes));
+        }
         result = held.add(item, hash64(item, seed), adding).map(&mut added);
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
