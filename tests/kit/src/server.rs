@@ -227,9 +227,7 @@ impl Server {
     #[track_caller]
     pub fn restart(&mut self) {
         self.shutdown("SHUTDOWN NOSAVE");
-        if let Err(log) = self.launch() {
-            panic!("the server did not start again; its log:\n{}", excerpt(&log));
-        }
+        self.start_again();
     }
 
     /// Restarts the server like [`Server::restart`], but with other load-time arguments.
@@ -244,9 +242,7 @@ impl Server {
         self.shutdown("SHUTDOWN NOSAVE");
         self.setup = change(std::mem::take(&mut self.setup));
         self.write_config();
-        if let Err(log) = self.launch() {
-            panic!("the server did not start again; its log:\n{}", excerpt(&log));
-        }
+        self.start_again();
     }
 
     /// Ends the process at once, as a crash would.
