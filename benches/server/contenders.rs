@@ -21,8 +21,8 @@ pub struct Pair(pub [Contender; 2]);
 impl Pair {
     /// Starts two empty servers.
     pub fn start() -> Pair {
-        // The slow log and the latency percentiles would add work to every command.
-        let setup = Setup::default().line("slowlog-log-slower-than -1").line("latency-tracking no");
+        // Latency percentiles would add work to every command.
+        let setup = Setup::default().line("latency-tracking no");
         let peer = optional_file("ROLLCALL_PEER").expect("RedisBloom: run `make bench`");
         let contender = |setup: Setup, is_ours| {
             let server = setup.start();

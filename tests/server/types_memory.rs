@@ -3,7 +3,7 @@
 use redis::Value;
 
 use rollcall_testkit::client::{Client, error_text, show, wait_until, with_items, words};
-use rollcall_testkit::server::{Server, Setup};
+use rollcall_testkit::server::Server;
 
 /// A kind of key to measure: the number of keys, the command that creates the key `?`, and the commands or items that
 /// fill it.
@@ -89,8 +89,7 @@ fn memory_usage_is_what_the_allocator_gives() {
     }
     let mut wrong = Vec::new();
     for Shape { name, keys, make, fill, items } in SHAPES {
-        // The slow log keeps arguments of what was slow: of much, where the machine has other work.
-        let server = Setup::default().line("slowlog-log-slower-than -1").start();
+        let server = Server::start();
         // The same keys first hold one letter each, so that the server's own tables do not count.
         let key = |i: u64| format!("key:{i:07}");
         let sets: Vec<_> = (0..keys).map(|i| vec!["SET".to_owned(), key(i), "x".into()]).collect();

@@ -380,6 +380,8 @@ impl Server {
             // A sync starts at once, and no ping moves the replication offset while a test watches it.
             "repl-diskless-sync-delay 0",
             "repl-ping-replica-period 3600",
+            // The slow log keeps arguments: on a busy machine, or with a debug build, of most commands.
+            "slowlog-log-slower-than -1",
         ]
         .map(str::to_owned)
         .into();
