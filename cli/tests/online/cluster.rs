@@ -1,8 +1,8 @@
 //! Clusters: every primary is looked at, and each key goes to its node.
 
 use crate::{tool, tool_with, url};
-use rollcall_testkit::client::{add_many, text, wait_until};
-use rollcall_testkit::cluster::cluster;
+use rollcall_testkit::client::{add_many, wait_until};
+use rollcall_testkit::cluster::{add_replica, cluster};
 use rollcall_testkit::server::{Server, Setup};
 
 #[test]
@@ -59,16 +59,9 @@ fn nodes_that_cannot_take_every_key_are_named() {
         assert_eq!(rows[0]["module"], env!("CARGO_PKG_VERSION"));
     }
 
+    let replica = add_replica(&nodes, 0, &Setup::default());
     let mut bare = Setup::default().without_module().line("cluster-enabled yes").start();
     nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", bare.port()), "+OK");
-    let replica = Setup::default().line("cluster-enabled yes").start();
-    nodes[0].client().expect(&format!("CLUSTER MEET 127.0.0.1 {}", replica.port()), "+OK");
-    let primary = nodes[0].client().text("CLUSTER MYID");
-    let mut client = replica.client();
-    wait_until("the replica to know its primary", || {
-        (text(&client.cmd("CLUSTER NODES")).contains(&primary)).then_some(())
-    });
-    client.expect(&format!("CLUSTER REPLICATE {primary}"), "+OK");
     nodes[1].set_parameter("max-key-bytes", "1mb");
     nodes[1].client().expect("CONFIG SET maxmemory 100mb", "+OK");
     let ask = || tool(&["--json", "nodes", "--url", &url(&nodes[0])]);
