@@ -25,7 +25,7 @@ import rbloom
 
 from rollcall_redis import BloomFilter, Counter
 
-MARKS = ("<!-- what `make bench-python` writes -->", "<!-- end -->")
+MARKS = ("<!-- measured: python, written by make bench-python -->", "<!-- measured: end -->")
 ERROR_RATE = 0.01
 # Registers of HyperLogLog, as a power of two: the fewest of which the standard error is at most 1 %.
 PRECISION = 14
