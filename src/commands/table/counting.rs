@@ -27,17 +27,17 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"Creates an empty counter with its own error rate and exact limit"
     c"lc.add" changes::madd::<Counter>, -3 WRITE_FAST Insert [KEY, ITEMS]
         c"O(N) where N is the number of items"
-        c"Counts items, each once; creates the counter if it is missing"
+        c"Adds items to a counter; creates the counter if it is missing"
     c"lc.insert" changes::insert::<Counter>, -4 WRITE_FAST Insert [
         KEY, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
     ]
         c"O(N) where N is the number of items"
-        c"Counts items; if the counter is missing, creates it with these options"
+        c"Adds items to a counter; if it is missing, creates it with these options"
     c"lc.admit" changes::admit::<Counter>, -6 WRITE Insert [
         KEY, LIMIT, ALL, DRYRUN, ERROR, EXACT, BYTES, SEED, NOCREATE, COUNTER_WINDOW_OF_INSERT, EXPIRY, AFTER_ITEMS
     ]
         c"O(N+M) where N is the number of items and M the number of members"
-        c"Counts new items while there are fewer than a limit; the counter stays exact"
+        c"Adds new items to a counter while it has fewer than a limit; the counter stays exact"
     c"lc.rem" changes::remove, -3 CHANGE Remove [KEY, several(c"member", ArgumentKind::String)]
         c"O(N+M) where N is the number of members to remove and M the number of members"
         c"Removes members of a counter, while the counter is exact"
@@ -46,7 +46,8 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"Returns the number of distinct members of a counter, or of the union of several"
     c"lc.countsince" sets::countsince, 3 READ Read CHANGES_WITH_TIME [KEY, argument(c"seconds", ArgumentKind::Integer)]
         c"O(N) where N is the number of slots"
-        c"Returns the number of distinct members that a counter with a window has seen in the last seconds, at least"
+        c"Returns the number of distinct members that a counter with a window has seen in the last seconds, and at most one \
+          slice before"
     c"lc.history" sets::history, 2 READ Read CHANGES_WITH_TIME [KEY]
         c"O(N) where N is the number of slots"
         c"Returns for each slice of a counter's window when it begins, how many distinct members were seen since, and \
