@@ -46,8 +46,8 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"Returns the number of distinct members of a counter, or of the union of several"
     c"lc.countsince" sets::countsince, 3 READ Read CHANGES_WITH_TIME [KEY, argument(c"seconds", ArgumentKind::Integer)]
         c"O(N) where N is the number of slots"
-        c"Returns the number of distinct members that a counter with a window has seen in the last seconds, and at most one \
-          slice before"
+        c"Returns the number of distinct members that a counter with a window has seen in the last seconds, and at \
+          most one slice before"
     c"lc.history" sets::history, 2 READ Read CHANGES_WITH_TIME [KEY]
         c"O(N) where N is the number of slots"
         c"Returns for each slice of a counter's window when it begins, how many distinct members were seen since, and \
