@@ -506,6 +506,6 @@ fn small_values_take_few_bytes() {
     }
     assert_eq!((full.sub_filters().len(), bytes(&rdb_of_filter(&full))), (1, 144));
     let mut one = Counter::new(counting::Params::default()).unwrap();
-    one.live(Time::Reached).add("member of 12", &Unlimited).unwrap();
+    one.live(Time::Reached).add("twelve bytes", &Unlimited).unwrap();
     assert_eq!(bytes(&rdb_of(&one)), 20);
 }

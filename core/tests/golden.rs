@@ -212,6 +212,28 @@ fn standard() -> Counter {
     counter
 }
 
+/// A counter whose members are kept in every form, the first of them in that of `first`.
+fn codes(first: &str) -> Counter {
+    let uuid = "1f0e3dad-9990-4d3c-b2c9-6a1d2b3c4d5e";
+    let (digits, long) = ("0123456789abcdef", "x".repeat(300));
+    let mut counter = Counter::new(counting::Params::default()).unwrap();
+    let numbers = ["0", "65536", "9223372036854775807", "9223372036854775808", "007", "id:0", "id:65536", "id:007"];
+    for member in [first, "", "ann", uuid, digits, &long].into_iter().chain(numbers) {
+        counter.live(Time::Reached).add(member, &Unlimited).unwrap();
+        counter.live(Time::Reached).add(member.to_uppercase(), &Unlimited).unwrap();
+    }
+    counter
+}
+
+/// A windowed counter of two members, the second in a later slice.
+fn seen(one: &str, two: &str) -> Counter {
+    let window = Window::new(12, 12, Counter::MAX_SLICES, ClockSource::System).unwrap();
+    let mut counter = Counter::new(counting::Params::default()).unwrap().with_window(window, 1_000).unwrap();
+    counter.live(Time::At(1_000)).add(one, &Unlimited).unwrap();
+    counter.live(Time::At(1_001)).add(two, &Unlimited).unwrap();
+    counter
+}
+
 /// A counter with the default parameters, whose key expires once it is empty.
 fn volatile(members: &[u32]) -> Counter {
     let window = Window::new(12, 12, Counter::MAX_SLICES, ClockSource::System).unwrap().with_volatile(true);
@@ -231,6 +253,9 @@ fn values() -> Vec<(&'static str, Value)> {
         ("counter-exact", C(counter(0.01, 250, 40))),
         ("counter-exact-empty", C(counter(0.01, 250, 0))),
         ("counter-exact-standard", C(standard())),
+        ("counter-exact-codes", C(codes("ben"))),
+        ("counter-exact-prefix", C(codes("id:17"))),
+        ("counter-exact-windowed-prefix", C(seen("id:17", "id:65536"))),
         ("counter-exact-apart", C(counter(0.01, 6000, 5000))),
         ("counter-exact-arriving", Value::cut_counter(counter(0.01, 6000, 5000), 101)),
         ("counter-estimate", C(counter(0.01, 10, 40))),

@@ -338,9 +338,9 @@ fn forged_counter_headers_are_rejected_by_field() {
         (10..11, b"\x02", "payload form"),
         (10..11, b"\x03", "payload form"),
         (10..11, b"\0", "header length"),
-        (11..12, b"\x7f", "members"),
+        (11..12, b"\xff", "members"),
         (11..11, b"\0\0", "members"),
-        (10..10, b"\x01", "members"),
+        (10..10, b"\x01\x80", "members"),
     ];
     for (range, bytes, field) in cases {
         let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
@@ -353,22 +353,22 @@ fn forged_counter_headers_are_rejected_by_field() {
     // An estimate: a lower bound, the number of segments and their marked slots.
     let estimate = counter(0.01, 10, 40);
     let (header, end) = (estimate.header(), estimate.header().len() - 4);
-    assert_eq!(header[8..17], *b"\x07\x0b\x07\x17\x0a\x02\x03\x01\0");
-    assert_eq!(header[17..19], *b"\x01\x01");
+    assert_eq!(header[8..16], *b"\x07\x0b\x06\x14\x0d\x01\x04\x01");
+    assert_eq!(header[16..18], *b"\x01\x01");
     let cases: [(Range<usize>, &[u8], &str); 11] = [
         (9..10, b"\x82\x80\x04", "lower bound"),
         // Without a marked slot it would be exact.
-        (10..18, b"\0", "representation"),
+        (10..17, b"\0", "representation"),
         (10..11, b"\x18", "segments"),
-        (17..18, b"\0", "marked slots"),
+        (16..17, b"\0", "marked slots"),
         (11..12, b"\x81\x20", "marked slots"),
         (11..12, LARGEST, "marked slots"),
-        (18..19, b"\x02", "payload form"),
-        (19..end, b"", "coded payload"),
+        (17..18, b"\x02", "payload form"),
+        (18..end, b"", "coded payload"),
         // One slot less than there are, and one more.
-        (11..12, b"\x16", "coded payload"),
-        (17..18, b"\x02", "coded payload"),
-        (18..end, &[b"\0", LARGEST].concat(), "payload length"),
+        (11..12, b"\x13", "coded payload"),
+        (16..17, b"\x02", "coded payload"),
+        (17..end, &[b"\0", LARGEST].concat(), "payload length"),
     ];
     for (range, bytes, field) in cases {
         let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
@@ -404,8 +404,8 @@ fn small_payloads_may_come_out_of_line() {
 fn members_that_cannot_be_are_rejected() {
     let header = counter(0.01, 2, 2).header();
     let end = header.len() - 4;
-    assert_eq!(header[..11], *b"\xc1\0\x02\x01\x02\x80\x80\x01\x07\x01\x08");
-    for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a"] {
+    assert_eq!(header[..11], *b"\xc1\0\x02\x01\x02\x80\x80\x01\x07\x01\x09");
+    for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a", b"\x011", b"\xd2\x01u"] {
         assert_eq!(rejected_field::<Counter>(forged(&header, 10..end, members)), "members", "{members:?}");
         // The same out of line.
         let sum = checksum(members, 0);
@@ -446,11 +446,11 @@ fn headers_are_laid_out_as_documented() {
     let fields = b"\x02\x01\xfa\x01\x80\x80\x01\x07";
     let exact = counter(0.01, 250, 40).header();
     assert_eq!(exact[..11], [&b"\xc1\0"[..], fields, b"\x01"].concat());
-    assert_eq!(exact[11..20], *b"\x08member:0");
+    assert_eq!(exact[11..21], *b"\x09member:0:");
     // Lower bound, segments, and the marked slots of each.
     let estimate = counter(0.01, 250, 300).header();
-    let counts = b"\xfb\x01\x09\x92\x01\x53\x1f\x18\x04\x04\x02\x02\x01";
-    assert_eq!(estimate[..24], [&b"\xc1\x01"[..], fields, counts, b"\x01"].concat());
+    let counts = b"\xfb\x01\x0a\x99\x01\x50\x1e\x12\x08\x07\x02\0\0\x01";
+    assert_eq!(estimate[..25], [&b"\xc1\x01"[..], fields, counts, b"\x01"].concat());
 }
 
 proptest! {

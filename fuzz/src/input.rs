@@ -5,11 +5,22 @@ use std::sync::LazyLock;
 /// Number of different items that an input can choose from.
 pub const ITEMS: usize = 1024;
 
-/// All items. Item 0 is empty, and every 211th item is long.
+/// All items. Item 0 is empty, every 211th item is long, and one in seven is a UUID or a text that nearly is one.
+/// Others are decimal numbers, alone or behind a prefix, hex digits, or either but for their length.
 static POOL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let item = |number: usize| match number {
         0 => Vec::new(),
         number if number % 211 == 0 => [number as u8, (number >> 8) as u8].repeat(number),
+        number if number % 7 == 3 => {
+            let uuid = format!("{number:08x}-{number:04x}-4abc-8def-{number:012x}");
+            match number % 4 {
+                0 => uuid.to_uppercase().into_bytes(),
+                1 => uuid.replacen('a', "A", 1).into_bytes(),
+                _ => uuid.into_bytes(),
+            }
+        }
+        number if number % 7 == 5 => number.to_string().into_bytes(),
+        number if number % 7 == 6 => format!("user:{number}").into_bytes(),
         number => format!("{number:03x}").repeat(1 + number % 5).into_bytes(),
     };
     (0..ITEMS).map(item).collect()

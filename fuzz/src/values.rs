@@ -117,7 +117,7 @@ pub fn counter(error_rate: f64, exact_limit: u32, members: u32) -> Counter {
     let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384.max(16 * exact_limit), seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
-        counter.live(Time::Reached).add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
+        counter.live(Time::Reached).add(format!("member:{member}:").as_bytes(), &Unlimited).unwrap();
     }
     counter
 }
@@ -137,7 +137,7 @@ pub fn counter_with_window(params: counting::Params, window: Window, members: &[
         counter.advance(slice);
         let from = next.saturating_sub(count / 2);
         for member in from..from + count {
-            counter.live(Time::Reached).add(format!("member:{member}").as_bytes(), &Unlimited).unwrap();
+            counter.live(Time::Reached).add(format!("member:{member}:").as_bytes(), &Unlimited).unwrap();
         }
         next = from + count;
     }

@@ -252,7 +252,7 @@ impl Counter {
         now: Option<Whole>,
     ) -> PyResult<Bound<'py, PyList>> {
         let listed = self.counter.read(py, |counter| -> Result<Vec<Vec<u8>>, Error> {
-            Ok(view_of(counter, since, now)?.members()?.map(<[u8]>::to_vec).collect())
+            Ok(view_of(counter, since, now)?.members()?.map(|member| member.text().to_vec()).collect())
         });
         let listed = listed.map_err(|error| raised(py, error))?;
         PyList::new(py, listed.iter().map(|member| PyBytes::new(py, member)))

@@ -2,7 +2,7 @@
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use rollcall_core::counting::{self, Counter as Count, View};
+use rollcall_core::counting::{self, Counter as Count, Member, View};
 use rollcall_core::error::Error;
 
 use crate::arguments::{Seconds, Whole};
@@ -47,9 +47,10 @@ fn members_of<'py>(
     py: Python<'py>,
     operands: &[Operand<'py>],
     now: Option<Whole>,
-    question: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<&'v [u8]>, Error> + Send,
+    question: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<Member<'v>>, Error> + Send,
 ) -> PyResult<Bound<'py, PyList>> {
-    let copied = |views: &[View<'_>]| Ok(question(views)?.into_iter().map(<[u8]>::to_vec).collect::<Vec<_>>());
+    let copied =
+        |views: &[View<'_>]| Ok(question(views)?.iter().map(|member| member.text().to_vec()).collect::<Vec<_>>());
     PyList::new(py, ask(py, operands, now, copied)?.iter().map(|member| PyBytes::new(py, member)))
 }
 

@@ -159,7 +159,8 @@ pub fn members(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     if counter.window().is_none() && back.is_none() {
         let members = counter.members()?;
         ctx.reply_array(counter.count() as usize);
-        members.for_each(|member| ctx.reply_bulk(member));
+        let mut buffer = [0; 64];
+        members.for_each(|member| ctx.reply_bulk(member.text_in(&mut buffer)));
         return Ok(());
     }
     let seconds = back.map(|seconds| args::count(Parameter::Seconds, seconds)).transpose()?;

@@ -1,7 +1,7 @@
 //! Set operations on several counters: LC.UNIONCARD, LC.UNION and similar. With `SINCE`, they apply only to the members
 //! of the last seconds. LC.COUNTSINCE and LC.HISTORY are here too.
 
-use rollcall_core::counting::{self, Counter, Estimated, View};
+use rollcall_core::counting::{self, Counter, Estimated, Member, View};
 use rollcall_core::error::{Error, Parameter};
 use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::window::Time;
@@ -137,7 +137,7 @@ fn members(
     ctx: Ctx,
     args: Args<'_>,
     chosen: Chosen,
-    ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<&'v [u8]>, Error>,
+    ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<Member<'v>>, Error>,
 ) -> Result<(), CommandError> {
     let operands = Operands::from_args(ctx, args)?;
     let members = match chosen(&operands.views(ctx)?) {
@@ -149,9 +149,10 @@ fn members(
 }
 
 /// Replies with a list of members.
-pub(super) fn reply_members(ctx: Ctx, members: &[&[u8]]) {
+pub(super) fn reply_members(ctx: Ctx, members: &[Member<'_>]) {
     ctx.reply_array(members.len());
-    members.iter().for_each(|member| ctx.reply_bulk(member));
+    let mut buffer = [0; 64];
+    members.iter().for_each(|member| ctx.reply_bulk(member.text_in(&mut buffer)));
 }
 
 /// Replies with the number of members in the union of counters: `LC.UNIONCARD numkeys key [key ...] [SINCE seconds

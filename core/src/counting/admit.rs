@@ -2,6 +2,7 @@
 
 use crate::admission::{Admission, LookUp, Terms, first_of};
 use crate::counting::counter::{Contents, Counter, with_set};
+use crate::counting::held::members::record::{Member, counted_bytes};
 use crate::counting::view::View;
 use crate::error::Error;
 use crate::hash::hash64;
@@ -102,14 +103,14 @@ impl Counter {
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// The number of members in the view, and the sum of their lengths in bytes.
+    /// The number of members in the view, and the bytes that they count.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
         // Only if some have expired are they counted one by one.
         if let (Some(all), true) = (all, view.is_whole()) {
             return Ok(all);
         }
-        let add = |(members, bytes), member: &[u8]| (members + 1, bytes + member.len() as u64);
+        let add = |(members, bytes), member: Member<'_>| (members + 1, bytes + member.counted_bytes() as u64);
         Ok(view.members()?.fold((0, 0), add))
     }
 
@@ -121,7 +122,7 @@ impl Counter {
         }
         let params = self.params();
         let members = members + new.len() as u64;
-        let bytes = bytes + new.iter().map(|(_, member)| member.len() as u64).sum::<u64>();
+        let bytes = bytes + new.iter().map(|(_, item)| counted_bytes(item) as u64).sum::<u64>();
         if members > u64::from(params.exact_limit) || bytes > u64::from(params.exact_bytes) {
             let (exact_limit, exact_bytes) = (params.exact_limit, params.exact_bytes);
             return Err(Error::PastExact { exact_limit, exact_bytes, members, bytes });
@@ -157,8 +158,8 @@ mod tests {
                 let terms = Terms { all, dry_run, ..SOME };
                 let past = |members, bytes| Error::PastExact { exact_limit: 2, exact_bytes: 10, members, bytes };
                 assert_eq!(admit(&mut counter, &[b"a", b"b", b"a", b"c"], terms), Err(past(3, 3)));
-                assert_eq!(admit(&mut counter, &[b"12345", b"123456"], terms), Err(past(2, 11)));
-                assert_eq!(admit(&mut counter, &[b"12345678901"], terms), Err(past(1, 11)));
+                assert_eq!(admit(&mut counter, &[b"a2345", b"b23456"], terms), Err(past(2, 11)));
+                assert_eq!(admit(&mut counter, &[b"a2345678901"], terms), Err(past(1, 11)));
                 assert_eq!(counter.count(), 0);
             }
         }
@@ -229,7 +230,7 @@ mod tests {
                         model = after;
                     }
                 }
-                prop_assert!(counter.members().unwrap().map(|member| member[0]).eq(model.iter().copied()));
+                prop_assert!(counter.members().unwrap().map(|member| member.text()[0]).eq(model.iter().copied()));
             }
         }
     }

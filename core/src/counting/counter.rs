@@ -8,6 +8,7 @@ use arrayvec::ArrayVec;
 use crate::counting::estimate::Estimated;
 use crate::counting::held::adding::Adding;
 use crate::counting::held::cells::SlotTag;
+use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
 use crate::counting::held::slots::Slots;
 use crate::counting::held::{Held, Merged};
@@ -290,7 +291,7 @@ impl Counter {
     ///
     /// # Errors
     /// [`Error::NotExact`] once it estimates.
-    pub fn members(&self) -> Result<impl Iterator<Item = &[u8]> + Clone, Error> {
+    pub fn members(&self) -> Result<impl Iterator<Item = Member<'_>> + Clone, Error> {
         self.at(Time::Reached).members()
     }
 
@@ -369,11 +370,10 @@ impl Counter {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub fn try_clone(&self) -> Result<Self, Error> {
-        let seed = self.params().seed;
         let contents = match &self.contents {
-            Contents::Plain(held) => Contents::Plain(held.try_clone(seed)?),
+            Contents::Plain(held) => Contents::Plain(held.try_clone()?),
             Contents::Windowed(set) => {
-                Contents::Windowed(Box::new(WindowedSet { ring: set.ring, held: set.held.try_clone(seed)? }))
+                Contents::Windowed(Box::new(WindowedSet { ring: set.ring, held: set.held.try_clone()? }))
             }
         };
         Ok(Counter { spec: self.spec.clone(), contents })
@@ -453,7 +453,7 @@ impl OnHeap for Counter {
     }
 }
 
-/// Adds items. An empty set first reserves room for all items.
+/// Adds items.
 #[inline(always)]
 fn add_to<'a, T: SlotTag>(
     held: &mut Held<T>,
@@ -461,16 +461,11 @@ fn add_to<'a, T: SlotTag>(
     adding: Adding<'_, T, impl SizeLimit>,
     mut added: impl FnMut(Mark),
 ) -> Result<(), Error> {
-    let Adding { spec, held_bytes, limit, .. } = adding;
-    let (seed, len) = (spec.params.seed, items.size_hint().0);
-    let (mut reserved, mut result) = (None, Ok(()));
+    let (seed, mut result) = (adding.spec.params.seed, Ok(()));
     while result.is_ok()
-        && let Held::Exact(members) = held
+        && held.members().is_some()
         && let Some(item) = items.next()
     {
-        if members.len() == 0 {
-            reserved = members.reserve(item, len.max(1), |bytes| limit.check(held_bytes, bytes));
-        }
         result = held.add(item, hash64(item, seed), adding).map(&mut added);
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
@@ -483,9 +478,6 @@ fn add_to<'a, T: SlotTag>(
             }
             result = slots.mark_all(&chunk, adding, &mut added);
         }
-    }
-    if let (Held::Exact(members), Some(reserved)) = (held, reserved) {
-        members.trim(reserved, seed);
     }
     result
 }

@@ -98,7 +98,7 @@ impl CounterForm {
     ) -> Result<(), Error> {
         let Spec { params, layout } = Spec::new(self.params)?;
         let most = match &self.counts {
-            None => params.room().arena_bytes() + T::BYTES as u64 * u64::from(params.exact_limit),
+            None => params.room().arena_bytes() + T::BYTES as u64 * (1 + u64::from(params.exact_limit)),
             Some(counts) => most_bytes::<T>(layout, counts, ages),
         };
         Error::check_field(

@@ -127,9 +127,10 @@ impl<T: SlotTag> Held<T> {
         let Adding { spec, tag, held_bytes, limit, .. } = adding;
         let params = &spec.params;
         let Held::Exact(members) = self else { return self.add(item, hash, adding) };
-        if members.has_room_for(item, params.room()) {
+        let new = members.record_of(item);
+        if members.has_room_for(&new, params.room()) {
             let held_bytes = held_bytes + members.heap_bytes();
-            members.insert_if(item, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
+            members.insert_if(&new, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
         } else {
             self.promote(Some((hash, tag)), adding)?;
         }
@@ -151,7 +152,7 @@ impl<T: SlotTag> Held<T> {
         places.sort_unstable();
         places.dedup_by_key(|&mut (offset, _)| offset);
         places.iter().for_each(|&(_, at)| removed[at] = true);
-        members.remove(&mut places, seed);
+        members.remove(&places, seed);
     }
 
     /// Promotes an exact set to an estimate of its members and of `more`, a hash and its tag.
@@ -212,7 +213,8 @@ impl<T: SlotTag> Held<T> {
                 (Held::Exact(members), None) => {
                     for (hash, tag, member) in members.hashed(spec.params.seed) {
                         if let Some(tag) = tag_of(tag) {
-                            changed |= self.add(member, hash, Adding { tag, ..adding })? != Mark::Same;
+                            changed |=
+                                self.add(member.text_in(&mut [0; 64]), hash, Adding { tag, ..adding })? != Mark::Same;
                         }
                     }
                 }
@@ -267,9 +269,9 @@ impl<T: SlotTag> Held<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
+    pub(super) fn try_clone(&self) -> Result<Self, Error> {
         Ok(match self {
-            Held::Exact(members) => Held::Exact(members.try_clone(seed)?),
+            Held::Exact(members) => Held::Exact(members.try_clone()?),
             Held::Estimating(slots) => Held::Estimating(Box::new(slots.try_clone()?)),
         })
     }

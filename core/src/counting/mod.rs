@@ -43,6 +43,7 @@ mod windowed_set;
 
 pub use counter::Counter;
 pub use estimate::Estimated;
+pub use held::members::record::Member;
 pub use params::Params;
 pub use sets::intersection::inter_card;
 pub use sets::lists::{diff, inter, union};

@@ -8,7 +8,10 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// The limits of an exact counter: the number of its members, and the sum of their lengths in bytes.
+/// The most bytes of the prefix that members may share.
+pub(super) const MOST_PREFIX: usize = 32;
+
+/// The limits of an exact counter: the number of its members, and the bytes that they are kept in.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) members: u32,
@@ -16,11 +19,11 @@ pub(super) struct Room {
 }
 
 impl Room {
-    /// The most bytes of an arena within these limits. The length of a member takes one byte, or up to three for a
-    /// member of 128 bytes or more.
+    /// The most bytes of an arena within these limits, without tags. The header of a member takes one byte, or three
+    /// for a text of 128 bytes or more.
     pub(super) fn arena_bytes(self) -> u64 {
-        let bytes = u64::from(self.bytes);
-        bytes + u64::from(self.members) + 2 * (bytes / 128).min(u64::from(self.members))
+        let (bytes, members) = (u64::from(self.bytes), u64::from(self.members));
+        2 + MOST_PREFIX as u64 + bytes + members + 2 * (bytes / 128).min(members)
     }
 }
 
@@ -32,7 +35,9 @@ pub struct Params {
     /// The number of members up to which the counter is exact and lists them; `0..=65536`. With 0 the counter is never
     /// exact.
     pub exact_limit: u32,
-    /// The bytes that all listed members may take together; `1..=2^20`. A counter with more bytes of members estimates.
+    /// The bytes that all listed members may take together, as they are kept; `1..=2^20`. A counter with more bytes of
+    /// members estimates. A UUID counts 16 bytes, an even number of 8 to 64 hex digits half of them, a decimal number
+    /// below 2^63 1 to 8, any other member its length.
     pub exact_bytes: u32,
     /// The seed of the hash. Only counters with the same seed can be merged.
     pub seed: u64,

@@ -1,8 +1,8 @@
 //! The payload of a counter: its set as bytes, without parameters, counts and checksums. [`form`](super::form) reads
 //! payloads.
 //!
-//! An exact counter has each member as its length (LEB128) and its bytes, in the order they were added; with a window
-//! the member's tag, a byte, is before its length.
+//! An exact counter has its arena (`held/members/arena.rs`): the prefix of its members, if it has one, and each member
+//! as its record (`held/members/record.rs`), in the order they were added. With a window a tag, a byte, is before each.
 //!
 //! An estimating counter has its segments, in order. Segments without a marked slot take nothing. How the others are
 //! written follows from the number of their marked slots, which the header has:
@@ -24,6 +24,7 @@ use crate::bits;
 use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::held::Held;
 use crate::counting::held::cells::SlotTag;
+use crate::counting::held::members::record::Member;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
@@ -220,7 +221,7 @@ impl Counter {
     }
 
     /// The members of an exact counter, with their tags if it has a window. `None` once the counter estimates.
-    pub(crate) fn records(&self) -> Option<Vec<(&[u8], Option<u8>)>> {
+    pub(crate) fn records(&self) -> Option<Vec<(Member<'_>, Option<u8>)>> {
         Some(match self.contents() {
             Contents::Plain(held) => held.members()?.iter().map(|((), member)| (member, None)).collect(),
             Contents::Windowed(set) => set.held.members()?.iter().map(|(tag, member)| (member, Some(tag))).collect(),
@@ -242,7 +243,7 @@ pub(crate) mod tests {
 
     #[test]
     fn payloads_are_pinned() {
-        assert_eq!(encode(&counter(params(RATES[2], 250), [1, 2])), b"\x06user:1\x06user:2");
+        assert_eq!(encode(&counter(params(RATES[2], 250), [1, 2])), b"\xd2\x05user:\xd8\x01\xd8\x02");
         // Slots 1898 and 3380 of 4096, with 10 low bits: 1 and 874, then 1 and 457.
         assert_eq!(encode(&counter(params(RATES[2], 0), [2, 1])), [0xa9, 0x5d, 0x72]);
     }

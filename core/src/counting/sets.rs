@@ -53,18 +53,14 @@ pub(in crate::counting) mod standing {
             union::diff_card(&standing(&[&[self], others].concat()))
         }
 
-        pub(in crate::counting) fn members_beyond<'a>(
-            &'a self,
-            others: &[&'a Counter],
-        ) -> Result<Vec<&'a [u8]>, Error> {
-            lists::diff(&standing(&[&[self], others].concat()))
+        pub(in crate::counting) fn members_beyond(&self, others: &[&Counter]) -> Result<Vec<Vec<u8>>, Error> {
+            let members = lists::diff(&standing(&[&[self], others].concat()))?;
+            Ok(members.iter().map(|member| member.text().to_vec()).collect())
         }
 
-        pub(in crate::counting) fn members_within<'a>(
-            &'a self,
-            others: &[&'a Counter],
-        ) -> Result<Vec<&'a [u8]>, Error> {
-            lists::inter(&standing(&[&[self], others].concat()))
+        pub(in crate::counting) fn members_within(&self, others: &[&Counter]) -> Result<Vec<Vec<u8>>, Error> {
+            let members = lists::inter(&standing(&[&[self], others].concat()))?;
+            Ok(members.iter().map(|member| member.text().to_vec()).collect())
         }
     }
 }

@@ -131,10 +131,15 @@ impl Pair {
             assert!(seen.window().is_none() && seen.is_exact() == is_exact);
             assert_eq!(counter.view_of_slice(slice).members().is_ok(), counter.is_exact() || expected.is_empty());
             if counter.is_exact() {
-                let members: BTreeSet<u32> = seen.members().unwrap().map(number).collect();
+                let members: BTreeSet<u32> = seen.members().unwrap().map(|member| number(&member.text())).collect();
                 assert_eq!(members, expected);
                 assert!(
-                    counter.view_of_slice(slice).members().unwrap().map(number).eq(seen.members().unwrap().map(number))
+                    counter
+                        .view_of_slice(slice)
+                        .members()
+                        .unwrap()
+                        .map(|member| number(&member.text()))
+                        .eq(seen.members().unwrap().map(|member| number(&member.text())))
                 );
                 for item in 0..60u32 {
                     assert_eq!(

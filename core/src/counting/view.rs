@@ -10,6 +10,7 @@ use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
 use crate::counting::held::members::arena::Records;
+use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::held::tag::Tag;
@@ -98,10 +99,10 @@ enum MemberIter<'a> {
 }
 
 impl<'a> Iterator for MemberIter<'a> {
-    type Item = &'a [u8];
+    type Item = Member<'a>;
 
     #[inline]
-    fn next(&mut self) -> Option<&'a [u8]> {
+    fn next(&mut self) -> Option<Member<'a>> {
         match self {
             MemberIter::Plain(members) => members.next().map(|(_, member)| member),
             MemberIter::Windowed(members, ages, most_age) => {
@@ -138,7 +139,7 @@ impl<'a> View<'a> {
     ///
     /// # Errors
     /// [`Error::NotExact`] when the counter estimates and anything is in view.
-    pub fn members(&self) -> Result<impl Iterator<Item = &'a [u8]> + Clone + use<'a>, Error> {
+    pub fn members(&self) -> Result<impl Iterator<Item = Member<'a>> + Clone + use<'a>, Error> {
         match self.counter.contents() {
             Contents::Plain(Held::Exact(members)) => Ok(MemberIter::Plain(members.iter())),
             Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
@@ -198,9 +199,10 @@ impl<'a> View<'a> {
         };
         Ok(Cow::Owned(match &set.held {
             Held::Exact(held) => {
-                let (mut members, seed) = (Members::new(), spec.params.seed);
+                let (mut members, seed, mut buffer) = (Members::new(), spec.params.seed, [0; 64]);
                 for (_, member) in held.iter().filter(|&(tag, _)| ages.age(tag) <= most_age) {
-                    members.insert(member, hash64(member, seed), seed, ())?;
+                    let text = member.text_in(&mut buffer);
+                    members.insert(text, hash64(text, seed), seed, ())?;
                 }
                 Counter::with_contents(spec, Contents::Plain(Held::Exact(members)))
             }

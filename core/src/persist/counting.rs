@@ -31,9 +31,9 @@
 //! | byte | offset: the slice number from which tags count |
 //!
 //! Each member and each slot has the tag of the slice in which it was last seen: `1 + (slice - offset) mod 15` in a
-//! window of up to 14 slices, `mod 255` in a larger one. The tag of a member is a byte before its length. The tags of a
-//! segment's slots follow the slots, with 4 or 8 bits each; the first of two is the lower half of a byte. All tags are
-//! of slices that are live at the newest slice.
+//! window of up to 14 slices, `mod 255` in a larger one. The tag of a member is a byte before its record; before the
+//! prefix is a 0. The tags of a segment's slots follow the slots, with 4 or 8 bits each; the first of two is the lower
+//! half of a byte. All tags are of slices that are live at the newest slice.
 //!
 //! Numbers and rates are described in `codec.rs`, the payload in `counting/payload.rs`.
 
@@ -225,11 +225,12 @@ impl Stored for Counter {
             return self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
         };
         // A set has no order, so its digest must not depend on one.
-        records.sort_unstable();
+        records.sort_by_cached_key(|(member, _)| member.text());
         visit(&CounterForm::of(self).write().into_bytes());
         for (member, tag) in records {
-            visit(&(member.len() as u64).to_le_bytes());
-            visit(member);
+            let text = member.text();
+            visit(&(text.len() as u64).to_le_bytes());
+            visit(&text);
             tag.iter().for_each(|&tag| visit(&[tag]));
         }
     }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rollcall_core::admission::{Admission, Terms};
-use rollcall_core::counting::{self, Counter, View, diff_card, inter_card, union_card};
+use rollcall_core::counting::{self, Counter, Member, View, diff_card, inter_card, union_card};
 use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::size_limit::Unlimited;
@@ -272,7 +272,8 @@ impl Tracked {
                 assert_eq!(view.count(), expected.len() as u64);
             }
             if let Ok(members) = view.members() {
-                assert!(members.collect::<BTreeSet<_>>() == expected.into_iter().map(item).collect());
+                let texts = members.map(|member| member.text().to_vec());
+                assert!(texts.collect::<BTreeSet<_>>() == expected.into_iter().map(|n| item(n).to_vec()).collect());
             }
         }
     }
@@ -330,9 +331,12 @@ fn check_views((one, ours): &(View<'_>, BTreeSet<usize>), (other, theirs): &(Vie
         assert_eq!(union.count(), ours.union(theirs).count() as u64);
         assert_eq!(left.count(), ours.difference(theirs).count() as u64);
         assert_eq!(within.count(), ours.intersection(theirs).count() as u64);
-        let list = |members: Result<Vec<_>, _>| members.expect("exact counters").into_iter().collect::<BTreeSet<_>>();
-        assert!(list(counting::diff(&views)) == ours.difference(theirs).map(|&n| item(n)).collect());
-        assert!(list(counting::union(&views)) == ours.union(theirs).map(|&n| item(n)).collect());
-        assert!(list(counting::inter(&views)) == ours.intersection(theirs).map(|&n| item(n)).collect());
+        let text = |member: &Member<'_>| member.text().to_vec();
+        let list = |members: Result<Vec<Member<'_>>, _>| {
+            members.expect("exact counters").iter().map(text).collect::<BTreeSet<_>>()
+        };
+        assert!(list(counting::diff(&views)) == ours.difference(theirs).map(|&n| item(n).to_vec()).collect());
+        assert!(list(counting::union(&views)) == ours.union(theirs).map(|&n| item(n).to_vec()).collect());
+        assert!(list(counting::inter(&views)) == ours.intersection(theirs).map(|&n| item(n).to_vec()).collect());
     }
 }

@@ -187,18 +187,19 @@ fn members_over_sixteen_kibibytes_end_exactness() {
 fn exactness_ends_with_the_bytes_asked_for() {
     let server = Server::start();
     let mut client = server.client();
-    // Members of 36 bytes, as long as UUIDs are: 16 KiB end at 455 of them.
+    // UUIDs count 16 bytes: 16 KiB end at 1,024 of them.
+    let uuid = |number: usize| format!("{number:08x}-0000-4000-8000-{number:012x}");
     for (options, most) in
-        [("EXACT 2000", 455), ("EXACT 2000 BYTES 36000", 1000), ("BYTES 1048576", 250), ("BYTES 35", 0)]
+        [("EXACT 2000", 1024), ("EXACT 2000 BYTES 16000", 1000), ("BYTES 1048576", 250), ("BYTES 15", 0)]
     {
         client.cmd("DEL k");
         client.expect(&format!("LC.RESERVE k {options}"), "+OK");
         for member in 0..most {
-            client.expect(&format!("LC.ADD k {member:036}"), "1");
+            client.expect(&format!("LC.ADD k {}", uuid(member)), "1");
         }
         assert_eq!(text(&info(&mut client, "k", "Mode")), "exact", "{options}");
         assert_eq!(client.list("LC.MEMBERS k").len(), most, "{options}");
-        client.expect(&format!("LC.ADD k {most:036}"), "1");
+        client.expect(&format!("LC.ADD k {}", uuid(most)), "1");
         assert_eq!(text(&info(&mut client, "k", "Mode")), "estimate", "{options}");
         let [limit, bytes] = ["Exact limit", "Exact bytes"].map(|label| show(&info(&mut client, "k", label)));
         let error = client.error("LC.MEMBERS k");

@@ -60,7 +60,7 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
         _ => {
             // More bytes than its header holds.
             client.expect("LC.RESERVE src EXACT 65536 BYTES 1048576", "+OK");
-            add_many(client, "LC.ADD src", "item:", 0..10_000);
+            add_many(client, "LC.ADD src", "item:", 0..20_000);
         }
     }
     let chunks = dump(client, family, "src");

@@ -1,6 +1,6 @@
 //! `plan counter`: computes the memory and the error of counters.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use rollcall_core::counting::{Counter, Params};
 use rollcall_core::error::Error;
 use rollcall_core::persist;
@@ -31,9 +31,25 @@ pub struct Counting {
     /// The largest total size, in bytes, of members that the counter counts exactly
     #[arg(long, default_value_t = Params::DEFAULT_EXACT_BYTES)]
     exact_bytes: u32,
-    /// The mean length of a member in bytes
+    /// What the members are: a counter keeps UUIDs, numbers, and numbers behind a shared prefix in fewer bytes
+    #[arg(long, value_enum, default_value_t = Kind::Text)]
+    kind: Kind,
+    /// The mean length of a text in bytes
     #[arg(long, default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     length: u32,
+}
+
+/// What the members are.
+#[derive(Debug, Clone, Copy, PartialEq, ValueEnum)]
+enum Kind {
+    /// Texts of the mean length
+    Text,
+    /// UUIDs such as 1f0e3dad-9990-4d3c-b2c9-6a1d2b3c4d5e
+    Uuid,
+    /// `user:` and six digits
+    User,
+    /// Integers of six digits
+    Integer,
 }
 
 /// The default number of slices of a counter.
@@ -90,6 +106,11 @@ fn set_bytes(members: u64, length: u64) -> u64 {
     members.saturating_mul(entry).saturating_add(table.saturating_mul(8))
 }
 
+/// Bytes of a set of integers of four bytes on Redis 8.2: an array, or from 513 members on a hash table.
+fn intset_bytes(members: u64) -> u64 {
+    if members <= 512 { 8 + 4 * members } else { set_bytes(members, 6) }
+}
+
 /// Bytes of a HyperLogLog, by [`HYPERLOGLOG`].
 fn hyperloglog_bytes(members: u64) -> u64 {
     let between = HYPERLOGLOG.windows(2).find(|pair| members <= pair[1].0);
@@ -109,7 +130,13 @@ impl Counting {
     fn plan(&self, items: u64) -> Result<Planned, Error> {
         let params = Params { error_rate: self.error, exact_limit: self.exact, exact_bytes: self.exact_bytes, seed: 0 };
         let counter = self.counter(params, items)?;
-        let exact_up_to = u64::from(self.exact).min(u64::from(self.exact_bytes / self.length));
+        let (length, counted) = match self.kind {
+            Kind::Text => (self.length, self.length),
+            Kind::Uuid => (36, 16),
+            Kind::User => (11, 11),
+            Kind::Integer => (6, 3),
+        };
+        let exact_up_to = u64::from(self.exact).min(u64::from(self.exact_bytes / counted));
         let exact = self.counter(params, exact_up_to)?;
         let size_bytes = counter.size_bytes();
         Ok(Planned {
@@ -117,7 +144,10 @@ impl Counting {
             error_rate: self.error,
             size_bytes,
             stored_bytes: persist::dump(&counter).map(|(_, chunk)| chunk.len() as u64).sum(),
-            set_bytes: set_bytes(items, u64::from(self.length)),
+            set_bytes: match self.kind {
+                Kind::Integer => intset_bytes(items),
+                _ => set_bytes(items, u64::from(length)),
+            },
             hyperloglog_bytes: hyperloglog_bytes(items),
             standard_error: counter.standard_error(),
             exact_up_to,
@@ -137,20 +167,30 @@ impl Counting {
             counter =
                 counter.with_window(Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::System)?, 0)?;
         }
-        let mut member = vec![0; self.length as usize];
         for number in 0..members.min(MOST_ADDED) {
             // Short members allow only few distinct values. A counter that estimates stores no members, so 8-byte ones
             // serve as well.
-            let own = (number + 1).to_le_bytes();
-            let len = own.len().min(member.len());
-            member[..len].copy_from_slice(&own[..len]);
             if counter.is_exact() {
-                counter.live(Time::Reached).add(&member, &Unlimited)?
+                counter.live(Time::Reached).add(self.member(number), &Unlimited)?
             } else {
-                counter.live(Time::Reached).add(own, &Unlimited)?
+                counter.live(Time::Reached).add((number + 1).to_le_bytes(), &Unlimited)?
             };
         }
         Ok(counter)
+    }
+
+    /// The member with this number.
+    fn member(&self, number: u64) -> Vec<u8> {
+        let six_digits = 100_000 + number;
+        match self.kind {
+            Kind::Text => {
+                let own = (number + 1).to_le_bytes().into_iter();
+                own.chain(std::iter::repeat(0)).take(self.length as usize).collect()
+            }
+            Kind::Uuid => format!("{number:08x}-0000-4000-8000-{number:012x}").into_bytes(),
+            Kind::User => format!("user:{six_digits}").into_bytes(),
+            Kind::Integer => six_digits.to_string().into_bytes(),
+        }
     }
 
     fn command(&self) -> String {
@@ -184,8 +224,9 @@ impl Counting {
         }
         let mut text = vec![table(&rows), String::new()];
         if let Some(one) = all.first() {
-            let (members, length, size) = (count(one.exact_up_to as i64), self.length, bytes(one.exact_bytes));
-            text.push(format!("exact         up to {members} members of {length} bytes, {size} then"));
+            let (members, size) = (count(one.exact_up_to as i64), bytes(one.exact_bytes));
+            let of = if self.kind == Kind::Text { format!(" of {} bytes", self.length) } else { String::new() };
+            text.push(format!("exact         up to {members} members{of}, {size} then"));
         }
         text.push(format!(
             "error         at most {} up to 10^10 members; a HyperLogLog's is 0.81 %",

@@ -108,9 +108,18 @@ fn a_long_member_ends_exactness() {
 
 #[test]
 fn exactness_ends_with_the_bytes_asked_for() {
-    // Members of 36 bytes, the length of UUIDs.
-    let item = |number: u32| format!("{number:036}").into_bytes();
-    for (exact_bytes, most) in [(Params::DEFAULT_EXACT_BYTES, 455), (35, 0), (36, 1), (1 << 20, 10_000)] {
+    // Members that are kept in 36 bytes, and UUIDs, which are kept in 16.
+    let text: fn(u32) -> String = |number| format!("user{number:032}");
+    let uuid: fn(u32) -> String = |number| format!("{number:08x}-0000-4000-8000-000000000000");
+    for (item, exact_bytes, most) in [
+        (text, Params::DEFAULT_EXACT_BYTES, 455),
+        (text, 35, 0),
+        (text, 36, 1),
+        (text, 1 << 20, 10_000),
+        (uuid, Params::DEFAULT_EXACT_BYTES, 1024),
+        (uuid, 15, 0),
+        (uuid, 16, 1),
+    ] {
         let mut counter = Counter::new(Params { exact_bytes, ..params(RATES[2], 10_000) }).unwrap();
         let mut members = 0;
         while counter.add(item(members), &Unlimited).unwrap() && counter.is_exact() {
@@ -216,8 +225,9 @@ fn a_list_into_a_new_counter_takes_no_more_than_its_members_one_by_one() {
                     one_by_one.live(Time::Reached).add(item, &Unlimited).unwrap();
                 }
                 assert!(at_once.size_bytes() <= one_by_one.size_bytes(), "{len} items");
-                let members =
-                    |counter: &Counter| counter.members().map(|all| all.map(<[u8]>::to_vec).collect::<Vec<_>>());
+                let members = |counter: &Counter| {
+                    counter.members().map(|all| all.map(|member| member.text().to_vec()).collect::<Vec<_>>())
+                };
                 assert_eq!(members(&at_once), members(&one_by_one));
                 assert!(items.iter().all(|item| at_once.contains(item) == Ok(true)));
                 at_once.live(Time::Reached).add("one more", &Unlimited).ok();

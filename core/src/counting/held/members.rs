@@ -1,65 +1,71 @@
-//! The set of an exact counter: the members themselves.
+//! The set of an exact counter: the members themselves, each kept as its [record].
 //!
-//! All members lie in one [arena], in the form in which they are stored. Up to 255 members of less than 64 KiB are held
-//! as [`Packed`], with arena and index in one buffer. Larger sets are held as a [`Table`].
+//! All members lie in one [arena], in the form in which they are stored. It shares one [buffer](packed) with the
+//! [index](group).
 
 pub(in crate::counting) mod arena;
+mod digits;
 mod group;
 mod packed;
+pub(in crate::counting) mod record;
 mod remove;
-mod table;
 
-use std::alloc::Layout;
+use std::marker::PhantomData;
 
-use arena::Records;
-use packed::Packed;
-use table::Table;
+use arena::{Records, split_prefix};
+use group::Index;
+use record::{Member, Record};
 
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
 use crate::hash::hash64;
-use crate::heap::Mover;
 use crate::window::Mark;
 
 /// Distinct byte strings, each with its tag, in the order they were added.
-#[derive(Debug)]
-pub(in crate::counting) enum Members<T = ()> {
-    Packed(Packed<T>),
-    Table(Box<Table<T>>),
-}
-
-/// Evaluates an expression with the members, whatever their form.
-macro_rules! either {
-    ($members:expr, $form:ident => $call:expr) => {
-        match $members {
-            Members::Packed($form) => $call,
-            Members::Table($form) => $call,
-        }
-    };
+#[derive(Debug, Default)]
+pub(in crate::counting) struct Members<T = ()> {
+    /// The arena and its index.
+    buffer: Box<[u8]>,
+    /// Bytes of the arena.
+    arena_len: u32,
+    /// The bytes that all members count together.
+    member_bytes: u32,
+    len: u32,
+    index: Index,
+    tags: PhantomData<T>,
 }
 
 impl<T: Tag> Members<T> {
     /// A set without members; allocates nothing.
     pub(in crate::counting) fn new() -> Self {
-        Members::Packed(Packed::default())
+        Self::default()
     }
 
     /// The number of members.
     #[inline]
     pub(in crate::counting) fn len(&self) -> usize {
-        either!(self, form => form.len())
+        self.len as usize
     }
 
-    /// Bytes of all members together, without their lengths and tags.
+    /// The bytes that all members count together.
     #[inline]
     pub(in crate::counting) fn member_bytes(&self) -> u32 {
-        either!(self, form => form.member_bytes())
+        self.member_bytes
     }
 
-    /// The arena, a buffer of all members: each as its tag, its length and its bytes.
+    /// Encodes `item` for this set.
+    #[inline]
+    pub(in crate::counting) fn record_of<'i>(&self, item: &'i [u8]) -> Record<'i> {
+        match self.arena() {
+            [] => Record::first(item),
+            arena => Record::of(item, split_prefix::<T>(arena).0),
+        }
+    }
+
+    /// The arena, a buffer of all members: each as its tag and its record.
     pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
-        either!(self, form => form.arena())
+        self.arena()
     }
 
     /// The tags and members, in the order they were added.
@@ -68,30 +74,19 @@ impl<T: Tag> Members<T> {
     }
 
     /// The members with their hashes under `seed`, and their tags.
-    pub(in crate::counting) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, T, &[u8])> {
-        self.iter().map(move |(tag, item)| {
+    pub(in crate::counting) fn hashed(&self, seed: u64) -> impl Iterator<Item = (u64, T, Member<'_>)> {
+        let mut buffer = [0; 64];
+        self.iter().map(move |(tag, member)| {
             #[cfg(test)]
             tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
-            (hash64(item, seed), tag, item)
+            (hash64(member.text_in(&mut buffer), seed), tag, member)
         })
     }
 
     /// Whether `item`, whose hash is `hash`, is a member.
-    #[inline]
+    #[cfg(test)]
     pub(in crate::counting) fn contains(&self, item: &[u8], hash: u64) -> bool {
         self.find(item, hash, |_| ()).is_some()
-    }
-
-    /// Passes the offset of the member `item` in the arena to `found`, and returns the result; `None` if `item` is no
-    /// member. The offset is computed only if `found` uses it.
-    #[inline]
-    fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
-        #[cfg(test)]
-        tests::LOOKED_AT.set(tests::LOOKED_AT.get() + 1);
-        match self {
-            Members::Packed(packed) => packed.find(item, hash, found),
-            Members::Table(table) => table.find(item, hash).map(found),
-        }
     }
 
     /// The offset of the member `item` in the arena; its hash is `hash`; `None` if it is no member.
@@ -112,18 +107,17 @@ impl<T: Tag> Members<T> {
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Mark> {
         if T::BYTES == 0 {
-            return self.contains(item, hash).then_some(Mark::Same);
+            return self.find(item, hash, |_| Mark::Same);
         }
         let offset = self.offset_of(item, hash)?;
-        let arena = either!(self, form => form.arena_mut());
-        Some(tag.renew_in(arena.get_mut(offset..)?, ages))
+        Some(tag.renew_in(self.buffer.get_mut(offset..)?, ages))
     }
 
-    /// Whether the set stays within the limits `room` if `item` is inserted.
+    /// Whether the set stays within the limits `room` if `new` is inserted.
     #[inline]
-    pub(in crate::counting) fn has_room_for(&self, item: &[u8], room: Room) -> bool {
+    pub(in crate::counting) fn has_room_for(&self, new: &Record<'_>, room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
-        self.len() < room.members as usize && bytes_left.is_some_and(|left| item.len() <= left as usize)
+        self.len() < room.members as usize && bytes_left.is_some_and(|left| new.counted_bytes() <= left as usize)
     }
 
     /// Inserts `item`, which must be no member yet and must fit.
@@ -131,66 +125,14 @@ impl<T: Tag> Members<T> {
     /// # Errors
     /// [`Error::OutOfMemory`]; on error the set is unchanged.
     pub(in crate::counting) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
-        self.insert_if(item, hash, seed, tag, |_| Ok(()))
+        self.insert_if(&self.record_of(item), hash, seed, tag, |_| Ok(()))
     }
 
-    /// Inserts an item like [`Self::insert`]. If the set has to grow, `check` must first allow the least number of
-    /// bytes by which it will.
-    ///
-    /// # Errors
-    /// The errors of [`Self::insert`] and of `check`.
-    #[inline]
-    pub(in crate::counting) fn insert_if(
-        &mut self,
-        item: &[u8],
-        hash: u64,
-        seed: u64,
-        tag: T,
-        check: impl FnOnce(u64) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        match self {
-            Members::Packed(packed) if packed.takes(item) => packed.insert(item, hash, seed, tag, check),
-            Members::Packed(packed) => {
-                check(Table::<T>::bytes_for(item))?;
-                let mut table = Table::of(packed.arena(), packed.len(), item, seed)?;
-                table.insert(item, hash, seed, tag)?;
-                *self = Members::Table(Box::new(table));
-                Ok(())
-            }
-            Members::Table(table) => {
-                check(Table::<T>::bytes_for(item))?;
-                table.insert(item, hash, seed, tag)
-            }
-        }
-    }
-
-    /// Reserves room in an empty set for `len` members of the length of `item`. Returns the reserved length, which is
-    /// passed to [`trim`](Self::trim); `None` if one buffer cannot hold the members or `check` rejects its bytes.
-    pub(in crate::counting) fn reserve(
-        &mut self,
-        item: &[u8],
-        len: usize,
-        check: impl FnOnce(u64) -> Result<(), Error>,
-    ) -> Option<usize> {
-        match self {
-            Members::Packed(packed) => packed.reserve(item, len, check),
-            Members::Table(_) => None,
-        }
-    }
-
-    /// Frees the unused rest of a reserved buffer.
-    pub(in crate::counting) fn trim(&mut self, reserved: usize, seed: u64) {
-        if let Members::Packed(packed) = self {
-            packed.trim(reserved, seed);
-        }
-    }
-
-    /// The most heap bytes that a set read from an arena of `arena_bytes` takes, without the room that vectors allocate
-    /// ahead.
+    /// The most heap bytes that a set read from an arena of `arena_bytes` takes, without the rounding of its buffer.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
-        // All members except one have at least one byte, besides their tag and length.
+        // All members except one have a body of at least one byte.
         let members = u64::from(room.members).min(arena_bytes / (T::BYTES as u64 + 2) + 1);
-        arena_bytes + packed::index_bytes_for(members).unwrap_or_else(|| Table::<T>::bytes_beside(members))
+        arena_bytes + Index::new(members as usize, 0, arena_bytes as usize).bytes() as u64
     }
 
     /// Reads the bytes of [`Self::as_bytes`], and hashes the members under `seed`.
@@ -199,61 +141,38 @@ impl<T: Tag> Members<T> {
     /// [`Error::Corrupt`] when the bytes are not members to the last byte, as [`Self::insert`] writes them; when a
     /// member occurs twice; when the members do not fit in `room`; or when a tag is of no live slice.
     pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
-        let mut members = Members::Packed(Packed::with_room(bytes)?);
-        let mut rest = Records::<T>::new(bytes);
-        for (tag, item) in rest.by_ref() {
+        let mut members = Self::with_room(bytes, room)?;
+        let (mut rest, (prefix, _), mut buffer) = (Records::<T>::new(bytes), split_prefix::<T>(bytes), [0; 64]);
+        for (tag, member) in rest.by_ref() {
             tag.check(ages)?;
-            if !members.has_room_for(item, room) {
+            let text = member.text_in(&mut buffer);
+            let record = Record::of(text, prefix);
+            // The same text would be kept differently if it was added.
+            Error::check_field(record.is(member), "members", "each in the form of its text", "one in another")?;
+            if !members.has_room_for(&record, room) {
                 let expected = format!("at most {} members of {} bytes together", room.members, room.bytes);
                 return Err(Error::corrupt("members", expected, "more"));
             }
-            let hash = hash64(item, seed);
-            if members.contains(item, hash) {
+            let hash = hash64(text, seed);
+            if members.find(text, hash, |_| ()).is_some() {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
-            members.insert(item, hash, seed, tag)?;
+            members.insert_if(&record, hash, seed, tag, |_| Ok(()))?;
         }
         let left = rest.rest().len();
         Error::check_field(left == 0, "members", "a whole last member", format_args!("{left} bytes of it"))?;
-        // A length that was longer than necessary would have been written again in a shorter form.
-        let is_shortest = members.as_bytes() == bytes;
-        Error::check_field(is_shortest, "members", "lengths as short as can be", "a longer one")?;
+        Error::check_field(members.len() > 0 || bytes.is_empty(), "members", "one behind the prefix", "none")?;
         Ok(members)
-    }
-
-    /// Calls `visit` with the layout of each heap allocation.
-    pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
-        either!(self, form => form.heap_layouts(visit));
-    }
-
-    /// Bytes of all heap allocations.
-    #[inline]
-    pub(in crate::counting) fn heap_bytes(&self) -> u64 {
-        either!(self, form => form.heap_bytes())
-    }
-
-    /// Passes the buffer of all members to `mover` and keeps the buffer that it returns.
-    pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
-        either!(self, form => form.relocate(mover))
-    }
-
-    /// Returns a copy.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(in crate::counting) fn try_clone(&self, seed: u64) -> Result<Self, Error> {
-        Ok(match self {
-            Members::Packed(packed) => Members::Packed(packed.try_clone()?),
-            Members::Table(table) => Members::Table(Box::new(Table::of(table.arena(), table.len(), b"", seed)?)),
-        })
     }
 }
 
 #[cfg(test)]
 pub(in crate::counting) mod tests {
     use super::*;
-    use crate::counting::held::members::table::offsets_bytes;
+    use crate::counting::held::members::arena::prefix_bytes;
+    use crate::counting::held::members::group::Places;
     use crate::counting::held::ring::Ages;
+    use crate::heap::Mover;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::cell::Cell;
@@ -279,8 +198,15 @@ pub(in crate::counting) mod tests {
     pub(super) fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);
+        let prefixed = vec((0u32..400).prop_map(|number| format!("user:{number}").into_bytes()), 0..400);
+        let coded = vec(super::record::tests::texts(), 0..400);
         let all_kinds = vec(prop_oneof![4 => vec(any::<u8>(), 0..20), 1 => vec(any::<u8>(), 100..600)], 0..400);
-        prop_oneof![of_one_length, short, all_kinds]
+        prop_oneof![of_one_length, short, prefixed, coded, all_kinds]
+    }
+
+    /// A byte of which records, or what nearly is one, are made.
+    fn byte() -> impl Strategy<Value = u8> {
+        prop_oneof![4 => 0u8..4, 1 => 0xc1u8..0xc4, 1 => 0xd8u8..0xda, 1 => b'0'..=b'3', 1 => 0x80u8..=0xff]
     }
 
     pub(super) struct Copier;
@@ -292,46 +218,28 @@ pub(in crate::counting) mod tests {
     }
 
     #[test]
-    fn a_reserved_index_shrinks_to_the_members_that_came() {
-        for len in [0u32, 1, 4, 5, 15, 16, 200] {
-            let mut reserved = Members::<()>::new();
-            let bytes = reserved.reserve(&[0; 4], 250, |_| Ok(())).unwrap();
-            let hashed = |number: u32| (number.to_le_bytes(), hash64(&number.to_le_bytes(), 0));
-            (0..len).map(hashed).for_each(|(item, hash)| reserved.insert(&item, hash, 0, ()).unwrap());
-            reserved.trim(bytes, 0);
-            let read = Members::<()>::from_bytes(reserved.as_bytes(), ROOM, 0, ()).unwrap();
-            assert_eq!(reserved.heap_bytes(), read.heap_bytes(), "{len}");
-            let is_member = |(item, hash): ([u8; 4], u64)| reserved.contains(&item, hash);
-            assert!((0..len).map(hashed).all(is_member) && !(len..300).map(hashed).any(is_member));
-        }
-        // Members of another length make the buffer longer than reserved, and the index as small as they need.
-        let mut mixed = Members::<()>::new();
-        let bytes = mixed.reserve(b"a", 250, |_| Ok(())).unwrap();
-        for item in [&b"a"[..], &[7; 900], b"b"] {
-            mixed.insert(item, hash64(item, 0), 0, ()).unwrap();
-        }
-        mixed.trim(bytes, 0);
-        assert!(mixed.contains(&[7; 900], hash64(&[7; 900], 0)) && mixed.heap_bytes() <= 1024);
-    }
-
-    #[test]
-    fn the_form_follows_the_number_and_the_bytes() {
-        let is_packed = |members: &Members| matches!(members, Members::Packed(_));
+    fn the_places_follow_the_number_the_lengths_and_the_bytes() {
         let mut many = Members::new();
         for number in 0..300u32 {
             let item = number.to_le_bytes();
             many.insert(&item, hash64(&item, 0), 0, ()).unwrap();
-            assert_eq!(is_packed(&many), number < 255);
+            let expected = match number + 1 {
+                0..5 => Places::Unindexed,
+                5..33 => Places::Ordered,
+                33..256 => Places::Number,
+                _ => Places::Offset,
+            };
+            assert_eq!(many.index.places, expected);
         }
-        let mut long = members(&[&vec![1; 65_000], b"a"]);
-        assert!(is_packed(&long));
+        let mut long = members(&[b"a", b"b", b"c", b"d", &[1; 65_000]]);
+        assert_eq!(long.index.places, Places::Offset);
         long.insert(&[2; 1000], hash64(&[2; 1000], 0), 0, ()).unwrap();
-        assert!(!is_packed(&long));
+        assert_eq!(long.index.places, Places::FarOffset);
         for members in [many, long] {
             let mut bytes = 0;
             members.heap_layouts(&mut |layout| bytes += layout.size() as u64);
             assert_eq!(bytes, members.heap_bytes());
-            assert!(members.iter().all(|(_, item)| members.contains(item, hash64(item, 0))));
+            assert!(members.iter().all(|(_, item)| members.contains(&item.text(), hash64(&item.text(), 0))));
         }
     }
 
@@ -340,14 +248,14 @@ pub(in crate::counting) mod tests {
         assert_eq!(members(&[b"ab", b"", b"c"]).as_bytes(), b"\x02ab\0\x01c");
         for (length, written) in [
             (127, &b"\x7f"[..]),
-            (128, b"\x80\x01"),
-            (16_383, b"\xff\x7f"),
-            (16_384, b"\x80\x80\x01"),
-            (1 << 20, b"\x80\x80\x40"),
+            (128, b"\xe0\x80\0"),
+            (16_383, b"\xe0\xff\x3f"),
+            (16_384, b"\xe0\0\x40"),
+            (1 << 20, b"\xf0\0\0"),
         ] {
             let members = members(&[&vec![7; length], b"x"]);
             assert!(members.as_bytes().starts_with(written) && members.as_bytes()[written.len()] == 7);
-            assert_eq!(members.iter().map(|(_, item)| item.len()).collect::<Vec<_>>(), [length, 1]);
+            assert_eq!(members.iter().map(|(_, item)| item.text().len()).collect::<Vec<_>>(), [length, 1]);
             assert_eq!(members.as_bytes().len(), written.len() + length + 2);
         }
     }
@@ -361,16 +269,16 @@ pub(in crate::counting) mod tests {
             for number in 0u32.. {
                 let bytes = number.to_le_bytes();
                 let item = &bytes[..4 - number.leading_zeros() as usize / 8];
-                if !members.has_room_for(item, room) {
+                if !members.has_room_for(&Record::of(item, &[]), room) {
                     break;
                 }
                 members.insert(item, hash64(item, 0), 0, ()).unwrap();
             }
             assert!(members.len() == 65_536 || members.member_bytes() + 1 >= room.bytes);
             assert!(members.as_bytes().len() as u64 <= room.arena_bytes());
-            assert!(members.iter().all(|(_, item)| members.contains(item, hash64(item, 0))));
+            assert!(members.iter().all(|(_, item)| members.contains(&item.text(), hash64(&item.text(), 0))));
             let again = Members::<()>::from_bytes(members.as_bytes(), room, 0, ()).unwrap();
-            assert!(again.as_bytes() == members.as_bytes() && again.try_clone(0).unwrap().len() == members.len());
+            assert!(again.as_bytes() == members.as_bytes() && again.try_clone().unwrap().len() == members.len());
         }
     }
 
@@ -381,22 +289,22 @@ pub(in crate::counting) mod tests {
             (3, 100, 103),
             (3, 127, 130),
             (3, 128, 133),
-            // A member of 128 bytes has a length of two bytes, one of 2^14 bytes a length of three.
+            // A member of 128 bytes has a header of three bytes.
             (7, 900, 921),
             (8, 900, 922),
             (3, 1000, 1009),
             (100, 1000, 1114),
             (65_536, 1 << 20, (1 << 20) + 65_536 + 2 * 8192),
         ] {
-            assert_eq!(Room { members, bytes }.arena_bytes(), most);
+            // A prefix of 32 bytes has two more.
+            assert_eq!(Room { members, bytes }.arena_bytes(), most + 34);
         }
     }
 
     #[test]
     fn what_members_take_is_reported_before_they_are_read() {
-        let table = size_of::<Table<()>>() as u64;
         // Each case has the bytes of an arena, and the bytes of the index for the most members that the arena can hold.
-        // All members except one take two bytes. An index has 1, 3, 7 or 17 groups of 48 bytes, or is a table.
+        // All members except one take two bytes. An index has 1, 3, 7, 17 or 35 groups of 48 bytes.
         for (bytes, index) in [
             (0, 0),
             (7, 0),
@@ -408,8 +316,9 @@ pub(in crate::counting) mod tests {
             (209, 7 * 48),
             (210, 17 * 48),
             (509, 17 * 48),
-            (510, table + offsets_bytes(256)),
-            (600, table + offsets_bytes(301)),
+            (510, 35 * 48),
+            (65_535, 2303 * 48),
+            (65_536, 2303 * 80),
         ] {
             assert_eq!(Members::<()>::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
         }
@@ -445,17 +354,23 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn corrupt_bytes_are_rejected() {
-        let corrupt: [&[u8]; 9] = [
+        let corrupt: [&[u8]; 13] = [
             b"\x01",
             b"\x02a",
             b"\x01a\x01a",
             b"\x01a\x01b\x01c\x01d",
             b"\x80",
-            b"\x80\x80",
-            b"\x80\x80\x80\x01",
+            b"\xe0\x80",
+            b"\xe1\x80\x80\x01",
             // The length 1, in more bytes than necessary.
-            b"\x81\0a",
-            b"\x81\x80\0a",
+            b"\xe0\x01\0a",
+            // Texts that are kept in fewer bytes.
+            b"\x011",
+            // A prefix without a member, two prefixes, and a number of no prefix.
+            b"\xd2\x01u",
+            b"\xd2\x01u\xd2\x01v\xd8\x01",
+            b"\xd8\x01",
+            b"\xd2\x01u\x02u1",
         ];
         let room = Room { members: 3, bytes: 1000 };
         for bytes in corrupt {
@@ -474,15 +389,16 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn tagged_members_are_read_as_they_are_stored() {
-        for bytes in [&b""[..], b"\x05\x02ab", b"\x01\0\x05\x01a\x03\x09123456789", b"\x01\x0a1234567890"] {
+        for bytes in [&b""[..], b"\x05\x02ab", b"\x01\0\x05\x01a\x03\x09x23456789", b"\x01\x0ax234567890"] {
             let members = read_tagged(bytes).unwrap();
             assert_eq!(members.as_bytes(), bytes);
             assert_eq!(members.len(), members.iter().count());
             for (tag, member) in members.iter() {
-                assert_eq!(members.tag_of(member, hash64(member, 7)), Some(tag));
+                let text = member.text();
+                assert_eq!(members.tag_of(&text, hash64(&text, 7)), Some(tag));
             }
             assert_eq!(members.tag_of(b"zoe", hash64(b"zoe", 7)), None);
-            let copy = members.try_clone(7).unwrap();
+            let copy = members.try_clone().unwrap();
             assert_eq!(
                 (copy.as_bytes(), copy.len(), copy.member_bytes()),
                 (bytes, members.len(), members.member_bytes())
@@ -496,12 +412,16 @@ pub(in crate::counting) mod tests {
         let dead = |tag| ("that of a living slice", tag);
         for (bytes, (expected, got)) in [
             (&b"\x01\x01a\x01\x01b\x01\x01c\x01\x01d"[..], more),
-            (b"\x01\x0b12345678901", more),
-            (b"\x01\x01a\x01\x0a1234567890", more),
+            (b"\x01\x0bx2345678901", more),
+            (b"\x01\x01a\x01\x0ax234567890", more),
             (b"\x01\x01a\x02\x01a", ("distinct members", "one twice")),
             (b"\x01\x01a\x02", ("a whole last member", "1 bytes of it")),
             (b"\x01\x01a\x02\x03bc", ("a whole last member", "4 bytes of it")),
-            (b"\x01\x81\0a", ("lengths as short as can be", "a longer one")),
+            (b"\x01\xe0\x01\0a", ("each in the form of its text", "one in another")),
+            (b"\x01\x0212", ("each in the form of its text", "one in another")),
+            (b"\x01\xc2\x01\0", ("each in the form of its text", "one in another")),
+            (b"\x01\xa4\x01\x23\x45\x67", ("each in the form of its text", "one in another")),
+            (b"\x01\xc8\0\0\0\0\0\0\0\x80", ("each in the form of its text", "one in another")),
         ] {
             assert_eq!(read_tagged(bytes).err(), Some(Error::corrupt("members", expected, got)), "{bytes:?}");
         }
@@ -514,18 +434,18 @@ pub(in crate::counting) mod tests {
     fn members_that_stay_are_found_in_their_order() {
         // Members of one length and of many lengths, in one buffer and in a table.
         let lengths: [fn(u32) -> usize; 3] = [|_| 4, |number| number as usize, |number| 4 + number as usize * 6];
-        for (length, is_packed) in lengths.into_iter().zip([true, true, false]) {
+        for (length, places) in lengths.into_iter().zip([Places::Number, Places::Offset, Places::FarOffset]) {
             let mut members = Members::new();
             let item = |number: u32| (0..).flat_map(|_| number.to_le_bytes()).take(length(number)).collect::<Vec<_>>();
             let tag = |number: u32| 1 + (number % 5) as u8;
             for number in 0..200 {
                 members.insert(&item(number), hash64(&item(number), 7), 7, tag(number)).unwrap();
             }
-            assert_eq!(matches!(members, Members::Packed(_)), is_packed);
+            assert_eq!(members.index.places, places);
             for (kept, count) in [(&[1, 2, 3, 4, 5][..], 200), (&[1, 3, 4], 120), (&[3], 40), (&[], 0)] {
                 members.retain(7, |tag| kept.contains(&tag));
                 let numbers = (0..200).filter(|&number| kept.contains(&tag(number)));
-                let listed = members.iter().map(|(tag, member)| (tag, member.to_vec()));
+                let listed = members.iter().map(|(tag, member)| (tag, member.text().to_vec()));
                 assert!(listed.eq(numbers.clone().map(|number| (tag(number), item(number)))));
                 assert_eq!((members.len(), numbers.clone().count()), (count, count));
                 assert_eq!(members.member_bytes() as usize, numbers.map(|number| item(number).len()).sum::<usize>());
@@ -553,9 +473,10 @@ pub(in crate::counting) mod tests {
                 }
             }
             prop_assert_eq!(members.len(), naive.len());
-            prop_assert_eq!(members.member_bytes(), naive.iter().map(|item| item.len() as u32).sum::<u32>());
+            let bytes = naive.iter().map(|item| Record::of(item, &[]).counted_bytes() as u32).sum::<u32>();
+            prop_assert_eq!(members.member_bytes(), bytes);
             let read = Members::from_bytes(members.as_bytes(), ROOM, seed, ()).unwrap();
-            for copy in [members.try_clone(seed).unwrap(), read] {
+            for copy in [members.try_clone().unwrap(), read] {
                 prop_assert_eq!(copy.as_bytes(), members.as_bytes());
                 prop_assert!(naive.iter().all(|item| copy.contains(item, hash64(item, seed))));
                 for item in &items {
@@ -566,10 +487,23 @@ pub(in crate::counting) mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_or_rejected(bytes in vec(0u8..4, 0..200)) {
-            if let Ok(members) = Members::<()>::from_bytes(&bytes, ROOM, 0, ()) {
-                prop_assert_eq!(members.as_bytes(), &bytes[..]);
+        fn any_bytes_are_read_or_rejected(
+            prefix in prop::sample::select(vec![&b""[..], b"\xd2\x01u", b"\xd2\x02u1"]),
+            bytes in vec(byte(), 0..60),
+        ) {
+            let bytes = [prefix, &bytes].concat();
+            // Exactly the bytes that come of adding the texts behind the same prefix are read.
+            let prefix = split_prefix::<()>(&bytes).0;
+            let mut added = bytes[..prefix_bytes::<()>(prefix)].to_vec();
+            let mut texts = BTreeSet::new();
+            for (_, member) in Records::<()>::new(&bytes).filter(|(_, member)| texts.insert(member.text().to_vec())) {
+                let text = member.text();
+                let record = Record::of(&text, prefix);
+                added.extend([record.head(), record.body()].concat());
             }
+            let expected = (added == bytes && (prefix.is_empty() || !texts.is_empty())).then_some(&bytes[..]);
+            let read = Members::<()>::from_bytes(&bytes, ROOM, 0, ());
+            prop_assert_eq!(read.as_ref().ok().map(Members::as_bytes), expected);
         }
     }
 }

@@ -12,6 +12,7 @@
 use crate::bits;
 use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
+use crate::counting::held::members::record::Member;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::Params;
 use crate::counting::sets::check_seeds;
@@ -21,6 +22,7 @@ use crate::counting::sets::pair::Pair;
 use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, pair_of};
 use crate::counting::view::{Bits, View};
 use crate::error::{Error, Parameter};
+use crate::hash::hash64;
 use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_filled, try_with_capacity};
 use crate::window::Time;
 
@@ -91,10 +93,12 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 }
 
 /// An exact counter with these members and the seed and layout of `like`.
-fn of_members(like: &Counter, members: &[&[u8]]) -> Result<Counter, Error> {
+fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> {
     let (exact_limit, exact_bytes) = (Params::MAX_EXACT_LIMIT, Params::MAX_EXACT_BYTES);
     let mut counter = Counter::new(Params { exact_limit, exact_bytes, ..*like.params() })?;
-    counter.add_each(members.iter().copied(), &Unlimited, |_| {})?;
+    for text in members.iter().map(|member| member.text()) {
+        counter.add_hashed(&text, hash64(&text, like.params().seed), &Unlimited)?;
+    }
     Ok(counter)
 }
 

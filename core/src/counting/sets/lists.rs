@@ -2,6 +2,7 @@
 
 use hashbrown::HashTable;
 
+use crate::counting::held::members::record::Member;
 use crate::counting::sets::check_seeds;
 use crate::counting::view::View;
 use crate::error::Error;
@@ -9,13 +10,13 @@ use crate::hash::hash64;
 use crate::size_limit::try_collect;
 
 /// A set of distinct members, each with its hash.
-type Distinct<'a> = HashTable<(u64, &'a [u8])>;
+type Distinct<'a> = HashTable<(u64, Member<'a>)>;
 
 /// The distinct members of all views together, in no particular order.
 ///
 /// # Errors
 /// [`Error::NotExact`] when a view is an estimate, [`Error::Incompatible`] when seeds differ, [`Error::OutOfMemory`].
-pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
+pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     check_views(views)?;
     let mut all = Distinct::new();
     // The table grows with the number of distinct members, however often each member comes.
@@ -27,7 +28,7 @@ pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
 ///
 /// # Errors
 /// The errors of [`union`].
-pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
+pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     check_views(views)?;
     let Some((first, others)) = views.split_first() else { return Ok(Vec::new()) };
     let mut left = Distinct::new();
@@ -46,7 +47,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
     }
     let mut left = listed(&left)?;
     // All members lie in one buffer, so the order of their addresses is the order in which they were added.
-    left.sort_unstable_by_key(|member| member.as_ptr());
+    left.sort_unstable_by_key(|member| member.record().as_ptr());
     Ok(left)
 }
 
@@ -54,7 +55,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
 ///
 /// # Errors
 /// The errors of [`union`].
-pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<&'a [u8]>, Error> {
+pub fn inter<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     check_views(views)?;
     let Some((at, smallest)) = views.iter().enumerate().min_by_key(|(_, view)| view.count()) else {
         return Ok(Vec::new());
@@ -72,24 +73,24 @@ fn check_views(views: &[View<'_>]) -> Result<(), Error> {
     views.iter().try_for_each(|view| view.members().map(|_| ()))
 }
 
-fn has(view: &View<'_>, member: &[u8], hash: u64) -> bool {
-    view.age_of(member, hash).is_ok_and(|age| age.is_some())
+fn has(view: &View<'_>, member: Member<'_>, hash: u64) -> bool {
+    view.age_of(member.text_in(&mut [0; 64]), hash).is_ok_and(|age| age.is_some())
 }
 
 /// The members of an exact view, with their hashes.
-fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, &'a [u8])>, Error> {
+fn hashed<'a>(view: &View<'a>) -> Result<impl Iterator<Item = (u64, Member<'a>)>, Error> {
     let seed = view.whole().params().seed;
     Ok(view.members()?.map(move |member| {
         #[cfg(test)]
         crate::counting::held::members::tests::LOOKED_AT
             .set(crate::counting::held::members::tests::LOOKED_AT.get() + 1);
-        (hash64(member, seed), member)
+        (hash64(member.text_in(&mut [0; 64]), seed), member)
     }))
 }
 
 fn add<'a>(all: &mut Distinct<'a>, view: &View<'a>) -> Result<(), Error> {
     let len = view.count() as usize;
-    let needed_bytes = (len * size_of::<(u64, &[u8])>()) as u64;
+    let needed_bytes = (len * size_of::<(u64, Member<'_>)>()) as u64;
     all.try_reserve(len, |&(hash, _)| hash).map_err(|_| Error::OutOfMemory { needed_bytes })?;
     for (hash, member) in hashed(view)? {
         if all.find(hash, |&(_, other)| other == member).is_none() {
@@ -99,7 +100,7 @@ fn add<'a>(all: &mut Distinct<'a>, view: &View<'a>) -> Result<(), Error> {
     Ok(())
 }
 
-fn listed<'a>(members: &Distinct<'a>) -> Result<Vec<&'a [u8]>, Error> {
+fn listed<'a>(members: &Distinct<'a>) -> Result<Vec<Member<'a>>, Error> {
     try_collect(members.len(), members.iter().map(|&(_, member)| member))
 }
 

@@ -137,7 +137,7 @@ fn a_known_member_is_renewed_in_a_full_counter() {
             pair.admit(items, terms, NOON + passed);
             pair.check(NOON + passed);
             let slice = (NOON + passed) / 10;
-            let seen = pair.counter.view_of_slice(slice.into()).members().unwrap().map(number);
+            let seen = pair.counter.view_of_slice(slice.into()).members().unwrap().map(|member| number(&member.text()));
             assert_eq!(seen.collect::<BTreeSet<_>>(), newest.iter().copied().collect(), "{members}, {passed}");
         }
         assert_eq!(pair.model.since(i128::MIN), BTreeSet::from([0, other]));

@@ -121,13 +121,13 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
         let bytes = 32 + 12 + [256u64, 100, 16].map(|count| count * cell_bits / 8).iter().sum::<u64>();
         // Two segments are in the window, and 16 slots in a list.
         let slots = Slots::<u8>::STRUCT_BYTES + 2 * 256 * cell_bits / 8 + 48;
-        // A hundred members take a tag and a length each, and seven of them two bytes more for longer lengths: 1214
-        // bytes.
+        // A hundred members take a tag and a header each, and seven of them two bytes more for longer headers. With a
+        // prefix of 35 bytes these are 1249 bytes.
         for (counts, bytes, taken) in [
             (None, 0, Members::<u8>::bytes_of_read(0, params.room())),
             (None, 11, 11),
             (None, 12, 12 + 48),
-            (None, 1214, 1214 + 7 * 48),
+            (None, 1249, 1249 + 7 * 48),
             (Some(SegmentCounts::default()), 0, Slots::<u8>::STRUCT_BYTES),
             (Some(counts), 10, slots),
             (Some(counts), bytes, slots),
@@ -137,7 +137,7 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
             assert_eq!(asked.0.into_inner(), [(WINDOWED, taken)], "{bytes}");
         }
         for (counts, bytes, most) in
-            [(None, 1215, 1214), (Some(SegmentCounts::default()), 1, 0), (Some(counts), bytes + 1, bytes)]
+            [(None, 1250, 1249), (Some(SegmentCounts::default()), 1, 0), (Some(counts), bytes + 1, bytes)]
         {
             let asked = Asked::default();
             let rejected = form(counts).check_bytes(bytes, &asked);

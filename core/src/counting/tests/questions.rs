@@ -2,12 +2,13 @@
 //! last seen. Each counter has a window, a clock, a span and a time of its own, or no window.
 
 use super::*;
+use crate::counting::Member;
 use crate::counting::estimate::Estimated;
 use crate::counting::view::View;
 use crate::counting::{diff, inter, union};
 
 type Card = fn(&[View<'_>]) -> Result<Estimated, Error>;
-type List = for<'a> fn(&[View<'a>]) -> Result<Vec<&'a [u8]>, Error>;
+type List = for<'a> fn(&[View<'a>]) -> Result<Vec<Member<'a>>, Error>;
 
 /// A counter and its model: the slice in which each member was last seen, always 0 without a window.
 struct Tracked {
@@ -102,7 +103,7 @@ fn check(all: &[Tracked], asked: &[(usize, Option<u64>, u64)]) {
     for ((view, set), alone) in views.iter().zip(&sets).zip(&alone) {
         assert_eq!((view.count(), view.counter().unwrap().count()), (alone.count(), alone.count()));
         if view.is_exact() {
-            assert_eq!(view.members().unwrap().map(number).collect::<BTreeSet<_>>(), *set);
+            assert_eq!(view.members().unwrap().map(|member| number(&member.text())).collect::<BTreeSet<_>>(), *set);
         } else {
             assert_eq!(words(&view.plain().unwrap()), words(alone));
         }
@@ -128,7 +129,7 @@ fn check(all: &[Tracked], asked: &[(usize, Option<u64>, u64)]) {
         match list(&views) {
             Ok(members) => {
                 assert!(are_listed && members.len() == expected.len());
-                assert_eq!(members.into_iter().map(number).collect::<BTreeSet<_>>(), expected);
+                assert_eq!(members.iter().map(|member| number(&member.text())).collect::<BTreeSet<_>>(), expected);
             }
             Err(error) => assert!(!are_listed && matches!(error, Error::NotExact { .. })),
         }

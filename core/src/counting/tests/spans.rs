@@ -92,19 +92,19 @@ fn lists_of_members_go_by_the_window_of_each() {
     };
     let ours = of(&[&["ann", "ben"], &["eve"], &["dan", "ben"]]);
     let (ben, many) = (of(&[&["ben", "zoe"]]), of(&[&["eve", "ben"], &["ann"], &[], &["ben"]]));
-    assert_eq!(ours.members_beyond(&[]), Ok(vec![&b"ann"[..], b"ben", b"eve", b"dan"]));
-    assert_eq!(ours.members_beyond(&[&ben]), Ok(vec![&b"ann"[..], b"eve", b"dan"]));
-    assert_eq!(ours.members_beyond(&[&ben, &many]), Ok(vec![&b"dan"[..]]));
-    assert_eq!(ours.members_within(&[&ben]), Ok(vec![&b"ben"[..]]));
+    assert_eq!(ours.members_beyond(&[]), Ok(vec![b"ann".into(), b"ben".into(), b"eve".into(), b"dan".into()]));
+    assert_eq!(ours.members_beyond(&[&ben]), Ok(vec![b"ann".into(), b"eve".into(), b"dan".into()]));
+    assert_eq!(ours.members_beyond(&[&ben, &many]), Ok(vec![b"dan".into()]));
+    assert_eq!(ours.members_within(&[&ben]), Ok(vec![b"ben".into()]));
     let mut shared = ours.members_within(&[&many]).unwrap();
     shared.sort_unstable();
     assert_eq!(shared, [&b"ann"[..], b"ben", b"eve"]);
-    assert_eq!(ours.members_within(&[&many, &ben]), Ok(vec![&b"ben"[..]]));
+    assert_eq!(ours.members_within(&[&many, &ben]), Ok(vec![b"ben".into()]));
     // Of the other counter's members, only Ben was seen again before the first slices expired.
     let mut later = many;
     later.advance(1006);
-    assert_eq!(ours.members_within(&[&later]), Ok(vec![&b"ben"[..]]));
-    assert_eq!(ours.members_beyond(&[&later]), Ok(vec![&b"ann"[..], b"eve", b"dan"]));
+    assert_eq!(ours.members_within(&[&later]), Ok(vec![b"ben".into()]));
+    assert_eq!(ours.members_beyond(&[&later]), Ok(vec![b"ann".into(), b"eve".into(), b"dan".into()]));
     let mut estimate = later;
     add(&mut estimate, 0..100);
     let rejected = Error::NotExact { exact_limit: 10, exact_bytes: 500 };

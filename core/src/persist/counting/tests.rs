@@ -13,7 +13,7 @@ fn params(error_rate: f64, exact_limit: u32) -> Params {
 fn counter(params: Params, members: u32) -> Counter {
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {
-        counter.add(format!("{member:052}").as_bytes(), &Unlimited).unwrap();
+        counter.add(format!("user{member:048}").as_bytes(), &Unlimited).unwrap();
     }
     counter
 }
@@ -109,7 +109,7 @@ fn a_dump_is_of_one_state() {
 /// once loaded, and had one of the removed members and not one of those that stayed.
 #[test]
 fn a_dump_has_no_members_of_two_states() {
-    let (mut counter, item) = (large(), |number: u32| format!("{number:052}"));
+    let (mut counter, item) = (large(), |number: u32| format!("user{number:048}"));
     let before: Vec<_> = dump(&counter).map(|(next, chunk)| (next, chunk.into_owned())).collect();
     assert_eq!(counter.live(Time::Reached).remove([&item(5)].into_iter()), Ok(vec![true]));
     counter.add(item(20_000), &Unlimited).unwrap();

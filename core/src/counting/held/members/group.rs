@@ -1,15 +1,102 @@
-//! A group in the index of [packed](super::packed) members: 16 fingerprints that are compared at once, and 16 places
-//! that say where the members are.
+//! The index of [members](super): groups of 16 fingerprints that are compared at once, each with 16 places that say
+//! where the members are.
 //!
 //! The groups are those of a Swiss table (hashbrown's), but fuller: 15 of 16 places may be taken, because the index is
 //! built anew when a member is removed.
 
-/// The number of fingerprints in a group.
+/// The number of fingerprints in a group, and the bytes of a group without places.
 pub(super) const GROUP: usize = 16;
 /// Bytes of a group in which each place is the number of a member, in one byte.
 pub(super) const NUMBERED: usize = GROUP + GROUP;
 /// Bytes of a group in which each place is the offset of a member, in two bytes.
 pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
+/// Bytes of a group in which each place is the offset of a member, in four bytes.
+pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
+
+/// The most members without an index.
+const UNINDEXED: usize = 4;
+/// The most members without places.
+const ORDERED: usize = 2 * GROUP;
+/// The most members per group with places, on average.
+const GROUP_MEMBERS: usize = 15;
+/// The possible numbers of groups with places. Each is at least twice the one before plus one: growing the index hashes
+/// all members again, so it must be rare. The last are enough for the most members of a counter.
+const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
+
+/// What an index has for each member besides its fingerprint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Places {
+    /// There is no index: a lookup scans the arena.
+    #[default]
+    Unindexed,
+    /// Nothing: the fingerprints are in the order of the members, which have records of one length.
+    Ordered,
+    /// The number of the member, whose record has the same length as all.
+    Number,
+    /// The offset of the member in the arena.
+    Offset,
+    FarOffset,
+}
+
+/// The form of an index.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Index {
+    pub(super) groups: u16,
+    /// Bytes of each record with its tag, if all have the same length of at most 255 bytes; else 0.
+    pub(super) record: u8,
+    pub(super) places: Places,
+}
+
+impl Index {
+    /// The smallest index of `len` members in an arena of `arena` bytes. Their records have `record` bytes; 0 if these
+    /// differ.
+    pub(super) fn new(len: usize, record: u8, arena: usize) -> Self {
+        let fits = |groups: &u16| len <= GROUP_MEMBERS * usize::from(*groups);
+        let groups = GROUPS.into_iter().find(fits).unwrap_or(u16::MAX);
+        let (places, groups) = match len {
+            0..=UNINDEXED => (Places::Unindexed, 0),
+            ..=ORDERED if record > 0 => (Places::Ordered, len.div_ceil(GROUP) as u16),
+            ..0x100 if record > 0 => (Places::Number, groups),
+            _ if arena <= usize::from(u16::MAX) => (Places::Offset, groups),
+            _ => (Places::FarOffset, groups),
+        };
+        Index { groups, record, places }
+    }
+
+    /// Whether an index of this form can have `len` members in an arena of `arena` bytes.
+    #[inline]
+    pub(super) fn holds(self, len: usize, record: u8, arena: usize) -> bool {
+        let (is_alike, groups) = (record > 0 && record == self.record, usize::from(self.groups));
+        match self.places {
+            Places::Unindexed => len <= UNINDEXED,
+            Places::Ordered => is_alike && len <= GROUP * groups,
+            Places::Number => is_alike && len <= (GROUP_MEMBERS * groups).min(0xff),
+            Places::Offset => arena <= usize::from(u16::MAX) && len <= GROUP_MEMBERS * groups,
+            Places::FarOffset => len <= GROUP_MEMBERS * groups,
+        }
+    }
+
+    /// Bytes of the index.
+    #[inline]
+    pub(super) fn bytes(self) -> usize {
+        usize::from(self.groups) * [0, GROUP, NUMBERED, OFFSET, FAR_OFFSET][self.places as usize]
+    }
+
+    /// Adds a member to the index at the end of `buffer`, which must have a free place.
+    #[inline]
+    pub(super) fn enter(self, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
+        match self.places {
+            Places::Unindexed => {}
+            Places::Ordered => {
+                let at = buffer.len() - (number / GROUP + 1) * GROUP + number % GROUP;
+                buffer[at] = fingerprint(hash);
+            }
+            Places::Number => enter::<NUMBERED>(buffer, self.groups, hash, number),
+            Places::Offset => enter::<OFFSET>(buffer, self.groups, hash, offset),
+            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups, hash, offset),
+        }
+    }
+}
 
 /// The fingerprint of a hash: one of its bytes, but never 0, which marks places without a member.
 #[inline]
@@ -19,7 +106,7 @@ pub(super) fn fingerprint(hash: u64) -> u8 {
 
 /// The index of the group that a hash selects. It depends on other bits of the hash than [`fingerprint`] does.
 #[inline]
-pub(super) fn group_of(hash: u64, groups: u8) -> usize {
+pub(super) fn group_of(hash: u64, groups: u16) -> usize {
     (((hash >> 32) * u64::from(groups)) >> 32) as usize
 }
 
@@ -46,10 +133,19 @@ pub(super) fn first_place(matches: u64) -> usize {
     (bit / 8 + bit % 8 * 8) % GROUP
 }
 
-/// Adds a member to the index at the end of `buffer`. `value` is the number or the offset of the member. The index must
-/// have a free place.
+/// The value of a place: the number or the offset of a member.
 #[inline(always)]
-pub(super) fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64, value: u16) {
+pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) -> usize {
+    match BYTES {
+        NUMBERED => group[GROUP + place].into(),
+        OFFSET => u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]).into(),
+        _ => group[GROUP + 4 * place..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes) as usize),
+    }
+}
+
+/// Adds a member to the groups at the end of `buffer`. `value` is its number or its offset.
+#[inline(always)]
+fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, hash: u64, value: usize) {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
     let mut number = group_of(hash, groups);
     for _ in 0..groups {
@@ -57,13 +153,9 @@ pub(super) fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u8, hash: u64
         let Some(group) = last.checked_sub(number + 1).and_then(|at| index.get_mut(at)) else { return };
         let free = matches(group, 0);
         if free != 0 {
-            let place = first_place(free);
+            let (place, bytes) = (first_place(free), BYTES / GROUP - 1);
             group[place] = fingerprint(hash);
-            if BYTES == NUMBERED {
-                group[GROUP + place] = value as u8;
-            } else {
-                [group[GROUP + 2 * place], group[GROUP + 2 * place + 1]] = value.to_le_bytes();
-            }
+            group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
             return;
         }
         number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };

@@ -1,9 +1,9 @@
-//! Up to 255 members in one buffer: an arena and, from five members on, an index.
+//! The buffer of [members](super): an arena and, from five members on, an index.
 //!
 //! ```text
 //! | arena: members in the order they came | free | index: ... | group 1 | group 0 |
 //!
-//! group: 16 fingerprints, a byte each | 16 places, 1 or 2 bytes each
+//! group: 16 fingerprints, a byte each | 16 places, 1, 2 or 4 bytes each
 //! ```
 //!
 //! The arena grows from the front, and the index is at the end. The hash of a member selects its group; if that group
@@ -11,78 +11,28 @@
 //! member. The 16 fingerprints of a group are compared at once. For an equal one, the place says where in the arena to
 //! compare.
 //!
-//! While all members have the same length, as IDs do, a place is the number of the member, in one byte. Otherwise a
-//! place is the offset of the member, in two bytes. Up to [`UNINDEXED`] members have no index, unless one is reserved
-//! for a list of more: a lookup scans the arena.
+//! While all records have the same length, as those of IDs do, a place is the number of the member, in one byte.
+//! Otherwise a place is the offset of the member. Up to 32 records of one length have fingerprints in their own order
+//! and no places: a lookup compares them all. Up to four members have no index.
 //!
 //! A buffer is as long as its contents, rounded up to a size class of common allocators.
 
 use std::alloc::Layout;
-use std::marker::PhantomData;
 
-use super::arena::{LengthPrefix, Records, is_same, record_bytes};
-use super::group::{GROUP, NUMBERED, OFFSET, enter, fingerprint, first_place, group_of, matches};
+use super::Members;
+use super::arena::{PREFIX, Records, is_at, prefix_bytes, split_prefix};
+use super::group::{FAR_OFFSET, GROUP, Index, NUMBERED, OFFSET, Places};
+use super::group::{fingerprint, first_place, group_of, matches, place_of};
+use super::record::Record;
 use crate::counting::held::tag::Tag;
+use crate::counting::params::Room;
 use crate::error::Error;
 use crate::hash::hash64;
 use crate::heap::Mover;
 use crate::size_limit::{try_reserve, try_to_vec};
 
-/// The most members that are scanned without an index.
-const UNINDEXED: usize = 4;
-/// The most members per group of the index, on average.
-const GROUP_MEMBERS: usize = 15;
-/// The possible numbers of groups. Each is twice the one before plus one: growing the index hashes all members again,
-/// so it must be rare.
-const GROUPS: [u8; 4] = [1, 3, 7, 17];
-/// The most members of a buffer. The number of a member must fit in a byte.
-const MAX_MEMBERS: usize = GROUP_MEMBERS * GROUPS[GROUPS.len() - 1] as usize;
 /// The most bytes that are allocated in advance for the next member.
 const MOST_AHEAD: usize = 64;
-
-const _: () = assert!(MAX_MEMBERS <= u8::MAX as usize);
-
-/// An arena and its index, in one buffer.
-#[derive(Debug, Default)]
-pub(in crate::counting) struct Packed<T> {
-    buffer: Box<[u8]>,
-    /// Bytes of the arena.
-    arena_len: u16,
-    /// Bytes of the members, without their lengths and tags.
-    member_bytes: u16,
-    /// Bytes of each record, if all records have the same length: then the index stores numbers of members. Otherwise
-    /// 0: the index stores offsets.
-    record: u16,
-    len: u8,
-    groups: u8,
-    tags: PhantomData<T>,
-}
-
-/// The sizes of a [`Packed`] after an insertion.
-struct Next {
-    record: u16,
-    groups: u8,
-    /// Bytes of the arena and the index together.
-    bytes: usize,
-}
-
-/// The number of groups in an index of `len` members.
-fn groups_for(len: usize) -> u8 {
-    let fits = |groups: &u8| len <= GROUP_MEMBERS * usize::from(*groups);
-    if len <= UNINDEXED { 0 } else { GROUPS.into_iter().find(fits).unwrap_or(u8::MAX) }
-}
-
-/// The most bytes of an index of this number of members; `None` if one buffer cannot hold the members.
-pub(super) fn index_bytes_for(members: u64) -> Option<u64> {
-    let members = usize::try_from(members).ok().filter(|&members| members <= MAX_MEMBERS)?;
-    Some(u64::from(groups_for(members)) * OFFSET as u64)
-}
-
-/// Bytes of a group of the index. If [`record`](Packed::record) is 0, a place takes two bytes, else one.
-#[inline]
-fn group_bytes(record: u16) -> usize {
-    if record == 0 { OFFSET } else { NUMBERED }
-}
 
 /// The size that allocators round `bytes` up to: a multiple of 16 up to 128, then one of four sizes per doubling.
 #[inline]
@@ -91,120 +41,78 @@ fn size_class(bytes: usize) -> usize {
     bytes.next_multiple_of(step)
 }
 
-impl<T: Tag> Packed<T> {
-    /// An empty set with room for the members of `arena`, if one buffer can hold them.
+impl<T: Tag> Members<T> {
+    /// An empty set with the prefix of `arena`, and with room for its members, of which `room` allows as many.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn with_room(arena: &[u8]) -> Result<Self, Error> {
-        let mut packed = Packed::default();
-        let records = Records::<T>::new(arena).take(MAX_MEMBERS + 1);
-        let mut records = records.map(|(_, member)| record_bytes::<T>(member));
-        let Some(first) = records.next() else { return Ok(packed) };
-        let (mut len, mut all_alike) = (1, true);
-        for record in records {
-            len += 1;
-            all_alike &= record == first;
-        }
-        if len <= MAX_MEMBERS && arena.len() <= usize::from(u16::MAX) {
-            let record = if all_alike { first as u16 } else { 0 };
-            let groups = groups_for(len);
-            packed.make_room(arena.len() + usize::from(groups) * group_bytes(record))?;
-            (packed.record, packed.groups) = (record, groups);
-        }
-        Ok(packed)
+    pub(super) fn with_room(arena: &[u8], room: Room) -> Result<Self, Error> {
+        let mut members = Members::default();
+        let mut records = Records::<T>::new(arena).map(|(_, member)| T::BYTES + member.record().len());
+        let Some(first) = records.next() else { return Ok(members) };
+        let (len, all_alike) = records.fold((1, true), |(len, alike), record| (len + 1, alike && record == first));
+        let record = if all_alike { u8::try_from(first).unwrap_or(0) } else { 0 };
+        let index = Index::new(len.min(room.members as usize), record, arena.len());
+        members.make_room(arena.len() + index.bytes())?;
+        let prefix = &arena[..arena.len() - split_prefix::<T>(arena).1.len()];
+        members.buffer[..prefix.len()].copy_from_slice(prefix);
+        (members.arena_len, members.index) = (prefix.len() as u32, index);
+        Ok(members)
     }
 
-    /// Reserves room in an empty set for `len` members of the length of `item`, and makes their index at once. Returns
-    /// the length of the buffer; `None` if the buffer cannot hold them or `check` rejects its bytes.
-    pub(super) fn reserve(
-        &mut self,
-        item: &[u8],
-        len: usize,
-        check: impl FnOnce(u64) -> Result<(), Error>,
-    ) -> Option<usize> {
-        let record = record_bytes::<T>(item);
-        let arena = len.checked_mul(record).filter(|&arena| arena <= usize::from(u16::MAX))?;
-        if !(2..=MAX_MEMBERS).contains(&len) || !self.buffer.is_empty() {
-            return None;
-        }
-        let groups = groups_for(len);
-        let bytes = arena + usize::from(groups) * NUMBERED;
-        check(size_class(bytes) as u64).and_then(|()| self.make_room(bytes)).ok()?;
-        (self.record, self.groups) = (record as u16, groups);
-        Some(self.buffer.len())
-    }
-
-    /// Frees the unused rest of a buffer that was [reserved](Self::reserve), unless the buffer's length has changed
-    /// since. Fewer members than expected get a smaller index.
-    pub(super) fn trim(&mut self, reserved: usize, seed: u64) {
-        let (groups, kept) = (groups_for(self.len()), self.index_bytes());
-        let after = size_class(usize::from(self.arena_len) + usize::from(groups) * group_bytes(self.record));
-        if self.buffer.len() != reserved || after >= reserved {
-            return;
-        }
-        if groups == self.groups {
-            self.buffer.copy_within(reserved - kept..reserved, after - kept);
-        }
-        let mut buffer = std::mem::take(&mut self.buffer).into_vec();
-        buffer.truncate(after);
-        self.buffer = buffer.into_boxed_slice();
-        let is_index_kept = std::mem::replace(&mut self.groups, groups) == groups;
-        if !is_index_kept && groups > 0 {
-            self.index_anew(seed);
-        }
-    }
-
-    /// The number of members.
-    #[inline]
-    pub(super) fn len(&self) -> usize {
-        usize::from(self.len)
-    }
-
-    /// Bytes of all members together, without their lengths and tags.
-    #[inline]
-    pub(super) fn member_bytes(&self) -> u32 {
-        u32::from(self.member_bytes)
-    }
-
-    /// The arena, the buffer's part with all members: each as its tag, its length and its bytes.
+    /// The arena, the buffer's part with all members: each as its tag and its record.
     #[inline]
     pub(super) fn arena(&self) -> &[u8] {
         // Always in range, since the arena lies in the buffer.
-        self.buffer.get(..usize::from(self.arena_len)).unwrap_or_default()
+        self.buffer.get(..self.arena_len as usize).unwrap_or_default()
     }
 
-    /// Bytes of the index.
-    #[inline]
-    fn index_bytes(&self) -> usize {
-        usize::from(self.groups) * group_bytes(self.record)
-    }
-
-    /// Passes the offset of the member `item`, whose hash is `hash`, to `found`. Returns the result; `None` if `item`
-    /// is no member.
+    /// Passes the offset of the member `item`, whose hash is `hash`, in the arena to `found`, and returns the result;
+    /// `None` if `item` is no member. The offset is computed only if `found` uses it.
     #[inline]
     pub(super) fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
-        match (self.groups, self.record) {
-            (0, _) => self.find_among_few(item, found),
-            (_, 0) => self.find_indexed::<OFFSET, R>(item, hash, found),
-            // Only an item whose record has this length can be a member.
-            (_, record) => match item.len() {
-                0..0x80 if usize::from(record) == T::BYTES + 1 + item.len() => {
-                    self.find_indexed::<NUMBERED, R>(item, hash, found)
-                }
-                0x80.. if usize::from(record) == record_bytes::<T>(item) => {
-                    self.find_indexed_anywhere::<NUMBERED, R>(item, hash, found)
-                }
-                _ => None,
-            },
+        #[cfg(test)]
+        super::tests::LOOKED_AT.set(super::tests::LOOKED_AT.get() + 1);
+        match self.index.places {
+            Places::Unindexed => self.find_among_few(item, found),
+            Places::Ordered => self.find_ordered(item, hash, found),
+            Places::Number => self.find_indexed::<NUMBERED, R>(item, hash, found),
+            Places::Offset => self.find_indexed::<OFFSET, R>(item, hash, found),
+            Places::FarOffset => self.find_far(item, hash, found),
         }
     }
 
     #[inline(never)]
     fn find_among_few<R>(&self, item: &[u8], found: impl Fn(usize) -> R + Copy) -> Option<R> {
-        let mut records = Records::<T>::new(self.arena());
-        records.find(|(_, member)| is_same(member, item))?;
-        Some(found(usize::from(self.arena_len) - records.rest().len() - record_bytes::<T>(item)))
+        let (arena, mut records) = (self.arena(), Records::<T>::new(self.arena()));
+        let mut offset = arena.len() - records.rest().len();
+        while !is_at::<T>(arena, offset, item) {
+            records.next()?;
+            offset = arena.len() - records.rest().len();
+        }
+        Some(found(offset))
+    }
+
+    #[inline(always)]
+    fn find_ordered<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
+        for number in 0..usize::from(self.index.groups) {
+            let group = self.group::<GROUP>(number)?;
+            let mut matches = matches(group, fingerprint(hash));
+            while matches != 0 {
+                let at = self.numbered(number * GROUP + first_place(matches));
+                if is_at::<T>(self.arena(), at, item) {
+                    return Some(found(at));
+                }
+                matches &= matches - 1;
+            }
+        }
+        None
+    }
+
+    // Out of line, so that the code for few members stays small.
+    #[inline(never)]
+    fn find_far<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
+        self.find_indexed::<FAR_OFFSET, R>(item, hash, found)
     }
 
     #[inline(always)]
@@ -215,7 +123,7 @@ impl<T: Tag> Packed<T> {
         found: impl Fn(usize) -> R + Copy,
     ) -> Option<R> {
         // The first group and its first equal fingerprint nearly always decide.
-        let group = self.group::<BYTES>(group_of(hash, self.groups))?;
+        let group = self.group::<BYTES>(group_of(hash, self.index.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
             0 => self.find_indexed_anywhere::<BYTES, R>(item, hash, found),
@@ -236,7 +144,7 @@ impl<T: Tag> Packed<T> {
         hash: u64,
         found: impl Fn(usize) -> R + Copy,
     ) -> Option<R> {
-        let mut number = group_of(hash, self.groups);
+        let mut number = group_of(hash, self.index.groups);
         while let Some(group) = self.group::<BYTES>(number) {
             let mut matches = matches(group, fingerprint(hash));
             while matches != 0 {
@@ -250,7 +158,7 @@ impl<T: Tag> Packed<T> {
             if group[GROUP - 1] == 0 {
                 return None;
             }
-            number = if number + 1 < usize::from(self.groups) { number + 1 } else { 0 };
+            number = if number + 1 < usize::from(self.index.groups) { number + 1 } else { 0 };
         }
         None
     }
@@ -271,139 +179,113 @@ impl<T: Tag> Packed<T> {
         item: &[u8],
         found: impl Fn(usize) -> R,
     ) -> Option<R> {
-        if BYTES == NUMBERED {
-            // If `item` is a member, its record is as long as all others.
-            let at = usize::from(group[GROUP + place]) * usize::from(self.record);
-            let end = at + usize::from(self.record);
-            let member = self.buffer.get(end - item.len()..end)?;
-            return is_same(member, item).then(|| found(at));
-        }
-        let at = usize::from(u16::from_le_bytes([group[GROUP + 2 * place], group[GROUP + 2 * place + 1]]));
-        let is_it = match self.buffer.get(at + T::BYTES..).and_then(|rest| rest.split_first()) {
-            Some((&length @ 0..0x80, rest)) => {
-                usize::from(length) == item.len() && rest.get(..item.len()).is_some_and(|member| is_same(member, item))
-            }
-            _ => is_long_member::<T>(self.arena(), at, item),
-        };
-        is_it.then(|| found(at))
+        let place = place_of(group, place);
+        let at = if BYTES == NUMBERED { self.numbered(place) } else { place };
+        is_at::<T>(self.arena(), at, item).then(|| found(at))
     }
 
-    /// The buffer, mutable, so that the caller can change tags. The arena is at its beginning.
-    #[inline]
-    pub(super) fn arena_mut(&mut self) -> &mut [u8] {
-        &mut self.buffer
+    /// The offset of the member with this number, if all records have the same length.
+    #[inline(always)]
+    fn numbered(&self, number: usize) -> usize {
+        let front = self.arena().len() - split_prefix::<T>(self.arena()).1.len();
+        front + number * usize::from(self.index.record)
     }
 
     /// Keeps the members for whose offset in the arena and tag `is_kept` returns true; allocates nothing.
-    pub(super) fn retain(&mut self, seed: u64, mut is_kept: impl FnMut(usize, T) -> bool) {
-        let (mut from, mut to) = (0, 0);
+    pub(super) fn keep(&mut self, seed: u64, mut is_kept: impl FnMut(usize, T) -> bool) {
+        let front = self.arena().len() - split_prefix::<T>(self.arena()).1.len();
+        let (mut from, mut to) = (front, front);
         (self.len, self.member_bytes) = (0, 0);
         while let Some((tag, member)) = Records::<T>::from(self.arena(), from).next() {
-            let (len, start) = (member.len(), from);
-            from += record_bytes::<T>(member);
+            let (len, start) = (member.counted_bytes(), from);
+            from += T::BYTES + member.record().len();
             if is_kept(start, tag) {
                 self.buffer.copy_within(start..from, to);
                 to += from - start;
                 self.len += 1;
-                self.member_bytes += len as u16;
+                self.member_bytes += len as u32;
             }
         }
-        self.arena_len = to as u16;
-        if self.groups > 0 {
-            self.index_anew(seed);
-        }
+        self.arena_len = if self.len == 0 { 0 } else { to as u32 };
+        self.index_anew(self.index, seed);
     }
 
-    /// Whether the buffer can hold `item`, which is no member yet.
-    #[inline]
-    pub(super) fn takes(&self, item: &[u8]) -> bool {
-        self.len() < MAX_MEMBERS && usize::from(self.arena_len) + record_bytes::<T>(item) <= usize::from(u16::MAX)
-    }
-
-    /// The sizes of the set after the insertion of `item`, which the buffer can hold.
-    #[inline]
-    fn with(&self, item: &[u8]) -> Next {
-        let (bytes, len) = (record_bytes::<T>(item), self.len() + 1);
-        let is_first = self.len == 0 && self.groups == 0;
-        let record = if is_first || bytes == usize::from(self.record) { bytes as u16 } else { 0 };
-        // An index that is made anew has no more groups than it needs, even if more were reserved.
-        let is_kept = record == self.record && len <= UNINDEXED.max(GROUP_MEMBERS * usize::from(self.groups));
-        let groups = if is_kept { self.groups } else { groups_for(len) };
-        let bytes = usize::from(self.arena_len) + bytes + usize::from(groups) * group_bytes(record);
-        Next { record, groups, bytes }
-    }
-
-    /// Inserts `item`, which is no member yet and which the set can hold. `check` must allow any growth of the buffer.
+    /// Inserts `new`, which is no member yet and must fit. If the buffer has to grow, `check` must first allow the
+    /// bytes by which it will.
     ///
     /// # Errors
     /// The errors of `check`, and [`Error::OutOfMemory`]; on error the set is unchanged.
     #[inline]
-    pub(super) fn insert(
+    pub(in crate::counting) fn insert_if(
         &mut self,
-        item: &[u8],
+        new: &Record<'_>,
         hash: u64,
         seed: u64,
         tag: T,
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        debug_assert!(self.takes(item) && self.find(item, hash, |_| ()).is_none());
-        let Next { record, groups, bytes } = self.with(item);
+        let (own, len) = (T::BYTES + new.len(), self.len() + 1);
+        let arena = self.arena().len() + prefix_bytes::<T>(new.prefix) + own;
+        let is_first = self.len == 0 && self.index.places == Places::Unindexed;
+        let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
+        // A set that is read begins with the index of all its members.
+        let is_kept = self.index.holds(len, record, arena);
+        let index = if is_kept { Index { record, ..self.index } } else { Index::new(len, record, arena) };
+        let bytes = arena + index.bytes();
         if bytes > self.buffer.len() {
             // From the second member on, room for one more is allocated too: short buffers are then reallocated half as
             // often.
-            let wanted = if self.len == 0 { bytes } else { bytes + record_bytes::<T>(item).min(MOST_AHEAD) };
+            let wanted = if self.len == 0 { bytes } else { bytes + own.min(MOST_AHEAD) };
             check((size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
         }
-        let is_index_kept = groups == self.groups && (record == self.record || groups == 0);
-        let (offset, number) = (self.arena_len, self.len);
-        self.append(item, tag);
-        (self.record, self.groups) = (record, groups);
-        match (is_index_kept, groups, record) {
-            (false, ..) => self.index_anew(seed),
-            (_, 0, _) => {}
-            (.., 0) => enter::<OFFSET>(&mut self.buffer, groups, hash, offset),
-            _ => enter::<NUMBERED>(&mut self.buffer, groups, hash, u16::from(number)),
+        self.append(new, tag);
+        if is_kept {
+            self.index = index;
+            index.enter(&mut self.buffer, hash, len - 1, arena - own);
+        } else {
+            self.index_anew(index, seed);
         }
         Ok(())
     }
 
-    /// Appends `item` to the arena, which has room for it.
+    /// Appends `new` to the arena, which has room for it.
     #[inline]
-    fn append(&mut self, item: &[u8], tag: T) {
-        let prefix = LengthPrefix::of(item);
-        let (_, free) = self.buffer.split_at_mut(usize::from(self.arena_len));
+    fn append(&mut self, new: &Record<'_>, tag: T) {
+        let prefix = new.prefix;
+        if !prefix.is_empty() {
+            let bytes = [T::default().as_bytes(), &[PREFIX, prefix.len() as u8], prefix].concat();
+            self.buffer[..bytes.len()].copy_from_slice(&bytes);
+            self.arena_len = bytes.len() as u32;
+        }
+        let (_, free) = self.buffer.split_at_mut(self.arena_len as usize);
         let (tag_bytes, free) = free.split_at_mut(T::BYTES);
         tag_bytes.copy_from_slice(tag.as_bytes());
-        let (length, free) = free.split_at_mut(prefix.as_bytes().len());
-        match (length, prefix.as_bytes()) {
+        let ((head, body), kept) = (free.split_at_mut(new.head().len()), new.body());
+        match (head, new.head()) {
             // A single byte is written without a call.
             ([only], &[byte]) => *only = byte,
-            (length, bytes) => length.copy_from_slice(bytes),
+            (head, bytes) => head.copy_from_slice(bytes),
         }
-        free[..item.len()].copy_from_slice(item);
-        self.arena_len += (T::BYTES + prefix.as_bytes().len() + item.len()) as u16;
-        self.member_bytes += item.len() as u16;
+        body[..kept.len()].copy_from_slice(kept);
+        self.arena_len += (T::BYTES + new.len()) as u32;
+        self.member_bytes += new.counted_bytes() as u32;
         self.len += 1;
     }
 
-    /// Adds all members to the index, which is empty and has room for them.
+    /// Makes an index of this form, for which there is room, and adds all members to it.
     #[inline(never)]
-    fn index_anew(&mut self, seed: u64) {
+    pub(super) fn index_anew(&mut self, index: Index, seed: u64) {
+        self.index = index;
         let mut buffer = std::mem::take(&mut self.buffer);
-        let index = buffer.len() - self.index_bytes();
-        let (front, index) = buffer.split_at_mut(index);
-        index.fill(0);
-        let (mut members, groups) = (Records::<T>::new(&front[..usize::from(self.arena_len)]), self.groups);
-        for number in 0..self.len {
-            let offset = usize::from(self.arena_len) - members.rest().len();
+        let (front, groups) = buffer.split_at_mut(buffer.len() - index.bytes());
+        groups.fill(0);
+        let arena = &front[..self.arena_len as usize];
+        let (mut members, mut decoded) = (Records::<T>::new(arena), [0; 64]);
+        for number in 0..self.len() {
+            let offset = arena.len() - members.rest().len();
             let Some((_, member)) = members.next() else { break };
-            let hash = hash64(member, seed);
-            if self.record == 0 {
-                enter::<OFFSET>(index, groups, hash, offset as u16);
-            } else {
-                enter::<NUMBERED>(index, groups, hash, u16::from(number));
-            }
+            index.enter(groups, hash64(member.text_in(&mut decoded), seed), number, offset);
         }
         self.buffer = buffer;
     }
@@ -416,7 +298,7 @@ impl<T: Tag> Packed<T> {
     #[inline(never)]
     fn make_room(&mut self, needed: usize) -> Result<(), Error> {
         let (before, after) = (self.buffer.len(), size_class(needed));
-        let index_bytes = self.index_bytes();
+        let index_bytes = self.index.bytes();
         let mut buffer = std::mem::take(&mut self.buffer).into_vec();
         let reserved = try_reserve(&mut buffer, after - before);
         if reserved.is_ok() {
@@ -429,7 +311,7 @@ impl<T: Tag> Packed<T> {
     }
 
     /// Calls `visit` with the layout of each heap allocation.
-    pub(super) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
+    pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Layout)) {
         if !self.buffer.is_empty() {
             visit(Layout::for_value::<[u8]>(&self.buffer));
         }
@@ -437,12 +319,12 @@ impl<T: Tag> Packed<T> {
 
     /// Bytes of all heap allocations.
     #[inline]
-    pub(super) fn heap_bytes(&self) -> u64 {
+    pub(in crate::counting) fn heap_bytes(&self) -> u64 {
         self.buffer.len() as u64
     }
 
     /// Passes the buffer to `mover` and keeps the buffer that it returns.
-    pub(super) fn relocate(&mut self, mover: &impl Mover) {
+    pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         let len = self.buffer.len();
         self.buffer = mover.relocate(std::mem::take(&mut self.buffer));
         debug_assert_eq!(self.buffer.len(), len);
@@ -452,36 +334,29 @@ impl<T: Tag> Packed<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    pub(super) fn try_clone(&self) -> Result<Self, Error> {
-        Ok(Packed { buffer: try_to_vec(&self.buffer)?.into_boxed_slice(), ..*self })
+    pub(in crate::counting) fn try_clone(&self) -> Result<Self, Error> {
+        Ok(Members { buffer: try_to_vec(&self.buffer)?.into_boxed_slice(), ..*self })
     }
-}
-
-/// Whether `item` is the member that begins at `at`, for lengths that take more than a byte.
-#[cold]
-#[inline(never)]
-fn is_long_member<T: Tag>(arena: &[u8], at: usize, item: &[u8]) -> bool {
-    Records::<T>::from(arena, at).next().is_some_and(|(_, member)| member == item)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::ROOM;
     use super::*;
-    use proptest::prelude::*;
 
-    fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Packed<()> {
-        let mut packed = Packed::default();
+    fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Members {
+        let mut packed = Members::default();
         for item in items {
             let hash = hash64(&item, 0);
-            assert!(packed.takes(&item) && packed.find(&item, hash, |_| ()).is_none());
+            assert!(packed.find(&item, hash, |_| ()).is_none());
             let (before, mut more) = (packed.heap_bytes(), 0);
             let reject = |bytes| {
                 more = bytes;
                 Err(Error::OutOfMemory { needed_bytes: 1 })
             };
-            if packed.insert(&item, hash, 0, (), reject).is_err() {
+            if packed.insert_if(&Record::of(&item, &[]), hash, 0, (), reject).is_err() {
                 assert!(packed.heap_bytes() == before && packed.find(&item, hash, |_| ()).is_none());
-                packed.insert(&item, hash, 0, (), |_| Ok(())).unwrap();
+                packed.insert_if(&Record::of(&item, &[]), hash, 0, (), |_| Ok(())).unwrap();
             }
             assert_eq!(packed.heap_bytes(), before + more);
         }
@@ -501,8 +376,8 @@ mod tests {
             (1, 16, 16),
             (2, 48, 48),
             (4, 80, 80),
-            (5, 112, 128),
-            (10, 192, 192),
+            (5, 96, 128),
+            (10, 160, 192),
             (100, 1536, 1792),
             (250, 4096, 4096),
         ] {
@@ -529,21 +404,17 @@ mod tests {
     #[test]
     fn members_of_one_group_fill_the_next() {
         // Items whose hashes select the first group, however many groups there are.
-        let of_first = |item: &Vec<u8>| group_of(hash64(item, 0), u8::MAX) == 0;
+        let of_first = |item: &Vec<u8>| group_of(hash64(item, 0), 0x100) == 0;
         let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
-        let items: Vec<_> = items.take(MAX_MEMBERS).collect();
+        let items: Vec<_> = items.take(0xff).collect();
         let mut packed = packed(items.iter().cloned());
         assert!(items.iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
         assert!(others.take(1000).all(|item| packed.find(&item, hash64(&item, 0), |_| ()).is_none()));
-        assert!(!packed.takes(b"") && packed.len() == MAX_MEMBERS);
+        assert_eq!(packed.index, Index { groups: 17, record: 13, places: Places::Number });
         // A member of another length turns all places from numbers into offsets.
-        packed.len -= 1;
-        packed.arena_len -= packed.record;
-        packed.member_bytes -= packed.record - 1;
-        packed.index_anew(0);
-        packed.insert(b"", hash64(b"", 0), 0, (), |_| Ok(())).unwrap();
-        assert!(packed.record == 0 && packed.find(b"", hash64(b"", 0), |_| ()).is_some());
-        assert!(items[..MAX_MEMBERS - 1].iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
+        packed.insert_if(&Record::of(b"", &[]), hash64(b"", 0), 0, (), |_| Ok(())).unwrap();
+        assert!(packed.index.places == Places::Offset && packed.find(b"", hash64(b"", 0), |_| ()).is_some());
+        assert!(items.iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
     }
 
     #[test]
@@ -556,31 +427,14 @@ mod tests {
             (0..60).map(|n| vec![n; 8 + usize::from(n % 2)]).collect(),
         ] {
             let expected = packed(items.iter().cloned());
-            let mut read = Packed::<()>::with_room(expected.arena()).unwrap();
+            let mut read = Members::<()>::with_room(expected.arena(), ROOM).unwrap();
             let room = (read.buffer.as_ptr(), read.heap_bytes());
             for item in &items {
-                read.insert(item, hash64(item, 0), 0, (), |_| Ok(())).unwrap();
+                read.insert_if(&Record::of(item, &[]), hash64(item, 0), 0, (), |_| Ok(())).unwrap();
             }
-            assert_eq!((read.arena(), read.record, read.groups), (expected.arena(), expected.record, expected.groups));
+            assert_eq!((read.arena(), read.index), (expected.arena(), expected.index));
             assert!(read.heap_bytes() <= expected.heap_bytes());
             assert_eq!((read.buffer.as_ptr(), read.heap_bytes()), room);
-        }
-        let too_many = packed((0..MAX_MEMBERS).map(id)).arena().repeat(2);
-        assert_eq!(Packed::<()>::with_room(&too_many).unwrap().heap_bytes(), 0);
-    }
-
-    proptest! {
-        #[test]
-        fn bytes_are_compared_to_the_last(len in 0usize..200, at in any::<prop::sample::Index>()) {
-            let item: Vec<u8> = (0..len as u8).collect();
-            prop_assert!(is_same(&item, &item.clone()));
-            let mut other = item.clone();
-            if len > 0 {
-                other[at.index(len)] ^= 1;
-                prop_assert!(!is_same(&item, &other));
-            }
-            other.push(0);
-            prop_assert!(!is_same(&item, &other));
         }
     }
 }

@@ -1,0 +1,141 @@
+//! Hex digits, UUIDs and decimal numbers: from texts to bytes and back.
+
+/// The number of hex digits that are kept in half. SHA-256 has the most.
+pub(super) const HEX_DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
+/// The most characters of a member that is not kept as its text.
+pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
+/// The most bytes of the body of such a member.
+pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
+/// The length of a UUID as text.
+pub(super) const UUID: usize = 36;
+/// The most digits of a decimal number.
+pub(super) const MOST_DECIMALS: usize = 19;
+
+/// The case of hex digits: the distance in ASCII from behind the 9 to the letters.
+#[derive(Clone, Copy)]
+pub(super) enum Case {
+    Lower = (b'a' - b'9' - 1) as isize,
+    Upper = (b'A' - b'9' - 1) as isize,
+}
+
+/// The two hex digits of each byte.
+// Out of line, the loop compiles to vector instructions.
+#[inline(never)]
+pub(super) fn digits_of<const N: usize>(bytes: &[u8; N], case: Case) -> [[u8; 2]; N] {
+    let mut digits = [[0; 2]; N];
+    for (digits, &byte) in digits.iter_mut().zip(bytes) {
+        let nibbles = u16::from(byte) >> 4 | (u16::from(byte) & 0x0f) << 8;
+        let letters = (nibbles + 0x0606) >> 4 & 0x0101;
+        *digits = (nibbles + 0x3030 + letters * case as u16).to_le_bytes();
+    }
+    digits
+}
+
+/// The four bytes of eight hex digits, in any case; the first is the lowest. Other characters give any bytes.
+#[inline(always)]
+pub(super) fn bytes_of(digits: u64) -> u64 {
+    let letters = digits >> 6 & 0x0101_0101_0101_0101;
+    let nibbles = (digits & 0x0f0f_0f0f_0f0f_0f0f) + (letters << 3) + letters;
+    let pairs = (nibbles << 4 | nibbles >> 8) & 0x00ff_00ff_00ff_00ff;
+    let halves = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    (halves | halves >> 16) & 0xffff_ffff
+}
+
+/// The bytes of a UUID in the usual form. Other texts give any bytes.
+#[inline(always)]
+pub(super) fn bytes_of_uuid(item: &[u8; UUID]) -> [u8; 16] {
+    let four = |at: usize| u64::from(u32::from_le_bytes(item[at..].first_chunk().copied().unwrap_or_default()));
+    let eight = |one, two| bytes_of(four(one) | four(two) << 32);
+    // Two long stores, as the bytes are read with long loads.
+    let halves = [eight(0, 4) | eight(9, 14) << 32, eight(19, 24) | eight(28, 32) << 32];
+    bytemuck::cast([halves[0].to_le_bytes(), halves[1].to_le_bytes()])
+}
+
+/// Whether `item` is the UUID of these bytes in the usual form.
+#[inline(always)]
+pub(super) fn is_uuid(item: &[u8; UUID], bytes: &[u8; 16], case: Case) -> bool {
+    let digits = digits_of(bytes, case);
+    let digits = digits.as_flattened();
+    // No branches, and no loads of what was stored in smaller pieces.
+    let same = |at: usize, from: usize| digits[at..at + 4] == item[from..from + 4];
+    let hyphens = [item[8], item[13], item[18], item[23]] == [b'-'; 4];
+    let ends = (digits[..8] == item[..8]) & (digits[20..28] == item[24..32]) & same(28, 32);
+    hyphens & ends & same(8, 9) & same(12, 14) & same(16, 19)
+}
+
+/// The value of a decimal number without leading zeros.
+#[inline]
+pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
+    let is_number = matches!(digits, [b'1'..=b'9', ..] | b"0") && digits.len() <= MOST_DECIMALS;
+    let add = |value: u64, &digit: &u8| {
+        let digit = digit.wrapping_sub(b'0');
+        (digit < 10).then(|| value * 10 + u64::from(digit))
+    };
+    let digits = if is_number { digits } else { b"-" };
+    digits.iter().try_fold(0, add).filter(|&value| value <= i64::MAX as u64)
+}
+
+/// The eight digits of a number below 10^8, without the bits of ASCII; the first is the lowest byte.
+#[inline]
+pub(super) fn eight_decimals(value: u32) -> u64 {
+    // Each step halves the number of digits of its lanes. A product and a shift divide by 100, then by 10.
+    let fours = u64::from(value / 10_000) | u64::from(value % 10_000) << 32;
+    let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
+    let twos = hundreds | (fours - 100 * hundreds) << 16;
+    let tens = (twos * 103) >> 10 & 0x000f_000f_000f_000f;
+    tens | (twos - 10 * tens) << 8
+}
+
+/// The number that a body has, the lowest byte first.
+#[inline]
+pub(super) fn value_of(body: &[u8]) -> u64 {
+    body.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+}
+
+/// Whether `digits` is the number whose body of `len` bytes is at the front of `bytes`.
+#[inline]
+pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
+    bytes.get(..usize::from(len)).is_some_and(|body| decimal(digits) == Some(value_of(body)))
+}
+
+#[inline(always)]
+pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
+    let digits = digits_of(body.first_chunk().unwrap_or(&[0; 16]), case);
+    let digits = digits.as_flattened();
+    characters[..8].copy_from_slice(&digits[..8]);
+    characters[9..13].copy_from_slice(&digits[8..12]);
+    characters[14..18].copy_from_slice(&digits[12..16]);
+    characters[19..23].copy_from_slice(&digits[16..20]);
+    characters[24..36].copy_from_slice(&digits[20..]);
+    [8, 13, 18, 23].into_iter().for_each(|at| characters[at] = b'-');
+    &characters[..UUID]
+}
+
+pub(super) fn put_hex<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
+    let mut bytes = [0; MOST_BYTES];
+    bytes[..body.len()].copy_from_slice(body);
+    *characters = bytemuck::cast(digits_of(&bytes, case));
+    &characters[..2 * body.len()]
+}
+
+/// Writes the prefix and the number behind it at the end of `characters`.
+#[inline(never)]
+pub(super) fn put_decimal<'b>(prefix: &[u8], body: &[u8], characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
+    let (mut value, mut start) = (value_of(body), MOST_CHARACTERS);
+    let first = loop {
+        start -= 8;
+        let eight = eight_decimals((value % 100_000_000) as u32);
+        characters[start..start + 8].copy_from_slice(&(eight | 0x3030_3030_3030_3030).to_le_bytes());
+        value /= 100_000_000;
+        if value == 0 {
+            break eight;
+        }
+    };
+    // Leading zeros, but not the last.
+    start += (first.trailing_zeros() as usize / 8).min(7);
+    for &byte in prefix.iter().rev() {
+        start -= 1;
+        characters[start] = byte;
+    }
+    &characters[start..]
+}

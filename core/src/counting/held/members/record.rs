@@ -1,0 +1,509 @@
+//! How a member is kept: a header and a body.
+//!
+//! | first byte | text of the member | body |
+//! |---|---|---|
+//! | `0x00` to `0x7f` | any | the text; the byte is its length |
+//! | `0x84` to `0xa0` | 8 to 64 hex digits, an even number, lower case | 4 to 32 bytes |
+//! | `0xa4` to `0xc0` | the same, upper case | 4 to 32 bytes |
+//! | `0xc1` to `0xc8` | a decimal number below 2^63 without leading zeros | 1 to 8 bytes, the lowest first |
+//! | `0xd0`, `0xd1` | a UUID as 8-4-4-4-12 digits in lower case, in upper case | 16 bytes |
+//! | `0xd8` to `0xdf` | the prefix of the [arena](super::arena), then such a decimal number | 1 to 8 bytes |
+//! | `0xe0` to `0xff` | any of 128 bytes or more | the text |
+//!
+//! The length of a long text has 21 bits: five of the first byte, and two more bytes, the lower first. A text is kept
+//! in the first way that fits of: decimal, UUID, hex, prefix, text; lower case before upper. So equal texts have equal
+//! records in counters with the same prefix.
+
+use std::borrow::Cow;
+
+use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, UUID, bytes_of, bytes_of_uuid, decimal, digits_of};
+use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid};
+use crate::counting::params::MOST_PREFIX;
+
+/// First bytes. The length of the body is added to those of hex, decimal and prefixed members.
+const HEX_LOWER: u8 = 0x80;
+const HEX_UPPER: u8 = 0xa0;
+const DECIMAL: u8 = 0xc0;
+const UUID_LOWER: u8 = 0xd0;
+const UUID_UPPER: u8 = 0xd1;
+const PREFIXED: u8 = 0xd7;
+const LONG_TEXT: u8 = 0xe0;
+
+/// A text encoded, to be inserted.
+pub(in crate::counting) struct Record<'a> {
+    /// The prefix that the arena gets with this record, its first; empty if it has one or gets none.
+    pub(super) prefix: &'a [u8],
+    head: [u8; 3],
+    head_len: u8,
+    /// Bytes of `body` in use; 0 if the body is the text.
+    body_len: u8,
+    body: [u8; MOST_BYTES],
+    text: &'a [u8],
+}
+
+impl<'a> Record<'a> {
+    /// Encodes `item`, which has fewer than 2^21 bytes if it is kept, for an arena with this prefix.
+    // Encoded in place: moving a record that was just written would wait for its bytes.
+    #[inline]
+    pub(super) fn of(item: &'a [u8], prefix: &[u8]) -> Self {
+        let len = item.len();
+        let (head, head_len) = match len {
+            0..0x80 => ([len as u8, 0, 0], 1),
+            _ => ([LONG_TEXT | (len >> 16) as u8, len as u8, (len >> 8) as u8], 3),
+        };
+        let mut record = Record { prefix: &[], head, head_len, body_len: 0, body: [0; MOST_BYTES], text: item };
+        if let Ok(uuid) = <&[u8; UUID]>::try_from(item)
+            && uuid[8] == b'-'
+        {
+            let bytes = bytes_of_uuid(uuid);
+            for (case, first) in [(Case::Lower, UUID_LOWER), (Case::Upper, UUID_UPPER)] {
+                if is_uuid(uuid, &bytes, case) {
+                    record.put(first, &bytes);
+                    return record;
+                }
+            }
+        }
+        // Nearly every other text shows by its first byte that it is no number, decimal or hex.
+        if let Some(b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') = item.first() {
+            record.put_digits();
+        }
+        if record.body_len == 0
+            && !prefix.is_empty()
+            && let Some(value) = item.strip_prefix(prefix).and_then(decimal)
+        {
+            record.put_number(PREFIXED, value);
+        }
+        record
+    }
+
+    /// Encodes the first member of an arena, which decides the prefix: the text up to its last byte that is no digit.
+    pub(super) fn first(item: &'a [u8]) -> Self {
+        let mut record = Self::of(item, &[]);
+        if record.body_len == 0
+            && let Some(last) = item.iter().rposition(|byte| !byte.is_ascii_digit())
+            && last < MOST_PREFIX
+            && let Some(value) = decimal(&item[last + 1..])
+        {
+            record.prefix = &item[..=last];
+            record.put_number(PREFIXED, value);
+        }
+        record
+    }
+
+    /// Encodes a text that is a number, decimal or hex.
+    #[inline(never)]
+    fn put_digits(&mut self) {
+        let item = self.text;
+        if let Some(value) = decimal(item) {
+            return self.put_number(DECIMAL, value);
+        }
+        if !HEX_DIGITS.contains(&item.len()) || !item.len().is_multiple_of(2) {
+            return;
+        }
+        let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
+        digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
+        let bytes = digits.map(|eight| (bytes_of(u64::from_le_bytes(eight)) as u32).to_le_bytes());
+        let (bytes, len): ([u8; MOST_BYTES], _) = (bytemuck::cast(bytes), item.len() / 2);
+        for (case, first) in [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)] {
+            if digits_of(&bytes, case).as_flattened() == digits.as_flattened() {
+                return self.put(first + len as u8, &bytes[..len]);
+            }
+        }
+    }
+
+    #[inline]
+    fn put_number(&mut self, code: u8, value: u64) {
+        let len = (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as u8;
+        self.put(code + len, &value.to_le_bytes());
+        self.body_len = len;
+    }
+
+    #[inline(always)]
+    fn put(&mut self, first: u8, bytes: &[u8]) {
+        self.body[..bytes.len()].copy_from_slice(bytes);
+        (self.head[0], self.head_len, self.body_len) = (first, 1, bytes.len() as u8);
+    }
+
+    #[inline]
+    pub(super) fn head(&self) -> &[u8] {
+        &self.head[..usize::from(self.head_len)]
+    }
+
+    #[inline]
+    pub(super) fn body(&self) -> &[u8] {
+        match self.body_len {
+            0 => self.text,
+            len => &self.body[..usize::from(len)],
+        }
+    }
+
+    /// The bytes that the member counts, of those that a counter may keep: of its body, or of its text if it has the
+    /// prefix. So they follow from the text alone.
+    #[inline]
+    pub(super) fn counted_bytes(&self) -> usize {
+        if self.head[0] > PREFIXED { self.text.len() } else { self.body().len() }
+    }
+
+    /// Bytes of the header and the body.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        usize::from(self.head_len) + self.body().len()
+    }
+
+    /// Whether `member` is this record.
+    pub(super) fn is(&self, member: Member<'_>) -> bool {
+        member.record.split_at_checked(self.head().len()) == Some((self.head(), self.body()))
+    }
+}
+
+/// The bytes that `item` counts as a member: see [`Record::counted_bytes`].
+pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
+    Record::of(item, &[]).counted_bytes()
+}
+
+/// Whether two texts are equal. Most have 8 to 64 bytes, which are compared without a call.
+#[inline(always)]
+fn is_same(member: &[u8], item: &[u8]) -> bool {
+    if member.len() != item.len() {
+        return false;
+    }
+    match item.len() {
+        8..=16 => have_same_ends::<8>(member, item),
+        17..=32 => have_same_ends::<16>(member, item),
+        33..=64 => have_same_ends::<32>(member, item),
+        _ => member == item,
+    }
+}
+
+#[inline(always)]
+fn have_same_ends<const N: usize>(member: &[u8], item: &[u8]) -> bool {
+    let starts = (member.first_chunk::<N>(), item.first_chunk::<N>());
+    let ends = (member.last_chunk::<N>(), item.last_chunk::<N>());
+    let ((Some(start), Some(item_start)), (Some(end), Some(item_end))) = (starts, ends) else { return false };
+    start == item_start && end == item_end
+}
+
+/// A member of an exact counter, in the form in which the counter keeps it. Members are equal if their texts are.
+///
+/// ```
+/// use rollcall_core::counting::Counter;
+///
+/// let counter: Counter = ["ann", "1f0e3dad-9990-4d3c-b2c9-6a1d2b3c4d5e"].into_iter().collect();
+/// let texts: Vec<_> = counter.members()?.map(|member| member.text().to_vec()).collect();
+/// assert_eq!(texts, [&b"ann"[..], b"1f0e3dad-9990-4d3c-b2c9-6a1d2b3c4d5e"]);
+/// # Ok::<(), rollcall_core::error::Error>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Member<'a> {
+    record: &'a [u8],
+    /// The prefix of the counter.
+    prefix: &'a [u8],
+}
+
+impl<'a> Member<'a> {
+    /// The first record of `bytes`, in an arena with this prefix, and the bytes behind it. `None` if they begin with no
+    /// whole record.
+    #[inline]
+    pub(super) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
+        let len = match *bytes.first()? {
+            len @ 0..HEX_LOWER => 1 + usize::from(len),
+            UUID_LOWER | UUID_UPPER => 17,
+            first @ (0x84..=0xa0) => 1 + usize::from(first - HEX_LOWER),
+            first @ (0xa4..=0xc0) => 1 + usize::from(first - HEX_UPPER),
+            first @ (0xc1..=0xc8) => 1 + usize::from(first - DECIMAL),
+            first @ (0xd8..=0xdf) if !prefix.is_empty() => 1 + usize::from(first - PREFIXED),
+            first @ LONG_TEXT.. => {
+                let &[low, high] = bytes.get(1..3)?.first_chunk()?;
+                3 + (usize::from(first - LONG_TEXT) << 16 | usize::from(high) << 8 | usize::from(low))
+            }
+            _ => return None,
+        };
+        let (record, rest) = bytes.split_at_checked(len)?;
+        Some((Member { record, prefix }, rest))
+    }
+
+    /// The header and the body.
+    #[inline]
+    pub(in crate::counting) fn record(self) -> &'a [u8] {
+        self.record
+    }
+
+    #[inline]
+    fn body(self) -> &'a [u8] {
+        match self.record {
+            [LONG_TEXT..=u8::MAX, _, _, body @ ..] | [_, body @ ..] => body,
+            [] => &[],
+        }
+    }
+
+    /// The bytes that the member counts: see [`Record::counted_bytes`].
+    #[inline]
+    pub(in crate::counting) fn counted_bytes(self) -> usize {
+        match self.record {
+            [0xd8..=0xdf, ..] => self.text_in(&mut [0; MOST_CHARACTERS]).len(),
+            _ => self.body().len(),
+        }
+    }
+
+    /// The member as it was added. See [`text_in`](Self::text_in) for one that never allocates.
+    pub fn text(self) -> Cow<'a, [u8]> {
+        match *self.record {
+            [0..HEX_LOWER | LONG_TEXT.., ..] => Cow::Borrowed(self.body()),
+            _ => Cow::Owned(self.text_in(&mut [0; MOST_CHARACTERS]).to_vec()),
+        }
+    }
+
+    /// The member as it was added, decoded into `buffer` unless it is kept as its text.
+    #[inline(always)]
+    pub fn text_in<'b>(self, buffer: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        match *self.record {
+            [0..HEX_LOWER, ref text @ ..] => text,
+            [UUID_LOWER, ref body @ ..] => put_uuid(body, Case::Lower, buffer),
+            [0xc1..=0xc8, ref body @ ..] => put_decimal(&[], body, buffer),
+            [0xd8..=0xdf, ref body @ ..] => put_decimal(self.prefix, body, buffer),
+            _ => self.rarer_text_in(buffer),
+        }
+    }
+
+    #[inline(never)]
+    fn rarer_text_in<'b>(self, buffer: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8]
+    where
+        'a: 'b,
+    {
+        let body = self.body();
+        match *self.record {
+            [0x84..=0xa0, ..] => put_hex(body, Case::Lower, buffer),
+            [0xa4..=0xc0, ..] => put_hex(body, Case::Upper, buffer),
+            [UUID_UPPER, ..] => put_uuid(body, Case::Upper, buffer),
+            _ => body,
+        }
+    }
+
+    /// Whether the first record of `bytes`, in an arena whose prefix `prefix` returns, has the text `item`. Nothing is
+    /// decoded or copied.
+    #[inline(always)]
+    pub(super) fn begins(bytes: &'a [u8], item: &[u8], prefix: impl FnOnce() -> &'a [u8]) -> bool {
+        match bytes.split_first() {
+            Some((&length @ 0..HEX_LOWER, rest)) => {
+                usize::from(length) == item.len() && rest.get(..item.len()).is_some_and(|text| is_same(text, item))
+            }
+            Some((&UUID_LOWER, rest)) => match (item.try_into(), rest.first_chunk()) {
+                (Ok(item), Some(body)) => is_uuid(item, body, Case::Lower),
+                _ => false,
+            },
+            Some((&first @ 0xc1..=0xc8, rest)) => is_number(item, first - DECIMAL, rest),
+            Some((&first @ 0xd8..=0xdf, rest)) => {
+                item.strip_prefix(prefix()).is_some_and(|number| is_number(number, first - PREFIXED, rest))
+            }
+            _ => Self::rarely_begins(bytes, item),
+        }
+    }
+
+    #[inline(never)]
+    fn rarely_begins(bytes: &'a [u8], item: &[u8]) -> bool {
+        Self::split(bytes, &[]).is_some_and(|(member, _)| member == *item)
+    }
+}
+
+impl std::fmt::Debug for Member<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "b\"{}\"", self.text().escape_ascii())
+    }
+}
+
+impl Eq for Member<'_> {}
+
+impl PartialEq for Member<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        match self.prefix == other.prefix {
+            true => self.record == other.record,
+            false => *self == other.text_in(&mut [0; MOST_CHARACTERS]),
+        }
+    }
+}
+
+impl<B: AsRef<[u8]> + ?Sized> PartialEq<B> for Member<'_> {
+    fn eq(&self, other: &B) -> bool {
+        self.text_in(&mut [0; MOST_CHARACTERS]) == other.as_ref()
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    const LOWER: &str = "0123abcd-ef01-2345-6789-abcdef012345";
+
+    fn record(item: &[u8], prefix: &[u8]) -> Vec<u8> {
+        let record = Record::of(item, prefix);
+        [record.head(), record.body()].concat()
+    }
+
+    /// Texts that are kept as each code, and texts that nearly are.
+    pub(in super::super) fn texts() -> impl Strategy<Value = Vec<u8>> {
+        let uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
+        let nearly = (uuid, 0usize..36, any::<u8>()).prop_map(|(text, at, other)| {
+            let mut text = text.into_bytes();
+            text[at] = other;
+            text
+        });
+        prop_oneof![
+            4 => uuid.prop_map(String::into_bytes),
+            2 => uuid.prop_map(|text| text.to_uppercase().into_bytes()),
+            2 => nearly,
+            2 => any::<u64>().prop_map(|number| number.to_string().into_bytes()),
+            2 => "[0-9]{1,20}".prop_map(String::into_bytes),
+            2 => (0u32..1000).prop_map(|number| number.to_string().into_bytes()),
+            2 => "[0-9a-f]{1,70}".prop_map(String::into_bytes),
+            2 => "[0-9A-F]{1,70}".prop_map(String::into_bytes),
+            1 => "[0-9a-fA-F-]{1,70}".prop_map(String::into_bytes),
+            2 => (0u32..1000).prop_map(|number| format!("user:{number}").into_bytes()),
+            1 => "user:[0-9]{0,20}".prop_map(String::into_bytes),
+            1 => vec(any::<u8>(), 0..200),
+        ]
+    }
+
+    #[test]
+    fn records_are_pinned() {
+        let bytes = *b"\x01\x23\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45";
+        let upper = LOWER.to_uppercase();
+        for (item, head, body) in [
+            (&b""[..], &b"\0"[..], &b""[..]),
+            (b"ann", b"\x03", b"ann"),
+            (b"0", b"\xc1", b"\0"),
+            (b"255", b"\xc1", b"\xff"),
+            (b"256", b"\xc2", b"\0\x01"),
+            (b"00", b"\x02", b"00"),
+            (b"-1", b"\x02", b"-1"),
+            (b"12345678", b"\xc3", b"\x4e\x61\xbc"),
+            (b"9223372036854775807", b"\xc8", b"\xff\xff\xff\xff\xff\xff\xff\x7f"),
+            (b"9223372036854775808", b"\x13", b"9223372036854775808"),
+            (b"18446744073709551616", b"\x8a", b"\x18\x44\x67\x44\x07\x37\x09\x55\x16\x16"),
+            (b"01234567", b"\x84", b"\x01\x23\x45\x67"),
+            (b"0012abcdef", b"\x85", b"\0\x12\xab\xcd\xef"),
+            (b"0012ABCDEF", b"\xa5", b"\0\x12\xab\xcd\xef"),
+            (b"0012abcdeF", b"\x0a", b"0012abcdeF"),
+            (b"012abc", b"\x06", b"012abc"),
+            (b"0012abcde", b"\x09", b"0012abcde"),
+            (&[b'f'; 64], b"\xa0", &[0xff; 32]),
+            (&[b'F'; 64], b"\xc0", &[0xff; 32]),
+            (&[b'f'; 66], b"\x42", &[b'f'; 66]),
+            (LOWER.as_bytes(), b"\xd0", &bytes),
+            (upper.as_bytes(), b"\xd1", &bytes),
+            (&[b'0'; 127], b"\x7f", &[b'0'; 127]),
+            (&[b'0'; 128], b"\xe0\x80\0", &[b'0'; 128]),
+            (&[b'z'; 0x1_0203], b"\xe1\x03\x02", &[b'z'; 0x1_0203]),
+        ] {
+            assert_eq!(record(item, b""), [head, body].concat(), "{:?}", item.escape_ascii().to_string());
+            // What has a code of its own keeps it, and a text is none of the prefix's numbers.
+            assert_eq!(record(item, b"an"), record(item, b""));
+        }
+        for (item, written) in [
+            (&b"user:0"[..], &b"\xd8\0"[..]),
+            (b"user:65536", b"\xda\0\0\x01"),
+            (b"user:9223372036854775807", b"\xdf\xff\xff\xff\xff\xff\xff\xff\x7f"),
+            (b"user:9223372036854775808", b"\x18user:9223372036854775808"),
+            (b"user:", b"\x05user:"),
+            (b"user:07", b"\x07user:07"),
+            (b"user:1a", b"\x07user:1a"),
+            (b"users:1", b"\x07users:1"),
+        ] {
+            assert_eq!(record(item, b"user:"), written);
+        }
+    }
+
+    #[test]
+    fn the_first_member_decides_the_prefix() {
+        let long = [&[b'x'; MOST_PREFIX], &b"1"[..]].concat();
+        for (item, prefix) in [
+            (&b"user:17"[..], &b"user:"[..]),
+            (b"a1b2", b"a1b"),
+            (&long, &[b'x'; MOST_PREFIX]),
+            (&[b"x", &long[..]].concat(), b""),
+            (b"17", b""),
+            (b"user:", b""),
+            (b"user:017", b""),
+            (b"user:9223372036854775808", b""),
+            (b"abcdef12", b""),
+            (LOWER.as_bytes(), b""),
+        ] {
+            let (first, next) = (Record::first(item), Record::of(item, prefix));
+            assert_eq!((first.prefix, first.head(), first.body()), (prefix, next.head(), next.body()));
+        }
+    }
+
+    #[test]
+    fn what_is_no_record_is_not_split() {
+        for first in (0x80..=0x83).chain(0xa1..=0xa3).chain(0xc9..=0xcf).chain(0xd2..=0xd7) {
+            let mut bytes = [0; 100];
+            bytes[0] = first;
+            assert_eq!(Member::split(&bytes, b"user:"), None, "{first:#x}");
+        }
+        for bytes in [&b""[..], b"\x01", b"\x84abc", b"\xc2a", b"\xd0", b"\xe0", b"\xe0\x01", b"\xe0\x02\0a"] {
+            assert_eq!(Member::split(bytes, b"user:"), None);
+        }
+        // A number without the prefix of its text.
+        assert_eq!(Member::split(b"\xd8\x01", b""), None);
+    }
+
+    fn prefixes() -> impl Strategy<Value = &'static [u8]> {
+        prop::sample::select(vec![&b""[..], b"user:", b"u", &[b'a'; MOST_PREFIX]])
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_are_compared_to_the_last(len in 0usize..200, at in any::<prop::sample::Index>()) {
+            let item: Vec<u8> = (0..len as u8).collect();
+            prop_assert!(is_same(&item, &item.clone()));
+            let mut other = item.clone();
+            if len > 0 {
+                other[at.index(len)] ^= 1;
+                prop_assert!(!is_same(&item, &other));
+            }
+            other.push(0);
+            prop_assert!(!is_same(&item, &other));
+        }
+
+        #[test]
+        fn texts_come_back_byte_for_byte(text in texts(), other in texts(), prefix in prefixes()) {
+            let record = record(&text, prefix);
+            let most = text.len() + if text.len() < 128 { 1 } else { 3 };
+            prop_assert!(record.len() <= most);
+            let behind = [&record[..], b"behind"].concat();
+            let (member, rest) = Member::split(&behind, prefix).unwrap();
+            prop_assert_eq!((member.record(), rest), (&record[..], &b"behind"[..]));
+            prop_assert_eq!(&*member.text(), &text[..]);
+            let mut buffer = [7; MOST_CHARACTERS];
+            prop_assert_eq!(member.text_in(&mut buffer), &text[..]);
+            prop_assert_eq!(member.counted_bytes(), counted_bytes(&text));
+            prop_assert!(Record::of(&text, prefix).is(member) && Member::begins(&behind, &text, || prefix));
+            prop_assert_eq!(Member::begins(&behind, &other, || prefix), text == other);
+        }
+
+        #[test]
+        fn members_are_equal_if_their_texts_are(
+            (one, other) in prop_oneof![(texts(), texts()), texts().prop_map(|text| (text.clone(), text))],
+            (ours, theirs) in (prefixes(), prefixes()),
+        ) {
+            let (records, is_same) = ((record(&one, ours), record(&other, theirs)), one == other);
+            let (own, theirs) = (Member::split(&records.0, ours), Member::split(&records.1, theirs));
+            prop_assert_eq!(own.unwrap().0 == theirs.unwrap().0, is_same);
+        }
+
+        #[test]
+        fn any_record_has_a_text(first in any::<u8>(), body in vec(any::<u8>(), 0..200), prefix in prefixes()) {
+            let bytes = [&[first][..], &body].concat();
+            if let Some((member, _)) = Member::split(&bytes, prefix) {
+                let text = member.text().to_vec();
+                let own = record(&text, prefix);
+                prop_assert_eq!(Record::of(&text, prefix).is(member), own == member.record());
+                prop_assert!(own != member.record() || Member::begins(&bytes, &text, || prefix));
+            }
+        }
+    }
+}
