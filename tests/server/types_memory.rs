@@ -40,7 +40,7 @@ const SHAPES: [Shape; 15] = [
         fill: "BF.MADD ?",
         items: 15,
     },
-    Shape { name: "exact window", keys: 15_000, make: "LC.RESERVE ? WINDOW 40 MANUAL", fill: "LC.ADD ?", items: 5 },
+    Shape { name: "exact window", keys: 20_000, make: "LC.RESERVE ? WINDOW 40 MANUAL", fill: "LC.ADD ?", items: 5 },
     Shape {
         name: "estimating window",
         keys: 1_000,

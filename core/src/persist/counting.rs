@@ -212,7 +212,9 @@ impl Stored for Counter {
     }
 
     fn chunk_format(&self) -> ChunkFormat {
-        CounterForm::of(self).chunk_format(members_sum(self))
+        // One header with the members in it does not mix two states.
+        let is_inline = self.most_payload_bytes() <= INLINE_MAX_BYTES;
+        CounterForm::of(self).chunk_format(if is_inline { 0 } else { members_sum(self) })
     }
 
     fn stamp(&self) -> u64 {

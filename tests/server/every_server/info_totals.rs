@@ -182,7 +182,7 @@ fn sums_follow_values_that_arrive() {
     client.expect("BF.RESERVE lines 0.01 200000", "+OK");
     client.expect("BF.RESERVE classic 0.01 200000 LAYOUT classic", "+OK");
     client.expect("LC.RESERVE counter EXACT 65536 BYTES 1048576", "+OK");
-    for (line, count) in [("BF.MADD lines", 900), ("BF.MADD classic", 900), ("LC.ADD counter", 9000)] {
+    for (line, count) in [("BF.MADD lines", 900), ("BF.MADD classic", 900), ("LC.ADD counter", 20_000)] {
         add_many(&mut client, line, "item:", 0..count);
     }
     let mut moves = 0;
