@@ -33,10 +33,10 @@ impl LookedUp<'_> {
 }
 
 impl Counter {
-    /// Looks up all items as of `time`. Members that have expired by then are neither known nor counted.
+    /// Looks up all items as of `time`. Members that have expired by that time are neither known nor counted.
     ///
     /// # Errors
-    /// [`Error::NotExact`] when the counter estimates, [`Error::PastExact`] when it would have to,
+    /// [`Error::NotExact`] when the counter estimates, [`Error::PastExact`] when the items would make it estimate,
     /// [`Error::OutOfMemory`].
     pub(super) fn look_up<'a>(
         &self,
@@ -47,7 +47,8 @@ impl Counter {
         let mut look_up = LookUp::of(items.len())?;
         let mut renewed = try_with_capacity(if self.window().is_some() { items.len() } else { 0 })?;
         let (view, is_later) = (self.at(time), self.present_slice(time) > self.reached());
-        // Fails for an estimating counter, unless everything in it has expired: then it has no members.
+        // This fails for an estimating counter, unless all its members have expired. Such a counter is treated as an
+        // empty exact one.
         drop(view.members()?);
         let none_is_live = !self.is_exact();
         for item in items {
@@ -84,7 +85,7 @@ impl Counter {
     ) -> Result<Option<Self>, Error> {
         match &looked_up.look_up.new_items()[..looked_up.admitted] {
             [] => Ok(None),
-            // A single item is added in whole or not at all, so it needs no copy.
+            // A single item is added or it is not: the counter cannot be left half changed, so no copy is needed.
             &[(hash, only)] if due == Move::Stay && !is_dry => self.add_absent(only, hash, limit).map(|_| None),
             several => {
                 let mut copy = self.try_clone()?;
@@ -103,10 +104,10 @@ impl Counter {
         looked_up.renewed.iter().try_for_each(&mut renew)
     }
 
-    /// The number of members in the view, and the bytes that they count.
+    /// The number of members in the view, and their counted bytes.
     fn members_at(&self, view: View<'_>) -> Result<(u64, u64), Error> {
         let all = with_set!(self, (held, _) => held.members().map(|all| (all.len() as u64, all.member_bytes().into())));
-        // Only if some have expired are they counted one by one.
+        // The members are counted one by one only if some of them have expired.
         if let (Some(all), true) = (all, view.is_whole()) {
             return Ok(all);
         }
@@ -114,8 +115,8 @@ impl Counter {
         Ok(view.members()?.fold((0, 0), add))
     }
 
-    /// Checks that the counter stays exact if the items `new` are added to `members` members with `bytes` bytes
-    /// together.
+    /// Checks that the counter stays exact if the items `new` are added to it. The counter has `members` members, with
+    /// `bytes` bytes in all.
     fn check_stays_exact(&self, members: u64, bytes: u64, new: &[(u64, &[u8])]) -> Result<(), Error> {
         if new.is_empty() {
             return Ok(());

@@ -24,7 +24,7 @@ use crate::window::{Mark, Time, Window};
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
 pub struct Counter {
-    /// The parameters and the layout, shared with all counters that have the same ones.
+    /// The parameters and the layout. All counters with equal parameters and layout share one copy.
     spec: Shared<Spec>,
     contents: Contents,
 }
@@ -111,7 +111,7 @@ impl Counter {
         Counter { spec: spec.shared(), contents }
     }
 
-    /// A counter without a window, whose slots are `slots`.
+    /// A counter without a window, with the given `slots`.
     pub(super) fn with_slots(spec: Spec, slots: Slots) -> Self {
         Self::with_contents(spec, Contents::Plain(Held::Estimating(Box::new(slots))))
     }
@@ -154,14 +154,15 @@ impl Counter {
         }
     }
 
-    /// Bytes of the struct itself, which a counter takes whatever it holds.
+    /// Bytes of the struct itself. Every counter takes them, even an empty one.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
-    /// Bytes of the structs of a windowed counter, which it takes whatever it holds.
+    /// Bytes of the structs of a windowed counter. Every windowed counter takes them, even an empty one.
     pub(super) const WINDOWED_BYTES: u64 = Self::STRUCT_BYTES + WindowedSet::STRUCT_BYTES;
 
     /// Adds `item`, whose hash is `hash`, to the newest slice that was reached. Returns whether the item is new. In an
-    /// exact counter, an item is new if it is no member. In an estimating counter, it is new if its slot was free.
+    /// exact counter, an item is new if it is not a member yet. In an estimating counter, it is new if its slot was
+    /// free.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error the counter is unchanged.
@@ -170,7 +171,8 @@ impl Counter {
         adding!(self, limit, (held, adding) => held.add(item, hash, adding))
     }
 
-    /// The same as [`Self::add_hashed`], for an `item` that is known to be no member of an exact counter.
+    /// The same as [`Self::add_hashed`], for an `item` of which the caller knows that an exact counter does not have
+    /// it.
     ///
     /// # Errors
     /// The errors of [`Self::add_hashed`].
@@ -183,7 +185,7 @@ impl Counter {
     /// # Errors
     /// The errors of [`Self::add_hashed`], at the first item that fails. The items before it have been added, and
     /// `added` was called for each of them.
-    // Inlined, so that what `added` counts is in registers.
+    // Inlined, so that the variables that `added` changes are in registers.
     #[inline(always)]
     pub(super) fn add_each<'a>(
         &mut self,
@@ -203,9 +205,9 @@ impl Counter {
         }
     }
 
-    /// Moves the counter to the slice `newest`, which no counter is beyond. Then adds the members of `others`, each in
-    /// the slice in which it was seen. Returns whether that changed the counter. The lower bound of an estimate becomes
-    /// at least `lower_bound`.
+    /// Moves the counter to the slice `newest`; no counter may have reached a later slice. Then adds the members of
+    /// `others`, each in the slice in which it was seen. Returns whether the additions changed the counter. The lower
+    /// bound of an estimate becomes at least `lower_bound`.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added.
@@ -238,8 +240,8 @@ impl Counter {
         }
     }
 
-    /// The number of distinct members: exact, or the estimate, rounded. Without a window it never
-    /// falls when members are added.
+    /// The number of distinct members: the exact number, or the rounded estimate. In a counter without a window, adding
+    /// members never makes it smaller.
     pub fn count(&self) -> u64 {
         if let Contents::Plain(Held::Exact(members)) = &self.contents {
             return members.len() as u64;
@@ -249,14 +251,15 @@ impl Counter {
         (self.estimate() + 0.5) as i64 as u64
     }
 
-    /// The most likely number of distinct members, not rounded. It is at least one more than the last exact count.
+    /// The most likely number of distinct members, not rounded. Without a window, an estimate is at least one more than
+    /// the last exact count.
     pub fn estimate(&self) -> f64 {
         with_set!(self, (held, _) => held.estimate())
     }
 
-    /// A lower bound of the number of members. For an exact counter it is the count. For an estimating counter it is
-    /// one more than the last exact count, and after a merge the largest lower bound of the merged counters. For a
-    /// windowed counter it is 0.
+    /// A lower bound of the number of members. In an exact counter it is the count. In an estimating counter it is one
+    /// more than the last exact count; after a merge it is the largest lower bound of the merged counters. In an
+    /// estimating counter with a window it is 0.
     pub(crate) fn lower_bound(&self) -> u32 {
         match &self.contents {
             Contents::Plain(Held::Exact(members)) => members.len() as u32,
@@ -265,8 +268,8 @@ impl Counter {
         }
     }
 
-    /// The standard error of [`Self::count`], relative to the count; 0 while the counter is exact, and for a count of
-    /// 0.
+    /// The standard error of [`Self::count`], relative to the count. It is 0 while the counter is exact, and if the
+    /// count is 0.
     pub fn standard_error(&self) -> f64 {
         self.estimated().relative_error()
     }
@@ -276,8 +279,8 @@ impl Counter {
         self.at(Time::Reached).estimated()
     }
 
-    /// Whether any member was seen at most `most_age` slices before the newest slice; false for `None`. Without a
-    /// window each age is 0.
+    /// Whether any member was seen at most `most_age` slices before the newest slice; false if `most_age` is `None`.
+    /// Without a window, every member has the age 0.
     pub(super) fn has_any(&self, most_age: Option<u8>) -> bool {
         with_set!(self, (held, ages) => held.has_any(ages, most_age))
     }
@@ -290,7 +293,7 @@ impl Counter {
     /// The members, in the order they were added.
     ///
     /// # Errors
-    /// [`Error::NotExact`] once it estimates.
+    /// [`Error::NotExact`] once the counter estimates.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'_>> + Clone, Error> {
         self.at(Time::Reached).members()
     }
@@ -299,7 +302,7 @@ impl Counter {
     /// [`View::contains`](crate::counting::View::contains).
     ///
     /// # Errors
-    /// [`Error::NotExact`] once it estimates.
+    /// [`Error::NotExact`] once the counter estimates.
     pub fn contains(&self, item: impl AsRef<[u8]>) -> Result<bool, Error> {
         self.at(Time::Reached).contains(item)
     }
@@ -442,7 +445,7 @@ impl OnHeap for Counter {
         }
     }
 
-    /// Moves the buffer of the members or of the window of segments. Lists are not moved.
+    /// Moves the buffer of the members, or the buffer of the slots' cells. Lists of slots are not moved.
     fn relocate(&mut self, index: usize, mover: &impl Mover) -> bool {
         match (index, &mut self.contents) {
             (0, Contents::Plain(held)) => held.relocate(mover),
@@ -470,7 +473,7 @@ fn add_to<'a, T: SlotTag>(
     }
     if let (Held::Estimating(slots), true) = (&mut *held, result.is_ok()) {
         let mut hashes = items.map(|item| hash64(item, seed));
-        // Hashing and marking take turns: each loop keeps what it needs in registers.
+        // A chunk is hashed in one loop and marked in another: each of the loops then keeps its variables in registers.
         while result.is_ok() {
             let chunk: ArrayVec<u64, CHUNK> = hashes.by_ref().take(CHUNK).collect();
             if chunk.is_empty() {

@@ -1,11 +1,11 @@
 //! Estimates the number of members from the marked slots of each segment (`layout.rs`), and the standard error. Pure
 //! functions.
 //!
-//! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time
-//! probabilistic counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several
-//! segments of different density are combined by maximum likelihood, with the members taken as Poisson:
-//! then the slots are independent, a slot with share `a` of the hash space stays free with probability
-//! `exp(-a n)`, and the likelihood of the free slots seen has a single maximum.
+//! One segment alone is linear counting: K.-Y. Whang, B. T. Vander-Zanden, H. M. Taylor, "A linear-time probabilistic
+//! counting algorithm for database applications", ACM TODS 15(2), 1990, section 3. Several segments of different
+//! density are combined by maximum likelihood, with the number of members `n` taken as Poisson. Then the slots are
+//! independent, and a slot that gets the part `a` of the hash space stays free with probability `exp(-a n)`. The
+//! likelihood of the observed free slots has a single maximum.
 //!
 //! Exponentials and logarithms are `libm`'s, not the platform's: replies must be the same on every machine.
 
@@ -14,38 +14,38 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::counting::layout::{Layout, MAX_SEGMENTS, SegmentCounts};
 use crate::rounding::error_of_whole;
 
-/// The largest estimate, `2^34 ln 2048`: the estimate for segments of 2^10 slots if half a slot of the last one were
-/// free. Up to 10^10 members no estimate comes near it.
+/// The largest estimate, `2^34 ln 2048`: the estimate for segments of 2^10 slots if half a slot of the last segment
+/// were free. Estimates for up to 10^10 members are far below it.
 pub const MAX_ESTIMATE: f64 = 130_989_956_760.0;
 
-/// The most steps of Newton's method; 3 or 4 are usual. Even bisection alone would need fewer than this number.
+/// The most steps of Newton's method; 3 or 4 are usual. Even bisection alone would need fewer steps than this.
 const MAX_STEPS: usize = 64;
 
 /// An estimated number of members, of a counter, a union, a difference or an intersection, with its standard error.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimated {
-    /// The estimated number of members. It is the exact number if all counters are exact.
+    /// The estimated number of members; the exact number if all counters are exact.
     pub estimate: f64,
     /// The standard error of [`Self::count`], in members: 0 while all counters are exact, otherwise at least 0.5. It is
-    /// infinite when no slot is free; only forged bitmaps are that full.
+    /// infinite when no slot is free, which happens only in forged bitmaps.
     pub standard_error: f64,
 }
 
 /// The number of members that are assumed to exist although they were not seen. If a Poisson number `v` of members is
-/// seen, `v` plus or minus `2 sqrt(v + UNSEEN)` covers its mean with a chance of at least 91 %. With 1 instead of 1.5
-/// the chance would be 87 %, and with `2 sqrt(max(v, 1))` 80 %.
+/// seen, the range `v ± 2 sqrt(v + UNSEEN)` contains the mean with a chance of at least 91 %. If `UNSEEN` were 1
+/// instead of 1.5, the chance would be 87 %. With the range `v ± 2 sqrt(max(v, 1))` it would be 80 %.
 const UNSEEN: f64 = 1.5;
 
 /// The variance that is added if each member seen represents slightly more than one member. Rounding such estimates
-/// skips some counts, and [`error_of_whole`] does not cover this error. With `UNEVEN`, two standard errors cover any
-/// number of members with a chance of 88 %, without it 85 %.
+/// skips some counts, and [`error_of_whole`] does not cover this error. The true number is within two standard errors
+/// with a chance of at least 88 % if `UNEVEN` is added, and 85 % if it is not.
 pub(super) const UNEVEN: f64 = 0.25;
 
 /// The variance due to members that may exist without being seen, if each member is seen with the chance `shown`.
 ///
-/// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But few members
-/// seen do not prove that few exist, and no member seen does not prove that none exists. So the variance of [`UNSEEN`]
-/// more members is added.
+/// If `v` members are seen, the estimate is `v / shown`, with the variance `v (1 - shown) / shown^2`. But seeing few
+/// members does not prove that few exist, and seeing none does not prove that none exists. So the variance of
+/// [`UNSEEN`] more members is added.
 pub(super) fn unseen_variance(shown: f64) -> f64 {
     UNSEEN * (1.0 - shown) / (shown * shown)
 }
@@ -87,7 +87,7 @@ impl Estimated {
 /// The slots of one segment, as the estimator needs them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Segment {
-    /// The share of the hash space that each slot has.
+    /// The part of the hash space that each slot gets.
     pub share: f64,
     /// The number of slots.
     pub slots: f64,
@@ -119,7 +119,7 @@ impl Segments {
         &self.list[..self.len]
     }
 
-    /// The share of the hash space that the free slots have together.
+    /// The part of the hash space that all free slots together get.
     pub fn free_share(&self) -> f64 {
         self.as_slice().iter().map(|s| s.share * s.zero).sum()
     }
@@ -130,9 +130,9 @@ impl Segments {
     ///
     /// `sum share * ((slots - zero) / (exp(share n) - 1) - zero) = 0`.
     pub fn estimate(&self) -> f64 {
-        // The left sum S(n) falls from infinity to 0, so S(n) = free has a single root. It is searched as the root of
-        // ln S - ln free over x = ln n, which is nearly a straight line. Newton's steps are kept inside a bracket that
-        // every evaluation narrows, so the search ends for any counts.
+        // `S(n)`, the sum without its last term, falls from infinity to 0, so S(n) = free has a single root. The search
+        // is for the root of ln S - ln free as a function of x = ln n, because that function is nearly a straight line.
+        // Newton's steps are kept inside a bracket that every evaluation narrows, so the search ends for any counts.
         let free = self.free_share();
         if self.as_slice().iter().all(|s| s.zero >= s.slots) {
             return 0.0;
@@ -161,9 +161,9 @@ impl Segments {
                 high = x;
             }
             let mut next = x - excess * sum / slope;
-            // Bisects in two cases. First, if the step leaves the bracket, or is not a number because the sum
-            // underflowed, far right of the root. Second, if the step is not half of the one before: around a root
-            // between two bends Newton's steps may alternate for ever.
+            // The bracket is bisected in two cases. First, the step leaves the bracket, or it is not a number because
+            // the sum underflowed far right of the root. Second, the step is more than half as long as the last one:
+            // otherwise Newton's steps could alternate around the root for ever.
             if !(low..=high).contains(&next) || (next - x).abs() > step / 2.0 {
                 next = (low + high) / 2.0;
             }
@@ -208,14 +208,15 @@ impl Segments {
     /// The standard error of [`Self::estimate`] for `n` members, in members. It is infinite when no slot is free.
     ///
     /// It is `sqrt(1/I - n)` with the Fisher information `I = sum slots share^2 / (exp(share n) - 1)`. The likelihood
-    /// takes the number of members as Poisson, which adds a variance of `n`. The number is known to be `n`, so this
-    /// variance is subtracted.
+    /// takes the number of members as Poisson, which adds a variance of `n`. But the number is `n` and does not vary,
+    /// so this variance is subtracted.
     pub fn standard_error(&self, n: f64) -> f64 {
         if n <= 0.0 {
             return 0.0;
         }
-        // 1/I - n = (1 - n I) / I. The difference of two near numbers would lose every digit, so 1 - n I is summed term
-        // by term: the share of the hash space outside these slots, plus slots * share * (1 - t / (exp(t) - 1)).
+        // 1/I - n = (1 - n I) / I. Computing 1 - n I as a difference of two close numbers would lose every digit. So it
+        // is computed as a sum: the part of the hash space outside these slots, plus slots * share * (1 - t / (exp(t) -
+        // 1)) for each segment.
         let (mut information, mut shared, mut hidden) = (0.0, 0.0, 0.0);
         for s in self.as_slice() {
             let t = s.share * n;
@@ -239,13 +240,13 @@ pub fn standard_error(layout: Layout, n: f64) -> f64 {
     Segments::new(layout, &SegmentCounts::default()).standard_error(n) / n
 }
 
-/// A cached estimate. Readers on several threads may compute it, and all of them compute the same number, so no memory
-/// order is needed.
+/// A cached estimate. Several threads may compute it at once. All of them compute the same number, so no memory order
+/// is needed.
 #[derive(Debug)]
 pub(super) struct KeptEstimate(AtomicU64);
 
 impl KeptEstimate {
-    /// The value that represents a missing estimate: real estimates are never NaN.
+    /// The value that stands for "not computed". An estimate is never NaN.
     const NONE: f64 = f64::NAN;
 
     pub(super) const fn none() -> Self {

@@ -1,8 +1,8 @@
-//! The stored properties of a counter, without its set. With a [`payload`](super::payload), which is the set, they make
-//! the counter again.
+//! The stored properties of a counter, without its set. The set is stored as a [`payload`](super::payload). Properties
+//! and payload together make the counter again.
 //!
-//! Any bytes lead to an error or to a counter that keeps every invariant. The counts of the segments say how much
-//! memory the counter takes, before its payload is read.
+//! Whatever the bytes are, loading them gives an error or a counter that keeps every invariant. The memory that the
+//! counter takes is known before its payload is read, from the counts of the segments.
 
 use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
@@ -45,7 +45,7 @@ impl CounterForm {
         self.window.map(|(window, newest, offset)| TagRing::with_offset(window, newest, offset))
     }
 
-    /// Checks stored fields. The counts must be those of at most all segments.
+    /// Checks stored fields. The caller has checked that there are no more counts than segments.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] when a parameter is out of range; [`Error::Corrupt`] when another field is wrong.
@@ -68,7 +68,7 @@ impl CounterForm {
             // A counter without members is exact, unless its limit is 0.
             let is_possible = counts.total() > 0 || self.params.exact_limit == 0;
             Error::check_field(is_possible, "representation", "exact, without a marked slot", "an estimate")?;
-            // A member marks a slot, and a slot is never freed.
+            // Every member marks a slot, and without a window no slot is ever freed.
             let is_possible = self.lower_bound == 0 || counts.total() > 0;
             Error::check_field(is_possible, "lower bound", "0 without a marked slot", self.lower_bound)?;
         }

@@ -1,5 +1,5 @@
-//! The set of a counter: first the members themselves; after the promotion to an estimate, only the slots of their
-//! hashes.
+//! The set of a counter. At first it holds the members themselves. After the promotion to an estimate, it holds only
+//! the slots of their hashes.
 
 pub(super) mod adding;
 pub(crate) mod cells;
@@ -21,7 +21,8 @@ use crate::heap::Mover;
 use crate::size_limit::SizeLimit;
 use crate::window::Mark;
 
-/// A set of members, each with its tag. It is promoted from exact to estimating, and is exact again once empty.
+/// A set of members, each with its tag. An exact set that exceeds its limits becomes an estimating one. A set that is
+/// empty again is exact again.
 #[derive(Debug)]
 pub(super) enum Held<T: SlotTag = ()> {
     /// The members themselves.
@@ -34,7 +35,8 @@ pub(super) enum Held<T: SlotTag = ()> {
 pub(super) struct Merged<'a, T: SlotTag> {
     pub(super) held: &'a Held<T>,
     pub(super) ages: T::Ages,
-    /// The number of slices from the newest slice of this set to that of the other, at most 255: then all has expired.
+    /// The number of slices from the newest slice of this set to the newest slice of the other set. It is at most 255:
+    /// at this distance everything in this set has expired.
     pub(super) behind: u8,
 }
 
@@ -64,7 +66,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// The number of members: exact, or the most likely one.
+    /// The number of members: the exact number, or the most likely one.
     pub(super) fn estimate(&self) -> f64 {
         match self {
             Held::Exact(members) => members.len() as f64,
@@ -72,11 +74,11 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// The number of members seen at most `most_age` slices before the newest slice, with its standard error; 0 for
-    /// `None`.
+    /// The number of members seen at most `most_age` slices before the newest slice, with its standard error; 0 if
+    /// `most_age` is `None`.
     pub(super) fn estimated(&self, ages: T::Ages, most_age: Option<u8>) -> Estimated {
         let Some(most_age) = most_age else { return Estimated::exact(0) };
-        // Nothing is older than the window, and its estimate is cached.
+        // If all live slices are asked for, the cached estimate is the answer: the set holds nothing older.
         let is_whole = most_age == T::most_age(ages);
         match self {
             Held::Exact(members) if is_whole => Estimated::exact(members.len()),
@@ -88,7 +90,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// Whether any member was seen at most `most_age` slices before the newest slice; false for `None`.
+    /// Whether any member was seen at most `most_age` slices before the newest slice; false if `most_age` is `None`.
     pub(super) fn has_any(&self, ages: T::Ages, most_age: Option<u8>) -> bool {
         let Some(most_age) = most_age else { return false };
         match self {
@@ -101,7 +103,7 @@ impl<T: SlotTag> Held<T> {
     ///
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
-    // Inlined, since the result is large and most of it is the error.
+    // Inlined: the result has room for an error, so it is large, and returning it from a call would take long.
     #[inline(always)]
     pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         match self {
@@ -113,7 +115,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// The same as [`Self::add`], for an `item` that is known to be no member of an exact counter.
+    /// The same as [`Self::add`], for an `item` of which the caller knows that an exact set does not have it.
     ///
     /// # Errors
     /// The errors of [`Self::add`].
@@ -137,8 +139,8 @@ impl<T: SlotTag> Held<T> {
         Ok(Mark::New)
     }
 
-    /// Removes the members among `items`, each with its hash, and sets `removed` for the first occurrence of each.
-    /// `places` has room for all items. An estimate is left unchanged.
+    /// Removes the members among `items`, each with its hash, and sets `removed` for the first occurrence of each
+    /// removed member. `places` has room for all items. An estimating set is left unchanged.
     pub(super) fn remove(
         &mut self,
         items: &[(u64, &[u8])],
@@ -155,7 +157,8 @@ impl<T: SlotTag> Held<T> {
         members.remove(&places, seed);
     }
 
-    /// Promotes an exact set to an estimate of its members and of `more`, a hash and its tag.
+    /// Turns an exact set into an estimating one, with its members and with `more`: the hash of one more item, and its
+    /// tag.
     ///
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
@@ -168,7 +171,7 @@ impl<T: SlotTag> Held<T> {
         for (hash, tag) in hashed.chain(more) {
             slots.mark(layout.slot_of(hash), Adding { tag, ..adding })?;
         }
-        // With a window the number of members is no lower bound: they expire.
+        // With a window, the present number of members is not a lower bound for later, because members expire.
         if T::BYTES == 0 {
             slots.raise_lower_bound((members.len() + more.iter().len()) as u32);
         }
@@ -191,7 +194,7 @@ impl<T: SlotTag> Held<T> {
         let mut changed = false;
         let is_exact = |held: &Held<T>| held.members().is_some();
         if is_exact(self) && sources.iter().any(|source| source.held.set_bits() > 0) {
-            // Only slots can take slots.
+            // Slots can be merged only into slots.
             self.promote(None, adding)?;
             changed = true;
         }

@@ -1,4 +1,4 @@
-//! The layout of a counter's slots: segments that sample the hash space more and more thinly.
+//! The layout of a counter's slots: each segment takes half as many of all hashes as the segment before it.
 //!
 //! ```text
 //! c, C = 2^c slots a segment:
@@ -8,23 +8,25 @@
 //!   hash 0...      10...       110...            111...1...
 //! ```
 //!
-//! `ones` is the number of leading 1 bits of a 64-bit hash. The hash falls in segment `s = min(ones, 34 - c)`, at the
-//! `c` bits that follow the ones and the 0 that ends them (for `s = 34 - c`: the `c` bits that follow the first
-//! `34 - c`). So segment `s` has a share `2^-(s+1)` of the members, and a slot of it `2^-(s+1+c)` of the hash space,
-//! `2^-34` in the last two. Density halves from segment to segment, so there is always a segment that is neither empty
-//! nor full.
+//! `ones` is the number of leading 1 bits of a 64-bit hash. The hash falls in segment `s = min(ones, 34 - c)`. Its
+//! place in the segment is the number in the `c` bits after these ones and the 0 that follows them. In the last
+//! segment, `s = 34 - c`, it is the number in the `c` bits after the first `34 - c` bits. So segment `s` gets the part
+//! `2^-(s+1)` of the members, and each of its slots gets `2^-(s+1+c)` of the hash space. In the last two segments a
+//! slot gets `2^-34`. Each segment gets half as many members as the one before, so there is always a segment that is
+//! neither empty nor full.
 //!
 //! This is the bitmap of P. Flajolet and G. N. Martin, "Probabilistic counting algorithms for data base applications",
-//! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging, and is read by maximum likelihood
-//! (`estimate.rs`).
+//! Journal of Computer and System Sciences 31(2), 1985, with stochastic averaging. The number of members is estimated
+//! from it by maximum likelihood (`estimate.rs`).
 //!
-//! Worked example, c = 10: hash `0x4000_0000_0000_0000` has no leading ones. It falls in segment 0, at the ten bits
-//! after the 0: slot 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one leading 1, a 0, then ten 1
-//! bits, so it falls in slot 1023 of segment 1: 1024 + 1023 = 2047.
+//! Worked example, c = 10: hash `0x4000_0000_0000_0000` has no leading ones. It falls in segment 0. The ten bits after
+//! the first 0 are 1000000000, so the slot is 512. Hash `0xbff0_0000_0000_0000` begins `10 1111111111 0...`: one
+//! leading 1, a 0, then ten 1 bits, so it falls in slot 1023 of segment 1: 1024 + 1023 = 2047.
 //!
-//! Slots are in the order of the hashes that fall in them. Each is a dyadic interval of the hash space, and none gets
-//! longer when `c` grows. Hence the slots are a function of the set alone, a union is an OR, and a counter folds
-//! exactly to a smaller `c`.
+//! Slots are in the order of the hashes that fall in them. Each slot takes an interval of hashes, and a larger `c` only
+//! divides these intervals further. So the marked slots are a function of the set alone. The bitmap of a union is the
+//! OR of the bitmaps. A counter folds to a smaller `c` without error: its slots are then those of a counter that always
+//! had this `c`.
 //!
 //! All of this is stored format: nothing here can change without a new encoding version.
 
@@ -32,8 +34,8 @@ use std::ops::Range;
 
 use multiversion::multiversion;
 
-/// The smallest slots have a share of `2^-FINEST_BITS` of the hash space. They are in the last two segments. With 34
-/// the standard error stays level up to 10^10 members.
+/// The smallest slots, in the last two segments, get `2^-FINEST_BITS` of the hash space each. With 34, the standard
+/// error does not rise up to 10^10 members.
 const FINEST_BITS: u32 = 34;
 /// The smallest `c`: a segment has at least 2^8 slots, which fill whole words.
 pub const MIN_SEGMENT_BITS: u32 = 8;
@@ -42,19 +44,19 @@ pub const MAX_SEGMENT_BITS: u32 = MIN_SEGMENT_BITS + LARGEST_ERRORS.len() as u32
 /// The number of segments for the smallest `c`; larger ones have fewer.
 pub const MAX_SEGMENTS: usize = (FINEST_BITS - MIN_SEGMENT_BITS + 1) as usize;
 
-/// The largest standard error of each `c`, for 251 to 10^10 members, rounded up to four digits. Which layout an error
-/// rate leads to follows from these numbers, so they are stored format.
+/// The largest standard error of each `c`, for 251 to 10^10 members, rounded up to four digits. The layout for an error
+/// rate follows from these numbers, so they are part of the stored format.
 pub const LARGEST_ERRORS: [f64; 9] =
     [0.041_45, 0.029_31, 0.020_73, 0.014_66, 0.010_37, 0.007_327, 0.005_181, 0.003_664, 0.002_591];
 
-/// The standard error that a counter may have, as a multiple of its error rate. Segments double from `c` to `c`: with a
-/// factor of 1, a counter of the error rate 0.01 would take twice the bytes for 0.7 of the error.
+/// The standard error that a counter may have, as a multiple of its error rate. With a factor of 1, a counter with the
+/// error rate 0.01 would need the next larger `c`: twice the memory, for 0.7 times the error.
 const MOST_OF_RATE: f64 = 1.04;
 
 /// The layout of a counter's slots: `c`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Layout {
-    // A byte, because every counter has a layout.
+    // It is a single byte, because every counter has a layout.
     segment_bits: u8,
 }
 
@@ -81,7 +83,7 @@ impl Layout {
         u32::from(self.segment_bits)
     }
 
-    /// The number of leading ones at which the last segment begins; hashes with more leading ones are in it too.
+    /// The index of the last segment. Hashes with this number of leading ones, or more, fall in it.
     #[inline]
     fn last(self) -> u32 {
         FINEST_BITS - self.segment_bits()
@@ -105,20 +107,21 @@ impl Layout {
         (self.num_segments() as u64) << self.segment_bits
     }
 
-    /// The share of the hash space that each slot of `segment` has; a power of two, so exact.
+    /// The part of the hash space that each slot of `segment` gets. It is a power of two, so the result is exact.
     #[inline]
     pub fn share(self, segment: usize) -> f64 {
-        // The last segment has the same share as the one before it: it takes all hashes that remain.
+        // A slot of the last segment gets as much as a slot of the segment before it, because the last segment takes
+        // all remaining hashes.
         let halvings = (self.segment_bits() + 1 + segment as u32).min(FINEST_BITS);
-        // 2^-halvings, by its exponent.
+        // 2^-halvings, built from its exponent.
         f64::from_bits(u64::from(f64::MAX_EXP as u32 - 1 - halvings) << (f64::MANTISSA_DIGITS - 1))
     }
 
-    /// The slot of a hash: its segment, times `2^c`, plus its place within.
+    /// The slot of a hash: its segment times `2^c`, plus its place within the segment.
     #[inline]
     pub fn slot_of(self, hash: u64) -> u32 {
         let segment = hash.leading_ones().min(self.last());
-        // Skips the ones and the 0 that ends them. In the last segment no such 0 is skipped.
+        // Skips the leading ones and the 0 after them. For the last segment, only ones are skipped.
         let skipped = (segment + 1).min(self.last());
         let within = hash << skipped >> (u64::BITS - self.segment_bits());
         segment << self.segment_bits | within as u32
@@ -149,14 +152,15 @@ impl Layout {
         !(u64::MAX >> segment) | u64::from(self.within(slot)) << (u64::BITS - self.segment_bits() - skipped)
     }
 
-    /// The slot of the coarser layout `to` in which the hashes of `slot` fall. The order of slots is kept.
+    /// The slot of the coarser layout `to` in which the hashes of `slot` fall. Folding does not change the order of
+    /// slots.
     pub fn fold(self, slot: u32, to: Layout) -> u32 {
         debug_assert!(to <= self);
         to.slot_of(self.first_hash(slot))
     }
 }
 
-/// The slots of as many hashes, as [`Layout::slot_of`] has them.
+/// Computes the slots of several hashes, each as [`Layout::slot_of`] does.
 #[multiversion(targets("x86_64+avx512f+avx512cd", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 pub(super) fn slots_of(layout: Layout, hashes: &[u64], slots: &mut [u32]) {
     slots.iter_mut().zip(hashes).for_each(|(slot, &hash)| *slot = layout.slot_of(hash));

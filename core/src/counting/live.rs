@@ -11,7 +11,7 @@ use crate::size_limit::{SizeLimit, try_collect, try_filled, try_with_capacity};
 use crate::window::{Ahead, ClockSource, Mark, Merging, Move, Time, Window};
 
 impl Counter {
-    /// Gives access to change the counter at `time`.
+    /// Gives access to the counter, to change it at `time`.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
@@ -28,11 +28,12 @@ impl Counter {
 }
 
 impl Live<'_, Counter> {
-    /// Removes members from an exact counter, in whatever slice they were seen. Returns for each item whether it was
-    /// removed; of equal items only the first. If no item is a member, nothing changes.
+    /// Removes members from an exact counter, no matter in which slice they were seen. Returns for each item whether it
+    /// was removed. If an item occurs several times, only its first occurrence counts as removed. If no item is a
+    /// member, nothing changes.
     ///
-    /// The stored form is then that of a counter to which the other members were added, in their order. A merge with a
-    /// counter that has a removed member adds the member again.
+    /// Afterwards the counter has the stored form of a counter to which only the remaining members were added, in their
+    /// order. A merge with a counter that still has a removed member adds the member again.
     ///
     /// ```
     /// use rollcall_core::counting::Counter;
@@ -45,8 +46,8 @@ impl Live<'_, Counter> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NotExact`] when the counter estimates, unless all in it has expired; [`Error::OutOfMemory`]. Nothing is
-    /// changed then.
+    /// [`Error::NotExact`] when the counter estimates, unless all its members have expired; [`Error::OutOfMemory`]. On
+    /// error the counter is unchanged.
     pub fn remove<'a, I: AsRef<[u8]> + ?Sized + 'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a I>,
@@ -104,7 +105,8 @@ impl Windowed for Counter {
 
     fn merging(&self, others: &[&Self], time: Time) -> Result<Merging, Error> {
         let Some(window) = self.window() else { return Ok(Merging::default()) };
-        // Other windows number their slices differently; the merge will reject them.
+        // Counters with other windows are left out, since they number their slices differently. The merge rejects them
+        // later.
         let numbering =
             |counter: &Counter| counter.window().map(|window| (window.clock_source(), window.slice_seconds()));
         let same = others.iter().filter(|other| numbering(other) == numbering(self));
@@ -114,7 +116,8 @@ impl Windowed for Counter {
 
     #[inline(always)]
     fn add_live(live: &mut Live<'_, Self>, item: &[u8], limit: &impl SizeLimit) -> Result<bool, Error> {
-        // An addition at a given time always makes the due move first: its item is seen later than everything before.
+        // An addition at a given time first moves the counter to the slice of that time, so its items are the latest
+        // that were seen.
         if live.time != Time::Reached {
             live.move_on();
         }
@@ -150,8 +153,8 @@ impl Windowed for Counter {
         limit: &impl SizeLimit,
     ) -> Result<Vec<Admission>, Error> {
         let due = live.due();
-        // A move back is made even if the limit leaves no room for items. Otherwise a clock that jumped ahead and came
-        // back would block admission.
+        // If the clock jumped ahead and was set back, the counter moves back even if the limit leaves no room for
+        // items. Otherwise expired members would block admission until the old time is reached again.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0;
         let looked_up = live.value.look_up(items, terms, live.time)?;
         let copy = live.value.admit_looked_up(&looked_up, terms.dry_run, due, limit)?;

@@ -8,10 +8,10 @@ use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 
-/// The most bytes of the prefix that members may share.
+/// The most bytes of the prefix that the members of a counter may have in common.
 pub(super) const MOST_PREFIX: usize = 32;
 
-/// The limits of an exact counter: the number of its members, and the bytes that they are kept in.
+/// The limits of an exact counter: the most members, and the most bytes that they may take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
     pub(super) members: u32,
@@ -35,9 +35,9 @@ pub struct Params {
     /// The number of members up to which the counter is exact and lists them; `0..=65536`. With 0 the counter is never
     /// exact.
     pub exact_limit: u32,
-    /// The bytes that all listed members may take together, as they are kept; `1..=2^20`. A counter with more bytes of
-    /// members estimates. A UUID counts 16 bytes, an even number of 8 to 64 hex digits half of them, a decimal number
-    /// below 2^63 1 to 8, any other member its length.
+    /// The bytes that all listed members may take together, as they are kept; `1..=2^20`. A counter whose members take
+    /// more bytes estimates. A UUID takes 16 bytes. An even number of 8 to 64 hex digits takes half as many bytes. A
+    /// decimal number below 2^63 takes 1 to 8 bytes, any other member its length.
     pub exact_bytes: u32,
     /// The seed of the hash. Only counters with the same seed can be merged.
     pub seed: u64,
@@ -58,7 +58,7 @@ impl Params {
     pub const MAX_ERROR_RATE: f64 = 0.25;
     /// Largest exact limit.
     pub const MAX_EXACT_LIMIT: u32 = 65_536;
-    /// The default limit of exact bytes, which suits most members: 250 members of 65 bytes.
+    /// The default limit of exact bytes. It is enough for 250 members of 65 bytes each.
     pub const DEFAULT_EXACT_BYTES: u32 = 16 << 10;
     /// Largest limit of exact bytes.
     pub const MAX_EXACT_BYTES: u32 = 1 << 20;
@@ -76,7 +76,7 @@ impl Params {
     /// # Errors
     /// [`Error::OutOfRange`] naming the first parameter that is outside its range.
     pub fn validate(&self) -> Result<(), Error> {
-        // NaN is within no range.
+        // A NaN is outside every range.
         check_within(Parameter::ErrorRate, self.error_rate, Self::MIN_ERROR_RATE..=Self::MAX_ERROR_RATE)?;
         check_within(Parameter::ExactLimit, self.exact_limit, 0..=Self::MAX_EXACT_LIMIT)?;
         check_within(Parameter::ExactBytes, self.exact_bytes, 1..=Self::MAX_EXACT_BYTES)

@@ -1,11 +1,12 @@
 //! The payload of a counter: its set as bytes, without parameters, counts and checksums. [`form`](super::form) reads
 //! payloads.
 //!
-//! An exact counter has its arena (`held/members/arena.rs`): the prefix of its members, if it has one, and each member
-//! as its record (`held/members/record.rs`), in the order they were added. With a window a tag, a byte, is before each.
+//! The payload of an exact counter is its arena (`held/members/arena.rs`). It has the prefix of the members, if there
+//! is one, and each member as its record (`held/members/record.rs`), in the order in which they were added. With a
+//! window, a tag of one byte is before each prefix and record.
 //!
-//! An estimating counter has its segments, in order. Segments without a marked slot take nothing. How the others are
-//! written follows from the number of their marked slots, which the header has:
+//! The payload of an estimating counter is its segments, in order. A segment without a marked slot takes no bytes. The
+//! code of any other segment follows from the number of its marked slots, which is in the header:
 //!
 //! | marked slots | bytes |
 //! |---|---|
@@ -14,8 +15,9 @@
 //! | at least two thirds | the free slots in Golomb-Rice code |
 //! | else | a bit for each slot |
 //!
-//! From a third on, Golomb-Rice code may take more bytes than the bits. With a window, the tags of the segment's marked
-//! slots follow, of 4 or 8 bits each, as they are in memory; 4 zeros fill the last byte.
+//! Between a third and two thirds, Golomb-Rice code could take more bytes than one bit per slot. With a window, the
+//! tags of the segment's marked slots follow, with 4 or 8 bits each, as in memory. If half of the last byte is left
+//! over, it is 0.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -34,9 +36,9 @@ use crate::size_limit::try_filled;
 /// A part of a value's payload.
 #[derive(Debug, Clone)]
 pub(crate) enum PayloadPart<'a> {
-    /// Bytes, as they are in memory.
+    /// Bytes borrowed from the value in memory.
     Bytes(&'a [u8]),
-    /// Bytes that were encoded.
+    /// Bytes that were encoded for the payload.
     Encoded(Arc<[u8]>),
 }
 
@@ -156,7 +158,7 @@ pub(super) fn decode<T: SlotTag>(
         let code = Code::new(layout, count);
         words.fill(if matches!(code, Code::Full | Code::Free) { u64::MAX } else { 0 });
         let bytes: &mut [u8] = bytemuck::cast_slice_mut(&mut words);
-        // Byte by byte, as in `bits::set_all`.
+        // Bits are flipped in bytes, not in words, as in `bits::set_all`.
         let mut flip = |slot: u64| bytes[slot as usize / 8] ^= 1 << (slot % 8);
         match code {
             Code::Full => {}
@@ -187,7 +189,7 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
 /// The tags of `count` slots.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when a tag is of no live slice, and [`Error::OutOfMemory`].
+/// [`Error::Corrupt`] when a tag belongs to no live slice, and [`Error::OutOfMemory`].
 fn tags_of<T: SlotTag>(bytes: &[u8], count: u64, ages: T::Ages) -> Result<Vec<T>, Error> {
     let halves = T::cell_bits(ages) == 4;
     let cell = |at: usize| if halves { bytes[at / 2] >> (at % 2 * 4) & 0xf } else { bytes[at] };
@@ -204,7 +206,7 @@ fn tags_of<T: SlotTag>(bytes: &[u8], count: u64, ages: T::Ages) -> Result<Vec<T>
 }
 
 impl Counter {
-    /// The most bytes that the payload takes. It follows from the counts, so that nothing is encoded for it.
+    /// The most bytes that the payload can take. They are computed from the counts, without encoding anything.
     pub(crate) fn most_payload_bytes(&self) -> u64 {
         with_set!(self, (held, ages) => match held {
             Held::Exact(members) => members.as_bytes().len() as u64,
@@ -244,17 +246,18 @@ pub(crate) mod tests {
     #[test]
     fn payloads_are_pinned() {
         assert_eq!(encode(&counter(params(RATES[2], 250), [1, 2])), b"\xd2\x05user:\xd8\x01\xd8\x02");
-        // Slots 1898 and 3380 of 4096, with 10 low bits: 1 and 874, then 1 and 457.
+        // Slots 1898 and 3380 of 4096 are marked. With 10 low bits, the first slot is 1 and 874, and the gap to the
+        // second is 1 and 457.
         assert_eq!(encode(&counter(params(RATES[2], 0), [2, 1])), [0xa9, 0x5d, 0x72]);
     }
 
-    /// Each code, and tags of 4 and 8 bits, one of them alone in its byte.
+    /// Tests each code, and tags of 4 and of 8 bits. One tag of 4 bits is alone in its byte.
     #[test]
     fn codes_and_tags_are_pinned() {
         let params = params(RATES[0], 250);
         let mut counts = SegmentCounts::default();
         [256, 255, 128, 1].into_iter().enumerate().for_each(|(segment, count)| counts.add(segment, count));
-        // The one free slot is the last: 7 low bits of 255, behind a one. The one marked slot is the first.
+        // In the first segment only the last slot, 255, is free. In the last segment only the first slot is marked.
         let [free, bits, marked] = [&[0xfd, 0x01][..], &[0x0f; 32], &[0]];
         let load = |window, payload: &[u8]| {
             let form = CounterForm { params, lower_bound: 0, counts: Some(counts), window };
@@ -269,7 +272,7 @@ pub(crate) mod tests {
             let payload = [&tags(256), free, &odd, bits, &tags(128), marked, &[last]].concat();
             let window = Some((window, 0, 0));
             assert_eq!(encode(&load(window, &payload).unwrap()), payload);
-            // A tag of no live slice, and something behind the last half.
+            // A tag that belongs to no live slice, and a last half byte that is not 0.
             let name = |payload: &[u8]| match load(window, payload) {
                 Err(Error::Corrupt { field, .. }) => field,
                 other => panic!("{other:?}"),

@@ -1,6 +1,6 @@
-//! Reading a counter: everything live at a time, or only the members seen in the last seconds.
+//! Views, for reading a counter: all members that are live at a time, or only those seen in the last seconds.
 //!
-//! Reading changes nothing, and skips expired members.
+//! Reading does not change the counter, and skips expired members.
 
 use std::borrow::Cow;
 
@@ -20,8 +20,8 @@ use crate::hash::hash64;
 use crate::size_limit::{try_with_capacity, try_zeroed};
 use crate::window::{Time, Window};
 
-/// The part of a counter that is read: all that is live at a time, or the members seen in the last seconds. Making a
-/// view costs nothing.
+/// The part of a counter that is read: all members that are live at a time, or only those seen in the last seconds.
+/// Making a view takes hardly any time.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, diff_card};
@@ -41,7 +41,8 @@ use crate::window::{Time, Window};
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     counter: &'a Counter,
-    /// The largest age, in slices, of the members in view, 0 without a window; `None` if no member can be in view.
+    /// The largest age, in slices, of the members in view. It is 0 without a window, and `None` if no member can be in
+    /// view.
     most_age: Option<u8>,
 }
 
@@ -81,7 +82,7 @@ impl Counter {
         let counts = set.history()?;
         let mut rows = try_with_capacity(counts.len())?;
         for row in 0..counts.len() as u64 {
-            // With a manual clock a window begins at slice 0: those before it begin before the epoch.
+            // With a manual clock, a key begins at slice 0, so its older slices begin before the Unix epoch.
             let start = (i128::from(present) - i128::from(row)) * i128::from(window.slice_seconds());
             let start = i64::try_from(start).unwrap_or(i64::MAX);
             rows.push((start, row.checked_sub(passed).map_or(Estimated::exact(0), |age| counts[age as usize])));
@@ -116,7 +117,7 @@ impl<'a> Iterator for MemberIter<'a> {
 impl<'a> View<'a> {
     /// The number of distinct members in view, rounded.
     pub fn count(&self) -> u64 {
-        // Of the whole counter the estimate is cached, and its standard error is not needed here.
+        // For a view of the whole counter the estimate is cached. The standard error is not needed here.
         if self.is_whole() { self.counter.count() } else { self.estimated().count() }
     }
 
@@ -138,7 +139,7 @@ impl<'a> View<'a> {
     /// The members, in the order in which they were added.
     ///
     /// # Errors
-    /// [`Error::NotExact`] when the counter estimates and anything is in view.
+    /// [`Error::NotExact`] when the counter estimates and any member is in view.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'a>> + Clone + use<'a>, Error> {
         match self.counter.contents() {
             Contents::Plain(Held::Exact(members)) => Ok(MemberIter::Plain(members.iter())),
@@ -151,8 +152,8 @@ impl<'a> View<'a> {
         }
     }
 
-    /// Whether `item` is a member in view. If the counter estimates, this is an error, unless no member is in view:
-    /// then the answer is false.
+    /// Whether `item` is a member in view. An estimating counter cannot tell: the answer is an error, or false if no
+    /// member is in view.
     ///
     /// # Errors
     /// The errors of [`Self::members`].
@@ -173,7 +174,7 @@ impl<'a> View<'a> {
                 let age = members.tag_of(item, hash).map(|tag| tag.age(ages));
                 Ok(age.filter(|&age| self.most_age.is_some_and(|most_age| age <= most_age)))
             }
-            // Finding out whether anything is in view takes a pass over all slots.
+            // This takes a pass over all slots, to find out whether any member is in view.
             Held::Estimating(_) => self.members().map(|_| None),
         })
     }
@@ -226,7 +227,7 @@ impl<'a> View<'a> {
 
     /// A lower bound of the number of members in view.
     pub(super) fn lower_bound(&self) -> u32 {
-        // A windowed counter has none, except for the number of its exact members.
+        // A windowed counter has a lower bound only while it is exact: the number of its members.
         match self.counter.window() {
             None => self.counter.lower_bound(),
             Some(_) if self.is_exact() => self.count() as u32,
@@ -240,14 +241,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// A bit for each slot of a layout, to unite what is in view.
+/// A bit for each slot of a layout, to compute unions of views.
 pub(super) struct Bits {
     layout: Layout,
     pub(super) words: Box<[u64]>,
 }
 
 impl Bits {
-    /// Bits of which none is set.
+    /// Makes bits of which none is set.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -255,8 +256,8 @@ impl Bits {
         Ok(Bits { layout, words: try_zeroed(layout.num_slots() as usize / bits::WORD_BITS)? })
     }
 
-    /// Sets the bits of what is in view, in the layout of these bits. Exact members are hashed, whatever layout their
-    /// own counter has, so that an exact counter never makes the layout of the others coarser.
+    /// Sets the bits of all members in view, in the layout of these bits. The members of an exact counter are hashed
+    /// for this, so the layout of the exact counter does not matter.
     pub(super) fn add(&mut self, view: &View<'_>) {
         let Some(most_age) = view.most_age else { return };
         let (layout, seed, words) = (self.layout, view.counter.params().seed, &mut self.words);
@@ -268,7 +269,7 @@ impl Bits {
         });
     }
 
-    /// The number of set bits in each segment: the marked slots of all that was added.
+    /// The number of set bits in each segment. These are the marked slots of the union of all added views.
     pub(super) fn counts(&self) -> SegmentCounts {
         let mut counts = SegmentCounts::default();
         let segments = self.words.chunks_exact(self.layout.slots() as usize / bits::WORD_BITS);
@@ -285,7 +286,7 @@ pub(super) use standing::standing;
 mod standing {
     use super::*;
 
-    /// Views of all that is live at the newest slices of counters.
+    /// Views of all members that are live at the newest slice of each counter.
     pub(in crate::counting) fn standing<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
         counters.iter().map(|counter| counter.at(Time::Reached)).collect()
     }

@@ -1,8 +1,8 @@
 //! The set of a windowed counter, with the slice in which each member was last seen.
 //!
-//! A slot of a plain counter is marked or not. Here a slot has the slice in which it was last
-//! marked. The slots marked since a slice are, bit for bit, the bitmap of a counter that saw only that span. So the
-//! same estimator counts every span that ends now.
+//! In a counter without a window, a slot is marked or free. Here, the slice in which a slot was last marked is kept for
+//! each slot. The slots marked since some slice are, bit for bit, the bitmap of a counter that saw only the members
+//! since that slice. So the same estimator counts every span of time that ends now.
 //!
 //! The set holds nothing older than the window. When a new slice is reached, everything that expires is dropped at
 //! once.
@@ -26,7 +26,7 @@ impl WindowedSet {
     /// Bytes of the struct itself.
     pub(super) const STRUCT_BYTES: u64 = size_of::<WindowedSet>() as u64;
 
-    /// Makes a later slice the newest and drops what expires. A slice that is not later has no effect.
+    /// Makes `slice` the newest slice, if it is later, and drops the members that expire by this.
     pub(super) fn advance(&mut self, slice: u64, spec: &Spec) {
         let Some(passed @ 1..) = slice.checked_sub(self.ring.newest()) else { return };
         let (ages, most_age) = (self.ring.ages(), self.ring.most_age());
@@ -61,7 +61,7 @@ impl WindowedSet {
         let mut of_age = try_filled(most_age + 1, SegmentCounts::default())?;
         let mut count = |segment, tag, count| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, count);
         match &self.held {
-            // All exact members count as one segment.
+            // The members of an exact set are all counted in segment 0.
             Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
             Held::Estimating(slots) => slots.for_each_count(ages, &mut count),
         }

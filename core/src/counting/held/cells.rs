@@ -1,5 +1,5 @@
-//! The cells of the slots in a window of segments: a bit for each slot, or, with a window of time, the tag of the slice
-//! in which the slot was last marked, 0 while it is free.
+//! The cells of the slots in a range of segments. Without a window, the cell of a slot is a bit. With a window, it is
+//! the tag of the slice in which the slot was last marked; 0 while the slot is free.
 //!
 //! Cells have 1, 4 or 8 bits and fill words from the lowest bits up. Loops over all cells are also compiled for wide
 //! registers, as in [`bits`].
@@ -12,7 +12,7 @@ use crate::counting::held::tag::Tag;
 use crate::hash::{Marks, first_marks};
 use crate::window::Mark;
 
-/// A tag that slots have, with the cells that hold it.
+/// A tag of a slot, and the functions for the cells that hold such tags.
 pub(crate) trait SlotTag: Tag {
     /// The number of bits in a cell: 1, 4 or 8.
     fn cell_bits(ages: Self::Ages) -> usize;
@@ -20,23 +20,24 @@ pub(crate) trait SlotTag: Tag {
     /// Marks a slot with `tag`, if the slot is free or its own tag is older.
     fn mark(cells: &mut [u64], slot: usize, tag: Self, ages: Self::Ages) -> Mark;
 
-    /// Which of at most a chunk of slots may not be marked yet. `cells` are those from the slot `start` on. All slots
-    /// before are marked.
+    /// The mask of those slots, of at most a chunk, that may still be free. `cells` begin with the cell of slot
+    /// `start`. All slots before `start` are marked.
     fn may_be_free(_cells: &[u64], _start: u32, slots: &[u32]) -> Marks {
         first_marks(slots.len())
     }
 
-    /// Calls `visit` with each marked slot and its tag, ascending.
+    /// Calls `visit` with each marked slot and its tag, in ascending order of slots.
     fn for_each(cells: &[u64], ages: Self::Ages, visit: &mut dyn FnMut(usize, Self));
 
     /// The number of slots that were marked at most `most_age` slices ago.
     fn count(cells: &[u64], ages: Self::Ages, most_age: u8) -> u64;
 
-    /// Marks the slots of `from`, whose cells have as many bits and whose newest slice is `behind` slices older. A slot
-    /// keeps the younger of two tags; tags that are too old are ignored. Returns whether any tag changed.
+    /// Marks the slots that are marked in `from`. The cells of `from` have as many bits as ours, and its newest slice
+    /// is `behind` slices older than ours. A slot keeps the younger of two tags; tags that are too old are ignored.
+    /// Returns whether any tag changed.
     fn merge(cells: &mut [u64], ages: Self::Ages, from: &[u64], theirs: Self::Ages, behind: u8) -> bool;
 
-    /// Sets the bits of the slots that were marked at most `most_age` slices ago.
+    /// Sets in `bits` the bits of the slots that were marked at most `most_age` slices ago.
     fn or_bits(cells: &[u64], ages: Self::Ages, most_age: u8, bits: &mut [u64]);
 
     /// Frees the slots whose tag is older than `most_age` slices.
@@ -91,11 +92,11 @@ impl SlotTag for u8 {
         let (byte, shift, mask) =
             if ages.has_halves() { (&mut bytes[slot / 2], slot % 2 * 4, 0xf) } else { (&mut bytes[slot], 0, 0xff) };
         let before = *byte >> shift & mask;
-        // No tag is younger than the newest.
+        // No tag is younger than the tag of the newest slice.
         if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
             return Mark::Same;
         }
-        // XOR with the difference replaces the half of a byte.
+        // XOR with `before ^ tag` replaces one half of the byte and leaves the other.
         *byte ^= (before ^ tag) << shift;
         if before == 0 { Mark::New } else { Mark::Renewed }
     }
@@ -136,7 +137,8 @@ impl SlotTag for u8 {
 
 /// Calls `visit` with each tag and the number of the slots that have it. The same tag may come several times.
 pub(in crate::counting) fn for_each_count(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(u8, u64)) {
-    // Neighbouring bytes are often equal. With a single table each increment would wait for the one before.
+    // Neighbouring bytes are often equal. With a single table, each increment would have to wait for the last one, so
+    // four tables take turns.
     let mut counts = [[0u32; 256]; 4];
     for four in bytemuck::cast_slice::<_, u8>(cells).as_chunks::<4>().0 {
         counts.iter_mut().zip(four).for_each(|(counts, &byte)| counts[usize::from(byte)] += 1);
@@ -153,7 +155,7 @@ pub(in crate::counting) fn for_each_count(cells: &[u64], ages: Ages, visit: &mut
 fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
     let mut marks = 0;
     for (number, &slot) in slots.iter().enumerate() {
-        // Without a branch: which members fall in full segments and on free slots cannot be predicted.
+        // No branch: a processor cannot predict which members fall in full segments or on free slots.
         let word = slot.wrapping_sub(start) as usize / bits::WORD_BITS;
         let is_free = cells.get(word).unwrap_or(&0) >> (slot % u64::BITS) & 1 == 0;
         marks |= Marks::from(is_free & (slot >= start)) << number;
@@ -164,7 +166,7 @@ fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
 /// The number of bytes that are processed in parallel.
 const LANES: usize = 64;
 
-/// The cells of a byte: its halves, or the whole byte and a free cell.
+/// The two cells of a byte: its two halves. If a cell takes a whole byte, the second cell is a free one.
 #[inline(always)]
 fn cells_of(byte: u8, has_halves: bool) -> [u8; 2] {
     if has_halves { [byte & 0xf, byte >> 4] } else { [byte, 0] }
@@ -180,7 +182,7 @@ fn byte_of([first, second]: [u8; 2], has_halves: bool) -> u8 {
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn count<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
-    // At most 255 cells of a lane, the largest number that its byte can count.
+    // A lane counts in one byte, so it counts at most 255 cells before the counts are summed.
     for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX) >> u32::from(HALVES)) {
         let mut lanes = [0u8; LANES];
         for row in rows {
@@ -200,7 +202,7 @@ fn free<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
     bytes.iter_mut().for_each(|byte| *byte = byte_of(cells_of(*byte, HALVES).map(kept), HALVES));
 }
 
-/// The younger of the tags `own` and `other`, as a tag of our counter. The newest slice of the other counter is
+/// The younger of the tags `own` and `other`, as a tag of our counter. The newest slice of the counter of `other` is
 /// `behind` slices older than ours.
 #[inline(always)]
 fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
@@ -209,7 +211,7 @@ fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
     if is_taken { ages.tag(age) } else { own }
 }
 
-/// Gives each cell of `bytes` the [`younger`] of its own tag and that in `from`. Returns whether any cell changed.
+/// Gives each cell of `bytes` the [`younger`] of its own tag and the tag in `from`. Returns whether any cell changed.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn merge<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
     let mut changed = 0;
@@ -239,7 +241,7 @@ fn or_bits<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8, bits: &mu
     }
 }
 
-/// The `width` lowest bits of each byte, in adjacent bits. All other bits of the bytes are 0.
+/// Packs the `width` lowest bits of each byte into adjacent bits. All other bits of the bytes must be 0.
 #[inline(always)]
 fn gathered(bytes: [u8; 8], width: usize) -> u64 {
     // Each step joins the lanes in pairs, from 8 bits to 64.

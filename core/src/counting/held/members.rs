@@ -1,7 +1,7 @@
 //! The set of an exact counter: the members themselves, each kept as its [record].
 //!
-//! All members lie in one [arena], in the form in which they are stored. It shares one [buffer](packed) with the
-//! [index](group).
+//! All members lie in one [arena], as bytes that can be stored unchanged. The arena and the [index](group) share one
+//! [buffer](packed).
 
 pub(in crate::counting) mod arena;
 mod digits;
@@ -89,21 +89,21 @@ impl<T: Tag> Members<T> {
         self.find(item, hash, |_| ()).is_some()
     }
 
-    /// The offset of the member `item` in the arena; its hash is `hash`; `None` if it is no member.
+    /// The offset of the member `item`, whose hash is `hash`, in the arena; `None` if `item` is no member.
     #[inline]
     pub(in crate::counting) fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
         self.find(item, hash, |offset| offset)
     }
 
-    /// The tag of the member `item`, whose hash is `hash`; `None` if it is no member.
+    /// The tag of the member `item`, whose hash is `hash`; `None` if `item` is no member.
     #[inline]
     pub(in crate::counting) fn tag_of(&self, item: &[u8], hash: u64) -> Option<T> {
         let offset = self.offset_of(item, hash)?;
         T::split(self.as_bytes().get(offset..)?).map(|(tag, _)| tag)
     }
 
-    /// Gives the member `item`, whose hash is `hash`, the tag `tag` if that is younger. Returns `None` if `item` is no
-    /// member.
+    /// Gives the member `item`, whose hash is `hash`, the tag `tag` if `tag` is younger than its own. Returns `None` if
+    /// `item` is no member.
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Mark> {
         if T::BYTES == 0 {
@@ -120,7 +120,7 @@ impl<T: Tag> Members<T> {
         self.len() < room.members as usize && bytes_left.is_some_and(|left| new.counted_bytes() <= left as usize)
     }
 
-    /// Inserts `item`, which must be no member yet and must fit.
+    /// Inserts `item`. It must not be a member yet, and there must be room for it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; on error the set is unchanged.
@@ -128,7 +128,8 @@ impl<T: Tag> Members<T> {
         self.insert_if(&self.record_of(item), hash, seed, tag, |_| Ok(()))
     }
 
-    /// The most heap bytes that a set read from an arena of `arena_bytes` takes, without the rounding of its buffer.
+    /// The most heap bytes that a set takes after it was read from an arena of `arena_bytes`. The rounding of its
+    /// buffer is not included.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
         // All members except one have a body of at least one byte.
         let members = u64::from(room.members).min(arena_bytes / (T::BYTES as u64 + 2) + 1);
@@ -138,8 +139,8 @@ impl<T: Tag> Members<T> {
     /// Reads the bytes of [`Self::as_bytes`], and hashes the members under `seed`.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the bytes are not members to the last byte, as [`Self::insert`] writes them; when a
-    /// member occurs twice; when the members do not fit in `room`; or when a tag is of no live slice.
+    /// [`Error::Corrupt`] when the bytes, to the last one, are not members as [`Self::insert`] writes them; when a
+    /// member occurs twice; when the members do not fit in `room`; or when no live slice has the tag of a member.
     pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
         let mut members = Self::with_room(bytes, room)?;
         let (mut rest, (prefix, _), mut buffer) = (Records::<T>::new(bytes), split_prefix::<T>(bytes), [0; 64]);
@@ -147,7 +148,7 @@ impl<T: Tag> Members<T> {
             tag.check(ages)?;
             let text = member.text_in(&mut buffer);
             let record = Record::of(text, prefix);
-            // The same text would be kept differently if it was added.
+            // The set would keep the same text in another form if a client added it.
             Error::check_field(record.is(member), "members", "each in the form of its text", "one in another")?;
             if !members.has_room_for(&record, room) {
                 let expected = format!("at most {} members of {} bytes together", room.members, room.bytes);
@@ -204,7 +205,7 @@ pub(in crate::counting) mod tests {
         prop_oneof![of_one_length, short, prefixed, coded, all_kinds]
     }
 
-    /// A byte of which records, or what nearly is one, are made.
+    /// A byte from which the tests make records and invalid bytes that look like records.
     fn byte() -> impl Strategy<Value = u8> {
         prop_oneof![4 => 0u8..4, 1 => 0xc1u8..0xc4, 1 => 0xd8u8..0xda, 1 => b'0'..=b'3', 1 => 0x80u8..=0xff]
     }
@@ -262,8 +263,8 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn the_most_members_have_offsets() {
-        // Members as short as possible are added until no room is left: first the number of members ends it, then their
-        // bytes.
+        // The shortest possible members are added until no room is left. In the first room the limit is the number of
+        // members, in the second their bytes.
         for room in [ROOM, Room { members: 70_000, bytes: 100_000 }] {
             let mut members = Members::new();
             for number in 0u32.. {
@@ -296,7 +297,7 @@ pub(in crate::counting) mod tests {
             (100, 1000, 1114),
             (65_536, 1 << 20, (1 << 20) + 65_536 + 2 * 8192),
         ] {
-            // A prefix of 32 bytes has two more.
+            // The arena also has the longest prefix: 32 bytes, with two more bytes before them.
             assert_eq!(Room { members, bytes }.arena_bytes(), most + 34);
         }
     }
@@ -322,7 +323,7 @@ pub(in crate::counting) mod tests {
         ] {
             assert_eq!(Members::<()>::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
         }
-        // The number of members is limited by the room, too.
+        // The room also limits the number of members.
         assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);
         assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 5, bytes: 600 }), 648);
     }
@@ -364,9 +365,9 @@ pub(in crate::counting) mod tests {
             b"\xe1\x80\x80\x01",
             // The length 1, in more bytes than necessary.
             b"\xe0\x01\0a",
-            // Texts that are kept in fewer bytes.
+            // Texts that the counter keeps in fewer bytes.
             b"\x011",
-            // A prefix without a member, two prefixes, and a number of no prefix.
+            // A prefix without a member, two prefixes, and a prefixed number without a prefix.
             b"\xd2\x01u",
             b"\xd2\x01u\xd2\x01v\xd8\x01",
             b"\xd8\x01",
@@ -492,7 +493,7 @@ pub(in crate::counting) mod tests {
             bytes in vec(byte(), 0..60),
         ) {
             let bytes = [prefix, &bytes].concat();
-            // Exactly the bytes that come of adding the texts behind the same prefix are read.
+            // Bytes are valid if, and only if, adding their texts to an arena with the same prefix gives these bytes.
             let prefix = split_prefix::<()>(&bytes).0;
             let mut added = bytes[..prefix_bytes::<()>(prefix)].to_vec();
             let mut texts = BTreeSet::new();

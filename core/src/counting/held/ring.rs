@@ -1,4 +1,5 @@
-//! Tags: a member or slot of a windowed counter has a small number that says in which slice it was last added.
+//! Tags: each member or slot of a windowed counter has a small number, its tag, that says in which slice it was last
+//! added.
 //!
 //! Slice numbers grow for ever, but a tag has only a byte or half a byte. So tags go round like the hours of a clock:
 //! with 15 tags, slices 0 to 14 have the tags 1 to 15, and slice 15 has the tag 1 again. By then slice 0 has expired,
@@ -45,7 +46,7 @@ impl Ages {
     /// The age of `tag`: the number of slices from its slice to the newest one.
     #[inline(always)]
     pub(in crate::counting) fn age(self, tag: u8) -> u8 {
-        // A larger tag than the newest is from the round before.
+        // A tag that is larger than the newest one is from the previous round.
         let around = if tag > self.newest { self.modulus } else { 0 };
         self.newest.wrapping_sub(tag).wrapping_add(around)
     }
@@ -75,7 +76,7 @@ impl Ages {
     }
 }
 
-/// A window, its newest slice, and the numbering of its tags, which goes round.
+/// A window, its newest slice, and the numbering of its tags, which starts again from 1 after the largest tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::counting) struct TagRing {
     pub(in crate::counting) window: Window,
@@ -83,7 +84,7 @@ pub(in crate::counting) struct TagRing {
     newest: u64,
     /// The number that is subtracted from a slice number to compute the slice's tag. It is below the number of tags.
     offset: u8,
-    /// The conversion from tags to ages. It follows from the other fields, and is stored because computing it takes a
+    /// The conversion from tags to ages. It follows from the other fields, but is kept, because computing it takes a
     /// division.
     ages: Ages,
 }
@@ -117,7 +118,7 @@ impl TagRing {
         let newest = (slice % u64::from(modulus)) as u32;
         let place = (newest + modulus - u32::from(self.offset)) % modulus;
         self.newest = slice;
-        // Fits a byte: a window has at most 254 slices.
+        // The number fits a byte, since a window has at most 254 slices.
         let most_age = self.window.slices() as u8;
         self.ages = Ages { newest: place as u8 + 1, modulus: modulus as u8, most_age };
     }

@@ -1,8 +1,8 @@
-//! The marked slots of an estimating counter: counts, a window of segments, and lists.
+//! The marked slots of an estimating counter: a count for each segment, a range of segments held as cells, and lists.
 //!
-//! As members come, the early segments fill up one after the other, and the late ones are almost empty: only some
-//! seven in between say anything (Lang, "Back to the future: an even more nearly optimal cardinality estimation
-//! algorithm", 2017, compresses the same bitmap by this). So the slots are held as
+//! As members are added, the early segments fill up one after the other, while the late ones stay almost empty. Only
+//! about seven segments in between hold much information. Lang uses this to compress the same bitmap ("Back to the
+//! future: an even more nearly optimal cardinality estimation algorithm", 2017). The slots are held as
 //!
 //! ```text
 //! counts:  the number of marked slots in each segment
@@ -11,14 +11,14 @@
 //!            place, tag | place, tag | ...                                  2 bytes, and 1 with a window of time
 //! ```
 //!
-//! The segments before `first` are full and take nothing. A counter with a window of time has no such segments: the
-//! tags of their slots differ. The window ends behind the last segment with more than C / 16 marked slots. So `first`
-//! and `end` follow from the counts alone. Whatever members are chosen, and whatever is loaded, the slots take at most
-//! the bytes of a bitmap of all segments, and a fourth more for the room by which lists grow.
+//! The segments before `first` are full and take no memory. In a windowed counter `first` is 0, since the tags of full
+//! segments have to be kept. The last segment with more than C / 16 marked slots is `end - 1`. So `first` and `end`
+//! follow from the counts alone. The slots never take more memory than a bitmap of all segments, and a quarter more for
+//! the free room in lists. This holds for any members and for any loaded bytes.
 //!
 //! Worked example, C = 4096, 50,000 members: segments 0 to 6 have 4087, 3886, 3205, 2183, 1293, 708 and 371 marked
-//! slots and are the window, with 512 bytes each. Segment 7, with 190, and all after it are lists, of 380 slots in 760
-//! bytes. With ten times as many members, segment 0 is full and gone.
+//! slots. They are held as cells, in 512 bytes each. Segment 7, with 190 marked slots, and all later segments are held
+//! as lists: 380 slots in 760 bytes. With ten times as many members, segment 0 is full and takes no memory.
 
 use std::alloc::Layout as Memory;
 use std::marker::PhantomData;
@@ -36,11 +36,13 @@ use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
 
-/// The part of a segment's slots up to which they are listed: 1 in 16. A listed slot takes 16 bits.
+/// A segment is held as a list if at most one slot in this number is marked. A slot in a list takes 16 bits, so a
+/// fuller list would be larger than a bitmap.
 const LISTED_PART: u64 = 16;
-/// The number of records without tags among which the search compares all, as that is faster than halving them further.
+/// The binary search for a record without tags stops at this number of records. Comparing all of them is faster than
+/// going on.
 const FEW: usize = 96;
-/// The least bytes by which a list grows.
+/// The fewest bytes by which a list grows.
 const LEAST_ROOM: usize = 16;
 
 /// The marked slots of an estimating counter, with the cached estimate.
@@ -48,10 +50,10 @@ const LEAST_ROOM: usize = 16;
 pub(in crate::counting) struct Slots<T: SlotTag = ()> {
     /// The cells of the segments `first..end`.
     window: Box<[u64]>,
-    /// The marked slots of the segments from `end` on, each a record of its place in its segment and its tag, and room
-    /// for more. How many there are follows from the counts.
+    /// The lists of the marked slots of the segments from `end` on, and free room. A record has the place of a slot in
+    /// its segment, and its tag. The number of records follows from the counts.
     later: Box<[u8]>,
-    /// The cached estimate; none if a slot was marked since it was computed.
+    /// The cached estimate; absent if a slot was marked after it was computed.
     estimate: KeptEstimate,
     counts: SegmentCounts,
     /// A lower bound of the number of members: one more than the last exact count, or the largest lower bound of the
@@ -63,20 +65,21 @@ pub(in crate::counting) struct Slots<T: SlotTag = ()> {
     tags: PhantomData<T>,
 }
 
-// Of a few hundred members the struct is a fifth, and allocators have a size of 160 bytes.
+// The struct is a fifth of the memory of a counter with a few hundred members, and allocators have a size class of 160
+// bytes.
 const _: () = assert!(size_of::<Slots>() <= 160);
 
-/// The marked slots of one segment, as they are held.
+/// How the marked slots of one segment are held.
 #[derive(Clone, Copy)]
 enum Place<'a> {
-    /// All slots are marked, and nothing is held.
+    /// All slots are marked, so nothing has to be held.
     Full,
     Cells(&'a [u64]),
-    /// Records of the marked slots, ascending.
+    /// Records of the marked slots, in ascending order.
     Listed(&'a [u8]),
 }
 
-/// The segments of the window that these counts lead to.
+/// The range of segments that are held as cells, if the segments have these counts.
 fn window_of<T: SlotTag>(layout: Layout, counts: &SegmentCounts) -> Range<usize> {
     let is_full = |&segment: &usize| T::BYTES == 0 && counts.get(segment) == layout.slots();
     let first = (0..layout.num_segments()).take_while(is_full).count();
@@ -85,13 +88,13 @@ fn window_of<T: SlotTag>(layout: Layout, counts: &SegmentCounts) -> Range<usize>
     first..layout.num_segments() - listed
 }
 
-/// The capacity of a list of `len` bytes: the next of four sizes a doubling, as allocators have them.
+/// The capacity of a list of `len` bytes: `len`, rounded up to a size class of common allocators (four per doubling).
 fn room_for(len: usize) -> usize {
     let step = len.checked_ilog2().map_or(0, |bits| bits.saturating_sub(2));
     len.next_multiple_of(LEAST_ROOM.max(1 << step))
 }
 
-/// The heap bytes of slots with these counts and this window.
+/// The heap bytes of slots with these counts, if the segments in `window` are held as cells.
 fn heap_bytes<T: SlotTag>(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: T::Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments()) * Slots::<T>::RECORD_BYTES;
     (window.len() * Slots::<T>::segment_words(layout, ages) * size_of::<u64>() + room_for(listed)) as u64
@@ -111,7 +114,7 @@ fn records<T: SlotTag>(list: &[u8]) -> impl Iterator<Item = (usize, T)> {
 }
 
 impl<'a> Place<'a> {
-    /// Calls `visit` with the place and tag of each marked slot, ascending.
+    /// Calls `visit` with the place and tag of each marked slot, in ascending order.
     fn for_each<T: SlotTag>(self, layout: Layout, ages: T::Ages, visit: &mut dyn FnMut(usize, T)) {
         match self {
             Place::Full => (0..layout.slots() as usize).for_each(|place| visit(place, T::default())),
@@ -127,7 +130,7 @@ impl<T: SlotTag> Slots<T> {
     /// Bytes of a listed slot.
     const RECORD_BYTES: usize = size_of::<u16>() + T::BYTES;
 
-    /// Slots of which none is marked; allocates nothing.
+    /// Makes slots of which none is marked; allocates nothing.
     pub(in crate::counting) fn new(layout: Layout) -> Self {
         let (window, later, counts) = (Box::default(), Box::default(), SegmentCounts::default());
         let estimate = KeptEstimate::none();
@@ -155,7 +158,7 @@ impl<T: SlotTag> Slots<T> {
         })
     }
 
-    /// Fills a segment of new slots: `marked` has the bits of its marked slots, and `tags` has their tags.
+    /// Fills a segment of new slots. `marked` has the bits of the segment's marked slots, and `tags` has their tags.
     pub(in crate::counting) fn fill(&mut self, segment: usize, marked: &[u64], tags: &[T], ages: T::Ages) {
         let tagged = || bits::ones_of(marked.iter().copied()).zip(tags.iter().copied());
         if segment >= self.end.into() {
@@ -170,7 +173,7 @@ impl<T: SlotTag> Slots<T> {
         }
     }
 
-    /// Words of the cells of a segment.
+    /// The number of words that the cells of a segment take.
     fn segment_words(layout: Layout, ages: T::Ages) -> usize {
         layout.slots() as usize * T::cell_bits(ages) / bits::WORD_BITS
     }
@@ -191,7 +194,7 @@ impl<T: SlotTag> Slots<T> {
         self.lower_bound
     }
 
-    /// Raises the lower bound of the number of members. Returns whether it was lower.
+    /// Raises the lower bound of the number of members to at least `lower_bound`. Returns whether the bound changed.
     pub(in crate::counting) fn raise_lower_bound(&mut self, lower_bound: u32) -> bool {
         let is_raised = lower_bound > self.lower_bound;
         if is_raised {
@@ -212,7 +215,7 @@ impl<T: SlotTag> Slots<T> {
         self.counts.sum(self.end.into()..self.layout.num_segments()) * Self::RECORD_BYTES
     }
 
-    /// The segments, each with its marked slots as they are held.
+    /// The number of each segment, and how its marked slots are held.
     fn places(&self, ages: T::Ages) -> impl Iterator<Item = (usize, Place<'_>)> {
         let mut cells = self.window.chunks_exact(Self::segment_words(self.layout, ages));
         let mut later = &*self.later;
@@ -229,14 +232,14 @@ impl<T: SlotTag> Slots<T> {
         })
     }
 
-    /// The cells of a segment in the window.
+    /// The cells of a segment; `None` if the segment is not held as cells.
     fn cells_mut(&mut self, segment: usize, ages: T::Ages) -> Option<&mut [u64]> {
         let words = Self::segment_words(self.layout, ages);
         let start = segment.checked_sub(self.first.into())? * words;
         self.window.get_mut(start..start + words)
     }
 
-    /// The same slots with another window.
+    /// A copy of the slots in which the segments in `window` are held as cells, and all later segments as lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -262,7 +265,7 @@ impl<T: SlotTag> Slots<T> {
         Ok(Slots { window: cells, later, estimate, first, end, ..*self })
     }
 
-    /// The same slots with the window of all segments.
+    /// A copy of the slots in which all segments are held as cells.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -270,7 +273,7 @@ impl<T: SlotTag> Slots<T> {
         self.with_window(0..self.layout.num_segments(), ages)
     }
 
-    /// Counts the marked slots anew, and returns the slots with the window that the counts lead to.
+    /// Counts the marked slots anew, and returns a copy of the slots that is held as these counts require.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and the errors of `check`, which gets the heap bytes of the result.
@@ -308,7 +311,7 @@ impl<T: SlotTag> Slots<T> {
         Ok(mark)
     }
 
-    /// Marks the slots of hashes, at most a chunk, one after the other like [`Self::mark`], and passes each mark to
+    /// Marks `slots`, at most a chunk, one after the other like [`Self::mark`]. Passes the result for each slot to
     /// `marked`.
     ///
     /// # Errors
@@ -323,7 +326,7 @@ impl<T: SlotTag> Slots<T> {
         let (mut slots, mut next) = ([0; CHUNK], 0);
         let slots = &mut slots[..hashes.len()];
         slots_of(self.layout, hashes, slots);
-        // Most members of a large counter change nothing.
+        // In a large counter, most members mark slots that are marked already.
         for at in hash::marked(T::may_be_free(&self.window, self.start(), slots)) {
             (next..at).for_each(|_| marked(Mark::Same));
             marked(self.mark(slots[at], adding)?);
@@ -333,13 +336,13 @@ impl<T: SlotTag> Slots<T> {
         Ok(())
     }
 
-    /// The first slot of the window.
+    /// The first slot that is held as a cell.
     #[inline(always)]
     fn start(&self) -> u32 {
         u32::from(self.first) << self.layout.segment_bits()
     }
 
-    /// Counts a new slot.
+    /// Counts a newly marked slot.
     #[inline(always)]
     fn count_new(&mut self, segment: usize, ages: T::Ages) {
         self.counts.add(segment, 1);
@@ -349,8 +352,8 @@ impl<T: SlotTag> Slots<T> {
         }
     }
 
-    /// Lets go of the full segments at the front of the window. Without memory for the smaller window the larger one
-    /// stays.
+    /// Stops holding cells for the full segments at the front. If memory for the smaller copy is lacking, all cells are
+    /// kept.
     #[cold]
     fn drop_full(&mut self, ages: T::Ages) {
         if let Ok(smaller) = self.with_window(window_of::<T>(self.layout, &self.counts), ages) {
@@ -358,7 +361,7 @@ impl<T: SlotTag> Slots<T> {
         }
     }
 
-    /// Marks a slot of a segment behind the window.
+    /// Marks a slot of a segment that is held as a list.
     #[inline(never)]
     fn mark_later(&mut self, slot: u32, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         let Adding { tag, ages, limit, .. } = adding;
@@ -393,9 +396,9 @@ impl<T: SlotTag> Slots<T> {
         Ok(Mark::New)
     }
 
-    /// Marks the slots of `from`, folded to the layout of these slots, whose window is of all segments. The newest
-    /// slice of `from` is `behind` slices older. Returns whether any tag changed. The slots must then be
-    /// [formed](Self::formed).
+    /// Marks the slots that are marked in `from`, folded to the layout of these slots. All segments of these slots must
+    /// be held as cells. The newest slice of `from` is `behind` slices older than ours. Returns whether any tag
+    /// changed. The caller must then call [`Self::formed`].
     pub(in crate::counting) fn merge(&mut self, from: &Self, theirs: T::Ages, behind: u8, ages: T::Ages) -> bool {
         let (layout, mut changed) = (self.layout, false);
         let is_alike = layout == from.layout && T::cell_bits(ages) == T::cell_bits(theirs);
@@ -420,14 +423,14 @@ impl<T: SlotTag> Slots<T> {
         changed
     }
 
-    /// Marks a slot, if its tag is not too old. The window is of all segments. Returns whether the tag changed. The
-    /// slots must then be [formed](Self::formed).
+    /// Marks a slot with `tag`, if the tag is not too old. All segments must be held as cells. Returns whether the
+    /// slot's tag changed. The caller must then call [`Self::formed`].
     pub(in crate::counting) fn mark_wide(&mut self, slot: u32, tag: Option<T>, ages: T::Ages) -> bool {
         tag.is_some_and(|tag| T::mark(&mut self.window, slot as usize, tag, ages) != Mark::Same)
     }
 
-    /// Frees the slots that were marked more than `most_age` slices ago, and the memory that is no longer needed.
-    /// Without memory for the smaller window the larger one stays.
+    /// Frees the slots that were marked more than `most_age` slices ago, and the memory that is no longer needed. If
+    /// memory for the smaller copy is lacking, the larger one is kept.
     pub(in crate::counting) fn expire(&mut self, ages: T::Ages, most_age: u8) {
         let counts = self.counts_within(ages, most_age);
         T::free(&mut self.window, ages, most_age);
@@ -464,8 +467,8 @@ impl<T: SlotTag> Slots<T> {
         counts
     }
 
-    /// Sets the bits of the slots that were marked at most `most_age` slices ago, folded to the layout `to`, in `bits`,
-    /// which has a bit for each slot of that layout.
+    /// Sets in `bits` the bits of the slots that were marked at most `most_age` slices ago, folded to the layout `to`.
+    /// `bits` has a bit for each slot of that layout.
     pub(in crate::counting) fn or_bits(&self, ages: T::Ages, most_age: u8, to: Layout, bits: &mut [u64]) {
         let words = to.slots() as usize / bits::WORD_BITS;
         for (segment, place) in self.places(ages) {
@@ -488,7 +491,8 @@ impl<T: SlotTag> Slots<T> {
                 let live = records::<T>(list).filter(|(_, tag)| tag.age(ages) <= most_age);
                 bits::set_all(bits, live.map(|(place, _)| place));
             }
-            // Many counters together soon mark all slots of the early segments. Tags take longer than this look.
+            // In a union of many counters, all bits of the early segments are soon set. Checking this is faster than
+            // reading tags.
             _ if T::BYTES > 0 && bits.iter().all(|&word| word == u64::MAX) => {}
             Place::Full => bits.fill(u64::MAX),
             Place::Cells(cells) => T::or_bits(cells, ages, most_age, bits),
@@ -523,7 +527,7 @@ impl<T: SlotTag> Slots<T> {
         (size_of_val(&*self.window) + self.later.len()) as u64
     }
 
-    /// Passes the buffer of cells to `mover` and keeps the buffer that it returns.
+    /// Passes the buffer of cells to `mover`, and keeps the buffer that `mover` returns.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         self.window = mover.relocate(std::mem::take(&mut self.window));
     }
@@ -540,7 +544,7 @@ impl<T: SlotTag> Slots<T> {
 }
 
 impl Slots {
-    /// The slots that these bits of all segments mark.
+    /// Makes slots from a bitmap of all segments, in which the set bits are the marked slots.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -563,7 +567,7 @@ impl Slots<u8> {
     }
 }
 
-/// Writes a record at an offset, which moves behind it.
+/// Writes a record at an offset, and moves the offset behind the record.
 #[inline(always)]
 fn put<T: SlotTag>(list: &mut [u8], at: &mut usize, place: usize, tag: T) {
     let record = &mut list[*at..*at + Slots::<T>::RECORD_BYTES];
@@ -579,12 +583,12 @@ fn find<T: SlotTag>(list: &[u8], place: u16) -> usize {
     let (mut from, mut end) = (0, list.len() / record);
     while end - from > few {
         let middle = (from + end) / 2;
-        // Without a branch, since its direction is unpredictable.
+        // No branch, since a processor could not predict it.
         let is_below = u16::from_le_bytes([list[middle * record], list[middle * record + 1]]) < place;
         from = if is_below { middle + 1 } else { from };
         end = if is_below { end } else { middle };
     }
-    // Several records are compared at a time.
+    // The remaining records are compared several at a time.
     let places = list[from * record..end * record].as_chunks().0;
     from += usize::from(places.iter().map(|&other| u16::from(u16::from_le_bytes(other) < place)).sum::<u16>());
     from * record

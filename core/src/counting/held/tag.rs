@@ -1,7 +1,7 @@
 //! The data that a counter keeps with each member or slot: nothing, or the slice in which it was last seen.
 //!
-//! A plain counter is a windowed one whose tags take no byte. The containers of members and of slots are generic over
-//! [`Tag`], so code that does not depend on time is written once.
+//! In a counter without a window, tags take no bytes. The containers of members and of slots are generic over [`Tag`],
+//! so code that does not depend on time is written once.
 
 use std::fmt::Debug;
 use std::slice;
@@ -14,7 +14,7 @@ use crate::window::Mark;
 pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// Bytes that the tag takes in a record.
     const BYTES: usize;
-    /// The context that gives tags their age: the newest slice of the window.
+    /// What is needed to compute the age of a tag: above all, the newest slice of the window.
     type Ages: Copy + Debug;
 
     /// The age of the oldest live slice; 0 without a window.
@@ -23,7 +23,7 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// The number of slices from the tag's slice to the newest one; 0 without a window.
     fn age(self, ages: Self::Ages) -> u8;
 
-    /// The tag of the slice with this age; `None` if it has expired.
+    /// The tag of the slice with this age; `None` if that slice has expired.
     fn of_age(age: u8, ages: Self::Ages) -> Option<Self>;
 
     /// The bytes of the tag, as they are stored.
@@ -32,7 +32,7 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// Splits a record into its tag and the rest; `None` if the record is too short.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
-    /// Replaces the tag `before` of a member or slot, if this tag is younger.
+    /// Replaces `before`, the tag of a member or slot, by this tag, if this tag is younger.
     #[inline(always)]
     fn renew(self, before: &mut Self, ages: Self::Ages) -> Mark {
         if *before == self || before.age(ages) <= self.age(ages) {
@@ -45,7 +45,7 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// The same as [`Self::renew`], for the tag at the front of `record`.
     fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Mark;
 
-    /// Checks that the tag is of a live slice.
+    /// Checks that the tag is the tag of a live slice.
     ///
     /// # Errors
     /// [`Error::Corrupt`].

@@ -1,13 +1,15 @@
 //! Intersections of counters.
 //!
-//! The intersection of two counters maximises the likelihood of the slots' patterns ([`pair`](super::pair)). More
-//! counters have too many patterns, so inclusion and exclusion is used: the number of common members is the sum, with
-//! alternating signs, of the sizes of all unions of the counters ([`unions`]). Each union is estimated from its bits.
-//! If the bitmap had one segment, this would maximise the likelihood too. With several segments it does not, since each
-//! union weights the segments differently.
+//! For two counters, the result is the number with the maximum likelihood, given which slots are marked in one, in the
+//! other and in both ([`pair`](super::pair)). For more counters there are too many such patterns, so inclusion and
+//! exclusion is used: the number of common members is the sum, with alternating signs, of the sizes of all unions of
+//! the counters ([`unions`]). Each union is estimated from its bits. With bitmaps of a single segment, the result would
+//! have the maximum likelihood too. With several segments it has not, since each union weights the segments
+//! differently.
 //!
-//! The standard error of either method is computed at the estimated numbers. An estimated number may be 0 although
-//! members exist. So the variance of members that may exist [unseen](unseen_variance) is added for each set.
+//! With either method, the standard error is computed as if the estimated numbers were the true ones. But an estimate
+//! may be 0 although members exist. So the variance of members that may exist [unseen](unseen_variance) is added for
+//! each set.
 
 use crate::bits;
 use crate::counting::counter::Counter;
@@ -28,7 +30,7 @@ use crate::window::Time;
 
 mod unions;
 
-/// The number of words joined at a time: 2 KiB of each set, and 2 KiB for the union.
+/// The number of words of each set that are united at a time: 2 KiB of each set, and 2 KiB for the union.
 const BLOCK_WORDS: usize = 256;
 
 /// The number of distinct members that all views share, with its standard error. The standard error is 0 if a view is
@@ -44,11 +46,11 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     };
     let mut sets = try_with_capacity(views.len() + 1)?;
     sets.extend(views.iter().copied().filter(|view| !view.is_exact()));
-    // Only the common members of the exact counters matter. They are put in a counter of their own.
+    // Of the exact counters, only their common members matter. A new counter takes these members.
     let common;
     match exact_views(views)?[..] {
         [] => {}
-        // A single exact counter is used as it is, so its members are not hashed again.
+        // A single exact counter is used itself, so that its members need not be hashed again.
         [only] if !sets.is_empty() => sets.push(only),
         ref several => {
             let members = inter(several)?;
@@ -81,8 +83,9 @@ pub fn inter_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         Some(found) => found,
         None => of_unions(&unions)?,
     };
-    // The smallest counter knows more than its bits: its lower bound, or its members. A share of its bits becomes the
-    // same share of its count, so that a counter and itself have all of them in common.
+    // The count of the smallest counter is better than an estimate from its bits, because it uses its lower bound or
+    // its members. So the common part of the bits is applied to this count. Then the intersection of a counter with
+    // itself has the count of the counter.
     let smallest = sizes[order[0]].estimate;
     let estimate = (found.estimate / unions[1].estimate() * smallest).min(smallest);
     let unseen: f64 = (0..sets.len()).map(|set| unseen_variance(unions[1 << set].free_share())).sum();
@@ -102,8 +105,8 @@ fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> 
     Ok(counter)
 }
 
-/// Counts the marked slots of the union of each subset of `sets`. With two sets, the results are, in order: of no set,
-/// of the first, of the second, of both. In general, bit `i` of an index says whether the union has set `i`.
+/// Counts the marked slots of the union of each subset of `sets`. With two sets, the results are in this order: no set,
+/// the first set, the second set, both sets. In general, bit `i` of an index says whether the union has set `i`.
 fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> {
     let bits_of = |set| {
         let mut bits = Bits::new(layout)?;
@@ -113,7 +116,7 @@ fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> 
     let sets = try_collect_ok(sets.len(), sets.iter().map(bits_of))?;
     let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
     let (mut block, words) = ([0u64; BLOCK_WORDS], layout.slots() as usize / bits::WORD_BITS);
-    // The sets are read block by block. A block goes into every union while its words are in the first-level cache.
+    // The sets are read block by block. A block is added to every union while it is in the first-level cache.
     for start in (0..words * layout.num_segments()).step_by(BLOCK_WORDS.min(words)) {
         let union = &mut block[..BLOCK_WORDS.min(words)];
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {

@@ -19,7 +19,7 @@ type Distinct<'a> = HashTable<(u64, Member<'a>)>;
 pub fn union<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     check_views(views)?;
     let mut all = Distinct::new();
-    // The table grows with the number of distinct members, however often each member comes.
+    // The table grows with the number of distinct members, not with the number of repetitions.
     views.iter().try_for_each(|view| add(&mut all, view))?;
     listed(&all)
 }
@@ -34,7 +34,7 @@ pub fn diff<'a>(views: &[View<'a>]) -> Result<Vec<Member<'a>>, Error> {
     let mut left = Distinct::new();
     add(&mut left, first)?;
     for other in others {
-        // If the other view has more members than are left, the members left are looked up in it instead.
+        // The members of the smaller side are looked up in the larger one.
         if left.len() as u64 <= other.count() {
             left.retain(|&mut (hash, member)| !has(other, member, hash));
             continue;

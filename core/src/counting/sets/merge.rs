@@ -1,4 +1,4 @@
-//! Merges of counters. With windows, a member keeps the younger of the slices in which the counters saw it.
+//! Merges of counters. With windows, a member keeps the latest slice in which any of the counters saw it.
 
 use std::iter::once;
 
@@ -11,14 +11,14 @@ use crate::size_limit::{SizeLimit, try_collect};
 use crate::window::{ClockSource, Window};
 
 impl Counter {
-    /// Makes the counter the union of itself and `others`; returns whether that changed anything.
+    /// Makes the counter the union of itself and `others`; returns whether the merge changed anything.
     ///
-    /// The result keeps its parameters, unless a counter with marked slots has a coarser layout: then it takes the
-    /// error rate of the coarsest. It stays exact if it is exact, no other counter has slots, and the union is within
-    /// its limits.
+    /// The counter keeps its parameters, unless a counter with marked slots has a coarser layout. Then it takes the
+    /// error rate of the counter with the coarsest layout. It stays exact if it is exact, no other counter has slots,
+    /// and the union is within its limits.
     ///
-    /// With windows, the largest newest slice of all counters becomes the newest, and everything that has expired by
-    /// then is dropped.
+    /// With windows, the newest slice becomes the latest that any of the counters has reached. Everything that has
+    /// expired by then is dropped.
     ///
     /// # Errors
     /// [`Error::Incompatible`] when seeds or windows differ, the errors of `limit`, and [`Error::OutOfMemory`]; on
@@ -35,9 +35,10 @@ impl Counter {
         let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
         let coarsest = coarsest(self, &all);
         let (is_later, is_folded) = (newest > self.reached(), coarsest.layout() != self.layout());
-        // A limit looks at the memory that is left when it is first asked: before a copy takes some of it.
+        // A limit measures the free memory when it is first asked. So it is asked here, before a copy takes some of the
+        // memory.
         limit.check(0, 0)?;
-        // A copy is changed, since a change may fail half-way.
+        // The merge changes a copy, since it may fail half-way.
         let mut copy;
         if is_folded {
             copy = self.empty(coarsest.params_for(self))?;
@@ -52,8 +53,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The union of `first` and `others`, with the parameters of `first`, and the coarsest error rate of those that
-    /// have live slots.
+    /// The union of `first` and `others`, with the parameters of `first`, and the largest error rate of `first` and of
+    /// the counters with live slots.
     ///
     /// # Errors
     /// The errors of a merge.
@@ -67,15 +68,14 @@ impl Counter {
             union.merge(&all, limit)?;
             return Ok(union);
         }
-        // Copying takes a fraction of the time of marking the slots one by one.
+        // Copying `first` is much faster than marking its slots one by one.
         limit.check(0, first.num_bytes())?;
         let mut union = first.try_clone()?;
         union.merge(others, limit)?;
         Ok(union)
     }
 
-    /// Whether a counter that remembers ages up to `most_age` has a live member of this one when its newest slice is
-    /// `newest`.
+    /// Whether this counter has a member that is at most `most_age` slices older than the slice `newest`.
     fn is_live_at(&self, newest: u64, most_age: u8) -> bool {
         let behind = u8::try_from(newest.saturating_sub(self.reached())).ok();
         self.has_any(behind.and_then(|behind| most_age.checked_sub(behind)))
@@ -103,8 +103,8 @@ fn with_first<'a>(first: &'a Counter, rest: &[&'a Counter]) -> Result<Vec<&'a Co
     try_collect(rest.len() + 1, once(first).chain(rest.iter().copied()))
 }
 
-/// Checks that either all counters have windows with slices of one length and with one clock source, since slice
-/// numbers mean different times otherwise, or none has a window.
+/// Checks that either all counters have windows with slices of one length and with one clock source, or none has a
+/// window. Otherwise the same slice number would mean different times.
 fn check_windows(counters: &[&Counter]) -> Result<(), Error> {
     let windows = counters.iter().map(|counter| counter.window());
     check_same(Parameter::Window, windows.clone().map(|window| window.map(Window::slice_seconds)), |length| {

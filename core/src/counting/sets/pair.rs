@@ -1,18 +1,18 @@
-//! Two sets by maximum likelihood: the numbers of members that the first alone, the second alone,
-//! and both have.
+//! Estimates for two sets by maximum likelihood: how many members are in the first set alone, in the second alone, and
+//! in both.
 //!
-//! A slot with the share `a` of the hash space shows one of four patterns: free, taken by the first set alone, by the
-//! second alone, or by both. With members taken as Poisson, the likelihood of all slots is a product of their chances.
-//! The likelihood is maximised by Fisher's scoring: Newton's steps with the expected information instead of the
-//! observed one. If a step would make a number negative, that number is bounded, and the step for the other numbers is
-//! computed again.
+//! A slot has one of four patterns: free, marked in the first set alone, in the second alone, or in both. If the number
+//! of members is taken as Poisson, the likelihood of all slots is the product of the chances of their patterns. The
+//! likelihood is maximised by Fisher's scoring: Newton's steps with the expected information instead of the observed
+//! one. If a step would make a number negative, the number moves only part of the way to 0, and the step for the other
+//! numbers is computed again.
 
 use crate::counting::estimate::Segments;
 
 /// The most steps of the search; 5 to 10 are usual, and 20 if a number is 0.
 const MAX_STEPS: usize = 100;
 
-/// The number of members that stands for 0. With 0 itself, the chance of a pattern would be 0.
+/// The number of members that is used instead of 0. With 0, the chance of a pattern would be 0.
 const NONE: f64 = 1e-9;
 
 #[cfg(test)]
@@ -24,18 +24,18 @@ thread_local! {
 /// Numbers of members: of the first set alone, of the second set alone, and of both.
 pub(super) type PairCounts = [f64; 3];
 
-/// The slots that have the same share of the hash space in two bitmaps, counted by pattern: taken in neither bitmap, in
-/// one of them, or in both.
+/// The slots of two bitmaps that get the same part of the hash space, counted by pattern: marked in neither bitmap, in
+/// one, or in both.
 #[derive(Clone, Copy)]
 struct SlotPatterns {
     share: f64,
-    /// The number of slots with this share.
+    /// The number of slots that get this part of the hash space.
     number: f64,
-    /// The numbers of slots that are free, taken by the first set alone, by the second alone, and by both.
+    /// The numbers of slots that are free, marked in the first set alone, in the second alone, and in both.
     seen: [f64; 4],
 }
 
-/// The slots of two bitmaps, grouped by share and counted by pattern.
+/// The slots of two bitmaps, grouped by their part of the hash space and counted by pattern.
 pub(super) struct Pair {
     slots: Vec<SlotPatterns>,
 }
@@ -69,7 +69,8 @@ impl Pair {
             let is_there = next.iter().zip(&members).all(|(next, n)| (next - n).abs() <= 1e-10 * n + NONE);
             (members, here) = (next, there);
             if is_there {
-                // The number of members is known and not Poisson, which takes the Poisson variance off.
+                // The true number of members does not vary like a Poisson number, so the Poisson variance is
+                // subtracted.
                 let inverse = inverse(&here.information)?;
                 let variances = std::array::from_fn(|i| (inverse[i][i] - members[i]).max(0.0));
                 return variances.iter().all(|variance| variance.is_finite()).then_some((members, variances));
@@ -83,7 +84,7 @@ impl Pair {
     fn climb(&self, members: PairCounts, step: PairCounts, log: f64) -> Option<(PairCounts, Likelihood)> {
         let mut part = 1.0;
         for _ in 0..40 {
-            // Numbers stay positive: a step below 0 goes nine tenths of the way to 0.
+            // Numbers stay positive: a step that would go below 0 goes nine tenths of the way to 0 instead.
             let next = std::array::from_fn(|i| (members[i] + part * step[i]).max(members[i] / 10.0).max(NONE));
             let there = self.likelihood(next);
             if there.log >= log - 1e-12 * log.abs() {
@@ -110,7 +111,7 @@ impl Pair {
                 (taken_z + free_z * taken_x * taken_y, [alone_y, alone_x, free_z * (1.0 - taken_x * taken_y)]),
             ];
             for ((chance, slope), seen) in patterns.into_iter().zip(slots.seen) {
-                // A chance too small for a double belongs to a pattern that no sets lead to.
+                // If a chance is too small for a double, no real sets lead to the pattern.
                 let chance = chance.max(f64::MIN_POSITIVE);
                 if seen > 0.0 {
                     all.log += seen * libm::log(chance);

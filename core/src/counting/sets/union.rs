@@ -1,7 +1,7 @@
 //! Unions and differences of counters.
 //!
-//! The answer is exact if every view that has members is exact. Otherwise all views are brought to the coarsest layout
-//! of those with slots, in which the union is the OR of the bits.
+//! The answer is exact if every view that has members is exact. Otherwise all views are folded to the coarsest layout
+//! of the views with slots. In this layout, the bitmap of the union is the OR of the bitmaps.
 
 use crate::bits;
 use crate::counting::counter::Counter;
@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::size_limit::try_collect;
 
 /// The number of distinct members of all views together, with its standard error. The standard error is 0 if every view
-/// with members is exact. The number is at least the lower bound of each view.
+/// with members is exact. The number is never below the lower bound of any of the views.
 ///
 /// ```
 /// use rollcall_core::counting::{Counter, inter_card, union_card};
@@ -49,10 +49,10 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
 /// 0 without views, and at most the count of the first view.
 ///
 /// It is the most likely number, given the patterns of all slots in the first view and in the union of the others
-/// (`pair.rs`). The standard error includes some members that were not seen: if the others left few slots free, seeing
-/// no member does not prove that the difference is empty.
+/// (`pair.rs`). The standard error allows for members that were not seen. If few slots are free in the other views,
+/// seeing no member does not prove that the difference is empty.
 ///
-/// If the others are empty, the answer is the count of the first view.
+/// If the other views are empty, the answer is the count of the first view.
 ///
 /// # Errors
 /// The errors of [`union_card`].
@@ -61,7 +61,7 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let Some((first, others)) = views.split_first().filter(|(first, _)| first.count() > 0) else {
         return Ok(Estimated::exact(0));
     };
-    // Only the count of the first view knows its lower bound.
+    // The count of the first view takes its lower bound into account; an estimate from its bits would not.
     let counted = first.estimated();
     if others.iter().all(|other| other.count() == 0) {
         return Ok(counted);
@@ -77,7 +77,8 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
         // Hardly any slot is free.
         None => ((all - two).max(0.0), both.standard_error(all).powi(2) + other.standard_error(two).powi(2)),
     };
-    // The first view knows more than its bits: its lower bound, or its members.
+    // The count of the first view is better than an estimate from its bits, because it uses its lower bound or its
+    // members. So the difference is scaled to this count.
     let estimate = (left / one * counted.estimate).min(counted.estimate);
     let estimate = if estimate < LEAST { 0.0 } else { estimate };
     let reported = Estimated::rounded(estimate, variance + unseen_variance(other.free_share()) + UNEVEN);
@@ -85,10 +86,10 @@ pub fn diff_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     Ok(Estimated { standard_error: reported.standard_error.min(largest_error), ..reported })
 }
 
-/// An estimate from a pair that is below this number of members counts as 0.
+/// If the estimate from a pair is below this number of members, it counts as 0.
 pub(super) const LEAST: f64 = 1e-6;
 
-/// The slots of the union of some views, of the union of others, and of all.
+/// The slots of three unions: of the views in `some`, of those in `others`, and of all of them.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
@@ -101,7 +102,7 @@ pub(super) fn pair_of(layout: Layout, some: &[View<'_>], others: &[View<'_>]) ->
     Ok([one, other, all.counts()].map(|counts| Segments::new(layout, &counts)))
 }
 
-/// The views of exact counters. The others have nothing in view.
+/// The views of exact counters. The caller has checked that the other views have no members.
 pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error> {
     try_collect(views.len(), views.iter().copied().filter(View::is_exact))
 }

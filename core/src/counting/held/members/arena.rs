@@ -1,8 +1,10 @@
-//! Members one after the other, each as its tag and its [record](super::record), in memory and in the stored form.
+//! The arena: members one after the other, each as its tag and its [record](super::record). It is the same in memory
+//! and in the stored form.
 //!
-//! If the first member that was added ends in a decimal number, as `user:17` does, what is before the number is the
-//! prefix of the arena. Members that begin with it are kept as their numbers. The prefix is at the front of the arena:
-//! the tag 0, the byte `0xd2`, the number of its bytes, and these. It stays until no member is left.
+//! If the first member that was added ends in a decimal number, as `user:17` does, the text before the number is the
+//! prefix of the arena. A member that consists of the prefix and a number is kept as this number. The prefix is at the
+//! front of the arena: the tag 0, the byte `0xd2`, the length of the prefix, and its bytes. It stays until no member is
+//! left.
 
 use std::marker::PhantomData;
 
@@ -13,7 +15,7 @@ use crate::counting::params::MOST_PREFIX;
 /// The byte before the length of a prefix. No record begins with it.
 pub(super) const PREFIX: u8 = 0xd2;
 
-/// Splits an arena into its prefix, empty if it has none, and its members.
+/// Splits an arena into its prefix and its members. The prefix is empty if the arena has none.
 #[inline]
 pub(super) fn split_prefix<T: Tag>(arena: &[u8]) -> (&[u8], &[u8]) {
     if let Some((tag, &[PREFIX, len, ref rest @ ..])) = T::split(arena)

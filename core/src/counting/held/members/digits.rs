@@ -1,8 +1,8 @@
-//! Hex digits, UUIDs and decimal numbers: from texts to bytes and back.
+//! Converts hex digits, UUIDs and decimal numbers from texts to bytes and back.
 
-/// The number of hex digits that are kept in half. SHA-256 has the most.
+/// The lengths of hex texts that are kept in half as many bytes. The longest common ones are SHA-256 hashes.
 pub(super) const HEX_DIGITS: std::ops::RangeInclusive<usize> = 8..=64;
-/// The most characters of a member that is not kept as its text.
+/// The most characters of a member that is kept as hex digits, as a UUID or as a number.
 pub(super) const MOST_CHARACTERS: usize = *HEX_DIGITS.end();
 /// The most bytes of the body of such a member.
 pub(super) const MOST_BYTES: usize = MOST_CHARACTERS / 2;
@@ -11,7 +11,7 @@ pub(super) const UUID: usize = 36;
 /// The most digits of a decimal number.
 pub(super) const MOST_DECIMALS: usize = 19;
 
-/// The case of hex digits: the distance in ASCII from behind the 9 to the letters.
+/// The case of hex digits. The value is the distance in ASCII from the character after 9 to the first letter.
 #[derive(Clone, Copy)]
 pub(super) enum Case {
     Lower = (b'a' - b'9' - 1) as isize,
@@ -31,7 +31,8 @@ pub(super) fn digits_of<const N: usize>(bytes: &[u8; N], case: Case) -> [[u8; 2]
     digits
 }
 
-/// The four bytes of eight hex digits, in any case; the first is the lowest. Other characters give any bytes.
+/// The four bytes of eight hex digits, in upper or lower case; the first digits are the lowest byte. Other characters
+/// give unspecified bytes.
 #[inline(always)]
 pub(super) fn bytes_of(digits: u64) -> u64 {
     let letters = digits >> 6 & 0x0101_0101_0101_0101;
@@ -41,12 +42,12 @@ pub(super) fn bytes_of(digits: u64) -> u64 {
     (halves | halves >> 16) & 0xffff_ffff
 }
 
-/// The bytes of a UUID in the usual form. Other texts give any bytes.
+/// The bytes of a UUID in the usual form. Other texts give unspecified bytes.
 #[inline(always)]
 pub(super) fn bytes_of_uuid(item: &[u8; UUID]) -> [u8; 16] {
     let four = |at: usize| u64::from(u32::from_le_bytes(item[at..].first_chunk().copied().unwrap_or_default()));
     let eight = |one, two| bytes_of(four(one) | four(two) << 32);
-    // Two long stores, as the bytes are read with long loads.
+    // The bytes are written by two stores of 64 bits, because they are read by loads as long.
     let halves = [eight(0, 4) | eight(9, 14) << 32, eight(19, 24) | eight(28, 32) << 32];
     bytemuck::cast([halves[0].to_le_bytes(), halves[1].to_le_bytes()])
 }
@@ -56,7 +57,7 @@ pub(super) fn bytes_of_uuid(item: &[u8; UUID]) -> [u8; 16] {
 pub(super) fn is_uuid(item: &[u8; UUID], bytes: &[u8; 16], case: Case) -> bool {
     let digits = digits_of(bytes, case);
     let digits = digits.as_flattened();
-    // No branches, and no loads of what was stored in smaller pieces.
+    // No branches. No load reads bytes that several smaller stores wrote just before: it would wait for them.
     let same = |at: usize, from: usize| digits[at..at + 4] == item[from..from + 4];
     let hyphens = [item[8], item[13], item[18], item[23]] == [b'-'; 4];
     let ends = (digits[..8] == item[..8]) & (digits[20..28] == item[24..32]) & same(28, 32);
@@ -75,10 +76,11 @@ pub(super) fn decimal(digits: &[u8]) -> Option<u64> {
     digits.iter().try_fold(0, add).filter(|&value| value <= i64::MAX as u64)
 }
 
-/// The eight digits of a number below 10^8, without the bits of ASCII; the first is the lowest byte.
+/// The eight digits of a number below 10^8, as values 0 to 9 and not as ASCII. The first digit is the lowest byte.
 #[inline]
 pub(super) fn eight_decimals(value: u32) -> u64 {
-    // Each step halves the number of digits of its lanes. A product and a shift divide by 100, then by 10.
+    // Each step splits every lane into two with half as many digits. A multiplication and a shift divide by 100, then
+    // by 10.
     let fours = u64::from(value / 10_000) | u64::from(value % 10_000) << 32;
     let hundreds = (fours * 10_486) >> 20 & 0x0000_007f_0000_007f;
     let twos = hundreds | (fours - 100 * hundreds) << 16;
@@ -86,7 +88,7 @@ pub(super) fn eight_decimals(value: u32) -> u64 {
     tens | (twos - 10 * tens) << 8
 }
 
-/// The number that a body has, the lowest byte first.
+/// The number that a body encodes, lowest byte first.
 #[inline]
 pub(super) fn value_of(body: &[u8]) -> u64 {
     body.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
@@ -131,7 +133,7 @@ pub(super) fn put_decimal<'b>(prefix: &[u8], body: &[u8], characters: &'b mut [u
             break eight;
         }
     };
-    // Leading zeros, but not the last.
+    // Leading zeros are skipped, but not the last digit.
     start += (first.trailing_zeros() as usize / 8).min(7);
     for &byte in prefix.iter().rev() {
         start -= 1;

@@ -1,8 +1,8 @@
 //! The index of [members](super): groups of 16 fingerprints that are compared at once, each with 16 places that say
 //! where the members are.
 //!
-//! The groups are those of a Swiss table (hashbrown's), but fuller: 15 of 16 places may be taken, because the index is
-//! built anew when a member is removed.
+//! The groups are like those of a Swiss table (hashbrown), but fuller: 15 of 16 places may be taken. A removal builds
+//! the index anew, so no place is kept for markers of removed members.
 
 /// The number of fingerprints in a group, and the bytes of a group without places.
 pub(super) const GROUP: usize = 16;
@@ -13,14 +13,14 @@ pub(super) const OFFSET: usize = GROUP + GROUP * size_of::<u16>();
 /// Bytes of a group in which each place is the offset of a member, in four bytes.
 pub(super) const FAR_OFFSET: usize = GROUP + GROUP * size_of::<u32>();
 
-/// The most members without an index.
+/// The most members that a set keeps without an index.
 const UNINDEXED: usize = 4;
-/// The most members without places.
+/// The most members that an index holds without places.
 const ORDERED: usize = 2 * GROUP;
 /// The most members per group with places, on average.
 const GROUP_MEMBERS: usize = 15;
-/// The possible numbers of groups with places. Each is at least twice the one before plus one: growing the index hashes
-/// all members again, so it must be rare. The last are enough for the most members of a counter.
+/// The possible numbers of groups with places. Each is at least twice the last one plus one: growing the index hashes
+/// all members again, so it must be rare. The largest is enough for the largest counter.
 const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
 
 /// What an index has for each member besides its fingerprint.
@@ -29,9 +29,9 @@ pub(super) enum Places {
     /// There is no index: a lookup scans the arena.
     #[default]
     Unindexed,
-    /// Nothing: the fingerprints are in the order of the members, which have records of one length.
+    /// Nothing: the fingerprints are in the order of the members. All records have the same length.
     Ordered,
-    /// The number of the member, whose record has the same length as all.
+    /// The number of the member. All records have the same length.
     Number,
     /// The offset of the member in the arena.
     Offset,
@@ -42,14 +42,14 @@ pub(super) enum Places {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Index {
     pub(super) groups: u16,
-    /// Bytes of each record with its tag, if all have the same length of at most 255 bytes; else 0.
+    /// Bytes of each record with its tag, if all records have the same length, and at most 255 bytes; else 0.
     pub(super) record: u8,
     pub(super) places: Places,
 }
 
 impl Index {
-    /// The smallest index of `len` members in an arena of `arena` bytes. Their records have `record` bytes; 0 if these
-    /// differ.
+    /// The smallest index of `len` members in an arena of `arena` bytes. Each record has `record` bytes with its tag; 0
+    /// if the lengths differ.
     pub(super) fn new(len: usize, record: u8, arena: usize) -> Self {
         let fits = |groups: &u16| len <= GROUP_MEMBERS * usize::from(*groups);
         let groups = GROUPS.into_iter().find(fits).unwrap_or(u16::MAX);
@@ -111,8 +111,8 @@ pub(super) fn group_of(hash: u64, groups: u16) -> usize {
 }
 
 /// Finds the fingerprints of a group that equal `wanted`. In the result, bit `8 n` stands for fingerprint `n`, and bit
-/// `8 n + 1` for fingerprint `n + 8`. In each half only the first bit is certain; later ones may be false matches (H.
-/// S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
+/// `8 n + 1` for fingerprint `n + 8`. Among the fingerprints 0 to 7, and among 8 to 15, only the first match is
+/// certain; later ones may be false matches (H. S. Warren, "Hacker's Delight", 2nd edition, section 6-1).
 #[inline(always)]
 pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
@@ -120,7 +120,7 @@ pub(super) fn matches<const BYTES: usize>(group: &[u8; BYTES], wanted: u8) -> u6
     let [first, second] = [0, 1].map(|half| {
         let word = group.as_chunks().0.get(half).map_or(!0, |bytes| u64::from_le_bytes(*bytes));
         let differs = word ^ (LOW * u64::from(wanted));
-        // The high bit of each byte that is 0, and of each byte that is 1 and follows such a byte.
+        // Keeps the high bit of each byte that is 0, and by mistake of a byte that is 1 and follows such a byte.
         differs.wrapping_sub(LOW) & !differs & HIGH
     });
     first >> 7 | second >> 6

@@ -8,12 +8,12 @@
 //!
 //! The arena grows from the front, and the index is at the end. The hash of a member selects its group; if that group
 //! is full, the member is in the next one. A fingerprint is a byte of the hash, never 0; 0 marks a place without a
-//! member. The 16 fingerprints of a group are compared at once. For an equal one, the place says where in the arena to
-//! compare.
+//! member. The 16 fingerprints of a group are compared at once. For each equal fingerprint, the place says which member
+//! of the arena to compare.
 //!
-//! While all records have the same length, as those of IDs do, a place is the number of the member, in one byte.
-//! Otherwise a place is the offset of the member. Up to 32 records of one length have fingerprints in their own order
-//! and no places: a lookup compares them all. Up to four members have no index.
+//! While all records have the same length, as the records of UUIDs do, a place is the number of the member, in one
+//! byte. Otherwise a place is the offset of the member. Up to 32 records of one length have no places: fingerprint `n`
+//! belongs to member `n`, and a lookup compares all fingerprints. Up to four members have no index.
 //!
 //! A buffer is as long as its contents, rounded up to a size class of common allocators.
 
@@ -34,7 +34,8 @@ use crate::size_limit::{try_reserve, try_to_vec};
 /// The most bytes that are allocated in advance for the next member.
 const MOST_AHEAD: usize = 64;
 
-/// The size that allocators round `bytes` up to: a multiple of 16 up to 128, then one of four sizes per doubling.
+/// The size to which allocators round `bytes` up: a multiple of 16 up to 128 bytes; above, one of four sizes per
+/// doubling.
 #[inline]
 fn size_class(bytes: usize) -> usize {
     let step = 1 << ((bytes.max(65) - 1).ilog2() - 2);
@@ -42,7 +43,8 @@ fn size_class(bytes: usize) -> usize {
 }
 
 impl<T: Tag> Members<T> {
-    /// An empty set with the prefix of `arena`, and with room for its members, of which `room` allows as many.
+    /// An empty set with the prefix of `arena`, and with room for the members of `arena`. Their number is at most what
+    /// `room` allows.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -60,15 +62,15 @@ impl<T: Tag> Members<T> {
         Ok(members)
     }
 
-    /// The arena, the buffer's part with all members: each as its tag and its record.
+    /// The arena: the part of the buffer that holds all members, each as its tag and its record.
     #[inline]
     pub(super) fn arena(&self) -> &[u8] {
-        // Always in range, since the arena lies in the buffer.
+        // This is always in range, since the arena lies in the buffer.
         self.buffer.get(..self.arena_len as usize).unwrap_or_default()
     }
 
-    /// Passes the offset of the member `item`, whose hash is `hash`, in the arena to `found`, and returns the result;
-    /// `None` if `item` is no member. The offset is computed only if `found` uses it.
+    /// Finds the member `item`, whose hash is `hash`, calls `found` with its offset in the arena, and returns the
+    /// result. Returns `None` if `item` is no member. The offset is computed only if `found` uses it.
     #[inline]
     pub(super) fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         #[cfg(test)]
@@ -134,8 +136,8 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// The same as [`Self::find_indexed`], for the rare case: compares `item` in all groups and with all fingerprints
-    /// that may match.
+    /// The same as [`Self::find_indexed`], for the rare case that the first group does not decide. Compares `item` with
+    /// each member whose fingerprint may match, group after group.
     #[cold]
     #[inline(never)]
     fn find_indexed_anywhere<const BYTES: usize, R>(
@@ -169,8 +171,8 @@ impl<T: Tag> Members<T> {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// Compares `item` with one member: the member to which a place in a group of the index refers. Calls `found` as
-    /// [`Self::find`] does.
+    /// Compares `item` with the one member to which a place in a group of the index refers. Calls `found` if they are
+    /// equal, as [`Self::find`] does.
     #[inline(always)]
     fn member_at<const BYTES: usize, R>(
         &self,
@@ -210,8 +212,8 @@ impl<T: Tag> Members<T> {
         self.index_anew(self.index, seed);
     }
 
-    /// Inserts `new`, which is no member yet and must fit. If the buffer has to grow, `check` must first allow the
-    /// bytes by which it will.
+    /// Inserts `new`. It must not be a member yet, and there must be room for it. If the buffer has to grow, `check` is
+    /// first asked to allow the bytes by which it grows.
     ///
     /// # Errors
     /// The errors of `check`, and [`Error::OutOfMemory`]; on error the set is unchanged.
@@ -228,13 +230,13 @@ impl<T: Tag> Members<T> {
         let arena = self.arena().len() + prefix_bytes::<T>(new.prefix) + own;
         let is_first = self.len == 0 && self.index.places == Places::Unindexed;
         let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
-        // A set that is read begins with the index of all its members.
+        // A set that is being read has the index for all its members from the start.
         let is_kept = self.index.holds(len, record, arena);
         let index = if is_kept { Index { record, ..self.index } } else { Index::new(len, record, arena) };
         let bytes = arena + index.bytes();
         if bytes > self.buffer.len() {
-            // From the second member on, room for one more is allocated too: short buffers are then reallocated half as
-            // often.
+            // From the second member on, room for one more is allocated too: that halves the number of reallocations of
+            // short buffers.
             let wanted = if self.len == 0 { bytes } else { bytes + own.min(MOST_AHEAD) };
             check((size_class(wanted) - self.buffer.len()) as u64)?;
             self.make_room(wanted)?;
@@ -263,7 +265,7 @@ impl<T: Tag> Members<T> {
         tag_bytes.copy_from_slice(tag.as_bytes());
         let ((head, body), kept) = (free.split_at_mut(new.head().len()), new.body());
         match (head, new.head()) {
-            // A single byte is written without a call.
+            // A single byte is written directly, because a call of `copy_from_slice` would take longer.
             ([only], &[byte]) => *only = byte,
             (head, bytes) => head.copy_from_slice(bytes),
         }
@@ -290,8 +292,9 @@ impl<T: Tag> Members<T> {
         self.buffer = buffer;
     }
 
-    /// Lengthens the buffer to at least `needed` bytes, more than it has now, and rounds the length up to a size class.
-    /// The arena stays at the front. The index moves to the new end, and the bytes between them are free.
+    /// Lengthens the buffer to `needed` bytes, rounded up to a size class. `needed` must be more than the present
+    /// length. The arena stays at the front. The index moves to the new end. The bytes between arena and index are
+    /// free.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`]; on error the buffer is unchanged.
@@ -305,7 +308,8 @@ impl<T: Tag> Members<T> {
             buffer.resize(after, 0);
             buffer.copy_within(before - index_bytes..before, after - index_bytes);
         }
-        // The length equals the capacity, or the old length after a failure, so the conversion allocates nothing.
+        // The length equals the capacity, whether or not the reservation failed. So `into_boxed_slice` allocates
+        // nothing.
         self.buffer = buffer.into_boxed_slice();
         reserved
     }

@@ -10,9 +10,9 @@
 //! | `0xd8` to `0xdf` | the prefix of the [arena](super::arena), then such a decimal number | 1 to 8 bytes |
 //! | `0xe0` to `0xff` | any of 128 bytes or more | the text |
 //!
-//! The length of a long text has 21 bits: five of the first byte, and two more bytes, the lower first. A text is kept
-//! in the first way that fits of: decimal, UUID, hex, prefix, text; lower case before upper. So equal texts have equal
-//! records in counters with the same prefix.
+//! The length of a long text has 21 bits: five of the first byte, and two more bytes, the lower first. The forms are
+//! tried in the order decimal, UUID, hex, prefix, text, lower case before upper case. A text is kept in the first form
+//! that fits. So equal texts have equal records in counters with the same prefix.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,7 @@ use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, UUID, bytes_o
 use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid};
 use crate::counting::params::MOST_PREFIX;
 
-/// First bytes. The length of the body is added to those of hex, decimal and prefixed members.
+/// First bytes of records. To the first byte of a hex, decimal or prefixed member, the length of the body is added.
 const HEX_LOWER: u8 = 0x80;
 const HEX_UPPER: u8 = 0xa0;
 const DECIMAL: u8 = 0xc0;
@@ -29,9 +29,10 @@ const UUID_UPPER: u8 = 0xd1;
 const PREFIXED: u8 = 0xd7;
 const LONG_TEXT: u8 = 0xe0;
 
-/// A text encoded, to be inserted.
+/// An encoded text, ready to be inserted.
 pub(in crate::counting) struct Record<'a> {
-    /// The prefix that the arena gets with this record, its first; empty if it has one or gets none.
+    /// The prefix that the arena gets if this record is its first. It is empty if the arena has a prefix already, or
+    /// gets none.
     pub(super) prefix: &'a [u8],
     head: [u8; 3],
     head_len: u8,
@@ -42,8 +43,9 @@ pub(in crate::counting) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Encodes `item`, which has fewer than 2^21 bytes if it is kept, for an arena with this prefix.
-    // Encoded in place: moving a record that was just written would wait for its bytes.
+    /// Encodes `item` for an arena with this prefix. A counter never keeps an item of 2^21 bytes or more.
+    // The record is encoded where it is needed. Moving it right after it was written would wait for the stores of its
+    // bytes.
     #[inline]
     pub(super) fn of(item: &'a [u8], prefix: &[u8]) -> Self {
         let len = item.len();
@@ -63,7 +65,7 @@ impl<'a> Record<'a> {
                 }
             }
         }
-        // Nearly every other text shows by its first byte that it is no number, decimal or hex.
+        // For nearly every text that is not a decimal or hex number, the first byte is enough to tell.
         if let Some(b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') = item.first() {
             record.put_digits();
         }
@@ -76,7 +78,8 @@ impl<'a> Record<'a> {
         record
     }
 
-    /// Encodes the first member of an arena, which decides the prefix: the text up to its last byte that is no digit.
+    /// Encodes the first member of an arena. The member decides the prefix: its text up to the last character that is
+    /// not a digit.
     pub(super) fn first(item: &'a [u8]) -> Self {
         let mut record = Self::of(item, &[]);
         if record.body_len == 0
@@ -137,8 +140,8 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The bytes that the member counts, of those that a counter may keep: of its body, or of its text if it has the
-    /// prefix. So they follow from the text alone.
+    /// The bytes that the member takes of the limit on exact bytes: the bytes of its body, or those of its text if it
+    /// is kept with the prefix. So the number follows from the text alone.
     #[inline]
     pub(super) fn counted_bytes(&self) -> usize {
         if self.head[0] > PREFIXED { self.text.len() } else { self.body().len() }
@@ -156,12 +159,12 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The bytes that `item` counts as a member: see [`Record::counted_bytes`].
+/// The bytes that `item` takes of the limit on exact bytes, see [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
     Record::of(item, &[]).counted_bytes()
 }
 
-/// Whether two texts are equal. Most have 8 to 64 bytes, which are compared without a call.
+/// Whether two texts are equal. Most texts have 8 to 64 bytes, and these are compared without a call of `memcmp`.
 #[inline(always)]
 fn is_same(member: &[u8], item: &[u8]) -> bool {
     if member.len() != item.len() {
@@ -201,8 +204,8 @@ pub struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// The first record of `bytes`, in an arena with this prefix, and the bytes behind it. `None` if they begin with no
-    /// whole record.
+    /// The first record of `bytes`, in an arena with this prefix, and the bytes after the record. `None` if `bytes` do
+    /// not begin with a whole record.
     #[inline]
     pub(super) fn split(bytes: &'a [u8], prefix: &'a [u8]) -> Option<(Self, &'a [u8])> {
         let len = match *bytes.first()? {
@@ -236,7 +239,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The bytes that the member counts: see [`Record::counted_bytes`].
+    /// The bytes that the member takes of the limit on exact bytes, see [`Record::counted_bytes`].
     #[inline]
     pub(in crate::counting) fn counted_bytes(self) -> usize {
         match self.record {
@@ -245,7 +248,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// The member as it was added. See [`text_in`](Self::text_in) for one that never allocates.
+    /// The member as it was added. [`text_in`](Self::text_in) does the same and never allocates.
     pub fn text(self) -> Cow<'a, [u8]> {
         match *self.record {
             [0..HEX_LOWER | LONG_TEXT.., ..] => Cow::Borrowed(self.body()),
@@ -282,7 +285,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Whether the first record of `bytes`, in an arena whose prefix `prefix` returns, has the text `item`. Nothing is
+    /// Whether the first record of `bytes` has the text `item`. `prefix` returns the prefix of the arena. Nothing is
     /// decoded or copied.
     #[inline(always)]
     pub(super) fn begins(bytes: &'a [u8], item: &[u8], prefix: impl FnOnce() -> &'a [u8]) -> bool {
@@ -344,7 +347,7 @@ pub(super) mod tests {
         [record.head(), record.body()].concat()
     }
 
-    /// Texts that are kept as each code, and texts that nearly are.
+    /// Texts for each form of a record, and texts that just miss a form.
     pub(in super::super) fn texts() -> impl Strategy<Value = Vec<u8>> {
         let uuid = "[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}";
         let nearly = (uuid, 0usize..36, any::<u8>()).prop_map(|(text, at, other)| {
@@ -400,7 +403,7 @@ pub(super) mod tests {
             (&[b'z'; 0x1_0203], b"\xe1\x03\x02", &[b'z'; 0x1_0203]),
         ] {
             assert_eq!(record(item, b""), [head, body].concat(), "{:?}", item.escape_ascii().to_string());
-            // What has a code of its own keeps it, and a text is none of the prefix's numbers.
+            // The prefix changes the records only of texts that consist of the prefix and a number.
             assert_eq!(record(item, b"an"), record(item, b""));
         }
         for (item, written) in [
@@ -447,7 +450,7 @@ pub(super) mod tests {
         for bytes in [&b""[..], b"\x01", b"\x84abc", b"\xc2a", b"\xd0", b"\xe0", b"\xe0\x01", b"\xe0\x02\0a"] {
             assert_eq!(Member::split(bytes, b"user:"), None);
         }
-        // A number without the prefix of its text.
+        // A prefixed number in an arena without a prefix.
         assert_eq!(Member::split(b"\xd8\x01", b""), None);
     }
 

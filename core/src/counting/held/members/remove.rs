@@ -1,7 +1,7 @@
-//! Members that leave a set: because they are removed, or because they have expired.
+//! Takes members out of a set: removed members and expired ones.
 //!
-//! Those that stay keep their order and the prefix. One pass over all members moves them together, and makes the index
-//! anew.
+//! The other members keep their order, and the arena keeps its prefix. One pass closes the gaps between the remaining
+//! members and makes the index anew.
 
 use super::Members;
 use crate::counting::held::tag::Tag;
@@ -16,17 +16,19 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// Removes the members at `gone`, ascending offsets in the arena, each with anything.
+    /// Removes the members at the offsets in `gone`. Each entry is an offset in the arena, in ascending order, and a
+    /// number that is ignored.
     pub(in crate::counting) fn remove(&mut self, gone: &[(usize, usize)], seed: u64) {
         let mut gone = gone.iter().map(|&(offset, _)| offset).peekable();
         self.retain_at(seed, |offset, _| gone.next_if_eq(&offset).is_none());
     }
 
-    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true. Frees the memory that the others
-    /// took, once that is most of it.
+    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true. Frees the memory of the others
+    /// once it is most of the buffer.
     fn retain_at(&mut self, seed: u64, is_kept: impl FnMut(usize, T) -> bool) {
         self.keep(seed, is_kept);
-        // A growing set takes up to three times what it needs. So a member that comes and goes never leads to a copy.
+        // A set that grows may take up to three times what it needs. So a set is not copied each time that a member is
+        // added and removed.
         let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
         let needed = Self::bytes_of_read(self.as_bytes().len() as u64, room);
         if needed < self.heap_bytes() / 4
@@ -36,7 +38,7 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// A copy that takes no more memory than a set that was read.
+    /// A copy with as little free room as a set that was just loaded.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

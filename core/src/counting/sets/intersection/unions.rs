@@ -1,13 +1,14 @@
 //! Intersections of any number of sets by inclusion and exclusion: estimates of all unions, each with its sign.
 //!
-//! The slots with one share of the hash space are alike and, with members taken as Poisson, independent. A slot changes
-//! the signed sum by its effects on all unions, which depend on the sets that have taken it. So the variance is a sum
-//! of squares over those patterns. The number of members is known and not Poisson, which lowers the variance, as in
+//! All slots that get the same part of the hash space are alike. If the number of members is taken as Poisson, slots
+//! are independent. A slot changes the signed sum by its effects on all unions. These depend on the pattern of the
+//! slot: the sets in which it is marked. So the variance is a sum of squares over all patterns. The true number of
+//! members does not vary like a Poisson number, which lowers the variance, as in
 //! [`estimate`](crate::counting::estimate).
 //!
-//! Each union has an error of its own, so the estimates together may be impossible for any sets. The variance that
-//! follows from 255 such estimates could be far too large or too small. So the variance is computed for the nearest
-//! possible sets ([`sets_near`]).
+//! Each estimate of a union has its own error, so it may be that no sets have unions of all these sizes. A variance
+//! computed from 255 such estimates could be far too large or too small. So the variance is computed for the nearest
+//! sizes that sets can have ([`sets_near`]).
 
 use crate::counting::estimate::Segments;
 use crate::error::Error;
@@ -24,7 +25,7 @@ pub(super) struct Common {
     pub(super) variance: f64,
 }
 
-/// The number of members that stands for 0. With 0 itself, the information would be infinite.
+/// The number of members that is used instead of 0. With 0, the information would be infinite.
 const NONE: f64 = 1e-9;
 
 /// Estimates the number of members that all sets share, from all unions of the sets. Bit `i` of a union's index says
@@ -60,7 +61,7 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         chances.clear();
         chances.extend((0..=all).map(|marks| free(all ^ marks)));
         subtract_subsets(&mut chances);
-        // The decrease of each union's estimate per free slot, and its mean.
+        // By how much each union's estimate decreases per free slot, and the mean of this decrease.
         moves.clear();
         moves.push(0.0);
         moves.extend((1..=all).map(|marks| {
@@ -75,22 +76,23 @@ fn variance(unions: &[Segments], mut members: Vec<f64>) -> Result<f64, Error> {
         });
         variance += slots.slots * squares.sum::<f64>();
     }
-    // NaN if a union has no free slot that contains information.
+    // The variance is NaN if a union has no free slot that contains information.
     Ok(if variance.is_nan() { f64::INFINITY } else { (variance - in_all).max(0.0) })
 }
 
 /// Adjusts the estimated sizes of unions to the nearest sizes that sets can have. Returns the number of members that
 /// all sets share.
 ///
-/// If no member belongs to a certain combination of sets, the computed number for the combination is below 0 as often
-/// as above. If only the negative numbers were set to 0, too many members would be in several sets, and the variance
-/// would be too large. So the positive numbers are scaled down, group by group, until the sum of each group is as
-/// before. A group has the combinations with the same number of sets and the same smallest set: the members of a small
-/// set are known better than the members of others.
+/// If a combination of sets has no members, its computed number is negative as often as it is positive. Setting only
+/// the negative numbers to 0 would put too many members in several sets, and the variance would be too large. So the
+/// positive numbers are scaled down, group by group, until the sum of each group is as before. The combinations in a
+/// group have the same number of sets and the same smallest set. The numbers of a small set have smaller errors, so
+/// they are not scaled together with those of larger sets.
 fn sets_near(unions: &mut [f64]) -> f64 {
     let all = unions.len() - 1;
     let total = unions[all];
-    // The members that only the sets of `marks` can have: all members except the union of the other sets.
+    // Computes for each `marks` the members that are in no other set than those of `marks`: all members except the
+    // union of the other sets.
     unions.reverse();
     unions.iter_mut().for_each(|members| *members = total - *members);
     subtract_subsets(unions);
@@ -117,7 +119,8 @@ fn sets_near(unions: &mut [f64]) -> f64 {
     in_all
 }
 
-/// Replaces the number at each index by the sum of the numbers at all subsets of the index's bits, the index included.
+/// Replaces the number at each index by a sum: the numbers at all indices whose bits are a subset of its bits, itself
+/// included.
 fn add_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number + subset);
 }
