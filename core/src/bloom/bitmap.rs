@@ -58,7 +58,7 @@ impl LineBitmap {
         &self.lines
     }
 
-    /// The lines and the count of set bits. A caller that sets bits updates the count.
+    /// The lines and the count of set bits. A caller that sets bits must also update the count.
     pub(super) fn lines_mut(&mut self) -> (&mut [Line], &mut u64) {
         (&mut self.lines, &mut self.set_bits)
     }
@@ -76,7 +76,7 @@ impl LineBitmap {
     }
 
     /// Writes `bytes` at byte `offset`, where no bit may be set yet. Only the first `len` bytes of the bitmap are in
-    /// use. The old bytes are not read: a read of untouched memory would cost another page fault.
+    /// use. The old bytes are not read, because reading untouched memory would cost another page fault.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past `len`; nothing is changed then.
@@ -87,7 +87,8 @@ impl LineBitmap {
         Ok(())
     }
 
-    /// Writes `bytes` at byte `offset`, over bits that may be set there. Otherwise like [`LineBitmap::append_bytes`].
+    /// Writes `bytes` at byte `offset`, where bits may be set already; they are overwritten. Otherwise like
+    /// [`LineBitmap::append_bytes`].
     pub(super) fn overwrite_bytes(&mut self, offset: u64, bytes: &[u8], len: usize) -> Result<(), Error> {
         let old = part(&mut self.lines, offset, bytes.len(), len)?;
         // The old bits are included in the count, so the subtraction cannot underflow.
@@ -106,7 +107,7 @@ impl LineBitmap {
         }
     }
 
-    /// Becomes the union with `other`, which has the same size. Returns whether any bit was newly set.
+    /// Changes this bitmap to its union with `other`, which has the same size. Returns whether any bit was newly set.
     pub(super) fn union_with(&mut self, other: &LineBitmap) -> bool {
         if other.set_bits == 0 {
             return false;
@@ -136,7 +137,7 @@ impl LineBitmap {
         })
     }
 
-    /// Takes the bits of an earlier copy.
+    /// Changes the bits back to those of `earlier`, a copy that was made before.
     pub(super) fn restore(&mut self, earlier: &LineBitmap) {
         self.lines.copy_from_slice(&earlier.lines);
         self.set_bits = earlier.set_bits;
@@ -158,7 +159,7 @@ impl LineBitmap {
     }
 }
 
-/// Returns the `num_bytes` bytes of the lines from byte `offset` on. If they reach past the first `len` bytes, the
+/// Returns `num_bytes` bytes of the lines, from byte `offset` on. If this range reaches past the first `len` bytes, the
 /// error is [`Error::Corrupt`].
 fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result<&mut [u8], Error> {
     let bitmap: &mut [u8] = bytemuck::cast_slice_mut(lines);

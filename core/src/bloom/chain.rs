@@ -1,5 +1,5 @@
 //! Chains of sub-filters, in either layout, with or without a window. An item is looked up in all sub-filters and added
-//! to the newest. Once the newest is full, a new one follows it.
+//! to the newest. Once the newest sub-filter is full, a new one is appended.
 
 use std::alloc::Layout;
 use std::iter::once;
@@ -22,19 +22,19 @@ use store::SubFilters;
 pub(crate) use store::{Generation, Generations, check_generations};
 
 /// The largest number of sub-filters to which a chain grows. Every item is looked up in each, so filling a chain takes
-/// time quadratic in their number. Chains with an expansion of 2 or more end at 64 sub-filters, where the capacity
-/// overflows. A smaller limit would make stored filters unreadable.
+/// time quadratic in their number. A chain with an expansion of 2 or more never has more than 64 sub-filters, because
+/// its capacity would overflow. A smaller limit would make stored filters unreadable.
 pub(crate) const MAX_SUB_FILTERS: usize = 1024;
 
-/// A Bloom filter that grows. Items are added to the newest sub-filter; the filter holds an item if any sub-filter
-/// does. The two kinds are `LineFilter` and `ClassicFilter`.
+/// A Bloom filter that grows. Items are added to the newest sub-filter; the filter has an item if any of its
+/// sub-filters has it. The two kinds are `LineFilter` and `ClassicFilter`.
 ///
-/// The first sub-filter stores the parameters and the rules of growth. So a small filter, of which a server may hold
-/// millions, consists of this sub-filter alone.
+/// The first sub-filter stores the parameters and the rules of growth. So a small filter consists of this sub-filter
+/// alone. A server may hold millions of small filters.
 ///
 /// Invariants: a chain without a window has at least one sub-filter, and only one if it does not scale. In a chain that
-/// grew here, all sub-filters except the newest are full; loading does not check this. A single sub-filter is in place
-/// if, and only if, the chain has no window.
+/// was not loaded from elsewhere, all sub-filters except the newest are full; loading does not check this. If there is
+/// a single sub-filter, it is stored in the struct itself if, and only if, the chain has no window.
 #[derive(Debug, PartialEq)]
 pub struct Chain<L: Placement> {
     sub_filters: SubFilters<SubFilter<L>>,
@@ -42,7 +42,7 @@ pub struct Chain<L: Placement> {
     ring: Option<Box<Generations>>,
 }
 
-/// The sub-filters that a move of the window drops, if any.
+/// The expired sub-filters that were taken out when the window moved, if any.
 type Dropped<L> = Option<Vec<SubFilter<L>>>;
 
 /// The outcome of adding a chunk of hashes to a chain.
@@ -85,7 +85,7 @@ impl<L: Placement> Chain<L> {
         }
     }
 
-    /// An empty filter with the same parameters, in new memory, of a filter without a window.
+    /// An empty filter with the same parameters, in new memory. Only for a filter without a window.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], and an error of `limit`.
@@ -93,13 +93,13 @@ impl<L: Placement> Chain<L> {
         Ok(Chain::from_first(SubFilter::from_spec(self.sub_filters.first().spec.clone(), 0, limit)?))
     }
 
-    /// Adds an item. Returns whether it was new; a known item means that the filter already answered that it may
-    /// contain it.
+    /// Adds an item. Returns whether the item was new. An item is known, and so not new, if the filter already answered
+    /// that it may contain the item.
     ///
     /// # Errors
-    /// A full filter rejects a new item. The error is [`Error::Full`] if the filter does not scale, else the error that
-    /// keeps the filter from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). Nothing is
-    /// changed then.
+    /// A full filter rejects a new item. The error is [`Error::Full`] if the filter does not scale. Otherwise it is the
+    /// error that kept the filter from growing ([`Error::TooLarge`], [`Error::OutOfMemory`], [`Error::OutOfRange`]). On
+    /// error the filter is unchanged.
     #[inline]
     pub(super) fn add(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {
         match &mut self.sub_filters {
@@ -157,7 +157,7 @@ impl<L: Placement> Chain<L> {
         let (mut chunk, mut next) = (chunk, next);
         fill(chunk, &mut hashes);
         while !chunk.is_empty() {
-            // A single sub-filter is changed at once; several are looked up first.
+            // In a single sub-filter, items are inserted without a look-up; several sub-filters are looked up first.
             let expected = if self.sub_filters().len() == 1 { Expected::Present } else { Expected::Absent };
             L::prefetch(self.sub_filters(), chunk, first_marks(chunk.len()), expected);
             let (chunk_added, result) = self.add_chunk(chunk, limit);
@@ -172,8 +172,8 @@ impl<L: Placement> Chain<L> {
     /// Adds the items of at most a chunk of hashes, in order, up to the first that fails.
     fn add_chunk(&mut self, hashes: &[Hash128], limit: &impl SizeLimit) -> (AddedChunk, Result<(), Error>) {
         // Only an insertion changes the answers of a sub-filter. So each item is looked up once here, and again only in
-        // sub-filters that took items of this chunk. Where all fit into a single sub-filter, inserting them says as
-        // much.
+        // sub-filters that took items of this chunk. If all items fit into a single sub-filter, no look-up is needed:
+        // inserting an item tells whether it is new.
         let start = self.newest_start();
         let fit_into_one = start == 0 && self.sub_filters().len() == 1 && self.room() >= hashes.len() as u64;
         let all = first_marks(hashes.len());
@@ -183,7 +183,7 @@ impl<L: Placement> Chain<L> {
         let held = if renews { look_up_chunk(&self.sub_filters()[start..], hashes, Expected::Absent) } else { known };
         let mut left = all & !(known & held);
         if !fit_into_one && let [.., newest] = &self.sub_filters()[start..] {
-            // The look-up read one line of most items, in each sub-filter.
+            // For most items, the look-up has read one line in each sub-filter.
             L::prefetch(std::slice::from_ref(newest), hashes, left, Expected::Present);
         }
         let (mut taken, mut handled) = (0, hashes.len());
@@ -195,12 +195,13 @@ impl<L: Placement> Chain<L> {
                 (handled, result) = (left.trailing_zeros() as usize, Err(error));
                 break;
             }
-            // `fitting` has at most the hashes that fit if all are new, so the room need not be checked after each
-            // hash. A new sub-filter takes at least one, as in `add`.
+            // `fitting` has at most as many hashes as fit if all of them are new, so the room need not be checked after
+            // each hash. A new sub-filter takes at least one hash, as in `add`.
             let fitting = first_marked(left, self.room().max(1));
             left ^= fitting;
             let Some(newest) = self.sub_filters_mut().last_mut() else { break };
-            // `insert_chunk` does not report duplicates as new, nor items whose bits earlier items of the chunk set.
+            // `insert_chunk` does not report an item as new if earlier items of the chunk have set all its bits. So
+            // duplicates are not new either.
             taken |= newest.insert_chunk(hashes, fitting);
             if newest.is_full() {
                 left &= !newest.look_up_chunk(hashes, left);
@@ -210,8 +211,8 @@ impl<L: Placement> Chain<L> {
         (AddedChunk { new: taken & !known, changed: taken != 0, handled }, result)
     }
 
-    /// Whether the item may have been added, once `slices_later` more slices have begun; if `false`, it certainly was
-    /// not, or has expired.
+    /// Whether the item may have been added and is still live once `slices_later` more slices have begun. If `false`,
+    /// it certainly was not added, or has expired.
     #[inline]
     pub(super) fn may_contain(&self, item: &[u8], slices_later: u64) -> bool {
         match &self.sub_filters {
@@ -233,7 +234,7 @@ impl<L: Placement> Chain<L> {
         look_up_chunks(self.live(slices_later), hashes, |_, is_found| found(is_found));
     }
 
-    /// Takes the filter out, and leaves one without sub-filters, which must not be used.
+    /// Takes the filter out. What is left has no sub-filters and must not be used.
     pub(crate) fn take(&mut self) -> Self {
         let sub_filters = std::mem::replace(&mut self.sub_filters, SubFilters::Many(Vec::new()));
         Chain { sub_filters, ring: self.ring.take() }
@@ -262,8 +263,8 @@ impl<L: Placement> Chain<L> {
         self.sub_filters.as_mut_slice()
     }
 
-    /// The number of items that the filter still holds once `slices_later` more slices have begun: of added items,
-    /// those that were new. After a merge it is an estimate.
+    /// The number of items that the filter still holds once `slices_later` more slices have begun: added items that
+    /// were new count, known ones do not. After a merge the number is an estimate.
     #[inline]
     pub fn num_items(&self, slices_later: u64) -> u64 {
         if self.ring.is_none() {
@@ -283,7 +284,8 @@ impl<L: Placement> Chain<L> {
         }
     }
 
-    /// The number of items that all sub-filters together are sized for; in a windowed filter, those of a window.
+    /// The number of items that all sub-filters together are sized for. In a windowed filter, it is the number of items
+    /// per window.
     pub fn capacity(&self) -> u64 {
         match &self.ring {
             None => self.sub_filters().iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.capacity())),
@@ -298,13 +300,13 @@ impl<L: Placement> Chain<L> {
         self.newest().last().map_or(0, SubFilter::room)
     }
 
-    /// Whether adding `additions` items changes only bits and counts: there is no window, the newest sub-filter has
-    /// room for as many new items, and can count each of them.
+    /// Whether adding `additions` items changes only bits and counts: there is no window, and the newest sub-filter has
+    /// room for that many new items and can count each of them.
     #[inline]
     pub fn has_room_for(&self, additions: u64) -> bool {
         let fits = |newest: &SubFilter<L>| if additions == 1 { !newest.is_full() } else { newest.room() >= additions };
-        // The count of a classic sub-filter ends at its number of bits, which at high error rates may be below its
-        // capacity.
+        // A classic sub-filter cannot count more items than it has bits. At high error rates, that may be fewer than
+        // its capacity.
         let counts = |newest: &SubFilter<L>| newest.num_items().saturating_add(additions) <= newest.num_bits();
         self.ring.is_none() && self.sub_filters().last().is_some_and(|newest| fits(newest) && counts(newest))
     }
@@ -315,8 +317,8 @@ impl<L: Placement> Chain<L> {
         self.held_bytes(self.sub_filters()) - in_place
     }
 
-    /// The bytes that the filter takes once it has room for one more sub-filter, without that sub-filter, if its
-    /// sub-filters are `sub_filters`.
+    /// The bytes of a filter with the sub-filters `sub_filters`, once it has room in its list for one more. The
+    /// additional sub-filter itself is not included.
     fn held_bytes(&self, sub_filters: &[SubFilter<L>]) -> u64 {
         let ring = self.ring.as_ref().map_or(0, |ring| ring.size_bytes());
         L::CHAIN_BYTES.saturating_add(ring).saturating_add(reported_bytes(sub_filters))
@@ -333,18 +335,19 @@ impl<L: Placement> Chain<L> {
     }
 
     /// The false-positive rate, estimated from the set bits of the sub-filters that are live once `slices_later` more
-    /// slices have begun. If items were renewed, the true rate is lower: generations that share items err for the same
-    /// absent items.
+    /// slices have begun. Renewed items are in several generations, and these generations then err for the same absent
+    /// items. So renewed items lower the rate.
     pub fn false_positive_rate(&self, slices_later: u64) -> f64 {
         let (live, generations) = (self.live(slices_later), &self.generations()[self.dead(slices_later).0..]);
         // Without a sub-filter the rate may come out as -0.0; `abs` makes it 0.0.
         let rate = chain_rate(live.iter().map(|sub_filter| sub_filter.false_positive_rate())).abs();
         let renewed = generations.iter().fold(0.0, |sum, generation| sum + generation.renewed as f64);
-        // Sub-filters of several sizes share no errors.
+        // Sub-filters of different sizes err for different absent items, so renewed items do not lower the rate.
         let Some(first) = live.first().filter(|_| renewed > 0.0 && live.len() == generations.len()) else {
             return rate;
         };
-        // What any generation finds, one bitmap with the items of all of them would find too. It has each item once.
+        // A single bitmap with the items of all generations would err for every absent item for which a generation
+        // errs. So its rate is an upper bound. In this bitmap, a renewed item counts only once.
         let items = live.iter().map(SubFilter::estimate_items);
         let (all, most) = items.fold((0.0, 0.0), |(all, most): (f64, f64), items| (all + items, most.max(items)));
         rate.min(L::rate_of(&first.spec, (all - renewed).max(most)))
@@ -388,7 +391,7 @@ impl<L: Placement> Chain<L> {
                 let held_bytes = held_bytes.saturating_add(size_of::<Generation>() as u64);
                 SubFilter::from_spec(L::first(&ring.of_generation)?, held_bytes, limit)
             }
-            // A chain without a window has a sub-filter.
+            // A chain without a window has at least one sub-filter.
             _ => SubFilter::from_spec(L::first(self.params())?, held_bytes, limit),
         }
     }
@@ -403,7 +406,7 @@ impl<L: Placement> Chain<L> {
 
 /// The chance that any of several independent sub-filters errs, from the chance of each.
 fn chain_rate(rates: impl Iterator<Item = f64>) -> f64 {
-    // In logarithms: 1 - (1 - r) would lose rates below 1e-16.
+    // Logarithms are added, since computing 1 - (1 - r) would lose rates below 1e-16.
     -libm::expm1(rates.map(|rate| libm::log1p(-rate)).sum())
 }
 

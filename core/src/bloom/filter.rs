@@ -1,5 +1,4 @@
-//! A Bloom filter in the cache-line layout or in RedisBloom's, with or without a window: what it answers, and all
-//! changes of it.
+//! A Bloom filter in the cache-line layout or in RedisBloom's, with or without a window: all queries and all changes.
 
 use std::alloc::Layout;
 
@@ -147,7 +146,7 @@ impl BloomFilter {
     }
 
     /// Calls `found` with the answer of [`Self::may_contain`] for each item, in order. This is faster than one call
-    /// after another. Some hundred items may be taken before the first answer.
+    /// after another. Some hundred items may be taken from the iterator before the first answer.
     pub fn may_contain_all<'a, T: AsRef<[u8]> + ?Sized + 'a>(
         &self,
         items: impl IntoIterator<Item = &'a T>,
@@ -174,8 +173,8 @@ impl BloomFilter {
         })
     }
 
-    /// The number of items that the filter holds: of added items, those that were new, without expired ones. After a
-    /// merge it is an estimate.
+    /// The number of items that the filter holds: added items that were new and have not expired. After a merge the
+    /// number is an estimate.
     pub fn num_items(&self) -> u64 {
         self.at(Time::Reached).num_items()
     }
@@ -185,7 +184,8 @@ impl BloomFilter {
         either!(&self.chain, filter => filter.is_empty())
     }
 
-    /// The number of items that all sub-filters together are sized for; in a windowed filter, those of a window.
+    /// The number of items that all sub-filters together are sized for. In a windowed filter, it is the number of items
+    /// per window.
     pub fn capacity(&self) -> u64 {
         either!(&self.chain, filter => filter.capacity())
     }
@@ -211,7 +211,7 @@ impl BloomFilter {
         self.at(Time::Reached).false_positive_rate()
     }
 
-    /// Gives access to change the filter at this time.
+    /// Gives access to the filter, to change it at this time.
     #[inline]
     pub fn live(&mut self, time: Time) -> Live<'_, Self> {
         Live::new(self, time)
@@ -252,7 +252,7 @@ impl BloomFilter {
 /// use rollcall_core::bloom::BloomFilter;
 /// use rollcall_core::window::Time;
 ///
-/// // Without a window it answers the same at any time.
+/// // A filter without a window gives the same answers at any time.
 /// let seen: BloomFilter = ["ann"].into_iter().collect();
 /// assert!(seen.at(Time::At(1_800_000_000)).may_contain("ann"));
 /// ```
@@ -348,8 +348,8 @@ impl AsRef<EitherChain> for BloomFilter {
 }
 
 impl Live<'_, BloomFilter> {
-    /// Adds the items with these hashes, in order, and returns how many were new. The result is that of
-    /// [`Live::add_all`], but several threads can hash. For the command-line tool.
+    /// Adds the items with these hashes, in order, and returns how many were new. The result is the same as that of
+    /// [`Live::add_all`], but the caller can hash on several threads. For the command-line tool.
     ///
     /// # Errors
     /// The errors of [`Live::add`]. The items before the rejected one are added.
@@ -384,7 +384,8 @@ impl Sealed for BloomFilter {}
 /// ```
 #[derive(Debug, Default)]
 pub struct Expired(
-    /// `None` if nothing expired, as after nearly every change: dropping that costs only a comparison.
+    /// The expired sub-filters; `None` if nothing expired. After nearly every change nothing has, and dropping `None`
+    /// costs only a comparison.
     Option<Vec<LineSubFilter>>,
 );
 
@@ -454,7 +455,7 @@ impl Windowed for BloomFilter {
     ) -> Result<(), Error> {
         let (due, mut first) = (live.due(), None);
         if due != Move::Stay {
-            // Until the move is made, known items change nothing.
+            // The move is made at the first item that changes the filter. Known items before it change nothing.
             while first.is_none() {
                 let Some(item) = items.next() else { return Ok(()) };
                 if either!(&live.value.chain, filter => filter.is_changed_by(item, due)) {
@@ -480,8 +481,8 @@ impl Windowed for BloomFilter {
             (Move::Advance(slice), Some(newest)) => slice - newest,
             _ => 0,
         };
-        // A rebase is made even if all items are rejected: the clock had jumped ahead and came back. Without the
-        // rebase, no item would expire and make room below the limit for a long time.
+        // If the clock had jumped ahead and was set back, the move back is made even if all items are rejected.
+        // Otherwise no item would expire for a long time, so no room would be made below the limit.
         let rebases = matches!(due, Move::Rebase(_)) && items.len() > 0 && !terms.dry_run;
         let reported = match &mut live.value.chain {
             EitherChain::Lines(filter) => {
@@ -490,7 +491,7 @@ impl Windowed for BloomFilter {
                 if admitting.adds() || rebases {
                     live.make(due);
                 }
-                // Borrowed anew: the move has changed the value.
+                // The ring is borrowed anew, because the move has changed the filter.
                 let EitherChain::Lines(filter) = &mut live.value.chain else { return Ok(Vec::new()) };
                 filter.admit(admitting)?
             }
@@ -544,8 +545,8 @@ impl Clone for BloomFilter {
     }
 }
 
-/// Makes a filter that is sized for the number of items, otherwise with [`Params::default`]. The items are first
-/// collected into a list.
+/// Makes a filter that is sized for the number of items. Its other parameters are those of [`Params::default`]. The
+/// items are first collected into a list.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

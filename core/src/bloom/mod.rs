@@ -4,17 +4,18 @@
 //! gives this answer with a probability of at most `error_rate`, while it holds no more items than its capacity. A
 //! filter that scales grows before it exceeds its capacity. No item can be removed.
 //!
-//! A filter takes about `log2(1/error_rate) / ln 2` bits an item (Bloom, "Space/Time Trade-offs in Hash Coding with
-//! Allowable Errors", 1970) and 1 to 5 % on top. The reason for the 1 to 5 % is that the bits of an item lie in a few
-//! cache lines of 64 bytes, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient
-//! Bloom Filters", 2007). An item costs one cache miss at error rates down to 0.005, two down to 0.000025, and so on.
-//! Filters that scale are chains (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007).
+//! A filter takes about `log2(1/error_rate) / ln 2` bits per item (Bloom, "Space/Time Trade-offs in Hash Coding with
+//! Allowable Errors", 1970), and 1 to 5 % more. The 1 to 5 % are needed because the bits of an item lie in a few cache
+//! lines of 64 bytes, not all over the bitmap (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom
+//! Filters", 2007). Adding or finding an item costs one cache miss at error rates down to 0.005, two at rates down to
+//! 0.000025, and so on. Filters that scale are chains (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom
+//! Filters", 2007).
 //!
-//! An attacker who knows the seed can make items that collide; a secret seed prevents that.
+//! An attacker who knows the seed can make items that set the same bits; a secret seed prevents that.
 //!
-//! The second layout of bits is RedisBloom's, for data from or for RedisBloom ([`BitLayout::Classic`]). It has no seed,
-//! and each bit of an item costs a cache miss. Its sizes and its growth follow RedisBloom's rules, which keep the error
-//! rate only approximately.
+//! The second layout of bits is RedisBloom's ([`BitLayout::Classic`]), for data that come from RedisBloom or go to it.
+//! It has no seed, and each bit of an item costs a cache miss. Its sizes and its growth follow RedisBloom's rules,
+//! which keep the error rate only approximately.
 
 pub(crate) mod bitmap;
 pub(crate) mod chain;

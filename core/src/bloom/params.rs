@@ -22,8 +22,8 @@ named! {
     }
 }
 
-/// The parameters that a filter is made with and stored with. Two filters with equal parameters, and equal items in
-/// equal order, are equal in every bit.
+/// The parameters that a filter is made with and stored with. If two filters have equal parameters, and the same items
+/// were added in the same order, all their bits are equal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Params {
     /// The false-positive rate: the largest share of absent items that the filter may report as present.
@@ -82,8 +82,8 @@ impl Params {
     }
 }
 
-/// The error for an expansion above [`Params::MAX_EXPANSION`]. The parameter has any numeric type, since a client may
-/// ask for a number that no `u32` holds.
+/// The error for an expansion above [`Params::MAX_EXPANSION`]. The argument may have any numeric type, since a client
+/// may ask for a number that does not fit in a `u32`.
 pub fn expansion_error(expansion: impl Display) -> Error {
     Error::out_of_range(Parameter::Expansion, format_args!("from 0 to {}", Params::MAX_EXPANSION), expansion)
 }
@@ -109,8 +109,8 @@ pub(super) fn check_error_rate(error_rate: f64) -> Result<(), Error> {
 pub struct Windowing {
     /// The window of time.
     pub window: Window,
-    /// Whether adding an item again renews it, so that the item expires later. Otherwise the time when the item was new
-    /// decides when it expires.
+    /// Whether adding an item again renews it, so that the item expires later. If false, an item expires at a fixed
+    /// time after it was new, even if it is added again.
     pub refresh: bool,
 }
 
@@ -121,7 +121,7 @@ impl Windowing {
     /// The default number of slices of a filter. For the server module, the tool and the Python package.
     #[doc(hidden)]
     pub const fn default_slices(refresh: bool) -> u32 {
-        // With refresh, each generation may have to hold all items.
+        // With refresh, a single generation may have to hold all items, so more slices would take more memory.
         if refresh { 2 } else { 4 }
     }
 
@@ -141,7 +141,7 @@ impl Windowing {
 
     /// The number of items that each generation of a filter with this capacity is sized for.
     fn share(&self, capacity: u64) -> u64 {
-        // A renewed item may be in each generation.
+        // With refresh, every item may be renewed in every slice. Then each generation holds all items.
         let share = if self.refresh { capacity } else { capacity.div_ceil(u64::from(self.window.slices())) };
         share.max(1)
     }
@@ -154,7 +154,7 @@ impl Windowing {
         Windowing { window: self.window.with_volatile(is_volatile), ..self }
     }
 
-    /// Whether two filters with these windows can be merged: only whether they are volatile may differ.
+    /// Whether two filters with these windows can be merged. The windows must be equal, except for `is_volatile`.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.with_volatile(false) == other.with_volatile(false)
     }
@@ -166,7 +166,8 @@ impl Windowing {
     #[doc(hidden)]
     pub fn of_generation(&self, params: &Params) -> Result<Params, Error> {
         params.validate()?;
-        // Without growth, a burst in one slice would be rejected although the filter holds no more than its capacity.
+        // A windowed filter must scale. Otherwise a burst of items in one slice would be rejected, although the filter
+        // holds no more than its capacity.
         let expected = "at least 1 with a window";
         Error::check_range(params.expansion > 0, Parameter::Expansion, expected, params.expansion)?;
         // An absent item is looked up in all generations, so their rates add up.

@@ -1,4 +1,5 @@
-//! One filter of a chain: its bits and counts, and the trait [`Placement`] of what differs between the two layouts.
+//! One filter of a chain: its bits and counts, and the trait [`Placement`] for everything that differs between the two
+//! layouts.
 
 use std::alloc::Layout;
 use std::fmt;
@@ -11,9 +12,8 @@ use crate::live::sealed::Sealed;
 use crate::shared::{Shared, own_layout};
 use crate::size_limit::{SizeLimit, array_bytes, try_collect_ok};
 
-/// Where the bits of an item are in a bitmap, and all that follows from it: the part in which the two layouts differ.
-/// The implementing type holds what only its layout derives from the parameters. No type of another crate can implement
-/// the trait.
+/// Where the bits of an item are in a bitmap, and everything else in which the two layouts differ. The implementing
+/// type holds the parameters that only its layout has. No type of another crate can implement the trait.
 ///
 /// A method with a parameter `pending` takes at most 64 hashes, and handles only the hashes whose bits are set in this
 /// mask.
@@ -24,7 +24,7 @@ pub trait Placement: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Bytes of a sub-filter without its bitmap, as `BF.INFO` reports them.
     const SUB_FILTER_BYTES: u64;
 
-    /// Bytes that are not reported for a single sub-filter, since it is stored in the chain itself.
+    /// Bytes that `BF.INFO` does not report for a single sub-filter, since it is stored in the chain itself.
     const IN_PLACE_BYTES: u64;
 
     /// The hash of an item.
@@ -61,14 +61,14 @@ pub trait Placement: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// Whether any of `sub_filters` may contain the item of this hash.
     fn look_up(sub_filters: &[SubFilter<Self>], hash: Hash128) -> bool;
 
-    /// Prefetches what [`Self::screen_chunk`] reads first of the hashes in the mask `_pending`, unless it is in a
-    /// cache. With a single sub-filter and `Expected::Present`, these are all their bits, which [`Self::insert_chunk`]
-    /// needs, too. A layout can prefetch by itself instead.
+    /// Prefetches the bits that [`Self::screen_chunk`] reads first for the hashes in the mask `_pending`, unless they
+    /// are in a cache. With a single sub-filter and `Expected::Present`, these are all bits of the hashes.
+    /// [`Self::insert_chunk`] needs them, too. A layout can prefetch in its other methods instead.
     fn prefetch(_sub_filters: &[SubFilter<Self>], _hashes: &[Hash128], _pending: Marks, _expected: Expected) {}
 
     /// The first step of a look-up: looks for the hashes, at most 64, in all `sub_filters`. A layout can leave some
-    /// undecided, and prefetch bits that the second step reads. `_expected` is a hint: a wrong hint costs time but
-    /// changes no answer.
+    /// hashes undecided, and prefetch the bits that the second step reads for them. `_expected` is a hint: a wrong hint
+    /// costs time but changes no answer.
     fn screen_chunk(sub_filters: &[SubFilter<Self>], hashes: &[Hash128], _expected: Expected) -> Screened {
         let (all, mut found) = (first_marks(hashes.len()), 0);
         for sub_filter in sub_filters.iter().rev() {
@@ -95,10 +95,10 @@ pub trait Placement: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
     /// The maximum-likelihood estimate of the number of items from the number of set bits.
     fn estimate_items(spec: &Spec<Self>, set_bits: u64) -> f64;
 
-    /// The estimated false-positive rate with `num_items` items.
+    /// The estimated false-positive rate of a sub-filter with `num_items` items.
     fn rate_of(spec: &Spec<Self>, num_items: f64) -> f64;
 
-    /// The estimated false-positive rate with `set_bits` set bits.
+    /// The estimated false-positive rate of a sub-filter with `set_bits` set bits.
     fn rate_with(spec: &Spec<Self>, set_bits: u64) -> f64 {
         Self::rate_of(spec, Self::estimate_items(spec, set_bits))
     }
@@ -111,7 +111,7 @@ pub trait Placement: Sealed + fmt::Debug + PartialEq + Sized + Send + Sync + 'st
 /// The parameters of a chain, and what is derived from them for one of its sub-filters.
 #[derive(Debug, PartialEq)]
 pub struct Spec<L> {
-    /// The parameters of the chain that starts with the sub-filter, or that it is a part of.
+    /// The parameters of the chain to which the sub-filter belongs.
     pub(in crate::bloom) params: Params,
     /// The number of items that the sub-filter is sized for.
     pub(in crate::bloom) capacity: u64,
@@ -125,7 +125,7 @@ pub struct Spec<L> {
     pub(in crate::bloom) num_bytes: u64,
     /// The number of set bits with which the sub-filter is full; `u64::MAX` if the number of items alone decides.
     pub(in crate::bloom) full_bits: u64,
-    /// What only this layout has.
+    /// The parameters that only this layout has.
     pub(in crate::bloom) own: L,
 }
 
@@ -140,7 +140,7 @@ impl<L> Spec<L> {
     }
 }
 
-/// Checks that a sub-filter counts no more items than it has bits: each counted item has set at least one.
+/// Checks that a sub-filter counts no more items than it has bits, since each counted item has set at least one bit.
 ///
 /// # Errors
 /// [`Error::Corrupt`].
@@ -161,7 +161,7 @@ pub struct SubFilter<L> {
 }
 
 impl<L: Placement> SubFilter<L> {
-    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by it.
+    /// An empty sub-filter. `limit` is asked whether a value of `held_bytes` may grow by the sub-filter.
     ///
     /// # Errors
     /// An error of `limit`, [`Error::OutOfMemory`].
@@ -233,7 +233,7 @@ impl<L: Placement> SubFilter<L> {
         self.spec.hashes
     }
 
-    /// Whether the sub-filter takes no more new items.
+    /// Whether the sub-filter is full, so that new items are not added to it.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.num_items >= self.spec.capacity || self.set_bits() >= self.spec.full_bits
@@ -250,7 +250,7 @@ impl<L: Placement> SubFilter<L> {
 
     /// Whether a sub-filter with `num_items` items and `set_bits` set bits is within its capacity.
     pub(in crate::bloom) fn holds(&self, num_items: u64, set_bits: u64) -> bool {
-        // The item that fills the sub-filter may set more bits than are missing.
+        // The last item that fits may set more bits than were missing.
         num_items <= self.spec.capacity && set_bits < self.spec.full_bits.saturating_add(self.spec.hashes.into())
     }
 
@@ -260,7 +260,8 @@ impl<L: Placement> SubFilter<L> {
         L::contains(&self.spec, self.lines(), hash)
     }
 
-    /// Does the same as [`Self::may_contain`] for the hashes in the mask `pending`. Returns the mask of those found.
+    /// Does the same as [`Self::may_contain`] for the hashes in the mask `pending`. Returns the mask of the hashes that
+    /// were found.
     pub(in crate::bloom) fn look_up_chunk(&self, hashes: &[Hash128], pending: Marks) -> Marks {
         L::contains_chunk(&self.spec, self.lines(), hashes, pending)
     }
@@ -318,7 +319,7 @@ pub(in crate::bloom) fn num_items<L: Placement>(sub_filters: &[SubFilter<L>]) ->
     sub_filters.iter().fold(0, |sum, sub_filter| sum.saturating_add(sub_filter.num_items))
 }
 
-/// The expected answer for most items of a chunk.
+/// Which answer is expected for most items of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Expected {
     /// Most items are absent.
@@ -336,7 +337,8 @@ pub struct Screened {
     pub(in crate::bloom) open: Marks,
     /// The number of sub-filters, the oldest, that may contain undecided hashes.
     pub(in crate::bloom) num_oldest: usize,
-    /// For each undecided hash, the mask of those sub-filters that may contain it. Not used for a single one.
+    /// For each undecided hash, the mask of those sub-filters that may contain it. Not used if there is a single
+    /// sub-filter.
     pub(in crate::bloom) candidates: [u8; CHUNK],
 }
 
@@ -356,7 +358,8 @@ pub(in crate::bloom) fn look_up_chunk<L: Placement>(
     L::resolve_chunk(sub_filters, hashes, &screen_chunk(sub_filters, hashes, expected))
 }
 
-/// Does the same as [`Placement::screen_chunk`]. A single hash is looked up in the way that is faster for one.
+/// Does the same as [`Placement::screen_chunk`]. A single hash is looked up by [`Placement::look_up`], which is faster
+/// for one hash.
 fn screen_chunk<L: Placement>(sub_filters: &[SubFilter<L>], hashes: &[Hash128], expected: Expected) -> Screened {
     match hashes {
         [hash] => Screened::found(L::look_up(sub_filters, *hash).into()),
@@ -366,11 +369,11 @@ fn screen_chunk<L: Placement>(sub_filters: &[SubFilter<L>], hashes: &[Hash128], 
 
 /// Calls `found` with each hash and whether any of `sub_filters` may contain it, in order.
 ///
-/// Unless its bits are in a cache, a chunk is prefetched first. Then the chunk before is decided as far as it is open:
-/// the bits for this were prefetched when it was screened. Its answers are passed on, and the next chunk is hashed, an
-/// item at a time, so that a processor works on both. Then the chunk is screened. Prefetches go all at once: a
-/// prefetch waits for the address of its page, and a processor finds several addresses at a time only if the prefetches
-/// follow each other closely.
+/// Each round works on three chunks. First, the bits of the present chunk are prefetched, unless they are in a cache.
+/// Then the undecided hashes of the previous chunk are resolved; their bits were prefetched when that chunk was
+/// screened. The answers of the previous chunk are passed on, and the next chunk is hashed, an item at a time, so that
+/// a processor can overlap the two. Finally the present chunk is screened. All prefetches of a chunk follow each other
+/// closely, because a processor then looks up the addresses of several pages at a time.
 pub(in crate::bloom) fn look_up_chunks<L: Placement>(
     sub_filters: &[SubFilter<L>],
     hashes: impl Iterator<Item = Hash128>,
@@ -386,7 +389,8 @@ pub(in crate::bloom) fn look_up_chunks<L: Placement>(
         let marks = L::resolve_chunk(sub_filters, before, &screened);
         fill_beside(next, &mut hashes, (0..before.len()).map(|i| answer(before, marks, i)));
         screened = screen_chunk(sub_filters, chunk, expected);
-        // The next chunk is most likely like this one. An undecided item counts as found: if there are many, most are.
+        // The next chunk is most likely like this one. An undecided item counts as found, because where many are
+        // undecided, most are found.
         let (likely, half) = (screened.found | screened.open, chunk.len() / 2);
         expected = if likely.count_ones() as usize > half { Expected::Present } else { Expected::Absent };
         (before, chunk, next) = (chunk, next, before);

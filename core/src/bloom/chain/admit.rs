@@ -9,9 +9,10 @@ use crate::size_limit::{SizeLimit, try_reserve, try_with_capacity};
 
 /// A sub-filter's state before items were added to it.
 enum Undo<L> {
-    /// A copy of the sub-filter. It is used if it is smaller than the saved words.
+    /// A copy of the sub-filter. It is made if it takes less memory than the words would.
     Whole(SubFilter<L>),
-    /// The words that may have bits of the items, each with its index, and the number of items.
+    /// The words in which the items may have bits, each with its index; and the number of items that the sub-filter
+    /// counts.
     Words { words: Vec<(usize, u64)>, num_items: u64 },
 }
 
@@ -46,10 +47,10 @@ impl<L: Placement> Undo<L> {
     }
 }
 
-/// An admission that was decided, with all the memory that it needs.
+/// A decided admission, with all the memory that is needed to carry it out.
 pub(in crate::bloom) struct Admitting<L> {
     look_up: LookUp<Hash128>,
-    /// Known items that the newest generation takes too, each with the number of new items before it.
+    /// The known items that will be added to the newest generation too. Each has the number of new items before it.
     renewed: Vec<(usize, Hash128)>,
     /// The number of new items that the terms admit.
     admitted: usize,
@@ -63,7 +64,7 @@ pub(in crate::bloom) struct Admitting<L> {
 }
 
 impl<L> Admitting<L> {
-    /// Whether the admission may add an item.
+    /// Whether the admission may add a new item.
     pub(in crate::bloom) fn adds(&self) -> bool {
         !self.terms.dry_run && (self.admitted > 0 || self.renews())
     }
@@ -78,7 +79,7 @@ impl<L: Placement> Chain<L> {
     /// Decides which items `terms` admit, in order, once `slices_later` more slices have begun. Nothing is changed yet.
     ///
     /// # Errors
-    /// The error that keeps a windowed filter from growing, [`Error::OutOfMemory`].
+    /// The error that keeps a windowed filter from growing, or [`Error::OutOfMemory`].
     pub(in crate::bloom) fn plan_admission<'a>(
         &mut self,
         items: impl ExactSizeIterator<Item = &'a [u8]>,
@@ -119,19 +120,19 @@ impl<L: Placement> Chain<L> {
     /// scale rejects items for which it has no room.
     ///
     /// # Errors
-    /// The error that keeps the filter from growing, [`Error::OutOfMemory`]. Nothing is changed then.
+    /// The error that keeps the filter from growing, or [`Error::OutOfMemory`]. On error the filter is unchanged.
     pub(in crate::bloom) fn admit(&mut self, admitting: Admitting<L>) -> Result<Vec<Admission>, Error> {
         let Admitting { look_up, renewed, admitted, terms, more, stopped, mut reported } = admitting;
         if admitted == 0 && renewed.is_empty() || terms.dry_run && stopped.is_none() {
             return Ok(look_up.into_answers(&reported));
         }
-        // Where growth was rejected, the items may fit nevertheless: the room is a lower bound, and the bits decide.
-        // Only adding the items shows it.
+        // If the filter could not grow, the items may fit nevertheless, because the room is only a lower bound. To find
+        // out, they have to be added: the set bits decide.
         let does_not_scale = matches!(stopped, Some(Error::Full { .. }));
         let goes_on = stopped.is_none() || does_not_scale && !terms.all;
         let (len, has_newest) = (self.sub_filters().len(), !self.newest().is_empty());
-        // Only a chain without a window is ever changed back, and it has a newest sub-filter. A full one changes no
-        // more.
+        // Only a chain without a window is ever changed back, and such a chain has a newest sub-filter. If this
+        // sub-filter is full, it will not be changed, so nothing is saved.
         let before = match self.sub_filters().last() {
             Some(newest) if (terms.dry_run || !goes_on) && !newest.is_full() => {
                 Some(Undo::new(newest, look_up.new_items())?)
@@ -142,7 +143,8 @@ impl<L: Placement> Chain<L> {
         let first = len - usize::from(has_newest);
         let end = self.fill(first, look_up.new_items(), &renewed, admitted, &mut reported, goes_on);
         if let (Some(end), false) = (end, terms.dry_run) {
-            // Sub-filters are left over if other items of the call made some items known.
+            // Some of the new sub-filters stay empty if items of the call became known by other items of the call. They
+            // are dropped.
             self.truncate(end + 1);
             return Ok(look_up.into_answers(&reported));
         }
@@ -186,8 +188,8 @@ impl<L: Placement> Chain<L> {
 
     /// Adds the first `most` of the absent items `new` and all `renewed` items, in order, to the sub-filters from index
     /// `first` on. An item counts as known if items added before it have set all of its bits. Returns the index of the
-    /// last sub-filter that received an item. If `goes_on`, an item for which there is no room is rejected. Otherwise
-    /// such an item makes the method return `None`.
+    /// last sub-filter that received an item. If there is no room for an item, the method rejects this item if
+    /// `goes_on` is true, and otherwise returns `None`.
     fn fill(
         &mut self,
         first: usize,
@@ -204,7 +206,7 @@ impl<L: Placement> Chain<L> {
                 L::prefetch(&self.sub_filters()[at..=at], chunk, first_marks(chunk.len()), Expected::Present);
             }
             while let Some(&(_, hash)) = renewed.next_if(|(before, _)| *before == place) {
-                // Only an item that the newest generation took counts as renewed.
+                // An item counts as renewed only if it was added to the newest generation.
                 if self.insert_from(first, &mut at, hash) == Some(true) {
                     self.count_renewed(hash);
                 }
@@ -229,7 +231,7 @@ impl<L: Placement> Chain<L> {
     }
 
     /// Inserts an item into the sub-filter at index `at`, or into the next one if that one is full. Returns false if
-    /// the sub-filters from `first` to `at` already had the item, and `None` without room for it.
+    /// the sub-filters from `first` to `at` already have the item, and `None` if there is no room for it.
     fn insert_from(&mut self, first: usize, at: &mut usize, hash: Hash128) -> Option<bool> {
         let sub_filters = self.sub_filters_mut();
         if L::look_up(&sub_filters[first..=*at], hash) {

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A generation is a chain of sub-filters. An item is looked up in all live generations and added to the newest, which
-//! begins with its first item. As slices pass, the oldest generations are dropped as a whole. One hash of an item
-//! serves all generations. A plain filter is one generation of age 0.
+//! begins with its first item. As slices pass, the oldest generations are dropped as a whole. An item is hashed once
+//! for all generations. A filter without a window has a single generation, with age 0.
 
 use super::store::{Generation, Generations, SubFilters, by_generation};
 use super::{Chain, Dropped};
@@ -24,7 +24,7 @@ impl<L: Placement> Chain<L> {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] for parameters outside their ranges, [`Error::Corrupt`] for a number of sub-filters that
-    /// differs from that of the generations, and for more renewed items than a generation has.
+    /// differs from that of the generations, and for a generation with more renewed items than items.
     pub(crate) fn from_generations(
         params: Params,
         windowing: Windowing,
@@ -56,7 +56,7 @@ impl<L: Placement> Chain<L> {
         self.ring.as_ref().map(|ring| ring.newest_slice)
     }
 
-    /// The generations that hold items, oldest first; none in a plain filter.
+    /// The generations that have items, oldest first; none in a filter without a window.
     pub(crate) fn generations(&self) -> &[Generation] {
         self.ring.as_ref().map_or(&[], |ring| &ring.list)
     }
@@ -66,8 +66,8 @@ impl<L: Placement> Chain<L> {
         by_generation(self.generations(), self.sub_filters())
     }
 
-    /// The number of generations that have expired once `slices_later` more slices have begun, and the number of their
-    /// sub-filters.
+    /// Two numbers: the generations that have expired once `slices_later` more slices have begun, and the sub-filters
+    /// of these generations.
     pub(super) fn dead(&self, slices_later: u64) -> (usize, usize) {
         let Some(ring) = &self.ring else { return (0, 0) };
         let most = u64::from(ring.windowing.generations());
@@ -124,7 +124,7 @@ impl<L: Placement> Chain<L> {
         Ok(())
     }
 
-    /// Drops the last sub-filters of the newest generation, so that `len` sub-filters are left in all.
+    /// Drops the last sub-filters of the newest generation, until the chain has `len` sub-filters.
     pub(super) fn truncate(&mut self, len: usize) {
         let dropped = self.sub_filters().len().saturating_sub(len) as u32;
         if dropped == 0 {
@@ -147,8 +147,8 @@ impl<L: Placement> Chain<L> {
         self.ring.as_ref().is_some_and(|ring| ring.windowing.refresh)
     }
 
-    /// Counts an item as renewed, after it was added to the newest generation. It is counted in the youngest older
-    /// generation that has the item.
+    /// Counts an item as renewed, after it was added to the newest generation. The item is counted as renewed in the
+    /// youngest of the older generations that have it.
     pub(super) fn count_renewed(&mut self, hash: Hash128) {
         let mut end = self.newest_start();
         let Some(ring) = &mut self.ring else { return };
@@ -162,8 +162,8 @@ impl<L: Placement> Chain<L> {
         }
     }
 
-    /// Begins all slices up to `slice`, and returns the sub-filters that expire. Nothing changes if `slice` has begun
-    /// already, or without a window.
+    /// Begins all slices up to `slice`, and returns the sub-filters that expire by this. If `slice` has begun already,
+    /// or without a window, nothing changes.
     pub(in crate::bloom) fn advance(&mut self, slice: u64) -> Dropped<L> {
         let slices_later = slice.saturating_sub(self.newest_slice()?);
         if slices_later == 0 {
@@ -173,10 +173,11 @@ impl<L: Placement> Chain<L> {
         let ring = self.ring.as_mut()?;
         ring.newest_slice = slice;
         ring.list.drain(..generations);
-        // The ages of live generations stay less than the number of generations that may be live, so the cast fits.
+        // The age of a live generation is always less than the number of generations that may be live, so the cast is
+        // lossless.
         ring.list.iter_mut().for_each(|one| one.age = one.age.saturating_add(slices_later as u32));
         let SubFilters::Many(all) = &mut self.sub_filters else { return None };
-        // Without memory for the list, the expired sub-filters are dropped here.
+        // If memory for the list is lacking, the expired sub-filters are dropped here and not returned.
         let list = try_with_capacity(sub_filters).ok();
         let dead = all.drain(..sub_filters);
         list.map(|mut list| {
@@ -191,14 +192,14 @@ impl<L: Placement> Chain<L> {
             (Move::Advance(slice), Some(newest)) => {
                 self.renews() || !L::look_up(self.live(slice.saturating_sub(newest)), self.hash(item))
             }
-            // A known item makes a rebase too. Otherwise a filter whose clock had jumped ahead would not come back
-            // while only known items arrive.
+            // A known item also causes a move back to an earlier slice. Otherwise a filter whose clock had jumped ahead
+            // would keep the later slice as long as only known items are added.
             _ => true,
         }
     }
 
-    /// Renumbers all slices so that the newest has the earlier number `slice`. If `slice` is later than the newest
-    /// slice, nothing changes.
+    /// Renumbers all slices, so that the newest slice gets the earlier number `slice`. If `slice` is later than the
+    /// newest slice, nothing changes.
     pub(in crate::bloom) fn rebase(&mut self, slice: u64) {
         if let Some(ring) = &mut self.ring {
             ring.newest_slice = ring.newest_slice.min(slice);

@@ -1,5 +1,5 @@
-//! Unions of chains with equal parameters: generation by generation, and in each sub-filter by sub-filter. The chains
-//! may have different lengths.
+//! Unions of chains with equal parameters. Chains are united generation by generation, and each generation sub-filter
+//! by sub-filter. The chains may have different lengths.
 
 use std::iter::once;
 
@@ -15,10 +15,10 @@ const ROUNDING: f64 = 1e-12;
 
 /// The parts that make up a generation of the union.
 struct Planned<'a, L> {
-    /// The number of sub-filters that our generation has.
+    /// The number of sub-filters of our generation.
     ours: usize,
     renewed: u64,
-    /// For each other filter that has this generation, the number of items that are counted as renewed.
+    /// The number of renewed items in this generation of each other filter, as far as the filter has the generation.
     their_renewed: Vec<u64>,
     their_sub_filters: Vec<&'a [SubFilter<L>]>,
     /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
@@ -29,14 +29,14 @@ struct Planned<'a, L> {
 }
 
 impl<L: Placement> Chain<L> {
-    /// Turns the filter into the union with `others`. The slices are renumbered before and after, as `merging` says.
-    /// The newest slice becomes the newest slice of all filters, and generations that have expired by then are dropped.
-    /// Returns whether anything changed, and the dropped sub-filters. The union has the number of sub-filters of the
-    /// longest chain.
+    /// Turns the filter into the union with `others`. `merging` says how the slices are renumbered before and after the
+    /// merge. The newest slice becomes the latest that any of the filters has reached. Generations that have expired by
+    /// then are dropped. Returns whether anything changed, and the dropped sub-filters. The union has the number of
+    /// sub-filters of the longest chain.
     ///
-    /// If one of the merged sub-filters has all bits of the union, its number of items is kept. Otherwise the number is
-    /// estimated from the bits, and clamped: at least the largest number among the merged sub-filters, at most their
-    /// sum.
+    /// If one of the merged sub-filters has all bits of their union, its number of items is the number of the union.
+    /// Otherwise the number is estimated from the bits. The result is at least the largest number among the merged
+    /// sub-filters, and at most the sum of their numbers.
     ///
     /// # Errors
     /// [`Error::Incompatible`] names the parameter that differs. [`Error::RateExceeded`] means that the false-positive
@@ -100,14 +100,16 @@ impl<L: Placement> Chain<L> {
     /// Checks that a merge with `others` at `time` is allowed, and returns its effect on the slice numbers.
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] if one of `others` is more than a slice ahead: this filter would expire items early.
+    /// [`Error::OutOfRange`] if one of `others` is more than one slice ahead, because items of this filter would then
+    /// expire early.
     pub(in crate::bloom) fn merging<'a>(
         &self,
         others: impl Iterator<Item = &'a Self>,
         time: Time,
     ) -> Result<Merging, Error> {
         let Some(ring) = &self.ring else { return Ok(Merging::default()) };
-        // Filters with other windows are left out, since their slices mean other times. The merge rejects them.
+        // Filters with other windows are left out, since their slice numbers mean other times. The merge rejects them
+        // later.
         let same = others
             .filter_map(|other| other.ring.as_ref())
             .filter(|other| other.windowing.is_like(&ring.windowing))
@@ -118,7 +120,7 @@ impl<L: Placement> Chain<L> {
         })
     }
 
-    /// Plans each generation of the union that is live once `newest_slice` is the newest, oldest first.
+    /// Plans the generations of the union that are live once `newest_slice` is the newest slice, oldest first.
     fn plan<'a>(
         &self,
         others: &[&'a Self],
@@ -146,7 +148,8 @@ impl<L: Placement> Chain<L> {
         Ok(plans)
     }
 
-    /// The generation that has this age once `newest_slice` is the newest: its renewed items and its sub-filters.
+    /// The number of renewed items, and the sub-filters, of the generation that has this age once `newest_slice` is the
+    /// newest slice.
     fn aged(&self, age: u32, newest_slice: Option<u64>) -> Option<(u64, &[SubFilter<L>])> {
         let (Some(own), Some(newest)) = (self.newest_slice(), newest_slice) else {
             return Some((0, self.sub_filters()));
@@ -161,11 +164,11 @@ impl<L: Placement> Chain<L> {
 
 impl<L: Placement> Planned<'_, L> {
     /// Adds the items of the merged generations to the sub-filters `ours`. Returns how many items of the union count as
-    /// renewed: they were added again later, so a younger generation has them too.
+    /// renewed. Renewed items were added again later, so a younger generation has them too.
     fn unite(&self, ours: &mut [SubFilter<L>]) -> u64 {
         let Some(planned) = &self.num_items else { return self.renewed };
-        // If one of the merged generations has all bits of the union, its number of renewed items is kept. Else the
-        // union gets the share of renewed items that all merged generations have together.
+        // If one of the merged generations has all bits of the union, its number of renewed items is kept. Otherwise,
+        // the fraction of renewed items in the union is their fraction in all merged generations together.
         let theirs = self.their_renewed.iter().zip(&self.their_sub_filters);
         let theirs = theirs.map(|(&renewed, list)| (renewed, num_items(list), set_bits(list)));
         let of_ours = (self.renewed, num_items(ours), set_bits(ours));
@@ -179,7 +182,7 @@ impl<L: Placement> Planned<'_, L> {
             }
             (renewed, sum) = (renewed + u128::from(one_renewed), sum + u128::from(one_items));
         }
-        // The share is at most `items`, because `renewed` is at most `sum`.
+        // The result is at most `items`, because `renewed` is at most `sum`.
         let share = (renewed * u128::from(items)).checked_div(sum).unwrap_or(0) as u64;
         whole.unwrap_or(share).min(items)
     }
@@ -189,7 +192,8 @@ fn set_bits<L: Placement>(sub_filters: &[SubFilter<L>]) -> u64 {
     sub_filters.iter().map(SubFilter::set_bits).sum()
 }
 
-/// For each sub-filter of the union, yields the sub-filters to unite: the first one, and an iterator over the others.
+/// For each sub-filter of the union, yields the sub-filters that are united into it: one of them, and an iterator over
+/// the others.
 fn merged<'a, S: Sync>(
     ours: &'a [S],
     others: &'a [&'a [S]],
@@ -205,14 +209,14 @@ fn merged<'a, S: Sync>(
 /// Returns `None` when the union would add neither a bit nor a sub-filter to `ours`.
 ///
 /// # Errors
-/// [`Error::Incompatible`] where a loaded list has other sizes. [`Error::RateExceeded`] when the false-positive rate of
-/// the union would exceed the rate asked for, now or once the union has grown.
+/// [`Error::Incompatible`] if a loaded filter has sub-filters of other sizes. [`Error::RateExceeded`] if the
+/// false-positive rate of the union would exceed the rate asked for, now or once the union has grown.
 fn plan_union<L: Placement>(ours: &[SubFilter<L>], others: &[&[SubFilter<L>]]) -> Result<Option<Vec<u64>>, Error> {
     // A loaded filter may have sizes that do not follow from its parameters.
     merged(ours, others)
         .try_for_each(|(first, mut rest)| rest.try_for_each(|other| L::check_mergeable(&first.spec, &other.spec)))?;
     let Some((oldest, _)) = merged(ours, others).next() else { return Ok(None) };
-    // The plan only reads, so no bitmap is held twice.
+    // Planning only reads, so it needs no copy of a bitmap.
     let len = others.iter().fold(ours.len(), |len, other| len.max(other.len()));
     let (mut unions, mut rates) = (try_with_capacity(len)?, try_with_capacity(len)?);
     let to_come = L::rate_to_come(&oldest.spec, len);
@@ -228,8 +232,9 @@ fn plan_union<L: Placement>(ours: &[SubFilter<L>], others: &[&[SubFilter<L>]]) -
         unions.push(whole.map_or_else(|| estimate.clamp(most, sum).min(first.num_bits()), |whole| whole.max(most)));
         let (rate, nominal) = (L::rate_with(&first.spec, set_bits), first.error_rate());
         let fills_up = index + 1 == len && to_come > 0.0;
-        // A sub-filter within its capacity counts with at most its nominal rate, even if by chance it has more bits set
-        // than expected. The newest reaches its nominal rate before the union grows.
+        // For a sub-filter within its capacity, at most its nominal rate is used, even if by chance it has more bits
+        // set than expected. For the newest, at least its nominal rate is used, since it reaches that rate before the
+        // union grows.
         rates.push(match (first.holds(sum, set_bits), fills_up) {
             (true, true) => nominal,
             (true, false) => rate.min(nominal),
@@ -240,7 +245,7 @@ fn plan_union<L: Placement>(ours: &[SubFilter<L>], others: &[&[SubFilter<L>]]) -
     if !changed {
         return Ok(None);
     }
-    // Later sub-filters keep their rates, whatever the present sub-filters hold.
+    // Later sub-filters will keep their nominal rates, no matter how full the present sub-filters are.
     let (would_be, asked) = (chain_rate(rates.into_iter().chain(once(to_come))), oldest.spec.params.error_rate);
     if would_be > asked * (1.0 + ROUNDING) {
         return Err(Error::RateExceeded { would_be, asked });
@@ -249,7 +254,7 @@ fn plan_union<L: Placement>(ours: &[SubFilter<L>], others: &[&[SubFilter<L>]]) -
 }
 
 /// Makes an empty sub-filter for each sub-filter that the longest of `others` has and `ours` lacks. `held` is the
-/// number of bytes that our value takes already.
+/// number of bytes that our filter takes already.
 fn all_new_like<L: Placement>(
     ours: &[SubFilter<L>],
     others: &[&[SubFilter<L>]],

@@ -1,4 +1,4 @@
-//! The lists of a chain: its sub-filters, and the generations to which they belong if the filter has a window.
+//! The lists of a chain: its sub-filters and, if the filter has a window, the generations to which they belong.
 
 use std::alloc::Layout;
 
@@ -6,12 +6,12 @@ use crate::bloom::params::{Params, Windowing};
 use crate::error::Error;
 use crate::size_limit::{try_reserve, try_with_capacity};
 
-/// A list of sub-filters, oldest first. A plain filter stores a single one in place, so that a small filter needs no
-/// allocation for the list.
+/// A list of sub-filters, oldest first. In a filter without a window, a single sub-filter is stored in place. So a
+/// small filter needs no allocation for the list.
 #[derive(Debug, PartialEq)]
 pub(in crate::bloom) enum SubFilters<S> {
     One(S),
-    /// Two or more sub-filters; with a window any number.
+    /// Two or more sub-filters; in a windowed filter, any number.
     Many(Vec<S>),
 }
 
@@ -54,7 +54,8 @@ impl<S> SubFilters<S> {
         one.into_iter().chain(many)
     }
 
-    /// Puts sub-filters into a list that was taken out. A single one is stored in place if `in_place`.
+    /// Puts sub-filters back into a list from which all were taken out. If `in_place` is true, a single sub-filter is
+    /// stored in place.
     pub(super) fn put_back(&mut self, mut all: Vec<S>, in_place: bool) {
         *self = match all.pop() {
             Some(one) if in_place && all.is_empty() => SubFilters::One(one),
@@ -65,8 +66,8 @@ impl<S> SubFilters<S> {
         };
     }
 
-    /// Makes room in a list for more sub-filters, so that [`Self::append`] does not fail. A single one in place has no
-    /// list.
+    /// Makes room in a list for more sub-filters, so that [`Self::append`] does not fail. If a single sub-filter is
+    /// stored in place, there is no list, and nothing is done.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -107,8 +108,8 @@ impl<S> SubFilters<S> {
         }
     }
 
-    /// The layout of the allocation of the list. It is `None` for a single sub-filter, which is stored in place, and
-    /// for none.
+    /// The layout of the allocation of the list. It is `None` if there is no list: for a single sub-filter that is
+    /// stored in place, or without sub-filters.
     pub(super) fn list_layout(&self) -> Option<Layout> {
         match self {
             SubFilters::One(_) => None,
@@ -119,9 +120,9 @@ impl<S> SubFilters<S> {
 
 /// The generations of a windowed filter.
 ///
-/// Invariants: generations have different ages, less than the number of generations that may be live, and at least one
-/// sub-filter each. The sizes of a sub-filter are derived from the parameters of a generation and the index of the
-/// sub-filter in its generation.
+/// Invariants: all generations have different ages, and the ages are less than the number of generations that may be
+/// live. Each generation has at least one sub-filter. The sizes of a sub-filter are derived from the parameters of a
+/// generation and from the index of the sub-filter in its generation.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Generations {
     /// The parameters that the user asked for. Each generation has parameters of its own.
@@ -141,8 +142,8 @@ pub(crate) struct Generation {
     pub(crate) age: u32,
     /// The number of sub-filters.
     pub(crate) len: u32,
-    /// The number of items of this generation that were added again later, and so count in a later generation. It is at
-    /// most the number of items of this generation.
+    /// The number of items of this generation that were added again later, and so are counted in a later generation. It
+    /// is at most the number of all items of this generation.
     pub(crate) renewed: u64,
 }
 

@@ -2,8 +2,8 @@
 //! RedisBloom.
 //!
 //! The same items in the same order give the same bits, numbers and answers as in RedisBloom. Filters also grow by
-//! RedisBloom's rules. Each bit of an item costs a cache miss. In the cache-line layout, all bits of an item cost one
-//! or two.
+//! RedisBloom's rules. A look-up costs a cache miss for each bit of the item. In the cache-line layout, it costs one or
+//! two cache misses for all bits together.
 //!
 //! - [`sizing`]: sizes, and checks of filters from elsewhere
 //! - [`ClassicSubFilter`]: one filter of a fixed size
@@ -24,8 +24,8 @@ use crate::error::{Error, Parameter};
 use crate::size_limit::SizeLimit;
 
 /// The largest number of sub-filters of a loaded classic filter. RedisBloom halves the error rate for each sub-filter,
-/// which is possible 1,074 times, so no filter made by RedisBloom has more. The header of a filter with this number
-/// stays below 64 KiB. A smaller limit would make stored filters unreadable.
+/// which is possible 1,074 times. So no filter made by RedisBloom has more sub-filters. The header of a filter with
+/// this many sub-filters is shorter than 64 KiB. A smaller limit would make stored filters unreadable.
 pub(crate) const MAX_LOADED_SUB_FILTERS: u64 = 1200;
 
 /// A Bloom filter that grows, in RedisBloom's layout and by its rules. Invariants: the shapes of its sub-filters are
@@ -51,8 +51,8 @@ impl ClassicFilter {
         Self::of_any_range(params, growth, limit)
     }
 
-    /// An empty filter like [`ClassicFilter::with_growth`], with the parameters of a filter that exists elsewhere. They
-    /// may lie outside the ranges for new filters.
+    /// An empty filter like [`ClassicFilter::with_growth`], with the parameters of a filter that exists elsewhere.
+    /// These parameters may lie outside the ranges for new filters.
     ///
     /// # Errors
     /// The errors of [`ClassicFilter::new`]; [`Error::OutOfRange`] only for parameters that no filter can have.

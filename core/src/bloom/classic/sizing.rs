@@ -9,7 +9,7 @@
 //! ENTRIES_IS_BITS  2^capacity; the capacity becomes the number of items that fit
 //! ```
 //!
-//! Powers of two are kept in whole words of 64 bits too, but positions are taken modulo `2^n2`.
+//! A bitmap whose size is a power of two has whole words of 64 bits too, but positions are taken modulo `2^n2`.
 
 use super::super::bitmap::LINE_BYTES;
 use super::super::params::Params;
@@ -36,8 +36,8 @@ pub(crate) fn default_growth(params: &Params) -> u32 {
     if params.expansion == 0 { DEFAULT_GROWTH } else { params.expansion }
 }
 
-/// The error rate of a sub-filter divided by the error rate of the sub-filter before. Changing it breaks the equality
-/// with RedisBloom's filters.
+/// The error rate of a sub-filter divided by the error rate of the previous sub-filter. With any other value, filters
+/// would differ from RedisBloom's.
 pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 
 /// ln 2 and its square, with as many digits as in RedisBloom. At error rates of 2^-k, more digits would give another
@@ -46,7 +46,7 @@ pub(in crate::bloom) const TIGHTENING: f64 = 0.5;
 const LN_2: f64 = 0.693147180559945;
 const LN_2_SQUARED: f64 = 0.480453013918201;
 
-/// Largest number of bits per item. The smallest positive error rate takes 1550.
+/// Largest number of bits per item. The smallest positive error rate requires 1550.
 const MAX_BITS_PER_ITEM: f64 = 1600.0;
 
 /// Largest size of a sub-filter, in bytes. At this limit, sums of a few positions fit 64 bits.
@@ -172,8 +172,8 @@ impl Shape {
 
 /// The number of bits per item at an error rate.
 fn bits_per_item(error_rate: f64) -> f64 {
-    // The platform's logarithm, since RedisBloom uses it and libm's differs in the last bit. Shapes are stored, so no
-    // stored value depends on computing it again.
+    // This is the logarithm of the platform, because RedisBloom uses it too, and libm's result may differ in the last
+    // bit. Filters store their shapes, so loading a filter never computes the logarithm again.
     -error_rate.ln() / LN_2_SQUARED
 }
 

@@ -61,14 +61,14 @@ impl Spec<Classic> {
         )
     }
 
-    /// The derived parameters of the first sub-filter of a chain with these parameters and this growth, which
-    /// RedisBloom stores even for filters that do not scale.
+    /// The derived parameters of the first sub-filter of a chain with these parameters and this growth. RedisBloom
+    /// stores a growth even for filters that do not scale.
     pub(super) fn first_of(params: &Params, growth: u32) -> Result<Shared<Self>, Error> {
         let (scaling, tightening) = if params.expansion == 0 { (NO_SCALING, 1.0) } else { (0, TIGHTENING) };
         let options = NOROUND | FORCE64 | scaling;
         let shape = Shape::new(params.error_rate * tightening, params.capacity, options)?;
-        // The parameters are derived from the shape, as in loading. Half of a subnormal rate may be rounded, and twice
-        // the half then differs from the rate asked for.
+        // The parameters are derived from the shape, as when a filter is loaded. For a subnormal rate they may differ
+        // from the parameters asked for, because half of such a rate may be rounded.
         Self::of_shape(Rules { options, growth }, true, shape)
     }
 }
@@ -98,7 +98,8 @@ impl ClassicSubFilter {
         self.spec.own.rules
     }
 
-    /// Overwrites the bitmap with `bytes` from byte `offset` on. Items with a bit that is cleared are lost.
+    /// Overwrites the bitmap with `bytes` from byte `offset` on. If this clears a bit of an item, the filter loses the
+    /// item.
     ///
     /// # Errors
     /// [`Error::Corrupt`] if `bytes` reach past the end; nothing is changed then.
@@ -111,17 +112,18 @@ impl ClassicSubFilter {
 fn params_of(Rules { options, growth }: Rules, first: &Shape) -> Params {
     let does_not_scale = options & NO_SCALING != 0;
     let asked = first.error_rate / TIGHTENING;
-    // RedisBloom accepts only rates below 1, but a header may claim a first rate of 0.5 or more.
+    // RedisBloom accepts only rates below 1. But a header from elsewhere may have a first rate of 0.5 or more, which
+    // would lead to a rate of 1 or more.
     let error_rate = if does_not_scale || asked >= 1.0 { first.error_rate } else { asked };
     Params { error_rate, capacity: first.capacity, expansion: if does_not_scale { 0 } else { growth }, seed: 0 }
 }
 
-/// Reduces numbers modulo the number of positions of a sub-filter, by multiplication: a division takes several times as
-/// long.
+/// Reduces numbers modulo the number of positions of a sub-filter, by multiplications, since a division takes several
+/// times as long.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Modulus {
     positions: u64,
-    /// At most 1 less than `2^64 / positions`.
+    /// `2^64 / positions`, or up to 1 less.
     reciprocal: u64,
 }
 

@@ -19,12 +19,12 @@ use crate::live::sealed::Sealed;
 use crate::shared::Shared;
 
 /// The number of an item's bits that are prefetched for a look-up. In a full filter each bit is set with chance 1/2, so
-/// one absent item in four needs more. Free to change: nothing stored depends on it.
+/// for one absent item in four more bits have to be read. Free to change: nothing stored depends on it.
 const FIRST_PROBES: u32 = 2;
 
-/// The size from which bitmaps are prefetched, in words: 8 MiB. Look-ups in smaller ones, which a third-level cache
-/// holds, take longer with it, since the processor overlaps the loads by itself. Free to change: nothing stored depends
-/// on it.
+/// The size from which bitmaps are prefetched, in words: 8 MiB. Smaller bitmaps fit in a third-level cache. Prefetching
+/// would slow down look-ups in them, since the processor overlaps these loads by itself. Free to change: nothing stored
+/// depends on it.
 const PREFETCH_FROM_WORDS: usize = 1 << 20;
 
 /// The bits of a sub-filter, and the positions of an item's bits among them.
@@ -39,8 +39,8 @@ impl<'a> Bits<'a> {
         Bits { spec, words: bytemuck::cast_slice(lines) }
     }
 
-    /// Prefetches the first `probes` bits of each hash in the mask `pending` if that pays: the bitmap is large, and
-    /// there is more than one hash.
+    /// Prefetches the first `probes` bits of each hash in the mask `pending`, if the bitmap is large and there is more
+    /// than one hash. Otherwise prefetching would save no time.
     fn prefetch(self, hashes: &[Hash128], pending: Marks, probes: u32) {
         if self.words.len() < PREFETCH_FROM_WORDS || pending.count_ones() < 2 {
             return;
@@ -58,7 +58,7 @@ impl<'a> Bits<'a> {
         self.spec.own.modulus.positions(hash, probes).fold(true, |all, position| all & bits::get(self.words, position))
     }
 
-    /// Whether all bits of an item from index `start` on are set. Ends at the first free one.
+    /// Whether all bits of an item from index `start` on are set. The loop ends at the first free bit.
     #[inline(always)]
     fn has_from(self, hash: Hash128, start: u32) -> bool {
         let mut rest = self.spec.own.modulus.positions(hash, start..self.spec.hashes);
@@ -68,8 +68,8 @@ impl<'a> Bits<'a> {
     /// Whether all bits of an item are set.
     #[inline(always)]
     fn has_all(self, hash: Hash128) -> bool {
-        // Half of the look-ups of an absent item end at the first bit. A branch for each of the next two would be
-        // mispredicted more often than one for both.
+        // Half of the look-ups of an absent item end at the first bit. The next two bits share a branch, because two
+        // branches would be mispredicted more often.
         let few = self.spec.hashes < 3;
         (few || self.has(hash, 0..1) && self.has(hash, 1..3)) && self.has_from(hash, if few { 0 } else { 3 })
     }
@@ -85,7 +85,7 @@ fn set(spec: &Spec<Classic>, lines: &mut [Line], hash: Hash128) -> u64 {
 
 impl Sealed for Classic {}
 
-/// The bytes are those that RedisBloom reports.
+/// The constants for bytes have the values that RedisBloom reports.
 impl Placement for Classic {
     const CHAIN_BYTES: u64 = 32;
     const SUB_FILTER_BYTES: u64 = 64;
@@ -101,8 +101,8 @@ impl Placement for Classic {
     }
 
     fn next(first: &Spec<Self>, newest: &Spec<Self>, _index: u64) -> Result<Shared<Spec<Self>>, Error> {
-        // The first sub-filter has the rules that are stored. A merge may have brought sub-filters of equal shapes
-        // under other rules.
+        // The rules are taken from the first sub-filter, because its rules are stored. A merge may have brought in
+        // sub-filters of equal shapes that have other rules.
         let rules = first.own.rules;
         if rules.options & NO_SCALING != 0 {
             return Err(Error::Full { capacity: newest.capacity });
@@ -140,7 +140,8 @@ impl Placement for Classic {
     }
 
     fn look_up(sub_filters: &[ClassicSubFilter], hash: Hash128) -> bool {
-        // Newest first: it is the largest, so it most likely holds a present item.
+        // The newest sub-filter is looked up first. It is the largest, so it is the most likely one to have a present
+        // item.
         sub_filters.iter().rev().any(|sub_filter| sub_filter.may_contain(hash))
     }
 
@@ -154,8 +155,8 @@ impl Placement for Classic {
     }
 
     /// The number of items at which `set_bits` set bits are most likely. See Swamidass and Baldi, "Mathematical
-    /// Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2. With every bit
-    /// set the likelihood has no maximum: the answer is then the estimate for one free bit.
+    /// Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007, section 2. If every bit is
+    /// set, the likelihood has no maximum. The result is then the estimate for one free bit.
     fn estimate_items(spec: &Spec<Self>, set_bits: u64) -> f64 {
         let all = spec.num_bits as f64;
         let free = (all - set_bits as f64).max(1.0);
@@ -175,9 +176,9 @@ impl Placement for Classic {
     }
 
     fn rate_to_come(_first: &Spec<Self>, _len: usize) -> f64 {
-        // RedisBloom's shares of the error rate leave no slack. A union that had to reserve a rate for later
-        // sub-filters could hold no item beyond the capacities of its sub-filters. So a union is held to its present
-        // rate alone.
+        // RedisBloom divides the whole error rate among the sub-filters. If a union had to reserve a rate for later
+        // sub-filters, it could not have a single item more than the capacities of its sub-filters. So only the present
+        // rate of a union is limited.
         0.0
     }
 }

@@ -8,13 +8,13 @@
 //!                  bits  = (y >> 9*j) & 511             for j in 0..g; bit n is bit n % 64 of word n / 64
 //! ```
 //!
-//! The product takes the line from the high bits of `x`. The multiplication and the shift make the places in the line
-//! depend on all bits of `x`. Cheaper ways were measured. Slices of `x` itself raise the false-positive rate by 36 to
-//! 88 %, double hashing modulo 512 by 7 to 25 %.
+//! The index of the line comes from the high bits of `x`, by the product with `L`. The other multiplication and the
+//! shift make the places in the line depend on all bits of `x`. Cheaper ways to get places were measured: taking them
+//! from `x` itself raises the false-positive rate by 36 to 88 %, double hashing modulo 512 by 7 to 25 %.
 //!
 //! The third term of `x` is enhanced double hashing (Dillinger and Manolios, "Bloom Filters in Probabilistic
-//! Verification", 2004). It is 0 for the first two lines. From the third on it keeps lines of an item from coinciding
-//! where `d` is near 0 or near a simple fraction of 2^64.
+//! Verification", 2004). It is 0 for the first two lines. Without it, later lines of an item would coincide if `d` is
+//! near 0 or near a simple fraction of 2^64.
 //!
 //! Every constant and shift here is part of the stored format.
 
@@ -67,7 +67,7 @@ pub(in crate::bloom) fn lay_out(bits: &mut [u64; 8], places: u64, probes: u32) {
 #[inline(always)]
 pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     let mut all = 1;
-    // No early exit: the line is in cache, and a branch for each bit would be mispredicted half the time.
+    // There is no early exit: the line is in a cache, and a branch for each bit would be mispredicted half the time.
     for j in 0..probes {
         let (word, bit) = place(places, j);
         all &= line.0[word] >> bit;
@@ -75,11 +75,11 @@ pub(in crate::bloom) fn has(line: &Line, places: u64, probes: u32) -> bool {
     all & 1 == 1
 }
 
-/// A number of bits as the sum of eight numbers, which AVX-512 adds to at once.
+/// A number of bits, as the sum of eight numbers. AVX-512 adds to all eight at once.
 pub(in crate::bloom) type Count = [u64; 8];
 
-/// Sets the line's bits at the first `probes` of the packed `places`. Adds to `free` how many were free, and returns
-/// whether any was.
+/// Sets the line's bits at the first `probes` of the packed `places`. Adds to `free` how many of these bits were free,
+/// and returns whether any was.
 #[inline(always)]
 pub(in crate::bloom) fn fill(line: &mut Line, places: u64, probes: u32, free: &mut Count) -> bool {
     let before = free[0];
@@ -96,21 +96,22 @@ impl Line {
     /// Whether the line has all bits of the mask `bits`.
     #[inline(always)]
     pub(in crate::bloom) fn has(&self, bits: &[u64; 8]) -> bool {
-        // No early exit, so that the compiler vectorizes it.
+        // There is no early exit, so that the compiler vectorizes the loop.
         self.0.iter().zip(bits).fold(0, |missing, (word, bits)| missing | (bits & !word)) == 0
     }
 }
 
-/// The functions above for AVX-512, with a whole line in one register. They take half the time. Compilers do not
-/// generate these instructions from the portable functions.
+/// The functions above for AVX-512, with a whole line in one register. They take half the time of the portable
+/// functions. Compilers do not generate these instructions from the portable functions.
 #[cfg(target_arch = "x86_64")]
 pub(in crate::bloom) mod avx512 {
     use super::{Count, Line};
     use bytemuck::cast;
     use std::arch::x86_64::*;
 
-    // Truth table of the ternary-logic instruction: bit 4a + 2b + c is its result for operand bits a, b and c. It is
-    // used for two operands too: with the plain instruction, the compiler emits two more for each shift.
+    // Truth table of the ternary-logic instruction: bit 4a + 2b + c is its result for operand bits a, b and c. The
+    // instruction is used even where two operands are enough: with the plain instruction, the compiler would emit two
+    // more instructions for each shift.
     const OR: i32 = 0b1111_1110;
     const XOR_AND: i32 = 0b0111_1000;
 
@@ -129,7 +130,7 @@ pub(in crate::bloom) mod avx512 {
     #[inline]
     #[target_feature(enable = "avx512f")]
     pub(crate) fn spread(places: u64, probes: u32) -> Spread {
-        // Each lane has its place in the low nine bits. The bits above do no harm: the rotation here and the
+        // Each lane has its place in its low nine bits. Higher bits need not be cleared: the rotation here and the
         // permutation in `has_all` use only the low bits of a count or index.
         let shifts = _mm512_setr_epi64(0, 9, 18, 27, 36, 45, 54, 63);
         let place = _mm512_srlv_epi64(_mm512_set1_epi64(places as i64), shifts);

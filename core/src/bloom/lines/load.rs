@@ -6,7 +6,7 @@
 //! Space-Efficient Bloom Filters", 2007, section 3). So the error rate of a line is computed here as the mean over this
 //! distribution.
 //!
-//! The load of a line at a rate is *defined* as the result of a bisection, to the last place. It is part of the stored
+//! The load of a line at a rate is *defined* as the result of a bisection, to the last bit. It is part of the stored
 //! format. **A change of any result of [`FullestLine::new`] makes stored filters unreadable.**
 
 use std::sync::LazyLock;
@@ -35,8 +35,8 @@ impl FullestLine {
         let mut best = FullestLine { probes: guess, load: largest_load(LineRate::of(guess), line_rate) };
         for probes in (1..=MAX_PROBES_PER_LINE).filter(|&probes| probes != guess) {
             let rate = LineRate::of(probes);
-            // The rate grows with the load, so the rate at the best load so far shows whether this number of probes
-            // beats it.
+            // The rate grows with the load. So this number of probes is better only if its rate at the best load so far
+            // is below the wanted rate.
             if rate.at(best.load) < line_rate {
                 best = FullestLine { probes, load: largest_load(rate, line_rate) };
             }
@@ -47,11 +47,11 @@ impl FullestLine {
 
 /// The largest load at which `rate` is at most `line_rate`, by bisection down to neighbouring `f64`s.
 fn largest_load(rate: &LineRate, line_rate: f64) -> f64 {
-    // At 64 expected hits a bit, a bit is free with chance e^-64. That load is too much even for the largest rate below
-    // 1.
+    // If every bit is hit 64 times on average, a bit is free with chance e^-64. The rate at this load exceeds even the
+    // largest rate below 1.
     let (mut fits, mut exceeds) = (0.0, 64.0 * f64::from(LINE_BITS));
-    // Halves a range of 2^15 until it is one last place wide: about 70 rounds for the loads that occur (over 0.5). The
-    // bound ends the loop whatever the formula gives.
+    // A range of 2^15 is halved until its ends are neighbouring numbers: about 70 rounds for the loads that occur (over
+    // 0.5). The fixed number of rounds ends the loop even if the formula gave wrong numbers.
     for _ in 0..200 {
         let middle = fits + (exceeds - fits) / 2.0;
         if middle <= fits || middle >= exceeds {
@@ -122,7 +122,7 @@ impl LineRate {
     pub(super) fn at(&self, load: f64) -> f64 {
         let terms = 0..=self.probes;
         let sum = terms.fold(0.0, |sum, j| sum + self.weights[j] * libm::exp(-load * self.misses[j]));
-        // The terms reach about 35, so a rate below 1e-14 is rounding and may come out negative.
+        // The largest terms are about 35, so a result below 1e-14 is only a rounding error and may be negative.
         sum.clamp(0.0, 1.0)
     }
 }

@@ -1,5 +1,6 @@
 //! Cache-line blocked Bloom filters (Putze, Sanders and Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-//! 2007). A block is a cache line of 512 bits. An item has all its bits in one line, or in a few at low error rates.
+//! 2007). A block is a cache line of 512 bits. All bits of an item are in one line, or at low error rates in a few
+//! lines.
 
 mod line;
 mod load;
@@ -16,8 +17,8 @@ use super::sub_filter::{Spec, SubFilter};
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
 
-/// A cache-line blocked Bloom filter that grows. Invariant: without a window, the sizes of sub-filter `i` are derived
-/// from the parameters of the filter and `i`.
+/// A cache-line blocked Bloom filter that grows. Invariant: without a window, the sizes of sub-filter `i` follow from
+/// the parameters of the filter and from `i`.
 pub type LineFilter = Chain<Lines>;
 
 impl LineFilter {

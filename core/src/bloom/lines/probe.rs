@@ -9,8 +9,8 @@ use multiversion::target::match_target;
 use prefetch_index::prefetch_index;
 use std::ops::Range;
 
-/// The number of lines per item, and the number of bits in each line. A probe needs no more of a geometry, and both fit
-/// in registers.
+/// The number of lines per item, and the number of bits in each line. A probe needs only these two numbers of a
+/// geometry, and they fit in registers.
 pub(in crate::bloom) type ItemShape = (u32, u32);
 
 /// Runs `$body` with a shape that the compiler knows, so that it unrolls the loops, which saves 8 to 20 ns an item.
@@ -73,7 +73,7 @@ fn has_all(
     (_, probes): ItemShape,
     has: impl Fn(&Line, u64, u32) -> bool,
 ) -> bool {
-    // A loop, since the compiler makes `all` a call and does not unroll it.
+    // This is a loop, because the compiler would make `all` a call and would not unroll it.
     for i in which {
         let x = pick(hash, i);
         if !has(&lines[line_index(x, lines.len())], places(x), probes) {
@@ -83,7 +83,7 @@ fn has_all(
     true
 }
 
-/// Sets all bits of an item and counts those that were free in `free`. Returns whether any was.
+/// Sets all bits of an item, and adds to `free` how many of them were free. Returns whether any was.
 #[inline(always)]
 fn fill_all(
     lines: &mut [Line],
@@ -109,7 +109,8 @@ kernel! {
 }
 
 kernel! {
-    /// Sets the bits of this hash. Returns whether any of them was free, and how many were: the first is known earlier.
+    /// Sets the bits of this hash. Returns whether any of them was free, and how many were. The first result is known
+    /// earlier than the second, so both are returned.
     pub(in crate::bloom) fn insert(
         shape, fill(line_mut, places, probes, free), lines: &mut [Line], hash: Hash128
     ) -> (bool, u64) {
@@ -127,8 +128,8 @@ kernel! {
     ) -> Marks {
         let all = shape.0;
         let mut found = 0;
-        // Loops, since the compiler makes `fold` and `for_each` calls. Two of them, each with a constant range of
-        // lines, which the compiler unrolls.
+        // These are loops, because the compiler would make `fold` and `for_each` calls. There are two, because the
+        // compiler unrolls a loop over a constant range of lines.
         if screened {
             for i in marked(pending) {
                 found |= Marks::from(has_all(lines, hashes[i], 1..all, shape, has)) << i;
@@ -168,7 +169,7 @@ kernel! {
     ) -> Marks {
         let mut found = 0;
         for i in marked(pending) {
-            // Newest first: the lines in it were prefetched.
+            // The newest bitmap is looked up first, because its lines were prefetched.
             let mut left = candidates[i];
             while let Some(newest) = left.checked_ilog2() {
                 if has_all(bitmaps[newest as usize], hashes[i], 1..shape.0, shape, has) {

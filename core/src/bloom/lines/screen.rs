@@ -1,4 +1,4 @@
-//! Look-ups in a long chain, for little more than one comparison per sub-filter.
+//! Look-ups in a long chain, at a cost of little more than one comparison per sub-filter.
 //!
 //! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
 //! the size. So the bits are laid out once for a group of sub-filters, and one line of each sub-filter is compared with
@@ -17,9 +17,9 @@ use crate::hash::{CHUNK, Hash128, Marks, first_marks, marked};
 use multiversion::multiversion;
 use multiversion::target::match_target;
 
-/// The number of sub-filters that are screened together. A window of up to seven slices is one group. Each group has a
-/// cost of its own, and the lines of a chunk should stay in the first-level cache. Free to change: nothing stored
-/// depends on it.
+/// The number of sub-filters that are screened together. A window of up to seven slices is one group. A larger number
+/// means fewer groups, and each group costs time. But the lines of a chunk should stay in the first-level cache. Free
+/// to change: nothing stored depends on it.
 const GROUP: usize = 8;
 
 // A group has at most this number of sub-filters, and each of them needs a bit in the mask.
@@ -49,7 +49,8 @@ pub(super) fn is_far(sub_filters: &[LineSubFilter]) -> bool {
     }
 }
 
-/// Prefetches what [`screen_chunk`] reads first of the hashes in the mask `pending`, unless it is in a cache.
+/// Prefetches the lines that [`screen_chunk`] reads first for the hashes in the mask `pending`, unless they are in a
+/// cache.
 pub(super) fn prefetch(sub_filters: &[LineSubFilter], hashes: &[Hash128], pending: Marks, expected: Expected) {
     if !is_far(sub_filters) {
         return;
@@ -106,8 +107,9 @@ fn screen_in_one(only: &LineSubFilter, hashes: &[Hash128], expected: Expected) -
 
 /// The groups in which sub-filters are looked up, newest first.
 fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<Item = &[LineSubFilter]> {
-    // Most items are in the newest sub-filters of a chain. In the generations of a window, which have one size unless
-    // one has grown, they are in all alike. Comparing two sizes is enough to tell them apart: it is only a hint.
+    // In a chain without a window, most items are in the newest sub-filters. In a windowed filter, items are spread
+    // evenly over the generations, which all have one size unless one has grown. Comparing two sizes is enough to tell
+    // the cases apart, since a wrong guess costs only time.
     let is_chain = sub_filters.first().map(LineSubFilter::geometry) != sub_filters.last().map(LineSubFilter::geometry);
     let apart = if expected == Expected::Present && is_chain { NEWEST } else { 0 };
     let (older, newest) = sub_filters.split_at(sub_filters.len().saturating_sub(apart));
@@ -119,7 +121,7 @@ fn groups(sub_filters: &[LineSubFilter], expected: Expected) -> impl Iterator<It
 /// stay undecided (`open`) for [`resolve_chunk`], and their other lines arrive from memory meanwhile.
 fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Expected) -> Screened {
     let (all, mut screened) = (first_marks(hashes.len()), Screened::found(0));
-    // The sum over all sub-filters is computed once, and not before it is needed.
+    // The total size of the sub-filters is computed at most once, and only if it is needed.
     let mut far = None;
     let mut is_far = || *far.get_or_insert_with(|| is_far(sub_filters));
     let mut groups = groups(sub_filters, expected).peekable();
@@ -145,12 +147,13 @@ fn screen_groups(sub_filters: &[LineSubFilter], hashes: &[Hash128], expected: Ex
             }
         }
         let Some(next) = next else {
-            // The oldest group: what passed is decided by `resolve_chunk`.
+            // This is the oldest group: `resolve_chunk` decides about the hashes that passed.
             (screened.open, screened.num_oldest) = (passed, group.len());
             break;
         };
         if expected == Expected::Present && is_far() {
-            // Most hashes that passed will be found here, so only the others need lines of the next group.
+            // Most of the hashes that passed will be found in this group. So lines of the next group are prefetched
+            // only for the other hashes.
             prefetch_first(next, hashes, pending & !passed);
         }
         screened.found |= contained(group, hashes, passed, candidates);
@@ -180,7 +183,8 @@ fn bitmaps(group: &[LineSubFilter]) -> [&[Line]; GROUP] {
     bitmaps
 }
 
-/// Does the same as [`contained`], for sub-filters of any shapes. All hashes of a candidate are looked up at once.
+/// Does the same as [`contained`], for sub-filters of any shapes. For each sub-filter, all hashes of which it is a
+/// candidate are looked up together.
 fn contained_in_uneven(
     group: &[LineSubFilter],
     hashes: &[Hash128],
@@ -245,7 +249,7 @@ fn newest(candidates: Candidates) -> Option<usize> {
 #[multiversion(targets("x86_64+avx512f+avx512vpopcntdq+bmi1+bmi2+lzcnt+popcnt", "x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidates: &mut [Candidates; CHUNK]) -> Marks {
     let (probes, is_even, bitmaps) = (common_probes(group), is_even(group), bitmaps(group));
-    // Cuts no group: with a bound that it knows, the compiler unrolls the loop over the bitmaps.
+    // This never shortens the list. It tells the compiler an upper bound, so that it unrolls the loop over the bitmaps.
     let bitmaps = &bitmaps[..group.len().min(GROUP)];
     match_target! {
         "x86_64+avx512f" => {
@@ -255,7 +259,8 @@ fn screen(group: &[LineSubFilter], hashes: &[Hash128], pending: Marks, candidate
             }
         },
         _ => {
-            // Two loops: store forwarding fails for wide loads right after stores of 64 bits.
+            // The masks are written in one loop and read in another: a wide load right after several stores of 64 bits
+            // would have to wait for them.
             let mut masks = [[0; 8]; CHUNK];
             marked(pending).for_each(|i| lay_out(&mut masks[i], places(hashes[i].lo), probes));
             for i in marked(pending) {
@@ -273,8 +278,8 @@ fn common_probes(group: &[LineSubFilter]) -> u32 {
     group.iter().fold(u32::MAX, |least, sub_filter| least.min(sub_filter.geometry().probes_per_line))
 }
 
-/// The mask of the bitmaps in which `has_bits` returns true for the line that the number `x` selects. `is_even` says
-/// that they have one size: the line then has one index in all of them.
+/// The mask of the bitmaps in which `has_bits` returns true for the line that the number `x` selects. If `is_even` is
+/// true, all bitmaps have one size, so the line has the same index in all of them.
 #[inline(always)]
 fn passed(bitmaps: &[&[Line]], is_even: bool, x: u64, has_bits: impl Fn(&Line) -> bool) -> Candidates {
     let mut passed = 0;

@@ -19,8 +19,8 @@ use crate::error::{Error, Parameter};
 const RAREST_LINE_ERROR: f64 = 200.0;
 
 /// Factor on the number of lines that the formula gives. The formula gives the mean error rate of all filters of a
-/// shape. With this factor, a single filter at capacity keeps the error rate although it deviates from the mean. Part
-/// of the stored format.
+/// shape. With this factor, every single filter at capacity keeps the error rate, although its rate differs from the
+/// mean. Part of the stored format.
 const MARGIN: f64 = 1.005;
 
 /// The first sub-filter's share of the error rate of a chain. Part of the stored format.
@@ -29,9 +29,9 @@ const FIRST_SHARE: f64 = 0.9;
 /// The share of all later sub-filters together in the error rate of a chain. Part of the stored format.
 const LATER_SHARE: f64 = 0.1;
 
-/// The largest error rate at which the number of counted items alone decides whether a filter is full. Up to this rate,
-/// the filter takes at most 0.4 % of the new items for known ones and does not count them. [`MARGIN`] covers these
-/// items. Part of the stored format.
+/// Up to this error rate, the number of counted items alone decides whether a filter is full. A filter does not count a
+/// new item if it takes it for a known one. Up to this rate, that happens to at most 0.4 % of the new items, and
+/// [`MARGIN`] leaves room for them. Part of the stored format.
 const COUNT_SERVES_UP_TO: f64 = 0.02;
 
 /// The shape of a filter.
@@ -41,12 +41,12 @@ pub struct Geometry {
     pub lines_per_item: u32,
     /// The number of bits that an item has in each of its lines (`g`), at most 7; two may coincide.
     pub probes_per_line: u32,
-    /// The number of lines in all (`L`), at least one.
+    /// The number of lines (`L`), at least one.
     pub num_lines: u64,
 }
 
 impl Geometry {
-    /// The number of bits in all. It does not overflow for a result of [`geometry`].
+    /// The number of bits in all lines. It does not overflow for a result of [`geometry`].
     ///
     /// ```
     /// # use rollcall_core::bloom::sizing;
@@ -58,7 +58,7 @@ impl Geometry {
         self.num_lines * u64::from(LINE_BITS)
     }
 
-    /// The number of bytes in all.
+    /// The number of bytes in all lines.
     ///
     /// ```
     /// # use rollcall_core::bloom::sizing;
@@ -128,10 +128,10 @@ impl RatedShape {
 /// rate of 0.5 it would hold 1.7 times its capacity once it counts its capacity. It would then err for 0.69 of all
 /// other items. The set bits show the number of items that it holds.
 ///
-/// The limit is the expected number of set bits when the filter reaches its rate. It reaches its rate at its capacity,
-/// plus 0.5 %, plus the items for which rounding up the lines leaves room. By chance a filter has these bits some items
-/// earlier or later. The standard deviation is `0.7 * sqrt(capacity)` items at a rate of 0.5, and
-/// `0.3 * sqrt(capacity)` at 0.05.
+/// The limit is the expected number of set bits when the filter reaches its error rate. That is the case at its
+/// capacity, plus 0.5 %, plus the items for which there is room because the number of lines is rounded up. By chance, a
+/// filter reaches this number of set bits some items earlier or later. The standard deviation is `0.7 * sqrt(capacity)`
+/// items at a rate of 0.5, and `0.3 * sqrt(capacity)` at 0.05.
 ///
 /// **Part of the stored format**: a filter must grow at the same item everywhere.
 pub(super) fn full_bits(error_rate: f64, geometry: &Geometry) -> Option<u64> {
@@ -165,7 +165,7 @@ fn rated_shape(error_rate: f64) -> RatedShape {
 /// The smallest number of lines per item with which the false-positive rate of a line is at least
 /// 1/[`RAREST_LINE_ERROR`]. At most 141, for the smallest positive `f64`.
 fn lines_per_item(error_rate: f64) -> u32 {
-    // -ln(p), since 1/p is infinite for subnormal p. The 1e-9 keeps p = 200^-b itself at b lines.
+    // -ln(p) is used, since 1/p is infinite for subnormal p. The 1e-9 makes sure that p = 200^-b itself takes b lines.
     let lines = libm::ceil(-libm::log(error_rate) / libm::log(RAREST_LINE_ERROR) - 1e-9);
     if lines < 1.0 { 1 } else { lines as u32 }
 }
@@ -181,7 +181,7 @@ fn lines_per_item(error_rate: f64) -> u32 {
 /// # Ok::<(), rollcall_core::error::Error>(())
 /// ```
 pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
-    // Exactly 0: rounding would leave a small rate.
+    // The result is set to exactly 0, because rounding would give a small positive rate.
     if num_items <= 0.0 {
         return 0.0;
     }
@@ -195,8 +195,8 @@ pub fn false_positive_rate(geometry: &Geometry, num_items: f64) -> f64 {
 /// Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity Measures to Improve Chemical Retrieval",
 /// 2007, section 2, adapted to lines. One of an item's `b` picks falls on the line of a given bit with chance `1/L`. It
 /// then hits the bit with chance `w = 1 - (511/512)^g`. So `n` items leave the share `(1 - w/L)^(n*b)` of the bits
-/// free, which for many lines is `exp(-n*b*w/L)`. With every bit set the likelihood has no maximum: the answer is then
-/// the estimate for one free bit.
+/// free, which for many lines is `exp(-n*b*w/L)`. If every bit is set, the likelihood has no maximum. The result is
+/// then the estimate for one free bit.
 ///
 /// ```
 /// # use rollcall_core::{bloom::sizing, unstable};
@@ -223,8 +223,8 @@ fn ln_free_after_pick(geometry: &Geometry) -> f64 {
 
 /// Error rate of sub-filter `index` of a chain. A chain errs if any sub-filter does, so the rates must sum to at most
 /// the chain's, however long it grows (Almeida, Baquero, Preguiça and Hutchison, "Scalable Bloom Filters", 2007,
-/// section 3). In the paper the rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))` sums to 1
-/// as well and falls far more slowly. A filter that does not scale has the whole rate.
+/// section 3). In the paper the rates fall geometrically, which makes late sub-filters large. `1/(i*(i+1))`, which is
+/// used here, sums to 1 as well and falls far more slowly. A filter that does not scale has the whole rate.
 pub(super) fn sub_filter_rate(params: &Params, index: u64) -> f64 {
     if params.expansion == 0 {
         params.error_rate
@@ -387,8 +387,8 @@ mod tests {
             for (capacity, full) in [1, 1000, 100_000_000, 1 << 40].into_iter().zip(expected) {
                 let shape = geometry(error_rate, capacity).unwrap();
                 assert_eq!(full_bits(error_rate, &shape), Some(full), "{error_rate} {capacity}");
-                // These bits stand for the items at which the rate is reached. Rounding to whole bits shows in filters
-                // of few lines.
+                // At this number of set bits, the filter has as many items as lead to the rate. In filters of few
+                // lines, rounding to whole bits makes a visible difference.
                 let rate = false_positive_rate(&shape, estimate_items(&shape, full));
                 let rounding = 8.0 / full as f64;
                 assert!((rate / error_rate - 1.0).abs() <= rounding, "{error_rate} {capacity}: {rate}");
@@ -400,8 +400,9 @@ mod tests {
         }
     }
 
-    /// A filter counts fewer items than it holds, because it takes some new items for known ones. At an error rate of
-    /// [`COUNT_SERVES_UP_TO`], [`MARGIN`] still covers the items that are not counted.
+    /// A filter counts fewer items than it holds, because it takes some new items for known ones. At the error rate
+    /// [`COUNT_SERVES_UP_TO`], the uncounted items are so few that the filter still keeps its rate, thanks to
+    /// [`MARGIN`].
     #[test]
     fn items_that_do_not_count_are_few_where_the_count_serves() {
         let (capacity, step) = (1_000_000.0, 100.0);

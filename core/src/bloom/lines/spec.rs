@@ -9,7 +9,7 @@ use crate::hash::hash64;
 use crate::shared::{Pool, Shared};
 use crate::size_limit::SizeLimit;
 
-/// The cache-line layout of one sub-filter. An item has all its bits in one line, or in a few at low error rates.
+/// The cache-line layout of one sub-filter. All bits of an item are in one line, or at low error rates in a few lines.
 #[derive(Debug, PartialEq)]
 pub struct Lines {
     /// The number of the sub-filter in its chain, from 0 on.
