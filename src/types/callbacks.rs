@@ -22,10 +22,10 @@ use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::reclaim;
 
-/// Registers a data type with the server. The error is the name of the data type, which the server rejects if another
-/// module has registered it.
+/// Registers a data type with the server. The server rejects it if another module has registered the same name. The
+/// error is this name.
 pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
-    // SAFETY: all zeros is a value of this C structure: no callbacks.
+    // SAFETY: all zeros is a valid value of this C structure, and means that there are no callbacks.
     let none: raw::RedisModuleTypeMethods = unsafe { std::mem::zeroed() };
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
@@ -42,7 +42,8 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
     };
     let data_type = S::DATA_TYPE;
     let name = CString::new(data_type.name).unwrap_or_default();
-    // SAFETY: the server copies the name and the methods; each method takes the entries of the family's values.
+    // SAFETY: the server copies the name and the methods. Each method expects a pointer to an entry of this family, and
+    // gets one.
     let handle = unsafe {
         let encoding = data_type.encoding as c_int;
         api!(RedisModule_CreateDataType(ctx.as_ptr(), name.as_ptr(), encoding, &mut methods))
@@ -54,9 +55,9 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
 /// Makes the server's running save or AOF rewrite fail. Called after a panic: the written value is incomplete, and no
 /// file may contain it.
 ///
-/// The server's API has no function to fail a save. The function emits a command that the server does not know. The
-/// server takes this as a write error, which it checks for after the callback. The save then fails, and the previous
-/// files stay. `DUMP` and `MIGRATE` do not check for errors: they send a truncated value, which every `RESTORE`
+/// The server's API has no function to make a save fail. So this function emits a command that the server does not
+/// know. The server records a write error, and checks for it after the callback. The save then fails, and the previous
+/// files are kept. `DUMP` and `MIGRATE` do not check for errors. They send a truncated value, which every `RESTORE`
 /// rejects.
 ///
 /// # Safety
@@ -66,7 +67,8 @@ unsafe fn fail(io: *mut raw::RedisModuleIO) {
     unsafe { api!(RedisModule_EmitAOF(io, c"rollcall.panicked".as_ptr(), c"".as_ptr())) };
 }
 
-/// Saves a value. Valkey 9.2 may call it on another thread, while commands read the same value: values are `Sync`.
+/// Saves a value. Valkey 9.2 may call this function on another thread while commands read the same value. That is safe
+/// because values are `Sync`.
 unsafe extern "C" fn rdb_save<S: Stores>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
     let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<S::Family>(value)) };
@@ -87,7 +89,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
                     Error::OutOfMemory { .. } => MEMORY_REJECTED.count(),
-                    // `ServerLimit` counts the rejections by limits itself.
+                    // Rejections by limits are not counted here, because `ServerLimit` counts them itself.
                     _ => {}
                 }
                 rdb.log(WARNING, &format!("rejected a stored {}: {error}", S::Family::KIND));
@@ -141,7 +143,7 @@ unsafe extern "C" fn digest<T: Family>(digest: *mut raw::RedisModuleDigest, valu
     // SAFETY: the server passes a value of T.
     let entry = unsafe { entry::<T>(value) };
     let mut add = |bytes: &[u8]| {
-        // SAFETY: the digest is live; the bytes are read before it returns.
+        // SAFETY: the digest is live, and the server reads the bytes before the call returns.
         unsafe { api!(RedisModule_DigestAddStringBuffer(digest, bytes.as_ptr().cast::<c_char>(), bytes.len())) };
     };
     guard(
@@ -165,8 +167,9 @@ unsafe extern "C" fn free<T: Family>(value: *mut c_void) {
     guard("free", || reclaim::dispose(entry, |entry| entry.as_ref().map_or(0, |entry| entry.num_bytes())), || ());
 }
 
-/// Returns the effort of freeing a value: one point for each 4 KiB page, because unmapping costs by the page. The
-/// server frees values of more than 64 points in the background after UNLINK, FLUSHALL ASYNC and lazy expiry.
+/// Returns the effort of freeing a value: one point for each page of 4 KiB, because the time to unmap memory grows with
+/// the number of pages. The server frees values of more than 64 points in the background after UNLINK, FLUSHALL ASYNC
+/// and lazy expiry.
 unsafe extern "C" fn free_effort<T: Family>(_key: *mut raw::RedisModuleString, value: *const c_void) -> usize {
     // SAFETY: the server passes a value of T; it is only read.
     let entry = unsafe { entry::<T>(value) };
@@ -212,8 +215,8 @@ unsafe extern "C" fn defrag<T: Family>(
                     *value = alloc::defrag(ctx, (*value).cast(), Layout::new::<KeyEntry<T>>()).cast();
                 }
                 let State::Ready(inner) = &mut entry_mut::<T>(*value).state else { return 0 };
-                // The cursor may belong to a value that the key had before. Any number is right: `relocate` answers
-                // false beyond the last buffer, and which buffers move is not promised.
+                // The cursor may come from a value that was in the key before. This does no harm: `relocate` returns
+                // false after the last buffer, and not all buffers need to be moved.
                 let mover = Defragmenter::new(ctx);
                 while inner.relocate(cursor as usize, &mover) {
                     cursor += 1;

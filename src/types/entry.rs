@@ -19,13 +19,14 @@ use crate::server::ffi::{Key, OtherType};
 const SERVER_OBJECT_BYTES: usize = 32;
 
 /// A value as the server's keyspace holds it. Its data type follows from its state, see [`Family::data_type`]. A change
-/// in place must not change the data type. The [`totals`](super::totals) include the value until it is dropped.
+/// of the value in place must not change its data type. The [`totals`](super::totals) include the value until it is
+/// dropped.
 pub struct KeyEntry<T: Family> {
     pub state: State<T>,
 }
 
 impl<T: Family> KeyEntry<T> {
-    /// Moves a value to the heap, and adds its share to the totals for `INFO`.
+    /// Moves a value to the heap, and adds the value to the totals for `INFO`.
     pub fn new(state: State<T>) -> Box<Self> {
         state.share().enter();
         Box::new(KeyEntry { state })
@@ -36,7 +37,7 @@ impl<T: Family> KeyEntry<T> {
         Box::into_raw(self).cast()
     }
 
-    /// Takes back a value; `None` for a null pointer.
+    /// Takes a value back from the server; `None` for a null pointer.
     ///
     /// # Safety
     /// [`Self::into_raw`] returned `value`, which the server has given up or has not accepted.
@@ -97,7 +98,8 @@ impl<T: Family> Drop for KeyEntry<T> {
     }
 }
 
-/// Converts the server's raw pointer to a reference for reading. No other function than this and [`entry_mut`] does so.
+/// Converts the server's raw pointer to a reference for reading. Only this function and [`entry_mut`] make this
+/// conversion.
 ///
 /// # Safety
 /// `value` was passed to the server as a value of one of `T`'s data types. It is neither freed nor changed while the
@@ -122,8 +124,8 @@ pub unsafe fn entry_mut<'a, T: Family>(value: *mut c_void) -> &'a mut KeyEntry<T
 pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
     // SAFETY: the type was compared just now. The key is borrowed mutably while the reference lives, so `set_entry`
-    // cannot store a value in it. No command opens two keys under one name to change the value of one. The server frees
-    // a value only when a command deletes it, and runs none while the reference lives.
+    // cannot store another value in it. No command opens a key twice to change its value. The server frees a value only
+    // when a command deletes it, and runs no command while the reference lives.
     Ok(value.map(|value: NonNull<c_void>| unsafe { entry_mut::<T>(value.as_ptr()) }))
 }
 
@@ -131,7 +133,7 @@ pub fn entry_of<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'k mut Ke
 #[inline]
 pub fn peek_entry<'k, T: Family>(key: &'k Key<'_>) -> Result<Option<&'k KeyEntry<T>>, OtherType> {
     let value = key.value(T::has_type)?;
-    // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, which keeps `set_entry` away too.
+    // SAFETY: as in `entry_of`. The key is borrowed while the reference lives, so `set_entry` cannot be called.
     Ok(value.map(|value: NonNull<c_void>| unsafe { entry::<T>(value.as_ptr()) }))
 }
 
@@ -142,7 +144,7 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
     let raw = entry.into_raw();
     // SAFETY: the pointer is what the callbacks of its data type expect.
     if handle.is_null() || !unsafe { key.set_value(handle, raw) } {
-        // SAFETY: the server did not take it.
+        // SAFETY: the server did not take the pointer.
         drop(unsafe { KeyEntry::<T>::from_raw(raw) });
     }
 }
@@ -151,7 +153,7 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
 /// `finish` returns `None`. The key keeps its expiry.
 ///
 /// The data type of a classic (RedisBloom-compatible) filter changes when it is complete. The server replaces a value
-/// in place only by one of the same type, so such a filter is stored anew, and the key's expiry is restored.
+/// in place only by one of the same type, so such a filter is stored as a new value, and the key's expiry is restored.
 ///
 /// # Errors
 /// The error that `finish` returns, or [`CommandError::NoClassic`].
@@ -160,7 +162,7 @@ pub fn finalize<T: Family>(
     finish: impl FnOnce(&mut T::Partial) -> Result<Option<T>, Error>,
 ) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
-    // The share is computed first: `finish` takes the contents out of `loading`.
+    // What `loading` contributes is computed first, because `finish` takes the contents out of it.
     let share = entry.state.share();
     let State::Partial(partial) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(partial)?;
@@ -170,8 +172,8 @@ pub fn finalize<T: Family>(
     let (before, state) = (T::data_type(&entry.state), State::Ready(value));
     if std::ptr::eq(T::data_type(&state), before) {
         let new = KeyEntry::new(state).into_raw();
-        // SAFETY: values of this data type are entries of `T`. What comes back is the old entry or, if the server
-        // rejects it, the new one. No reference to either is left.
+        // SAFETY: values of this data type are entries of `T`. The returned pointer is the old entry or, if the server
+        // rejects the new one, the new entry. No reference to either is left.
         let old = unsafe {
             let old = key.swap_value(before.handle(), new);
             drop(KeyEntry::<T>::from_raw(old));
@@ -186,15 +188,17 @@ pub fn finalize<T: Family>(
     Ok(())
 }
 
-/// Checks that this server may complete the partially loaded value: a classic filter needs BF.* to be served here.
+/// Checks that this server may complete the partially loaded value: for a classic filter, this module must have
+/// registered BF.*.
 ///
 /// # Errors
-/// [`CommandError::NoClassic`] for a classic filter if this module does not serve BF.*.
+/// [`CommandError::NoClassic`] for a classic filter if this module has not registered BF.*.
 pub fn check_kind<T: Family>(partial: &T::Partial) -> Result<(), CommandError> {
     if T::becomes_classic(partial) && !serves_classic() { Err(no_classic()) } else { Ok(()) }
 }
 
-/// Returns the error for a classic (RedisBloom-compatible) filter if this module does not serve BF.* on this server.
+/// Returns the error for a classic (RedisBloom-compatible) filter if this module has not registered BF.* on this
+/// server.
 pub fn no_classic() -> CommandError {
     CommandError::NoClassic { commands: config::commands().word() }
 }

@@ -22,7 +22,7 @@ use crate::server::pages::make_resident;
 /// A value in a key: complete, or partially loaded from dump chunks.
 pub enum State<T: Stored> {
     Ready(T),
-    /// A partially loaded value. Boxed, so that it does not enlarge complete values.
+    /// A partially loaded value. It is boxed, so that the enum is no larger than a complete value needs.
     Partial(Box<T::Partial>),
 }
 
@@ -32,8 +32,8 @@ impl<T: Family> State<T> {
         Ok(if is_complete(&partial) { State::Ready(partial.finish()?) } else { State::Partial(Box::new(partial)) })
     }
 
-    /// Returns the value's share of the totals for `INFO`. A partially loaded value counts with the bytes received so
-    /// far.
+    /// Returns what the value contributes to the totals for `INFO`. A partially loaded value contributes the bytes
+    /// received so far.
     pub fn share(&self) -> ValueShare {
         match self {
             State::Ready(value) => value.share(),
@@ -60,15 +60,16 @@ pub fn is_complete(partial: &impl Partial) -> bool {
     partial.received_bytes() == partial.total_bytes()
 }
 
-/// A family of values (Bloom filters or counters), as this module needs it in addition to storage.
+/// A family of values (Bloom filters or counters): what the module needs besides storing and loading them.
 pub trait Family: Stored + OnHeap {
-    /// The prefix of the commands for values of this module's own layouts: RF or LC. Only such values have windows.
+    /// The prefix of the commands for values in this module's own layouts, RF or LC. Only values in these layouts can
+    /// have windows.
     const OWN_PREFIX: Prefix;
 
-    /// The kind under which the totals for `INFO` count a partially loaded value that does not become classic.
+    /// The kind under which `INFO` counts a partially loaded value, unless the value will be a classic filter.
     const PARTIAL: ValueKind;
 
-    /// Whether values of this family have the data type with this handle in the server.
+    /// Whether the data type with this handle is a data type of this family.
     fn has_type(handle: *mut raw::RedisModuleType) -> bool;
 
     /// The data type in the server of a value in this state.
@@ -84,14 +85,14 @@ pub trait Family: Stored + OnHeap {
         Self::OWN_PREFIX
     }
 
-    /// The value's share of the totals for `INFO`.
+    /// What the value contributes to the totals for `INFO`.
     fn share(&self) -> ValueShare;
 
     /// Whether the totals for `INFO` include the number of items of this family's values.
     const COUNTS_ITEMS: bool;
 
-    /// Whether adding `additions` items can change nothing but bits and the number of items. If so, the value neither
-    /// grows nor changes its kind.
+    /// Whether adding `additions` items can change only bits and the number of items, so that the value neither grows
+    /// nor changes its kind.
     fn takes_in_place(&self, additions: usize) -> bool;
 
     /// Whether a partially loaded value becomes a classic (RedisBloom-compatible) filter when it is complete.
@@ -117,7 +118,7 @@ impl DataType {
         DataType { name, encoding, handle: AtomicPtr::new(null_mut()) }
     }
 
-    /// Returns the server's handle of the data type; null unless the type is registered.
+    /// Returns the server's handle of the data type; null if the type is not registered.
     #[inline]
     pub fn handle(&self) -> *mut raw::RedisModuleType {
         self.handle.load(Ordering::Relaxed)
@@ -143,8 +144,8 @@ pub trait Stores {
         }
     }
 
-    /// Reads a value of this data type from an RDB file or a `DUMP` payload. A large buffer that will be written
-    /// completely is made resident in memory first.
+    /// Reads a value of this data type from an RDB file or a `DUMP` payload. A large buffer is made resident in memory
+    /// before it is filled.
     ///
     /// # Errors
     /// [`Error::Corrupt`] with the damaged field, [`Error::TooLarge`], or [`Error::OutOfMemory`].
@@ -153,7 +154,7 @@ pub trait Stores {
     }
 }
 
-/// Reads a value in this module's own format, as the default of [`Stores::save`] writes it.
+/// Reads a value in this module's own format, which the default of [`Stores::save`] writes.
 fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<T>, Error> {
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
@@ -165,8 +166,8 @@ fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl Si
 /// layout has this type too.
 pub struct Lines;
 
-/// The data type of complete classic filters. It has RedisBloom's type name and encoding, so that RedisBloom's values
-/// load here unchanged, and these values load in RedisBloom.
+/// The data type of complete classic filters. It has RedisBloom's type name and encoding, so that this module can load
+/// RedisBloom's values, and RedisBloom can load these values.
 pub struct Classic;
 
 /// The data type of counters, complete or partially loaded.
@@ -176,8 +177,8 @@ static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
 static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
 static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
 
-/// Whether this module serves BF.*, and so has registered the data type of classic filters. If not, another module may
-/// own that data type, `MBbloom--`.
+/// Whether this module has registered BF.* and the data type of classic filters, `MBbloom--`. If not, another module
+/// may have registered them.
 pub fn serves_classic() -> bool {
     !CLASSIC.handle().is_null()
 }
@@ -208,7 +209,7 @@ impl Stores for Classic {
     const DATA_TYPE: &'static DataType = &CLASSIC;
 
     fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
-        // No other state has this data type, see `Family::data_type`.
+        // Only complete classic filters have this data type, see `Family::data_type`.
         if let State::Ready(filter) = state
             && let EitherChain::Classic(classic) = filter.as_ref()
         {
@@ -307,7 +308,7 @@ impl Family for Counter {
 
     const COUNTS_ITEMS: bool = false;
 
-    /// Any new member may change the bytes of a counter.
+    /// Every new member may change the number of bytes that a counter takes.
     #[inline]
     fn takes_in_place(&self, _additions: usize) -> bool {
         false

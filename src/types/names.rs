@@ -1,8 +1,8 @@
 //! Names of the commands that are sent to replicas and the AOF, and names of keyspace events.
 //!
-//! A filter in the layout `lines` is sent by RF.* commands and a classic filter by BF.* commands, whichever of the two
-//! prefixes the client used. So these commands mean the same on every server with this module, even if another module
-//! owns BF.* there.
+//! Changes of a filter in the layout `lines` are sent as RF.* commands, and changes of a classic filter as BF.*
+//! commands, no matter which of the two prefixes the client used. So the sent commands have the same effect on every
+//! server with this module, even if another module has registered BF.* there.
 
 use std::ffi::CStr;
 
@@ -30,7 +30,7 @@ pub enum Verb {
     AddAll,
     /// `REM` of LC.*: removes members.
     Remove,
-    /// `ADMIT`. The items that it adds are sent as an addition; its event says that it rejected some.
+    /// `ADMIT`. The items that it adds are sent as an addition. Its own event says that it rejected items.
     Admit,
     Advance,
     Merge,
@@ -38,7 +38,7 @@ pub enum Verb {
     LoadChunk,
 }
 
-/// The name of a command, and the keyspace event that it sends.
+/// The name of a command, and the name of the keyspace event that it causes.
 struct Row {
     name: Name,
     event: &'static CStr,
@@ -95,7 +95,7 @@ impl Prefix {
         &TABLE[self as usize][verb as usize].name
     }
 
-    /// Returns the name of the keyspace event that the command `verb` sends.
+    /// Returns the name of the keyspace event that the command `verb` causes.
     #[inline]
     pub fn event(self, verb: Verb) -> &'static CStr {
         TABLE[self as usize][verb as usize].event

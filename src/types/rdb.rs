@@ -21,7 +21,7 @@ impl Rdb {
         Rdb(io)
     }
 
-    /// Returns the context of the save or load, which has no client. It is live as long as `io`.
+    /// Returns the context of the save or load, which has no client. The context is live as long as `io`.
     fn ctx(&self) -> *mut RedisModuleCtx {
         // SAFETY: `io` is live, see `new`.
         unsafe { api!(RedisModule_GetContextFromIO(self.0)) }
@@ -40,8 +40,8 @@ impl Rdb {
     }
 }
 
-/// Returns the error for a stored value that is truncated or unreadable at `field`. The error is possible because the
-/// module sets the option `HANDLE_IO_ERRORS`; otherwise the server would exit.
+/// Returns the error for a stored value that is truncated or unreadable at `field`. The module sets the option
+/// `HANDLE_IO_ERRORS`, so the server reports a failed read; without the option it would exit.
 fn unreadable(field: &'static str) -> Error {
     Error::corrupt(field, "more bytes", "the end or unreadable ones")
 }

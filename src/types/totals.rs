@@ -1,15 +1,16 @@
 //! Sums over all values in the keyspace, for `INFO`. Each change of a value updates the sums, so `INFO` need not visit
 //! all values.
 //!
-//! A value's share of the sums is added when its [`KeyEntry`](super::entry::KeyEntry) is created, and subtracted when
-//! the entry is dropped. A command that changes a value in place records the share before and after the change, see
+//! A value is added to the sums when its [`KeyEntry`](super::entry::KeyEntry) is created, and subtracted when the entry
+//! is dropped. A command that changes a value in place updates the sums after the change, see
 //! [`Before`](super::before::Before).
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
 use crate::server::threads::role;
 
-/// The kind of a value for `INFO`, from its family (filter or counter), its layout and whether it is completely loaded.
+/// The kind of a value for `INFO`. It depends on the value's family (filter or counter), its layout and whether it is
+/// completely loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ValueKind {
     Lines,
@@ -51,14 +52,14 @@ pub fn keys(kinds: &[ValueKind]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].keys.get()).sum()
 }
 
-/// Returns the sum of the bytes of all values that have one of these `kinds`. A partially loaded value counts with the
+/// Returns the sum of the bytes of all values that have one of these `kinds`. A partially loaded value contributes the
 /// bytes received so far.
 pub fn bytes(kinds: &[ValueKind]) -> u64 {
     kinds.iter().map(|&kind| TOTALS[kind as usize].bytes.get()).sum()
 }
 
-/// The part of the totals that one value contributes. Items, capacity and sub-filters are 0 for counters and for
-/// partially loaded filters.
+/// What one value contributes to the totals. Items, capacity and sub-filters are 0 for counters and for partially
+/// loaded filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ValueShare {
     pub kind: ValueKind,
@@ -69,7 +70,7 @@ pub struct ValueShare {
 }
 
 impl ValueShare {
-    /// Returns a share whose items, capacity and sub-filters are 0.
+    /// Returns a contribution whose items, capacity and sub-filters are 0.
     pub fn new(kind: ValueKind, bytes: u64) -> Self {
         ValueShare { kind, bytes, items: 0, capacity: 0, sub_filters: 0 }
     }
@@ -82,20 +83,20 @@ impl ValueShare {
         self.grows() && self.sub_filters > 1
     }
 
-    /// Adds this share to the totals.
+    /// Adds this contribution to the totals.
     pub fn enter(&self) {
         reclaim::prepare(self.bytes);
         let role = role();
         self.change(|total, more| total.add_as(role, more));
     }
 
-    /// Subtracts this share from the totals.
+    /// Subtracts this contribution from the totals.
     pub fn leave(&self) {
         let role = role();
         self.change(|total, less| total.add_as(role, less.wrapping_neg()));
     }
 
-    /// Applies `change` to each total to which this share contributes.
+    /// Applies `change` to each total to which the value contributes.
     #[inline(always)]
     fn change(&self, change: impl Fn(&Metric, u64)) {
         let total = &TOTALS[self.kind as usize];
@@ -109,7 +110,8 @@ impl ValueShare {
         }
     }
 
-    /// Replaces this share by the share `after` in the totals, and counts the events between the two.
+    /// Replaces this contribution by `after` in the totals. Counts the promotions and growths that led from this one to
+    /// `after`.
     pub fn becomes(&self, after: &ValueShare) {
         if self == after {
             return;
@@ -128,7 +130,7 @@ impl ValueShare {
         GROWN.replace(self.is_grown().into(), after.is_grown().into());
     }
 
-    /// Counts the promotions of a counter and the growths of a filter that happened between this share and `after`.
+    /// Counts the promotion of a counter, or the growths of a filter, that led from this contribution to `after`.
     pub fn count_events(&self, after: &ValueShare) {
         if (self.kind, after.kind) == (ValueKind::Exact, ValueKind::Estimate) {
             PROMOTIONS.count();

@@ -21,7 +21,8 @@
 //! Numbers and rates are described in `codec.rs`. The payload is the lines of all sub-filters end to end, oldest
 //! sub-filter first, 64 bytes a line. A line is eight words: bit `i` of a line is bit `i % 64` of word `i / 64`. The
 //! numbers of lines, of lines per item and of probes per line follow from rate, capacity and expansion. They are stored
-//! so that a reader need not know the sizing formulas; here they are compared with the formulas.
+//! nevertheless, so that readers in other languages need no sizing formulas. Loading here compares them with the
+//! formulas.
 
 use super::codec::{HeaderKind, HeaderReader, HeaderWriter, expect, stored_parameter};
 use super::inline::{self, Inline};
@@ -38,7 +39,7 @@ use crate::shared::Shared;
 use crate::size_limit::{SizeLimit, Unlimited, array_bytes, try_collect_ok, try_reserve, try_with_capacity};
 use crate::window::ClockSource;
 
-/// The least bytes that a sub-filter takes in the header.
+/// The fewest bytes that a sub-filter takes in the header.
 const SUB_FILTER_MIN_BYTES: usize = 4;
 
 /// The payload of a filter: the bits of its sub-filters, end to end.
@@ -46,7 +47,7 @@ fn all_bits(sub_filters: &[LineSubFilter]) -> Payload<'_> {
     Payload::of_bitmaps(sub_filters, SubFilter::as_bytes)
 }
 
-/// The payload outside the header; empty if it is inline.
+/// The payload outside the header. It is empty if the payload is inline.
 pub(super) fn payload(filter: &LineFilter) -> Payload<'_> {
     inline::out_of_line(all_bits(filter.sub_filters()))
 }
@@ -76,8 +77,8 @@ fn write_sub_filters(writer: &mut HeaderWriter, sub_filters: &[LineSubFilter]) {
 /// The sub-filters that a header describes, each with its number of items. No memory is allocated for their bits yet.
 type Described = Vec<(Shared<Spec<Lines>>, u64)>;
 
-/// Reads the sub-filters of a chain with these parameters into `all`; `most` is the largest number allowed. Returns
-/// their number, and that of their items.
+/// Reads the sub-filters of a chain with these parameters into `all`; `most` is the largest number allowed. Returns the
+/// number of sub-filters, and the number of all their items.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -90,7 +91,7 @@ fn read_chain(
     let count = reader.number_u32("number of sub-filters")?;
     let is_within = (1..=most).contains(&count);
     Error::check_field(is_within, "number of sub-filters", format_args!("from 1 to {most}"), count)?;
-    // The number is trusted only if the header is long enough for that many sub-filters.
+    // The stored number of sub-filters is trusted only if the header is long enough for them.
     let (least_bytes, remaining) = (count as usize * SUB_FILTER_MIN_BYTES, reader.remaining());
     let is_valid = remaining >= least_bytes;
     Error::check_field(is_valid, "header length", format_args!("at least {least_bytes} bytes more"), remaining)?;
@@ -145,7 +146,7 @@ fn read_windowing(reader: &mut HeaderReader<'_>) -> Result<(Windowing, u64), Err
     Error::check_field(is_valid, "flags", format_args!("no others than {most:#x}"), format_args!("{flags:#x}"))?;
     let clock_source = if flags & BY_HAND != 0 { ClockSource::Manual } else { ClockSource::System };
     let windowing = Windowing::new(seconds, slices, clock_source, flags & REFRESH != 0).map_err(stored_parameter)?;
-    // Windows are always made with the fewest slices that they need.
+    // A window never has more slices than it needs, so a header with more slices is damaged.
     expect("slices", windowing.window.slices(), slices)?;
     Ok((windowing.with_volatile(flags & VOLATILE != 0), reader.number("newest slice")?))
 }
@@ -172,9 +173,9 @@ pub(super) fn header(filter: &LineFilter) -> Vec<u8> {
     writer.finish()
 }
 
-/// The format of the chunks. Its fingerprint covers the seed, the sizes, and the window and its generations: all
-/// numbers that determine the positions of bits. Items may be added while a dump is read. A new slice or sub-filter
-/// changes the fingerprint, since it would not fit the header.
+/// The format of the chunks. Its fingerprint covers all numbers that determine the positions of bits: the seed, the
+/// sizes, the window and its generations. Items may be added while a dump is read. But a new slice or sub-filter
+/// changes the fingerprint, since later chunks would no longer fit the header.
 pub(super) fn chunk_format(filter: &LineFilter) -> ChunkFormat {
     let generations = filter.generations().iter().flat_map(|one| [u64::from(one.age), u64::from(one.len)]);
     let lines = filter.sub_filters().iter().map(|sub_filter| sub_filter.geometry().num_lines);
@@ -202,7 +203,7 @@ pub(super) fn begin<'a>(header: &'a [u8], limit: &impl SizeLimit) -> Result<(Lin
         let most = if params.expansion == 0 { 1 } else { MAX_SUB_FILTERS as u32 };
         read_chain(&mut reader, &params, most, &mut described)?;
         if described.len() == 1 {
-            // It is stored in the filter itself.
+            // The first sub-filter is stored in the filter itself.
             held_bytes -= size_of::<LineSubFilter>() as u64;
         }
     }
@@ -247,7 +248,7 @@ fn read_generations(
     Ok(generations)
 }
 
-/// The kind of filter whose headers begin like `bytes`; `None` if they begin like no header of our own.
+/// The kind of filter whose headers begin like `bytes`; `None` if no header of this module begins like this.
 pub(super) fn kind_of(bytes: &[u8]) -> Option<HeaderKind> {
     let first = *bytes.first()?;
     [HeaderKind::Filter, HeaderKind::WindowedFilter].into_iter().find(|kind| kind.begins_with(first))

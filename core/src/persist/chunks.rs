@@ -4,15 +4,16 @@
 //! chunk is a piece of payload followed by its checksum; in RedisBloom's format it is the piece alone. A small value
 //! has only a header, with the payload inline.
 //!
-//! A windowed value advances with time, and then its remaining payload has other positions. So the iterators of its
-//! `SCANDUMP` carry a stamp of the newest slice that the value has reached:
+//! When a windowed value reaches a new slice, expired bytes are dropped, and the rest of the payload moves to other
+//! positions. So an iterator that `SCANDUMP` returns for such a value also has a stamp, which stands for the newest
+//! slice that the value has reached:
 //!
 //! | bits | what |
 //! |---|---|
 //! | 0 .. 43 | 1 + the position |
 //! | 43 .. 53 | the stamp; 0 for a value that never advances |
 //!
-//! All higher bits are 0, since some clients hold integers in doubles.
+//! All higher bits are 0, since some clients keep integers in doubles, which are exact only up to 53 bits.
 
 use std::borrow::Cow;
 
@@ -23,7 +24,7 @@ use crate::hash::checksum;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
 /// The largest chunk of a dump and of a rewritten AOF, in bytes: the server's main thread copies 1 MiB in about 2 ms.
-/// Loading takes chunks of any size, as RedisBloom does, whose own chunks have up to 16 MiB.
+/// Chunks of any size can be loaded. RedisBloom sends chunks of up to 16 MiB, and loads any size too.
 pub const CHUNK_MAX_BYTES: usize = 1 << 20;
 
 /// Bytes of the checksum at the end of a chunk.
@@ -33,7 +34,7 @@ const CHECKSUM_BYTES: usize = 8;
 const POSITION_BITS: u32 = 43;
 
 /// The number of different stamps, without 0. A stamp stands for the newest slice of a value. Stamps repeat after this
-/// number of slices. `LOADCHUNK` still rejects an outdated chunk, by its checksum.
+/// number of slices. If a stamp repeats, `LOADCHUNK` still rejects an outdated chunk, because of its checksum.
 const STAMPS: u64 = (1 << (f64::MANTISSA_DIGITS - POSITION_BITS)) - 1;
 
 /// The high bits of an iterator, which stand for the newest slice ([`Stored::stamp`]) of the value.
@@ -52,7 +53,7 @@ pub fn is_header(iterator: u64) -> bool {
 }
 
 /// The checksum of a piece of payload, seeded with the position of the piece and the fingerprint of the value. So a
-/// piece of another value, of an older state, or at a wrong position is rejected.
+/// piece is rejected if it belongs to another value or to an older state, or is at a wrong position.
 pub fn piece_checksum(piece: &[u8], position: u64, fingerprint: u64) -> u64 {
     checksum(piece, position.wrapping_add(fingerprint))
 }
@@ -166,11 +167,11 @@ pub(super) fn check_piece(piece: &[u8], position: u64, fingerprint: u64, sum: u6
     Error::check_field(own == sum, "payload checksum", expected, format_args!("{sum:#018x}"))
 }
 
-/// Loads a value from the chunks of its dump, each with the iterator that `SCANDUMP` returned with it. In this way an
-/// application takes a filter out of a server and queries it in its own process.
+/// Loads a value from the chunks of its dump. Each chunk comes with the iterator that `SCANDUMP` returned with it. So
+/// an application can read a filter from a server and query it in its own process.
 ///
-/// Chunks carry checksums, except the chunks of classic filters, which are RedisBloom's. For classic filters, the order
-/// and the sizes of the chunks are checked, but not the bits.
+/// Chunks have checksums, except the chunks of classic filters, which are in RedisBloom's format. For classic filters,
+/// the order and the sizes of the chunks are checked, but not the bits.
 ///
 /// ```
 /// use rollcall_core::bloom::{BitLayout, BloomFilter, Params};

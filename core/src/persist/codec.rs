@@ -1,4 +1,5 @@
-//! A checked reader and a writer of headers. Every read takes the name of its field, which every error reports.
+//! A checked reader and a writer of headers. Every function that reads takes the name of the field, and every error
+//! names the field.
 //!
 //! | bytes | field |
 //! |---|---|
@@ -6,10 +7,10 @@
 //! | - | fields, each a byte, a number or a rate |
 //! | 4 | the low half of the XXH3-64 of all bytes before, seeded with 0 |
 //!
-//! A **number** is written in as few LEB128 bytes as possible: groups of 7 bits, the lowest first, all except the last
-//! with the high bit set. A **rate** is written as a byte `e` from 1 to 9 and a number `m` below 2^28, if the rate is
-//! the double nearest to `m / 10^e`, with the smallest such `e`: 2 bytes for 0.01. Any other rate is a byte 0 and the 8
-//! bytes of the double.
+//! A **number** is written in as few LEB128 bytes as possible: groups of 7 bits, the lowest group first. The high bit
+//! of a byte is set except in the last byte. A **rate** is written as a byte `e` from 1 to 9 and a number `m` below
+//! 2^28, if it is the double nearest to `m / 10^e`. Of several such `e` it is the smallest: 0.01 takes 2 bytes. Any
+//! other rate is written as a byte 0 and the 8 bytes of the double.
 
 use crate::error::Error;
 use crate::hash::checksum;
@@ -17,10 +18,10 @@ use crate::hash::checksum;
 /// The oldest version that can still be read.
 const OLDEST_VERSION: u8 = 1;
 
-/// Bytes of the checksum at the end of a header. A checksum of 8 bytes would be as long as the rest of a small value.
+/// Bytes of the checksum at the end of a header. A checksum of 8 bytes would double the size of a small value.
 const CHECKSUM_BYTES: usize = 4;
 
-/// Bytes that are reserved for a header, more than most take.
+/// The bytes that are reserved for a header. Most headers take fewer.
 const ROOM_BYTES: usize = 512;
 
 /// The largest exponent `e` of a rate that is stored in the short form `m / 10^e`.
@@ -43,8 +44,8 @@ pub(super) enum HeaderKind {
 }
 
 impl HeaderKind {
-    /// The version in which headers of this kind are written. Any change of their fields needs a new number, of at most
-    /// 15.
+    /// The version in which headers of this kind are written. Any change of the fields needs a new version number. It
+    /// can be 15 at most.
     const fn version(self) -> u8 {
         match self {
             HeaderKind::Counter => 1,
@@ -173,7 +174,7 @@ impl<'a> HeaderReader<'a> {
         Self::up_to(bytes, kind, kind.version())
     }
 
-    /// Begins reading like [`Self::new`], and accepts versions up to `newest`.
+    /// Begins reading like [`Self::new`], but accepts versions up to `newest`.
     pub(super) fn up_to(bytes: &'a [u8], kind: HeaderKind, newest: u8) -> Result<Self, Error> {
         let parts = bytes.split_last_chunk::<CHECKSUM_BYTES>();
         let Some((body, sum, (&first, rest))) = parts.and_then(|(body, sum)| Some((body, sum, body.split_first()?)))
@@ -275,7 +276,7 @@ impl<'a> HeaderReader<'a> {
     }
 }
 
-/// Turns an error about a parameter's range into an error about the stored field.
+/// Turns an error about the range of a parameter into an error about a stored field.
 pub(super) fn stored_parameter(error: Error) -> Error {
     match error {
         Error::OutOfRange { parameter, expected, got } => Error::Corrupt { field: parameter.name(), expected, got },

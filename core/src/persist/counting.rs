@@ -16,11 +16,11 @@
 //! | 8 bytes | checksum of the payload; left out if the payload is inline or an estimate |
 //! | 4 bytes | checksum |
 //!
-//! The four fields from error rate to seed are left out if they equal [`STANDARD`], as they do for most counters:
-//! otherwise they would be half of the header of a counter with few members. The layout of the slots follows from the
-//! error rate (`counting/layout.rs`).
+//! The four fields from error rate to seed are left out if they equal [`STANDARD`]. This is so for most counters, and
+//! halves the header of a counter with few members. The layout of the slots follows from the error rate
+//! (`counting/layout.rs`).
 //!
-//! A windowed counter has no lower bound. Its first byte is 0xd1, and before the segments it has
+//! A windowed counter has no lower bound. Its first byte is 0xd1, and before the number of segments it has
 //!
 //! | what | field |
 //! |---|---|
@@ -31,9 +31,10 @@
 //! | byte | offset: the slice number from which tags count |
 //!
 //! Each member and each slot has the tag of the slice in which it was last seen: `1 + (slice - offset) mod 15` in a
-//! window of up to 14 slices, `mod 255` in a larger one. The tag of a member is a byte before its record; before the
-//! prefix is a 0. The tags of a segment's slots follow the slots, with 4 or 8 bits each; the first of two is the lower
-//! half of a byte. All tags are of slices that are live at the newest slice.
+//! window of up to 14 slices, `mod 255` in a larger one. A member's tag is one byte before its record. The prefix has a
+//! byte 0 in place of a tag. The tags of a segment's slots follow the slots, with 4 or 8 bits each; the first of two
+//! tags is the lower half of a byte. Every tag stands for one of the slices that are live when the newest slice is the
+//! present one.
 //!
 //! Numbers and rates are described in `codec.rs`, the payload in `counting/payload.rs`.
 
@@ -63,11 +64,12 @@ const STANDARD: Params = Params { error_rate: 0.01, exact_limit: 250, exact_byte
 /// The representation byte of an estimating counter.
 const ESTIMATE: u8 = 1;
 
-/// The largest payload that is written inline in the header, in bytes: a dump of a counter in one piece cannot be
-/// outdated half-way. It may be changed; readers accept any.
+/// The largest payload that is written inline in the header, in bytes: a dump that is a single chunk cannot become
+/// outdated half-way. The number may be changed, since readers accept any size.
 const INLINE_MAX_BYTES: u64 = 48 << 10;
 
-/// The clock sources, indexed by their stored numbers, each with whether the key expires once the counter is empty.
+/// The clock sources, in the order of their stored numbers. Each comes with whether the key expires once the counter is
+/// empty.
 const CLOCK_SOURCES: [(ClockSource, bool); 3] =
     [(ClockSource::System, false), (ClockSource::Manual, false), (ClockSource::System, true)];
 
@@ -107,7 +109,8 @@ impl CounterForm {
         writer
     }
 
-    /// Reads and checks the fields of a header before the payload. Returns them with the reader of the rest.
+    /// Reads and checks the fields of a header up to the payload. Returns the fields, and a reader for the rest of the
+    /// header.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
@@ -136,8 +139,9 @@ impl CounterForm {
         Ok((form, reader))
     }
 
-    /// The format of the chunks. Its fingerprint changes if pieces that were read earlier no longer fit pieces that are
-    /// read later: with any newly marked slot, with any change of the members, and with an advance of the window.
+    /// The format of the chunks. Its fingerprint must change when pieces that were read earlier would no longer fit
+    /// later ones. So it changes with every newly marked slot, with any change of the members, and when the window
+    /// advances.
     fn chunk_format(&self, members_sum: u64) -> ChunkFormat {
         ChunkFormat::Checked { fingerprint: checksum(&self.write().into_bytes(), members_sum) }
     }
@@ -172,13 +176,13 @@ fn read_window(reader: &mut HeaderReader<'_>) -> Result<Window, Error> {
         CLOCK_SOURCES.get(usize::from(code)).ok_or_else(|| Error::corrupt("clock", "0, 1 or 2", code))?;
     let window = Window::new(seconds, slices.into(), Counter::MAX_SLICES, clock_source).map_err(stored_parameter)?;
     let window = window.with_volatile(is_volatile);
-    // Windows are always made with the fewest slices that they need.
+    // A window never has more slices than it needs, so a header with more slices is damaged.
     expect("slices", window.slices(), slices.into())?;
     Ok(window)
 }
 
-/// The checksum of the members of an exact counter: others may be of the same length. 0 for an estimate, whose counts
-/// change with every slot.
+/// The checksum of the members of an exact counter, since other members may have the same length. It is 0 for an
+/// estimate, because the header of an estimate has counts that change with every slot.
 fn members_sum(counter: &Counter) -> u64 {
     if counter.is_exact() { checksum(counter.payload_part().as_bytes(), 0) } else { 0 }
 }
@@ -226,7 +230,7 @@ impl Stored for Counter {
             visit(&self.header());
             return self.payload().pieces(usize::MAX).for_each(|(_, piece)| visit(&piece));
         };
-        // A set has no order, so its digest must not depend on one.
+        // The digest must not depend on the order of the members, since equal sets may have different orders.
         records.sort_by_cached_key(|(member, _)| member.text());
         visit(&CounterForm::of(self).write().into_bytes());
         for (member, tag) in records {
@@ -251,7 +255,7 @@ pub struct PartialCounter {
 
 #[derive(Debug)]
 enum Progress {
-    /// The payload bytes loaded so far. They are decoded once all have been loaded.
+    /// The payload bytes loaded so far. They are decoded once all of them have been loaded.
     Partial(Vec<u8>),
     /// The counter, decoded from the whole payload.
     Done(Box<Counter>),
@@ -332,7 +336,7 @@ impl Partial for PartialCounter {
         expect("payload length", self.total_bytes, self.received_bytes())?;
         match std::mem::replace(&mut self.state, Progress::Partial(Vec::new())) {
             Progress::Done(counter) => Ok(*counter),
-            // The counter was taken out by an earlier call.
+            // An earlier call has taken the counter out.
             Progress::Partial(_) => Err(Error::corrupt("payload", "one value", "a second")),
         }
     }

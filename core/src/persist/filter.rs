@@ -1,5 +1,5 @@
-//! The stored form of Bloom filters: RedisBloom's format for classic filters, this module's own formats for the others;
-//! and partially loaded filters.
+//! The stored form of Bloom filters, and partially loaded filters. Classic filters have RedisBloom's format, the others
+//! this module's own formats.
 
 use std::alloc::Layout;
 
@@ -13,9 +13,9 @@ use crate::bloom::sub_filter::SubFilter;
 use crate::error::Error;
 use crate::size_limit::{SizeLimit, try_to_vec};
 
-/// Whether `bytes` are a header of RedisBloom's format, not of this module's own. A header of our own begins with its
-/// kind. RedisBloom's begins with a number of items, which may look like a kind. In that case, the header is
-/// RedisBloom's if its length is right for RedisBloom's format and our own checksum is wrong.
+/// Whether `bytes` are a header in RedisBloom's format and not in this module's own. Our headers begin with a kind.
+/// RedisBloom's headers begin with a number of items, which may look like a kind. In that case, the header is
+/// RedisBloom's if its length is right for RedisBloom's format and it does not end with our checksum.
 pub fn is_redisbloom_header(bytes: &[u8]) -> bool {
     let Some(kind) = kind_of(bytes) else { return true };
     let fits = bytes.get(8..).and_then(<[u8]>::first_chunk).is_some_and(|count| {
@@ -85,7 +85,7 @@ pub struct PartialFilter {
 }
 
 impl PartialFilter {
-    /// Whether this will be a filter in RedisBloom's layout.
+    /// Whether the complete filter will have RedisBloom's layout.
     pub fn is_classic(&self) -> bool {
         matches!(self.filter.chain, EitherChain::Classic(_))
     }

@@ -1,4 +1,5 @@
-//! Small payloads of filters, inline in headers: a filter with a payload of up to 4 KiB is stored as its header alone.
+//! Small payloads of filters. A payload of up to 4 KiB is stored inline, as a part of the header, so that the filter is
+//! stored as a header alone.
 //!
 //! The last field of a header says where the payload is:
 //!
@@ -8,7 +9,8 @@
 //! | 1 | the payload, in the same form as out of line |
 //! | 2 | the number of set bits, and their positions in Golomb-Rice code (`golomb_rice.rs`) |
 //!
-//! A bitmap with more than a quarter of its bits set is written uncoded: the code would save less than a fifth.
+//! A bitmap with more than a quarter of its bits set is written uncoded, because the code would save less than a fifth
+//! of the bytes.
 
 use std::borrow::Cow;
 
@@ -25,15 +27,15 @@ use crate::size_limit::try_filled;
 /// readers accept out-of-line payloads of any size.
 const WRITTEN_MAX_BYTES: u64 = 4096;
 
-/// The largest payload that is decoded from Golomb-Rice code, in bytes, because a short code may decode to a large
-/// payload.
+/// The largest payload that is decoded from Golomb-Rice code, in bytes, because a few bytes of code may decode to a
+/// large payload.
 const READ_MAX_BYTES: u64 = 1 << 20;
 
 pub(super) const OUT_OF_LINE: u8 = 0;
 pub(super) const AS_IT_IS: u8 = 1;
 const GOLOMB_RICE: u8 = 2;
 
-/// A payload, if it is inline in its header.
+/// A payload, if it was inline in its header; else `None`.
 pub(super) type Inline<'a> = Option<Cow<'a, [u8]>>;
 
 /// Whether a payload of `payload_bytes` bytes is small enough to be written inline in its header.
@@ -41,14 +43,14 @@ pub(super) fn is_inline(payload_bytes: u64) -> bool {
     payload_bytes <= WRITTEN_MAX_BYTES
 }
 
-/// The part of a payload outside the header: all of it, or nothing if it is inline.
+/// The part of a payload outside the header: nothing if the payload is inline, else the whole payload.
 pub(super) fn out_of_line(payload: Payload<'_>) -> Payload<'_> {
     if is_inline(payload.len()) { payload.up_to(0) } else { payload }
 }
 
 /// Writes the last field of a header: the payload, coded or uncoded, or a byte that says that the payload is out of
-/// line. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set. Further fields may follow for a
-/// payload out of line.
+/// line. The payload is a bitmap of `num_bits` bits, of which `set_bits` are set. If the payload is out of line,
+/// further fields may follow.
 pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u64, set_bits: u64) {
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
@@ -67,7 +69,8 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u
     }
 }
 
-/// The positions of the set bits in a bitmap of whole words. bitvec's iterator takes twenty times the instructions.
+/// The positions of the set bits in a bitmap of whole words. The iterator of the crate bitvec would take twenty times
+/// as many instructions.
 fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     let mut words = (0..).zip(bitmap.as_chunks().0);
     let (mut start, mut rest) = (0, 0u64);
@@ -82,8 +85,9 @@ fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
     })
 }
 
-/// Reads the field that `write` wrote: the payload, which ends the header, or `None` if the payload is out of line.
-/// Then further fields may follow. A payload of bits is guaranteed to have the right length.
+/// Reads the field that `write` wrote, and returns the payload. An inline payload is the end of the header. The result
+/// is `None` if the payload is out of line; further fields of the header may follow then. A payload of bits is
+/// guaranteed to have the right length.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`].
@@ -106,7 +110,7 @@ pub(super) fn read<'a>(reader: &mut HeaderReader<'a>, num_bits: u64) -> Result<I
     }))
 }
 
-/// A buffer of `num_bytes` zeros. Fails above [`READ_MAX_BYTES`], because a short header must not make a large
+/// A buffer of `num_bytes` zeros. Fails above [`READ_MAX_BYTES`], because a short header must not cause a large
 /// allocation.
 fn zeroed(num_bytes: u64) -> Result<Vec<u8>, Error> {
     let expected = format_args!("at most {READ_MAX_BYTES} bytes in Golomb-Rice code");

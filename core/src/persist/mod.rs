@@ -3,8 +3,8 @@
 //! [file](mod@file).
 //!
 //! # A value in any store
-//! Without the module, a value can be bytes in a store that has a version (or ETag) per entry. Several writers then
-//! merge what each has collected. The repository's `docs/without-the-module.md` has more.
+//! Without the module, a value can be stored as bytes in any store that has a version (or ETag) for each entry. Several
+//! writers can then merge their counters or filters into it. The repository's `docs/without-the-module.md` says more.
 //!
 //! ```
 //! use rollcall_core::counting::Counter;
@@ -58,11 +58,11 @@
 //! ```
 //!
 //! # The format
-//! One format serves RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs. The repository's
+//! RDB files, `DUMP` payloads, dumps by `SCANDUMP` and rewritten AOFs use one format. The repository's
 //! `docs/persistence.md` describes it for readers in other languages.
 //!
-//! A stored value is a **header** and a **payload**. The payload is the bits or members end to end, cut into pieces
-//! that never span two bitmaps. The header has everything else.
+//! A stored value is a **header** and a **payload**. The payload is all bits or members, one after the other. It is cut
+//! into pieces, and no piece has bits of two bitmaps. The header has everything else.
 //!
 //! | output | header | payload | module |
 //! |---|---|---|---|
@@ -70,14 +70,14 @@
 //! | SCANDUMP, AOF | chunk 1 | unless inline, chunks: a piece, then its checksum | `chunks.rs` |
 //!
 //! A header begins with a byte for its kind and version, and ends with a checksum (`codec.rs`). A small payload is
-//! inline in the header (`inline.rs`), and then the value is only a header. `bloom.rs` and `counting.rs` describe the
-//! fields of the headers.
+//! inline in the header (`inline.rs`), so that the value is stored as a header alone. `bloom.rs` and `counting.rs`
+//! describe the fields of the headers.
 //!
 //! Classic filters are stored as RedisBloom stores them (`redisbloom.rs`): their header has neither kind nor checksum,
 //! and their chunks have no checksum. `filter.rs` distinguishes the two formats. In RDB, a partially loaded classic
 //! filter is RedisBloom's header within this module's own format.
 //!
-//! Files (`file/`) contain dumps of any number of values, between checksums of their own.
+//! Files (`file/`) contain dumps of any number of values, and checksums of their own.
 //!
 //! Loading trusts no input. Lengths are checked before anything is allocated. Fields that follow from the parameters
 //! are computed again and compared. Errors name the wrong field ([`Error::Corrupt`](crate::error::Error::Corrupt)).

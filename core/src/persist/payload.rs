@@ -1,4 +1,4 @@
-//! The payload of a value, as a sequence of parts. Only requested bytes are encoded or copied.
+//! The payload of a value, as a sequence of parts. Bytes are encoded or copied only when they are requested.
 
 use std::borrow::Cow;
 
@@ -8,12 +8,12 @@ use crate::counting::payload::PayloadPart;
 pub struct Payload<'a> {
     /// Returns the part with a given number; `None` after the last part.
     parts: Box<dyn Fn(usize) -> Option<PayloadPart<'a>> + 'a>,
-    /// The number of bytes after which the payload is cut off. It is smaller than the sum of all parts while the
-    /// payload is being loaded.
+    /// The number of bytes that the payload has. While the payload is being loaded, this is less than the sum of all
+    /// parts.
     end: u64,
 }
 
-/// A range of bytes within one part of a payload, which is encoded only when it is read.
+/// A range of bytes within one part of a payload. The part is encoded only when the range is read.
 pub(super) struct Stretch<'a> {
     part: PayloadPart<'a>,
     start: u64,
@@ -104,8 +104,8 @@ impl<'a> Payload<'a> {
         })
     }
 
-    /// Finds the range of bytes that [`Self::stretch`] returns, searching from `place` on. `place` must be the part of
-    /// `position` or an earlier one, and is set to the part of `position`.
+    /// Finds the range of bytes that [`Self::stretch`] returns, searching from `place` on. `place` must be the part
+    /// that contains `position`, or an earlier part. It is set to the part that contains `position`.
     fn stretch_from(&self, place: &mut Place, position: u64, max_bytes: usize) -> Option<Stretch<'a>> {
         while let Some(part) = (self.parts)(place.part) {
             let part_end = place.start + part.num_bytes();

@@ -21,7 +21,8 @@ use crate::error::Error;
 use crate::hash::checksum;
 use crate::size_limit::SizeLimit;
 
-/// The encoding version of this module's RDB values: of the primitives and their order. Headers have their own version.
+/// The encoding version of this module's RDB values. It stands for the primitives and their order. Headers have a
+/// version of their own.
 pub const ENCODING: u32 = 1;
 
 /// The largest piece of payload, in bytes. The server compresses and copies whole strings, so this limits the memory
@@ -75,8 +76,8 @@ pub fn save_partial<L: Partial>(partial: &L, sink: &mut impl Sink) {
     save_parts(partial.header(), partial.received(), partial.chunk_format(), sink);
 }
 
-/// The number that seeds the checksums of pieces. A header of RedisBloom has no checksum of its own, so its hash serves
-/// as this number.
+/// The number that seeds the checksums of pieces. A header in RedisBloom's format has no checksum, so this number is
+/// the hash of the header.
 fn fingerprint_of(format: ChunkFormat, header: &[u8]) -> u64 {
     match format {
         ChunkFormat::Checked { fingerprint } => fingerprint,
@@ -102,7 +103,7 @@ fn save_parts(header: &[u8], payload: Payload<'_>, format: ChunkFormat, sink: &m
 }
 
 /// Reads a value that was complete or partially loaded when it was written. `will_fill` is called with memory that is
-/// about to be overwritten completely, so that a server may have the kernel provide its pages at once.
+/// about to be overwritten completely. A server may then ask the kernel to provide all pages at once.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the field that is wrong; [`Error::TooLarge`] and [`Error::OutOfMemory`].

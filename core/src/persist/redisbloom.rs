@@ -1,9 +1,9 @@
 //! RedisBloom's own formats, to import and export its data.
 //!
-//! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow end to end, in pieces
-//! that never span two sub-filters: of at most 16 MiB from RedisBloom, which loads smaller ones too. Each piece has the
-//! iterator 1 + the position after it. After the last piece the reply is 0 and an empty piece. The header has no magic,
-//! version or checksum:
+//! **Chunks.** `SCANDUMP` returns the header with iterator 1. The bytes of the sub-filters follow, one sub-filter after
+//! the other, in pieces. No piece has bytes of two sub-filters. RedisBloom sends pieces of at most 16 MiB, and also
+//! loads smaller ones. Each piece has the iterator 1 + the position after it. After the last piece the reply is 0 and
+//! an empty piece. The header has no magic, version or checksum:
 //!
 //! | offset | bytes | field |
 //! |---|---|---|
@@ -20,7 +20,8 @@
 //! version 2 on) and the growth (from version 4 on; before, it was always 2). Then each sub-filter has: capacity, error
 //! rate, hashes, bits an item, bits and n2 (from version 1 on), bytes as a string, and items.
 //!
-//! Filters of releases before 2.0 (versions 0 and 1, or no FORCE64) have 32-bit hashes and are rejected.
+//! Filters of releases before 2.0 have 32-bit hashes and are rejected. They are recognised by the encoding version 0 or
+//! 1, or by the missing option FORCE64.
 
 use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::rdb::{Sink, Source};
@@ -47,7 +48,7 @@ const HEADER_BYTES: u64 = 20;
 /// Bytes that each sub-filter takes in the header.
 const SUB_FILTER_BYTES: u64 = 53;
 
-/// The shape of the empty sub-filter that RedisBloom appends when it fails to make one.
+/// The shape of the empty sub-filter that RedisBloom appends when it fails to make a real one.
 const WITHOUT_BITS: Shape = Shape { capacity: 0, error_rate: 0.0, bits_per_item: 0.0, hashes: 0, num_bytes: 0, n2: 0 };
 
 pub(super) fn header(filter: &ClassicFilter) -> Vec<u8> {
@@ -89,7 +90,8 @@ pub(super) fn overwrite(filter: &mut ClassicFilter, next: u64, chunk: &[u8]) -> 
     Err(rejected())
 }
 
-/// Reads a header. Returns the filter with all its memory, zeroed. The total size is checked before.
+/// Reads a header. Returns the filter with all its memory, zeroed. The total size is checked before anything is
+/// allocated.
 ///
 /// # Errors
 /// [`Error::Corrupt`], [`Error::OutOfMemory`], and the errors of the limit.
@@ -113,7 +115,7 @@ pub(super) fn header_bytes(num_sub_filters: u32) -> u64 {
     HEADER_BYTES + SUB_FILTER_BYTES * u64::from(num_sub_filters)
 }
 
-/// Reads a header, and checks the rules of the filter and its sub-filters with their numbers of items. The bits are
+/// Reads a header. Checks the rules of the filter, and the shape and number of items of each sub-filter. The bits are
 /// checked later.
 fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
     let mut reader = HeaderReader::plain(bytes);
@@ -121,13 +123,13 @@ fn decode_header(bytes: &[u8]) -> Result<(Rules, Vec<(Shape, u64)>), Error> {
     let count = reader.u32("nfilters")?;
     let options = reader.u32("options")?;
     let growth = reader.u32("growth")?;
-    // The number is trusted only if the header has exactly the length for that many sub-filters.
+    // The number of sub-filters is trusted only if the header has exactly the right length for it.
     expect("header length", header_bytes(count), bytes.len() as u64)?;
     let count = if ends_without_bits(bytes) { count.saturating_sub(1) } else { count };
     let rules = Rules { options, growth: growth_of(options, growth) };
     check_chain(options, rules.growth, u64::from(count))?;
     let mut described = try_with_capacity(count as usize)?;
-    // A sub-filter may claim up to 2^60 items, so the sum of all claims may exceed 64 bits.
+    // A sub-filter may have up to 2^60 items according to its header, so the sum may exceed 64 bits.
     let mut claimed_items = 0u64;
     for _ in 0..count {
         let (num_bytes, num_bits, num_items) = (reader.u64("bytes")?, reader.u64("bits")?, reader.u64("size")?);
@@ -159,7 +161,7 @@ fn ends_without_bits(header: &[u8]) -> bool {
 }
 
 /// The growth factor of a filter whose header has the growth `noted`. RedisBloom stores only the lower 32 bits of the
-/// requested growth, which may be 0 for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
+/// requested growth. They may be 0 even for a filter that scales. Such a filter gets [`DEFAULT_GROWTH`].
 fn growth_of(options: u32, noted: u32) -> u32 {
     if noted == 0 && options & NO_SCALING == 0 { DEFAULT_GROWTH } else { noted }
 }
@@ -208,8 +210,8 @@ pub fn load_rdb(
     let rules = Rules { options, growth };
     let mut sub_filters = try_with_capacity(count as usize)?;
     let mut held_bytes = size_of::<ClassicFilter>() as u64 + array_bytes::<ClassicSubFilter>(count);
-    // Each sub-filter is allocated only once its fields have been read, whatever number of sub-filters the value
-    // claims.
+    // Each sub-filter is allocated only after its fields have been read. So a wrong number of sub-filters does not
+    // cause a large allocation.
     for index in 0..count {
         let Some(sub_filter) = load_rdb_sub_filter(source, rules, index == 0, held_bytes, limit, will_fill)? else {
             // A sub-filter without bits is left out, as in a header: see `ends_without_bits`.

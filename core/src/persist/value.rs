@@ -49,7 +49,7 @@ impl Kind {
 pub enum ChunkFormat {
     /// A piece of payload and its checksum.
     Checked {
-        /// A number that changes whenever earlier pieces of the payload would no longer fit later ones.
+        /// A number that changes whenever pieces that were read earlier would no longer fit later pieces.
         fingerprint: u64,
     },
     /// A piece of payload alone, as in RedisBloom's format.
@@ -59,14 +59,14 @@ pub enum ChunkFormat {
 /// A value that can be dumped and loaded: a [`Counter`](crate::counting::Counter) or a
 /// [`BloomFilter`](crate::bloom::BloomFilter).
 ///
-/// For functions that are generic over both:
+/// The trait is for functions that are generic over both types:
 ///
 /// ```
 /// use rollcall_core::error::Error;
 /// use rollcall_core::persist::{self, Value};
 /// use rollcall_core::size_limit::MaxBytes;
 ///
-/// /// A value out of a file with the chunks of its dump, each after its iterator and its length.
+/// /// Reads a value from a file that has the chunks of its dump, each after its iterator and its length.
 /// fn read<T: Value>(mut file: &[u8]) -> Result<T, Error> {
 ///     let chunks = std::iter::from_fn(|| {
 ///         let (next, rest) = file.split_first_chunk()?;
@@ -84,8 +84,8 @@ pub trait Value: Stored {}
 
 impl<T: Stored> Value for T {}
 
-/// A value that can be stored: as a header, a payload, and chunks of a dump. A server may save it on one thread while
-/// another thread reads it.
+/// A value that can be stored, as a header and a payload or as the chunks of a dump. A server may save it on one thread
+/// while another thread reads it.
 pub trait Stored: Sized + Send + Sync + 'static {
     /// The type of the partially loaded value.
     type Partial: Partial<Value = Self>;
@@ -97,7 +97,7 @@ pub trait Stored: Sized + Send + Sync + 'static {
     /// allocation is not handled.
     fn header(&self) -> Vec<u8>;
 
-    /// The payload outside the header; empty if it is inline in the header.
+    /// The payload outside the header. It is empty if the payload is inline in the header.
     fn payload(&self) -> Payload<'_>;
 
     /// The format of the chunks.
@@ -117,8 +117,8 @@ pub trait Stored: Sized + Send + Sync + 'static {
     }
 
     /// Overwrites a part of the payload with the piece that `SCANDUMP` returned together with the iterator `next`.
-    /// RedisBloom does the same, whatever chunks have come before. This method is only for chunks that were accepted
-    /// elsewhere before.
+    /// RedisBloom does the same, in any order of chunks. This method is only for chunks that another server has already
+    /// accepted.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when no such chunk fits; on error nothing is changed.
@@ -144,7 +144,7 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// before anything was allocated.
     fn begin(header: &[u8], limit: &impl SizeLimit) -> Result<Self, Error>;
 
-    /// The header that the loading began with; empty if the value was complete from the start.
+    /// The header with which loading began. It is empty if the value was complete from the start.
     fn header(&self) -> &[u8];
 
     /// The format of the chunks.
@@ -153,7 +153,7 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// The number of payload bytes that have been loaded.
     fn received_bytes(&self) -> u64;
 
-    /// The number of bytes in the whole payload outside the header. It is 0 if the payload is inline: then the value is
+    /// The number of bytes in the whole payload outside the header. It is 0 if the payload is inline; the value is then
     /// complete from the start.
     fn total_bytes(&self) -> u64;
 
@@ -166,8 +166,8 @@ pub trait Partial: Sized + Send + Sync + 'static {
         self.received().pieces(DIGEST_PIECE_BYTES).for_each(|(_, piece)| visit(&piece));
     }
 
-    /// The memory that the next `len` payload bytes will be written to, or the first part of it; empty if unknown. A
-    /// caller that pushes many bytes may make that memory resident first.
+    /// The memory to which the next `len` payload bytes will be written, or the first part of it; empty if unknown. A
+    /// caller that pushes many bytes may first make this memory resident.
     fn next_memory(&self, _len: usize) -> &[u8] {
         &[]
     }
@@ -175,8 +175,8 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// Appends the next bytes of the payload.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when more `bytes` are passed than are missing, or when they complete a payload that is no
-    /// valid value. On error nothing is appended.
+    /// [`Error::Corrupt`] when more `bytes` are passed than are missing, or when the payload is then complete but not
+    /// valid. On error nothing is appended.
     fn push(&mut self, bytes: &[u8]) -> Result<(), Error>;
 
     /// Takes the value out once the whole payload has been loaded. `self` must not be used afterwards.
@@ -185,8 +185,8 @@ pub trait Partial: Sized + Send + Sync + 'static {
     /// [`Error::Corrupt`] when bytes are missing; on error nothing is taken out.
     fn finish(&mut self) -> Result<Self::Value, Error>;
 
-    /// Takes the value out, with zeros for all missing bytes. Returns `None` except for filters in RedisBloom's format,
-    /// which are valid as soon as their header is read.
+    /// Takes the value out, with zeros for all missing bytes. This is possible only for filters in RedisBloom's format,
+    /// which are valid as soon as their header is read. For other values the result is `None`.
     fn finish_with_zeros(&mut self) -> Option<Self::Value> {
         None
     }

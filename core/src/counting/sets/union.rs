@@ -102,7 +102,7 @@ pub(super) fn pair_of(layout: Layout, some: &[View<'_>], others: &[View<'_>]) ->
     Ok([one, other, all.counts()].map(|counts| Segments::new(layout, &counts)))
 }
 
-/// The views of exact counters. The caller has checked that the other views have no members.
+/// The views of exact counters, without the views of estimating ones.
 pub(super) fn exact_views<'a>(views: &[View<'a>]) -> Result<Vec<View<'a>>, Error> {
     try_collect(views.len(), views.iter().copied().filter(View::is_exact))
 }

@@ -10,7 +10,7 @@ use crate::error;
 use crate::persist::value::Value;
 use crate::size_limit::{SizeLimit, try_with_capacity};
 
-/// The most bytes that the records and checksums of a file with one value take for each started MiB of payload.
+/// The most bytes that records and checksums take in a file with one value, for each full or started MiB of payload.
 const AROUND_BYTES: usize = 256;
 
 /// Converts a value to the bytes of a [file](super) with this value only. `rollcall build` writes such files, and other
@@ -28,7 +28,7 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
     });
     written.map_err(|error| match error {
         FileError::Value(error) => error,
-        // A `Vec` takes everything that is written to it, and no chunk of a dump exceeds the largest chunk of a file.
+        // Writing to a `Vec` cannot fail, and no chunk of a dump is larger than a chunk of a file may be.
         other => error::Error::corrupt("file", "what a list takes", other),
     })
 }
@@ -45,12 +45,12 @@ pub fn to_bytes<T: Value>(value: &T) -> Result<Vec<u8>, error::Error> {
 /// ```
 ///
 /// # Errors
-/// [`FileError`] says why the bytes are no file with one such value.
+/// A [`FileError`] says why the bytes are not a file with one value of this type.
 pub fn from_bytes<T: Value>(bytes: &[u8], limit: &impl SizeLimit) -> Result<T, FileError> {
     read_one(bytes, limit)
 }
 
-/// Loads a value like [`from_bytes`], from any reader; holds at most one chunk in memory.
+/// Loads a value like [`from_bytes`], from any reader. Besides the value, at most one chunk is in memory.
 ///
 /// ```
 /// use rollcall_core::bloom::BloomFilter;

@@ -47,7 +47,7 @@ pub enum FileError {
     /// The file does not have exactly one value.
     #[error("expected {}", if *is_empty { "a value, got none" } else { "one value, got more" })]
     NotOneValue {
-        /// Whether the file has no value.
+        /// Whether the file has no value. If false, it has more than one.
         is_empty: bool,
     },
     /// A key or a chunk is longer than the format allows.
@@ -60,11 +60,11 @@ pub enum FileError {
         /// The largest length, in bytes.
         most: usize,
     },
-    /// The writer was called out of order. A chunk was written or a value was ended without a value, or a value or the
-    /// end of the file came within another value.
+    /// The methods of the writer were called in a wrong order. Either a chunk was written, or a value ended, although
+    /// no value was begun. Or a value was begun, or the file ended, although the previous value had not ended.
     #[error("a record where it does not belong")]
     OutOfOrder,
-    /// The chunks make no valid value, or one that is too large.
+    /// The chunks are not a valid value, or the value is too large.
     #[error("{0}")]
     Value(#[from] error::Error),
     /// The file cannot be read or written.

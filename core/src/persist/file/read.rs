@@ -105,7 +105,7 @@ impl<R: Read> Reader<R> {
     /// let bytes = persist::to_bytes(&Counter::new(params)?)?;
     /// let mut file = file::Reader::new(&bytes[..])?;
     /// file.next_value()?;
-    /// // The header has the iterator 1, and has inline what an empty counter holds.
+    /// // The header has the iterator 1. The payload of an empty counter is inline in the header.
     /// assert_eq!(file.next_chunk()?.map(|(iterator, _)| iterator), Some(1));
     /// assert_eq!(file.next_chunk()?, None);
     /// # Ok::<(), file::FileError>(())

@@ -14,7 +14,7 @@ pub struct Writer<W> {
     out: W,
     sum: Box<Xxh3>,
     num_values: u64,
-    /// The numbers of chunks and of bytes written for the current value; `None` between values.
+    /// The numbers of chunks and bytes that have been written for the current value; `None` if no value is begun.
     open: Option<(u64, u64)>,
 }
 
@@ -140,7 +140,7 @@ impl<W: Write> Writer<W> {
         self.end()
     }
 
-    /// Writes a whole value, dumping it from memory.
+    /// Writes a whole value that is in memory, as the chunks of its dump.
     ///
     /// ```
     /// use rollcall_core::counting::{Counter, Params};
@@ -201,7 +201,7 @@ impl<W: Write> Writer<W> {
         self.open.is_some_and(|(chunks, _)| chunks > 0)
     }
 
-    /// Returns the sink with an unfinished file, which [`Reader`](super::Reader) reads up to its end.
+    /// Returns the sink. The file in it is unfinished; a [`Reader`](super::Reader) can read it up to where it ends.
     ///
     /// ```
     /// use rollcall_core::persist::file::{Entry, FileError, Kind, Reader, Writer};
