@@ -32,14 +32,15 @@ pub enum CommandError {
     BadData,
     /// The value is partially loaded: some chunks of its dump have not arrived.
     StillLoading(StillLoading),
-    /// A client called a filter command, but the option `commands` is `lc`: this module serves no filters.
+    /// A client called a filter command, but the option `commands` is `lc`, which allows clients only the commands on
+    /// counters.
     NoFilters,
-    /// A classic (RedisBloom-compatible) filter, but this module does not serve BF.*. The option `commands` has this
-    /// value.
+    /// The command would need a classic (RedisBloom-compatible) filter, but this module has not registered BF.*. The
+    /// field is the value of the option `commands`.
     NoClassic { commands: &'static str },
     /// An option or argument that the command does not accept. The text says why.
     Argument(String),
-    /// An expiry that the server accepts for no key.
+    /// An expiry that the server does not accept for any key.
     ExpireTime(String),
     /// An error of the core library, or a number outside the range of its parameter.
     Core(Error),
@@ -88,7 +89,7 @@ impl CommandError {
         match self {
             CommandError::Arity => "ERR wrong number of arguments".to_owned(),
             CommandError::WrongType => "WRONGTYPE Operation against a key holding the wrong kind of value".to_owned(),
-            // Cluster clients repeat a command after this class of error.
+            // Cluster clients send the command again after an error of this class.
             CommandError::InUse => "TRYAGAIN the server is saving the key; send the command again".to_owned(),
             CommandError::NotFound => format!("ERR {NOT_FOUND}"),
             CommandError::Exists => "ERR item exists".to_owned(),
@@ -172,7 +173,7 @@ fn core_text(kind: Kind, error: &Error) -> String {
              {exact_limit} members and {exact_bytes} bytes"
         ),
         Error::Corrupt { .. } => format!("ERR {BAD_DATA}"),
-        // An error that the library may add later has the library's own text.
+        // For an error that the library adds later, the library's own text is the reply.
         _ => format!("ERR {error}"),
     }
 }

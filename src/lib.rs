@@ -39,15 +39,15 @@ use types::family::{Classic, Counters, Lines};
 const HANDLE_ATOMIC_SLOT_MIGRATION: u32 = 1 << 5;
 
 /// The module option `OPTIONS_HANDLE_FORKLESS` of Valkey 9.2 and later, which the bindings lack. It declares that
-/// `rdb_save` may run on another thread while clients read the value, and that a key opened for writing may be null.
-/// While one module lacks the option, the server saves by fork.
+/// `rdb_save` may run on another thread while clients read the value, and that a key opened for writing may be null. As
+/// long as any loaded module does not set this option, the server forks a process to save.
 const HANDLE_FORKLESS: u32 = 1 << 6;
 
 /// True from the end of a successful [`load`] until the server unloads the module.
 ///
-/// The flag lets [`RedisModule_OnLoad`] reject a second load of a module that is loaded. A library may still be mapped,
-/// with the values of its static variables, without being loaded: some systems unmap nothing after a failed load, and
-/// other code may have the library open. The flag is false in these cases, and loading is allowed.
+/// The flag lets [`RedisModule_OnLoad`] reject a second load of a module that is loaded. After a failed load or an
+/// unload, the library may stay mapped, with the values of its static variables: some systems never unmap a library,
+/// and other code may have it open. The flag is false in these cases, and loading is allowed.
 static IS_LOADED: AtomicBool = AtomicBool::new(false);
 
 /// The entry point that the server calls when it loads the module.
@@ -61,14 +61,15 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
     argv: *mut *mut RedisModuleString,
     argc: c_int,
 ) -> c_int {
-    // The API's pointers must not be written while other threads use them, and the server would reject the name.
+    // A second load is rejected before it writes the API's pointers, because other threads may be using them. The
+    // server would reject the module's name later anyway.
     if IS_LOADED.load(Ordering::Relaxed) {
         ffi::log_anywhere(WARNING, "the module is loaded already");
         return ERR;
     }
     // SAFETY: the context is live; this fills in the API's pointers, which no other thread uses: no thread of this
-    // module runs. The allocator changes once, see `use_server`: everything that a failed load left behind was
-    // allocated after that change.
+    // module runs. The allocator changes only at the first load, see `use_server`. So everything that a failed load
+    // left behind was allocated after the change.
     unsafe {
         if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
@@ -90,7 +91,7 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
 }
 
 fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
-    // Clears what a failed load may have left. The server has freed the data types of that load.
+    // Clears what an earlier, failed load may have left. The server has freed the data types of that load.
     types::family::reset_handles();
     config::reset_arguments();
     if let Some(name) = api::missing() {
@@ -115,7 +116,8 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     };
     let other = |what: &str| format!("another module already holds {what}");
     register::<Counters>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
-    // Registered with every choice of commands, so that a data set with filters in the layout `lines` always loads.
+    // This data type is registered with every value of the option `commands`, so that a data set with filters in the
+    // layout `lines` always loads.
     register::<Lines>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
     if commands == Commands::All {
         register::<Classic>(ctx).map_err(|name| taken(&format!("the data type {name} of the BF commands")))?;

@@ -1,9 +1,9 @@
 //! Limits on the size of values: the option `max-key-bytes`, and the memory that is left under `maxmemory`.
 //!
-//! The server evicts keys, or rejects commands, before a command and only once its memory is above `maxmemory`. If this
-//! module rejected everything that does not fit, memory would stay just below `maxmemory`, and the server would never
-//! evict. So values may grow beyond `maxmemory` by a slack. Used memory is read anew for each command, so the growth of
-//! all commands of a script or transaction counts together.
+//! Before each command, the server checks whether its memory is above `maxmemory`. Only then does it evict keys or
+//! reject the command. If this module rejected everything that does not fit, memory would stay just below `maxmemory`,
+//! and the server would never evict. So values may grow a little beyond `maxmemory`; this amount is the slack. Used
+//! memory is read anew for each command, so the growth of all commands of a script or transaction counts together.
 
 use std::cell::{Cell, OnceCell};
 
@@ -17,11 +17,11 @@ use crate::server::{alloc, reclaim, slot_import};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
-/// Bytes beyond `maxmemory` that values may grow by under the policy `noeviction`.
+/// The slack under the policy `noeviction`, in bytes.
 const SLACK: u64 = 64 << 10;
 
-/// The same under a policy that evicts, because the server frees memory before its next command. At least this many
-/// bytes, and at least `maxmemory` divided by [`EVICTING_SLACK_DIVISOR`].
+/// The smallest slack under a policy that evicts, in bytes. The slack is also at least `maxmemory` divided by
+/// [`EVICTING_SLACK_DIVISOR`]. It is larger than [`SLACK`], because the server frees memory before its next command.
 const LEAST_EVICTING_SLACK: u64 = 1 << 20;
 const EVICTING_SLACK_DIVISOR: u64 = 16;
 
@@ -36,7 +36,7 @@ struct Bounds {
     /// The largest allowed size of a value in bytes.
     key_bytes: u64,
     /// The number of bytes that this command may still allocate under `maxmemory`; `None` if there is no such limit. At
-    /// first a lower bound, so that small growth does not cost an INFO of the server.
+    /// first it is a lower bound, so that a small growth does not need the server's INFO.
     left: Option<Cell<u64>>,
 }
 
@@ -47,9 +47,9 @@ impl<'a> ServerLimit<'a> {
     }
 
     /// Returns the limit of a stored value that the server loads: `max-key-bytes`. The server checks `maxmemory` before
-    /// a RESTORE. Replicas, RDB files and full synchronisations have no limits. Nor have slots that this node
-    /// imports, because the other node deletes its keys whatever happens here. `flags` are the flags of the context,
-    /// `REDISMODULE_CTX_FLAGS_*`.
+    /// a RESTORE. Replicas, RDB files and full synchronisations have no limits. Slots that this node imports have no
+    /// limits either, because the other node deletes its keys even if they are rejected here. `flags` are the flags of
+    /// the context, `REDISMODULE_CTX_FLAGS_*`.
     pub fn for_restore(flags: u32) -> Self {
         let exempt = raw::REDISMODULE_CTX_FLAGS_LOADING | raw::REDISMODULE_CTX_FLAGS_SLAVE;
         let is_exempt = flags & exempt != 0 || slot_import::is_running();
@@ -73,8 +73,8 @@ impl<'a> ServerLimit<'a> {
         checked
     }
 
-    /// Whether the command is replicated. Asked only where a limit may apply, because the server takes as long to
-    /// answer as to look a key up.
+    /// Whether the command is replicated. This is asked only where a limit may apply, because the answer takes the
+    /// server as long as a look-up of a key.
     fn is_obeyed(&self) -> bool {
         self.ctx.is_some_and(must_obey)
     }

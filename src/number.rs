@@ -1,7 +1,7 @@
 //! Parses numbers from text for the whole module, and formats them as RedisBloom does.
 //!
-//! Numbers from clients must be plain: without spaces, `inf` and `nan`, and without a sign where only positive numbers
-//! make sense.
+//! Numbers from clients must be plain. Spaces, `inf` and `nan` are rejected. A sign is rejected where negative numbers
+//! make no sense.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -14,7 +14,7 @@ pub fn parse_unsigned(bytes: &[u8]) -> Option<u64> {
 
 /// Parses a finite number; `None` for any other text.
 pub fn parse_number(bytes: &[u8]) -> Option<f64> {
-    // Rust reads "inf", "nan" and the like as numbers.
+    // Rust parses texts such as "inf" and "nan" as numbers.
     let plain = bytes.iter().all(|b| matches!(b, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
     let value: f64 = std::str::from_utf8(bytes).ok().filter(|_| plain)?.parse().ok()?;
     value.is_finite().then_some(value)

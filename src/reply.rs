@@ -55,7 +55,8 @@ pub fn admissions(ctx: Ctx, reported: &[Admission]) {
 
 fn field(ctx: Ctx, field: &Field) {
     match field {
-        // Sizes and counts stay below 2^63 (see the limits on capacity and size); a forged one is clamped.
+        // Sizes and counts stay below 2^63 because of the limits on capacity and size. A larger number from forged data
+        // is clamped.
         Field::Integer(value) => ctx.reply_integer(i64::try_from(*value).unwrap_or(i64::MAX)),
         Field::Double(value) => ctx.reply_double(*value),
         Field::Text(text) => ctx.reply_bulk(text.as_bytes()),

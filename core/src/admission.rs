@@ -11,7 +11,8 @@ use crate::size_limit::{array_bytes, try_with_capacity};
 pub enum Admission {
     /// The item was new, and was added.
     Admitted,
-    /// The item was known already, also through an earlier item of the same call. A known item is never rejected.
+    /// The item was known already. An earlier equal item of the same call makes it known too. A known item is never
+    /// rejected.
     Known,
     /// The item is new, and was rejected.
     Rejected,
@@ -60,7 +61,7 @@ impl<K: PartialEq> LookUp<K> {
         Ok(LookUp { items, new, places, answers })
     }
 
-    /// Records the next item. `key` distinguishes items, and `hash` is its hash.
+    /// Records the next item. `key` distinguishes items, and `hash` is the hash of `key`.
     pub(crate) fn record(&mut self, hash: u64, key: K, is_known: bool) {
         if is_known {
             return self.items.push(None);

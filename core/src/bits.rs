@@ -21,7 +21,8 @@ pub(crate) const WORD_BITS: usize = u64::BITS as usize;
 /// When `index` lies outside `words`.
 #[inline]
 pub(crate) fn get(words: &[u64], index: usize) -> bool {
-    // Without `bitvec`, which compares lengths at each step: a look-up of an item calls this for each of its bits.
+    // This does not use `bitvec`, which compares lengths at each step, because a look-up calls it for each bit of an
+    // item.
     words[index / WORD_BITS] >> (index % WORD_BITS) & 1 == 1
 }
 
@@ -33,13 +34,13 @@ pub(crate) fn get(words: &[u64], index: usize) -> bool {
 pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
     let (word, bit) = (&mut words[index / WORD_BITS], index % WORD_BITS);
     let before = *word;
-    // Without a branch: it could not be predicted.
+    // There is no branch, because a processor could not predict it.
     *word = before | 1 << bit;
     before >> bit & 1 == 0
 }
 
-/// Sets the bits at these positions, byte by byte: neighbours are often in one word, and each store to a word waits for
-/// the one before.
+/// Sets the bits at these positions, each by a store of one byte. Neighbouring positions are often in one word, and a
+/// store to a word would have to wait for the previous store to it.
 pub(crate) fn set_all(words: &mut [u64], positions: impl Iterator<Item = usize>) {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
     positions.for_each(|position| bytes[position / 8] |= 1 << (position % 8));
@@ -50,7 +51,8 @@ pub(crate) fn ones(words: &[u64]) -> impl Iterator<Item = usize> + Clone + '_ {
     words.view_bits::<Lsb0>().iter_ones()
 }
 
-/// The positions of the set bits of some words, ascending. Faster than [`ones`], for loops over all slots of a counter.
+/// The positions of the set bits of some words, ascending. This is faster than [`ones`], and is used in loops over all
+/// slots of a counter.
 pub(crate) fn ones_of(words: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
     let mut words = (0..).zip(words);
     let (mut start, mut rest) = (0, 0u64);
@@ -94,14 +96,14 @@ const PAGE_BYTES: usize = 4096;
 /// Words of a page.
 const PAGE_WORDS: usize = PAGE_BYTES / size_of::<u64>();
 
-/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written: a write to
-/// untouched memory would cost a page fault and make it resident.
+/// Copies `src` over `dst`, which is all zeros and of the same length. Pages of zeros are not written, because writing
+/// to untouched memory would cost a page fault and make the page resident.
 pub(crate) fn copy_to_zeroed(dst: &mut [u8], src: &[u8]) {
     copy_pages(dst, src, |_| 0);
 }
 
-/// Copies as [`copy_to_zeroed`] does, and returns the number of set bits. A page is counted while it is in the nearest
-/// cache.
+/// Copies as [`copy_to_zeroed`] does, and returns the number of set bits. Each page is counted right after it was
+/// copied, while it is in the first-level cache.
 pub(crate) fn copy_counted_to_zeroed(dst: &mut [u8], src: &[u8]) -> u64 {
     copy_pages(dst, src, count_ones_in_bytes)
 }
@@ -143,7 +145,7 @@ pub(crate) fn or_new(dst: &mut [u64], src: &[u64]) -> u64 {
     })
 }
 
-/// Whether every page of `bytes` has a bit set. If so, copying them makes every page of the destination resident.
+/// Whether every page of `bytes` has a bit set. If so, copying `bytes` makes every page of the destination resident.
 pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
     bytes.chunks(PAGE_BYTES).all(has_ones)
 }
@@ -151,7 +153,7 @@ pub(crate) fn fills_every_page(bytes: &[u8]) -> bool {
 /// Whether any bit is set.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
 fn has_ones(bytes: &[u8]) -> bool {
-    // The test is for lines of 64 bytes: an exit after each byte would prevent vectorization.
+    // Lines of 64 bytes are tested as a whole, because an exit after each byte would prevent vectorization.
     let (lines, rest) = bytes.as_chunks::<64>();
     lines.iter().any(|line| line.iter().fold(0, |all, byte| all | byte) != 0) || rest.iter().any(|&byte| byte != 0)
 }

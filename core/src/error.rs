@@ -1,12 +1,12 @@
 //! Errors of the core.
 //!
-//! Every variant carries the expected and the found value. The server module writes the texts that clients match on;
-//! `Display` here is for library users and logs.
+//! Every variant has the expected and the found value. Clients match on texts that the server module writes; the texts
+//! of `Display` here are for library users and logs.
 
 use std::fmt;
 
-/// Declares an enum of which each variant has a name, as users know it. `name` returns it, and `Display` writes it. The
-/// server module has such an enum too.
+/// Declares an enum in which each variant has a name for users. `name` returns the name, and `Display` writes it. The
+/// server module uses this macro too.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! named {
@@ -17,7 +17,7 @@ macro_rules! named {
         }
 
         impl $Named {
-            /// The name, as users know it.
+            /// The name for users.
             pub fn name(self) -> &'static str {
                 match self {
                     $($Named::$variant => $name,)+
@@ -47,7 +47,7 @@ named! {
         Capacity = "capacity",
         /// The rate of false positives of a filter, or the relative error of a counter.
         ErrorRate = "error rate",
-        /// The size of each further sub-filter as a multiple of the one before.
+        /// The size of each further sub-filter as a multiple of the previous one.
         Expansion = "expansion",
         /// The growth factor that a classic filter stores.
         Growth = "growth",
@@ -88,7 +88,7 @@ named! {
 pub enum Limit {
     /// The largest size of one value.
     Value,
-    /// The memory that is left.
+    /// The memory that is still free.
     Memory,
 }
 
@@ -109,15 +109,15 @@ pub enum Error {
     /// The value would take more bytes than its [`SizeLimit`](crate::size_limit::SizeLimit) allows.
     #[error("{needed_bytes} bytes needed, more than the limit of {limit_bytes}")]
     TooLarge {
-        /// Bytes that the whole value would take. If memory is the limit, only the bytes in addition to the bytes that
-        /// it holds.
+        /// Bytes that the whole value would take. If free memory is the limit, only the bytes by which the value would
+        /// grow.
         needed_bytes: u64,
         /// Bytes that the value may take.
         limit_bytes: u64,
         /// The limit that was exceeded.
         limit: Limit,
     },
-    /// The allocator had no memory left.
+    /// An allocation failed.
     #[error("no memory for {needed_bytes} bytes")]
     OutOfMemory {
         /// Bytes that could not be allocated.
@@ -140,7 +140,7 @@ pub enum Error {
         /// The parameter's value in the source.
         theirs: String,
     },
-    /// A merged filter would have a higher false-positive rate than it promises.
+    /// A merge would give a filter whose false-positive rate is above the rate that it was made with.
     #[error("the merged filter would have a false-positive rate of {would_be}, above {asked}")]
     RateExceeded {
         /// The false-positive rate that the merged filter would have.
@@ -148,7 +148,7 @@ pub enum Error {
         /// The false-positive rate that the filter was made with.
         asked: f64,
     },
-    /// A slice has begun since a dump began: the dump must start again, with iterator 0.
+    /// A slice has begun while a dump was read, so the dump must start again with iterator 0.
     #[error("a slice has begun since the dump did: start again with iterator 0, got {iterator}")]
     Stale {
         /// The iterator at which the dump was to continue.
@@ -159,7 +159,7 @@ pub enum Error {
     NotExact {
         /// The number of members up to which the counter lists them.
         exact_limit: u32,
-        /// Bytes that the listed members may have together.
+        /// Bytes that the listed members may take together.
         exact_bytes: u32,
     },
     /// New members would make an exact counter an estimate.

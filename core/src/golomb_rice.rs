@@ -1,10 +1,10 @@
-//! Golomb-Rice coding of sparse bitmaps: the distances between set bits.
+//! Golomb-Rice coding of sparse bitmaps. The code has the distances between set bits.
 //!
-//! A gap is the number of zeros between a set bit and the one before it. It is written in Golomb-Rice code (Golomb,
+//! A gap is the number of zeros between a set bit and the previous set bit. It is written in Golomb-Rice code (Golomb,
 //! "Run-Length Encodings", 1966; Rice and Plaunt, "Adaptive Variable-Length Coding for Efficient Compression of
-//! Spacecraft Television Data", 1971): `gap >> k` ones, a zero, then the low `k` bits of the gap, lowest first. `k`
-//! follows from the number of bits and the number of set bits. Bits fill bytes from the lowest up; the rest of the last
-//! byte is 0.
+//! Spacecraft Television Data", 1971): `gap >> k` ones, a zero, then the low `k` bits of the gap, lowest first. `k` is
+//! computed from the number of bits and the number of set bits. The code fills each byte from its lowest bit up; the
+//! rest of the last byte is 0.
 //!
 //! Worked example: 512 bits, with 0, 9 and 300 set, have `k` = 7. The gaps 0, 8 and 290 are written
 //! `0 0000000`, `0 0001000` and `110 0100010`: bytes 00 10 13 01.
@@ -26,10 +26,10 @@ fn low_bits(num_ones: u64, num_bits: u64) -> u32 {
     (halves.saturating_mul(123) / ones.saturating_mul(256)).checked_ilog2().unwrap_or(0)
 }
 
-/// The most bytes of a code of `num_ones` set bits among `num_bits`, wherever they are.
+/// The most bytes that the code can have for `num_ones` set bits among `num_bits` bits, wherever the set bits are.
 pub(crate) fn most_bytes(num_ones: u64, num_bits: u64) -> u64 {
     let low_bits = low_bits(num_ones, num_bits);
-    // The ones of all codes together are at most the zeros among the bits, in runs of `2^low_bits`.
+    // A one in the code stands for `2^low_bits` zeros of the bitmap. This limits the number of ones.
     (((num_bits - num_ones) >> low_bits) + num_ones * (1 + u64::from(low_bits))).div_ceil(8)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
         let gap = one - next;
         next = one + 1;
         let (mut high, low) = (gap >> low_bits, gap & ((1 << low_bits) - 1));
-        // A zero and the low bits always fit in a word, so only ones are split off.
+        // A zero and the low bits always fit in a word. Only a long run of ones is appended in several steps.
         while high + 1 + u64::from(low_bits) > WORD_BITS.into() {
             let some = high.min(WORD_BITS.into());
             push((1 << some) - 1, some as u32);
@@ -74,7 +74,7 @@ pub(crate) fn decode(bytes: &[u8], num_ones: u64, num_bits: u64, visit: impl FnM
     Error::check_field(rest.is_empty(), FIELD, "the end after the last code", "more")
 }
 
-/// The same as [`decode`], of bytes that may go on behind the code. Returns the bytes behind it.
+/// The same as [`decode`], but other bytes may follow the code. Returns the bytes after the code.
 ///
 /// # Errors
 /// [`Error::Corrupt`] unless the bytes begin with a code of `num_ones` positions below `num_bits`.
@@ -89,7 +89,7 @@ pub(crate) fn decode_front(
     let mut next = 0u64;
     for _ in 0..num_ones {
         let (high, low) = bits.take_code(low_bits)?;
-        // Comparing `high` first bounds the shift.
+        // `high` is compared first, so that the shift cannot overflow.
         let one = if high <= num_bits >> low_bits { next + (high << low_bits | low) } else { num_bits };
         if one >= num_bits {
             return Err(Error::corrupt(FIELD, format_args!("bits below {num_bits}"), "one beyond"));
@@ -138,7 +138,7 @@ impl Bits<'_> {
             self.fill();
             return Ok((self.take_ones()?, self.take(low_bits)?));
         }
-        // Most codes are in `pending`, and are read without a check of each part.
+        // Usually the whole code of a gap is in `pending`. It is then read without checking each part.
         let low = self.pending >> (high + 1) & ((1 << low_bits) - 1);
         self.skip(len);
         Ok((high.into(), low))

@@ -7,8 +7,9 @@ use std::iter::from_fn;
 use arrayvec::ArrayVec;
 use xxhash_rust::xxh3;
 
-/// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In the cache-line layout they are the
-/// halves of XXH3-128 ([`hash128`]), in the classic layout start and step (`classic_hash`).
+/// Two 64-bit numbers from which a Bloom filter derives all positions of an item. In the cache-line layout, the numbers
+/// are the halves of XXH3-128 ([`hash128`]). In the classic layout, they are the start and the step of the positions
+/// (`classic_hash`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hash128 {
     /// The low half of XXH3-128, or the start in the classic layout.
@@ -20,8 +21,8 @@ pub struct Hash128 {
 /// XXH3-128 of `item` under `seed`.
 #[inline]
 pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
-    // The unseeded function takes a third fewer instructions for a short item: its constants stay constants. Seed 0 is
-    // the default.
+    // For seed 0, the default, the function without a seed gives the same hash. It takes a third fewer instructions for
+    // a short item.
     let h = if seed == 0 { xxh3::xxh3_128(item) } else { xxh3::xxh3_128_with_seed(item, seed) };
     Hash128 { lo: h as u64, hi: (h >> 64) as u64 }
 }
@@ -30,20 +31,21 @@ pub fn hash128(item: &[u8], seed: u64) -> Hash128 {
 pub(crate) type Marks = u64;
 
 /// The largest number of hashes in a chunk: one for each bit of a mask. Hashes are looked up in chunks so that their
-/// cache misses overlap. At the end of each chunk a core waits for the last misses. The larger the chunk, the smaller
-/// the share of that wait.
+/// cache misses overlap. At the end of each chunk, a core waits for the last misses. In a larger chunk, this wait is a
+/// smaller part of the time.
 pub(crate) const CHUNK: usize = Marks::BITS as usize;
 
 /// At most [`CHUNK`] hashes.
 pub(crate) type Chunk = ArrayVec<Hash128, CHUNK>;
 
-/// Fills a chunk with the next hashes, which replace those in it.
+/// Replaces the hashes in a chunk by the next ones.
 pub(crate) fn fill(chunk: &mut Chunk, hashes: &mut impl Iterator<Item = Hash128>) {
     chunk.clear();
     chunk.extend(hashes.take(CHUNK));
 }
 
-/// Does the same as [`fill`], and takes an item of `other` after each hash. Takes the rest of `other` in the end.
+/// Does the same as [`fill`], and takes one item from `other` after each hash. At the end, takes all remaining items
+/// from `other`.
 pub(crate) fn fill_beside(
     chunk: &mut Chunk,
     hashes: &mut impl Iterator<Item = Hash128>,
@@ -81,14 +83,14 @@ pub(crate) fn first_marked(marks: Marks, count: u64) -> Marks {
     marks ^ rest
 }
 
-/// XXH3-64 of `item` under `seed`. It decides the position of a member in a counter.
+/// XXH3-64 of `item` under `seed`. It determines the slot of a member in a counter.
 #[inline]
 pub fn hash64(item: &[u8], seed: u64) -> u64 {
     if seed == 0 { xxh3::xxh3_64(item) } else { xxh3::xxh3_64_with_seed(item, seed) }
 }
 
-/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and pieces of payload. Because of the
-/// position, the check also fails for an intact piece in the wrong place.
+/// XXH3-64 of stored bytes, seeded with `position`: the checksum of headers and pieces of payload. Because of the seed,
+/// the check also fails for an intact piece in the wrong place.
 #[inline]
 pub fn checksum(bytes: &[u8], position: u64) -> u64 {
     xxh3::xxh3_64_with_seed(bytes, position)
@@ -125,7 +127,8 @@ fn murmur64a(bytes: &[u8], seed: u64) -> u64 {
     hash ^ (hash >> MURMUR_SHIFT)
 }
 
-/// Start and step of an item's positions in RedisBloom's layout: the second hash is seeded with the first.
+/// The start and the step of an item's positions in RedisBloom's layout. The step is a hash that is seeded with the
+/// start.
 #[inline]
 pub(crate) fn classic_hash(item: &[u8]) -> Hash128 {
     let start = murmur64a(item, MURMUR_MULTIPLIER);

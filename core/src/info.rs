@@ -1,5 +1,5 @@
-//! The fields of `BF.INFO` and `LC.INFO`: one table for filters and one for counters. The module replies the fields and
-//! describes them as arguments; the command-line tool shows them for files.
+//! The fields of `BF.INFO` and `LC.INFO`: one table for filters and one for counters. The module replies with these
+//! fields, and lists them in `COMMAND DOCS`. The command-line tool shows them for files.
 
 use std::borrow::Cow;
 use std::ffi::CStr;
@@ -28,11 +28,11 @@ pub struct InfoField<F> {
 pub enum Field {
     /// A number or a size.
     Integer(u64),
-    /// A number with a fraction, such as a rate or a share.
+    /// A number with a fraction, such as a rate.
     Double(f64),
     /// A text of one word.
     Text(&'static str),
-    /// No value, as for the seconds of a window in a value without a window.
+    /// No value: for example, a value without a window has no seconds of a window.
     Null,
 }
 

@@ -2,7 +2,7 @@
 //! the same name is built on it.
 //!
 //! - [`counting`]: a [`Counter`](counting::Counter) counts distinct members. It is exact and lists its members while it
-//!   is small; later it estimates their number with a stated error.
+//!   is small; later it estimates their number with a known standard error.
 //! - [`bloom`]: a [`BloomFilter`](bloom::BloomFilter) answers whether an item may have been added, or certainly
 //!   was not.
 //! - [`admission`]: new items are added only while a value holds fewer items than a limit.

@@ -36,8 +36,8 @@ pub struct Live<'v, T: Windowed> {
     pub(crate) outcome: Outcome<T::Expired>,
 }
 
-/// The outcome of the changes of a [`Live`] value. The same moves and changes, in this order, make an equal value
-/// elsewhere.
+/// The outcome of the changes of a [`Live`] value. A replica of the value has to make the same moves and changes in the
+/// same order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome<F> {
     /// The move that was made before the changes.
@@ -92,7 +92,7 @@ pub trait Windowed: Sized + sealed::Sealed {
     /// Begins all slices up to `slice`, if it is later than the newest, and returns the data that expires.
     fn advance(&mut self, slice: u64) -> Self::Expired;
 
-    /// Gives the newest slice the earlier number `slice`, and shifts the numbers of all other slices.
+    /// Gives the newest slice the earlier number `slice`, and lowers the numbers of all other slices by as much.
     fn rebase(&mut self, slice: u64);
 
     /// Whether adding a known item again renews it, so that it expires later. For the server module.
@@ -170,7 +170,7 @@ impl<'v, T: Windowed> Live<'v, T> {
     /// # Errors
     /// An error of `limit`, [`Error::OutOfMemory`], or [`Error::Full`] for a filter that does not scale. The item is
     /// not added then.
-    // Inlined, so that the parts of the outcome that the caller does not use cost nothing.
+    // Inlined, so that parts of the outcome that the caller does not use are not computed.
     #[inline(always)]
     pub fn add(&mut self, item: impl AsRef<[u8]>, limit: &impl SizeLimit) -> Result<bool, Error> {
         T::add_live(self, item.as_ref(), limit)

@@ -1,18 +1,18 @@
 //! One pass over large buffers, on several threads at once. The caller's thread works too, and waits for the others.
 //!
-//! On one thread, a copy or a union of hundreds of megabytes would block a server for a long time. Most of this time
-//! goes to page faults on new memory, and to waiting for memory, which one core alone cannot keep busy.
+//! On one thread, a copy or a union of hundreds of megabytes would block a server for a long time. Most of this time is
+//! spent on page faults and on waiting for memory. Several cores can wait at the same time.
 
 use std::num::NonZero;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// The bytes of a piece, the unit of work of a thread. A further thread is started only for a further piece. A piece
-/// takes some hundred microseconds, ten times as long as the start of a thread.
+/// The bytes of a piece. A thread works on one piece at a time, and there are never more threads than pieces. A piece
+/// takes some hundred microseconds, ten times as long as starting a thread.
 pub(crate) const PIECE_BYTES: usize = 4 << 20;
 
-/// The largest number of threads of a pass. Memory keeps only a few cores busy.
+/// The largest number of threads of a pass. A few cores are enough to use all of the memory's bandwidth.
 const MAX_THREADS: usize = 4;
 
 /// Calls `work` with each piece of a buffer of `num_bytes`, and returns the sum of the results. The pieces are handled
@@ -33,7 +33,7 @@ pub(crate) fn sum<T: Send>(
         total.fetch_add(own, Ordering::Relaxed);
     };
     thread::scope(|scope| {
-        // A thread that cannot be started leaves its pieces to the others.
+        // If a thread cannot be started, the other threads handle its pieces.
         let start = |_: usize| thread::Builder::new().spawn_scoped(scope, take_pieces).is_ok();
         let _ = (1..threads).all(start);
         take_pieces();

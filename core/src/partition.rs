@@ -1,4 +1,5 @@
-//! One logical filter or counter, spread over the keys of several parts: it can grow beyond one node of a cluster.
+//! One logical filter or counter that consists of several parts, each in a key of its own. So it can be larger than one
+//! node of a cluster.
 //!
 //! ```text
 //!   item --XXH3-64, seed of its own--> h        part i = h mod k        key "name:i"
@@ -6,8 +7,8 @@
 //!   name:0   name:1   ...   name:k-1            k keys without a common hash tag, so in k slots
 //! ```
 //!
-//! Parts exchange nothing: each is an ordinary filter or counter, and an item is added to and looked up in its own part
-//! alone.
+//! Each part is an ordinary filter or counter. An item has one part, and is added and looked up only there. Parts never
+//! exchange data.
 //!
 //! - **Error rate.** The routing hash is independent of the hashes that filters and counters use. So the items of a
 //!   part are a random sample, and a filter within its capacity keeps its rate `p`. An absent item is looked up in one
@@ -27,19 +28,19 @@ use crate::hash::hash64;
 /// The largest number of parts: the number of slots of a cluster.
 const MAX_PARTS: u32 = 16_384;
 
-/// Seed of the routing hash: the first 64 bits of the fraction of pi. With another seed, stored items would not be
-/// found.
+/// Seed of the routing hash: the first 64 bits of the fraction of pi. If the seed changed, stored items would no longer
+/// be found.
 const ROUTING_SEED: u64 = 0x243f_6a88_85a3_08d3;
 
-/// The largest part that [`Partitioned::suggested_parts`] plans, in bytes: in the middle of 16 to 64 MB. A larger part
-/// blocks a server longer while it is moved. With smaller parts, a list of items is split into more and shorter lists.
+/// The largest part that [`Partitioned::suggested_parts`] plans, in bytes. Larger parts block a server longer while
+/// they are moved. Smaller parts split a list of items into more and shorter lists.
 const PART_BYTES: u64 = 32 << 20;
 
 /// The number of parts per node that [`Partitioned::suggested_parts`] plans. If slots are assigned at random, the load
 /// of a node then has a relative standard deviation of about a third. Moving a few slots makes the loads equal.
 const PARTS_A_NODE: u64 = 8;
 
-/// The capacity of a part exceeds its share of the items by this number of standard deviations.
+/// The capacity of a part exceeds the mean number of its items by this number of standard deviations.
 const SIGMAS: f64 = 6.0;
 
 /// The name of a logical filter or counter, and the number of its parts.
@@ -129,7 +130,8 @@ impl Partitioned {
     /// ```
     pub fn part_of(&self, item: impl AsRef<[u8]>) -> u32 {
         let item = item.as_ref();
-        // The low bits: a language without unsigned 64-bit shifts has them too.
+        // The part is taken from the low bits of the hash, which are easy to get in a language without unsigned 64-bit
+        // integers.
         hash64(item, ROUTING_SEED) as u32 & (self.parts - 1)
     }
 
@@ -210,8 +212,8 @@ impl Partitioned {
     }
 }
 
-/// Whether a name has a hash tag, by which alone a cluster would place its keys. A hash tag is the text between the
-/// first `{` and the next `}`, unless empty.
+/// Whether a name has a hash tag. A cluster would put all keys with the same hash tag into the same slot. A hash tag is
+/// the text between the first `{` and the next `}`, unless empty.
 fn has_hash_tag(name: &[u8]) -> bool {
     let after = name.iter().position(|&byte| byte == b'{').map(|open| &name[open + 1..]);
     let enclosed = after.and_then(|after| after.iter().position(|&byte| byte == b'}'));
@@ -250,8 +252,8 @@ impl<'a> Split<'a> {
     /// ```
     ///
     /// # Errors
-    /// [`Error::Corrupt`] if there are more or fewer lists than shares, or replies than items. A filter that is full
-    /// and does not scale ends its replies early.
+    /// [`Error::Corrupt`] if there are more or fewer lists than shares, or replies than items. A full filter that does
+    /// not scale replies with fewer elements.
     pub fn in_order<R>(&self, replies: Vec<Vec<R>>) -> Result<Vec<R>, Error> {
         Error::check_field(replies.len() == self.shares.len(), "lists of replies", self.shares.len(), replies.len())?;
         let mut ordered: Vec<Option<R>> = Vec::new();
@@ -263,7 +265,7 @@ impl<'a> Split<'a> {
                 ordered[place] = Some(reply);
             }
         }
-        // Each place belongs to one share, so that none is left out.
+        // Each place in the result belongs to exactly one share, so every place is filled.
         Ok(ordered.into_iter().flatten().collect())
     }
 }
@@ -315,8 +317,8 @@ impl<'a> Share<'a> {
     }
 }
 
-/// Returns the count of all parts and its standard error, from the count and the standard error of each part. Both are
-/// in members, as `LC.UNIONCARD` replies.
+/// Returns the count of all parts and its standard error, from the count and the standard error of each part. Each
+/// standard error is a number of members, as in the reply of `LC.UNIONCARD`, and not relative.
 ///
 /// ```
 /// use rollcall_core::partition::unite;

@@ -15,7 +15,7 @@ const ROUNDING: f64 = 1.0 / 12.0;
 /// assert_eq!(error_of_whole(f64::NAN), f64::INFINITY);
 /// ```
 pub fn error_of_whole(error: f64) -> f64 {
-    // `max` would turn NaN into the smallest error.
+    // `max` would turn NaN into a half, the smallest error.
     if error.is_nan() {
         return f64::INFINITY;
     }

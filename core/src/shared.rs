@@ -1,25 +1,25 @@
-//! Interning: equal parameters of many values are in memory only once.
+//! Interning: values with equal parameters share one copy of them in memory.
 //!
-//! Millions of small values are made with the same parameters. Each holds a pointer ([`Shared`]) to the parameters and
-//! the numbers derived from them: 8 bytes instead of a hundred. A [`Pool`] interns them: it returns the pointer to
-//! equal contents that exist already.
+//! Millions of small values are made with the same parameters. Each value has a pointer ([`Shared`]) to the parameters
+//! and the numbers derived from them, which takes 8 bytes instead of about 100. A [`Pool`] finds the copy: it returns a
+//! pointer to equal contents if they exist already.
 
 use std::alloc::Layout;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashTable;
 
-/// The largest number of contents that a [`Pool`] keeps. It bounds the memory of the pool, and the time of a sweep for
-/// unused contents. A full pool is swept once in this number of calls that find nothing. Free to change: nothing stored
-/// depends on it.
+/// The largest number of contents that a [`Pool`] keeps. It limits the memory of the pool, and the time of a sweep for
+/// unused contents. A full pool is swept only at every `POOL_LEN`-th call that does not find its contents. Free to
+/// change: nothing stored depends on it.
 const POOL_LEN: usize = 1024;
 
-/// Contents that other values may hold too. They never change.
+/// A pointer to contents that several values may share. The contents never change.
 pub(crate) type Shared<T> = Arc<T>;
 
-/// The layout of the allocation of the contents; `None` if a [`Pool`] or another value holds them too.
+/// The layout of the allocation of the contents; `None` if a [`Pool`] or another value shares them.
 pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
-    // The two counts that `Arc` keeps in front of the contents.
+    // `Arc` keeps two counts in front of the contents.
     let counts = Layout::new::<[usize; 2]>();
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
@@ -29,7 +29,7 @@ pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
 
 struct Pooled<T> {
     table: HashTable<(u64, Shared<T>)>,
-    /// The number of contents that were not added because the table was full, since its last sweep for unused contents.
+    /// How many contents were not added because the table was full, since the last sweep for unused contents.
     turned_away: usize,
 }
 
@@ -39,8 +39,9 @@ impl<T> Pool<T> {
         Pool(Mutex::new(Pooled { table: HashTable::new(), turned_away: 0 }))
     }
 
-    /// Interns contents: returns those in the pool with this hash for which `is_it` is true. If there are none, adds
-    /// those that `make` returns; a full pool returns them without keeping them.
+    /// Interns contents: looks in the pool for contents with this hash for which `is_it` returns true, and returns a
+    /// pointer to them. If there are none, adds and returns the contents that `make` returns. A full pool does not add
+    /// them.
     ///
     /// # Errors
     /// The error of `make`.
@@ -50,7 +51,7 @@ impl<T> Pool<T> {
         is_it: impl Fn(&T) -> bool,
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Shared<T>, E> {
-        // While the lock is held, nothing panics except `is_it`, before anything is changed.
+        // While the lock is held, only `is_it` may panic, and it is called before anything is changed.
         let mut pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = pooled.table.find(hash, |(_, shared)| is_it(shared)) {
             return Ok(found.clone());
@@ -64,7 +65,7 @@ impl<T> Pool<T> {
 impl<T> Pooled<T> {
     fn keep(&mut self, hash: u64, made: &Shared<T>) {
         if self.table.len() >= POOL_LEN {
-            // A sweep removes contents that no value uses. It looks at all `POOL_LEN`, so only one in `POOL_LEN` calls
+            // A sweep removes contents that no value uses. It looks at all contents, so only one in `POOL_LEN` calls
             // that find the table full makes a sweep.
             self.turned_away += 1;
             if self.turned_away < POOL_LEN {
@@ -73,7 +74,7 @@ impl<T> Pooled<T> {
             self.turned_away = 0;
             self.table.retain(|(_, shared)| Arc::strong_count(shared) > 1);
         }
-        // Without memory for a place in the table, the contents are not shared.
+        // If memory for a place in the table is lacking, the contents are not shared.
         if self.table.len() < POOL_LEN && self.table.try_reserve(1, |&(hash, _)| hash).is_ok() {
             self.table.insert_unique(hash, (hash, made.clone()), |&(hash, _)| hash);
         }

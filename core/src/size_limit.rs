@@ -10,8 +10,8 @@ use crate::error::{Error, Limit};
 /// Decides whether a value may take more memory. The server module decides by its configuration and the server's
 /// `maxmemory`; a library user picks [`Unlimited`] or [`MaxBytes`].
 pub trait SizeLimit {
-    /// Whether a value that takes `held_bytes` may take `more_bytes` on top. Both count the bytes that are requested
-    /// from the allocator, as `size_bytes` of a value does. The overhead of the allocator is not included.
+    /// Whether a value that takes `held_bytes` may take `more_bytes` in addition. Both are bytes that are requested
+    /// from the allocator, as in `size_bytes` of a value. The overhead of the allocator is not included.
     ///
     /// ```
     /// use rollcall_core::size_limit::{MaxBytes, SizeLimit};
@@ -22,7 +22,7 @@ pub trait SizeLimit {
     /// ```
     ///
     /// # Errors
-    /// [`Error::TooLarge`] if the value may not.
+    /// [`Error::TooLarge`] if the value may not take them.
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error>;
 }
 

@@ -1,5 +1,5 @@
-//! Interfaces for the server module, and for this repository's tests and benches. **All of it may change in any
-//! release**, without notice: an application has no need of it.
+//! Interfaces for the server module, and for this repository's tests and benches. **All of them may change in any
+//! release**, without notice. Applications do not need them.
 
 /// Counting the bits of bitmaps.
 pub mod bits {
@@ -42,7 +42,7 @@ pub mod bloom {
     pub use crate::bloom::lines::spec::LineSubFilter;
     pub use crate::bloom::params::expansion_error;
 
-    /// More of [`sizing`](crate::bloom::sizing).
+    /// More functions of [`sizing`](crate::bloom::sizing).
     pub mod sizing {
         pub use crate::bloom::lines::sizing::{estimate_items, sub_filter_capacity};
     }

@@ -59,8 +59,8 @@ pub enum Time {
     /// A time of the system clock, in seconds since the Unix epoch. A value without a window, or with a manual clock
     /// source, ignores the time.
     At(u64),
-    /// The newest slice that the value has reached. For values that no clock moves on, and for replicas, which are sent
-    /// every move.
+    /// The newest slice that the value has reached. It is for values that no clock moves on, and for replicas, because
+    /// a primary sends every move.
     Reached,
 }
 
@@ -72,7 +72,8 @@ pub enum Move {
     Stay,
     /// All slices up to this one begin, and expired data is dropped.
     Advance(u64),
-    /// All slices are renumbered so that the newest has this earlier number. The clock had jumped ahead and came back.
+    /// All slices are renumbered so that the newest slice gets this earlier number. This is needed after the clock had
+    /// jumped ahead and was set back.
     Rebase(u64),
 }
 
@@ -94,8 +95,8 @@ impl Window {
         Error::check_range((1..=most_slices).contains(&slices), Parameter::Slices, expected, slices)?;
         let expected = "at least a second for each slice";
         Error::check_range(seconds >= u64::from(slices), Parameter::Window, expected, seconds)?;
-        // The slices of this length are at most the `slices` asked for, so the cast fits. `slice_seconds` computes the
-        // same length from their number.
+        // There are at most as many slices of this length as were asked for, so the cast is lossless. `slice_seconds`
+        // computes the same length from their number.
         let length = seconds.div_ceil(slices.into());
         Ok(Window { seconds, slices: seconds.div_ceil(length) as u32, clock_source, is_volatile: false })
     }
@@ -165,7 +166,7 @@ impl Window {
         self.clock(Time::At(now)).unwrap_or(0)
     }
 
-    /// The slice that the system clock is in; `None` with a manual clock source or without a time.
+    /// The slice that contains the time of the system clock; `None` with a manual clock source or without a time.
     fn clock(&self, time: Time) -> Option<u64> {
         match (self.clock_source, time) {
             (ClockSource::System, Time::At(now)) => Some(self.slice_of(now)),
@@ -173,8 +174,8 @@ impl Window {
         }
     }
 
-    /// The present slice of a value that has reached `newest`. A clock that is behind does not change the present
-    /// slice.
+    /// The present slice of a value that has reached `newest`. If the clock is behind that slice, the present slice is
+    /// the newest one.
     pub(crate) fn present(&self, newest: u64, time: Time) -> u64 {
         self.clock(time).map_or(newest, |clock| newest.max(clock))
     }
@@ -188,13 +189,12 @@ impl Window {
     pub(crate) fn since(&self, seconds: u64, newest: u64, time: Time) -> i128 {
         let present = self.present(newest, time);
         let since = match (self.clock(time), time) {
-            // Clocks differ a little: a clock that is one slice behind has not jumped, and still gives the present
-            // moment.
+            // Clocks differ a little. So a clock that is only one slice behind is taken as right.
             (Some(clock), Time::At(now)) if present <= clock.saturating_add(1) => {
                 (i128::from(now) - i128::from(seconds)).div_euclid(self.slice_seconds().into())
             }
-            // Without a clock, and after a jump of the clock, the present moment is taken as the last second of the
-            // present slice.
+            // Without a clock, or after a jump of the clock, the last second of the present slice is taken as the
+            // present moment.
             _ => i128::from(present) - i128::from(seconds / self.slice_seconds()),
         };
         since.max(self.oldest_live(present))
@@ -205,18 +205,18 @@ impl Window {
     pub(crate) fn due(&self, newest: u64, time: Time) -> Move {
         match self.clock(time) {
             Some(clock) if clock > newest => Move::Advance(clock),
-            // Clocks differ a little: a value that is one slice ahead of the clock needs no rebase.
+            // Clocks differ a little. So a value that is only one slice ahead of the clock is not rebased.
             Some(clock) if newest > clock.saturating_add(1) => Move::Rebase(clock),
             _ => Move::Stay,
         }
     }
 
     /// The rebases that a merge makes in a value whose newest slice is `newest`. `sources` are the slices that the
-    /// merged values have reached; these values keep their slices. At [`Time::Reached`] any source is accepted, since
-    /// the merge was decided elsewhere.
+    /// merged values have reached; these values keep their slices. At [`Time::Reached`] any source is accepted, since a
+    /// primary has already accepted the merge.
     ///
     /// # Errors
-    /// [`Ahead`]: the value would expire items early.
+    /// [`Ahead`] if the value would expire items early.
     pub(crate) fn merging(
         &self,
         newest: u64,
@@ -247,9 +247,9 @@ impl Window {
 #[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Merging {
-    /// The rebase before the merge, if no source is more than a slice ahead of the clock.
+    /// The rebase before the merge, made if no source is more than a slice ahead of the clock.
     pub before: Move,
-    /// The rebase after the merge, if all sources are ahead of the clock like the destination.
+    /// The rebase after the merge, made if the destination and all sources are ahead of the clock.
     pub after: Move,
 }
 

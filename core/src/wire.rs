@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The name of the data type of filters in the cache-line layout. Filters of either layout have it while they are
-/// partially loaded.
+/// The name of the data type of filters in the cache-line layout. Partially loaded filters of both layouts have this
+/// data type too.
 pub const TYPE_OF_LINES: &str = "RCfilter-";
 /// The name of the data type of classic filters, which is RedisBloom's.
 pub const TYPE_OF_CLASSIC: &str = "MBbloom--";
@@ -12,9 +12,9 @@ pub const TYPE_OF_COUNTERS: &str = "RCcounter";
 
 /// The text of the error for a missing key.
 pub const NOT_FOUND: &str = "not found";
-/// The text of the error for a chunk that is damaged, out of order, or for a value that is complete.
+/// The text of the error for a chunk that is damaged or out of order, or that is sent to a complete value.
 pub const BAD_DATA: &str = "received bad data";
-/// The first word of the error after which a dump must start again.
+/// The first word of the error that means that a dump must start again.
 pub const STALE: &str = "STALE";
 
 /// The progress of a partially loaded value, as the error of a command on the value reports it.

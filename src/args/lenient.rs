@@ -1,6 +1,6 @@
 //! Parses the options of replicated `BF.RESERVE` and `BF.INSERT` commands as RedisBloom 2.8.2 does. A replicated
-//! command ([`must_obey`](crate::server::facts::must_obey)) comes from a primary or the AOF and was acknowledged there:
-//! rejecting it here would lose its items. Commands of clients are parsed strictly, see [`super`].
+//! command ([`must_obey`](crate::server::facts::must_obey)) comes from a primary or the AOF, and the primary has
+//! acknowledged it. Rejecting it here would lose its items. Commands of clients are parsed strictly, see [`super`].
 //!
 //! | | `BF.RESERVE` | `BF.INSERT` |
 //! |---|---|---|

@@ -17,7 +17,8 @@ use rollcall_core::error::{Error, Parameter};
 fn unsigned(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
     if is_negative(given) {
-        // A negative number is rejected for its range, as in RedisBloom, and not as something that is no number.
+        // The error for a negative number says that it is out of range, as in RedisBloom, and not that it is not a
+        // number.
         return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
     }
     plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
@@ -141,9 +142,9 @@ impl Options {
         Error::OutOfRange { parameter, expected, got: given.map_or(got, |given| given.to_string()) }
     }
 
-    /// Whether a command with these options may be replicated unchanged. Four kinds of options prevent it. RedisBloom
-    /// reads expiry options differently. The effect of window options depends on the clock. RedisBloom does not know a
-    /// seed or a layout, and a server whose BF.* commands are RedisBloom's may also reject a layout.
+    /// Whether a command with these options may be replicated unchanged. Four kinds of options prevent it. Expiry
+    /// options do, because RedisBloom reads them differently. Window options do, because their effect depends on the
+    /// clock. Seed and layout do, because RedisBloom does not know them.
     pub fn are_plain(&self) -> bool {
         self.window.seconds.is_none() && self.expiry.is_none() && self.seed.is_none() && self.layout.is_none()
     }
@@ -182,7 +183,7 @@ rollcall_core::named! {
 /// The options that set the expiry of a key when the command creates it.
 pub const EXPIRY: &[Opt] = &[Opt::Ex, Opt::Px, Opt::ExAt, Opt::PxAt];
 
-/// The options of `ADMIT` that `INSERT` has not.
+/// The options of `ADMIT` that `INSERT` lacks.
 pub const ADMISSION: &[Opt] = &[Opt::Limit, Opt::All, Opt::DryRun];
 
 /// The options that a command takes, in the order in which errors list them.
@@ -227,7 +228,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
             Opt::Manual => options.window.manual = true,
             Opt::Volatile => options.window.volatile = true,
             Opt::Refresh => options.window.refresh = true,
-            // A command that takes items lacks its items too, so the error is one of arity.
+            // A command that needs items has none either, so the error is that of a wrong number of arguments.
             _ if at == args.len() && takes_items => return Err(CommandError::Arity),
             _ if at == args.len() => {
                 let no_expansion = if option == Opt::Expansion { "no expansion: " } else { "" };

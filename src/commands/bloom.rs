@@ -45,8 +45,8 @@ impl Changing for BloomFilter {
         if !must_obey(ctx) {
             return given(Self::INSERT_OPTIONS);
         }
-        // The options are read as RedisBloom's only if they are not this module's: an option that both have means the
-        // same in both.
+        // The options are read as RedisBloom's only if they are not valid for this module. An option that both have
+        // means the same in both.
         given(OBEYED_INSERT_OPTIONS).or_else(|_| obeyed::insertion(ctx, args, OBEYED_INSERT_OPTIONS))
     }
 
@@ -67,8 +67,8 @@ impl Changing for BloomFilter {
                 (handled, new) = (handled + 1, new + usize::from(is_new));
                 ctx.reply_bool(is_new);
             });
-            // If an item is rejected all the same, errors fill the array to its length: otherwise the client would wait
-            // for more.
+            // Should an item be rejected nevertheless, errors fill the array up to its length. Otherwise the client
+            // would wait for more elements.
             if let Err(error) = outcome {
                 let error = CommandError::from(error);
                 reply::count(&error);
@@ -90,8 +90,8 @@ impl Changing for BloomFilter {
         Handled { items: results.len(), new, ..Handled::default() }
     }
 
-    /// Completes the filter with zeros for the missing bytes: RedisBloom adds items to such a filter and acknowledges
-    /// the command.
+    /// Completes the filter with zeros for the missing bytes. This is needed because RedisBloom adds items to such a
+    /// filter and acknowledges the command.
     fn complete(key: &mut Key<'_>) -> Result<(), CommandError> {
         finalize::<Self>(key, |partial| Ok(partial.finish_with_zeros()))
     }

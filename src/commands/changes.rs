@@ -2,7 +2,7 @@
 //! the time of the command, and replicates the effects.
 //!
 //! A command reads the clock at most once, and only if a value's window follows the system clock. A replicated command
-//! never reads the clock: the primary sends each advance of a window before the change that made it due.
+//! never reads the clock. Instead, the primary sends each advance of a window before the change that caused it.
 
 use std::iter::once;
 
@@ -45,7 +45,7 @@ pub(super) trait Changing: Family + Windowed {
         options::<Self>(ctx, args, Self::INSERT_OPTIONS)
     }
 
-    /// Adds all `items`, and replies. Does not reply if it returns an error. `is_new_key` is false if the value is in a
+    /// Adds all `items` and replies, or returns an error without a reply. `is_new_key` is false if the value is in a
     /// key already.
     fn add_all(ctx: Ctx, live: &mut Live<Self>, items: Args, limit: &ServerLimit, is_new_key: bool)
     -> Handled<'static>;
@@ -112,9 +112,9 @@ pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creat
 /// The outcome of adding items to a value.
 #[derive(Default)]
 pub(super) struct Handled<'a> {
-    /// The number of items that were handled, new or known. Items from the first rejected one on are not handled.
+    /// The number of handled items, new or known. The first rejected item and all items after it are not handled.
     pub(super) items: usize,
-    /// The items that changed the value, if they need not be the first ones: `items` is 0 then.
+    /// The items that changed the value, for a command in which these are not always the first ones. `items` is then 0.
     pub(super) some: Vec<Arg<'a>>,
     /// The number of handled items that were new.
     pub(super) new: usize,
@@ -156,7 +156,7 @@ pub(super) fn add<'a, T: Changing>(
 ) -> Result<Closed<'a>, CommandError> {
     let mut key = ctx.open(addition.command.get(1), Mode::Write)?;
     let value = match value_mut::<T>(&mut key) {
-        // Asked only here: the server takes as long to say whether a command is replicated as to look a key up.
+        // This is asked only here, because the answer takes the server as long as a look-up of a key.
         Err(CommandError::StillLoading(_)) if must_obey(ctx) => {
             T::complete(&mut key)?;
             value_mut::<T>(&mut key)
@@ -186,8 +186,9 @@ pub(super) fn add<'a, T: Changing>(
     handled.rejected.map_or(Ok(key), Err)
 }
 
-/// Creates the value of a missing key, which is open, and adds items to it, see [`add`]. A function of its own: where
-/// both ways of an addition meet, their outcomes are copied, which takes a seventh of the time of adding one item.
+/// Creates the value of a missing key, which is open, and adds items to it, see [`add`]. This is a function of its own
+/// for speed: if it were a branch of `add`, the outcome would be copied, which takes a seventh of the time of adding
+/// one item.
 #[inline(never)]
 fn add_to_missing<'a, T: Changing>(
     ctx: Ctx,
@@ -199,7 +200,7 @@ fn add_to_missing<'a, T: Changing>(
     let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
     let mut value = creation.build(limit)?;
     let before = Before::creating(&value);
-    // A new value is already at the slice of its creation.
+    // The window of a new value is already at the present slice.
     let mut live = Live::new(&mut value, Time::Reached);
     let handled = add(&mut live, true);
     let outcome = live.finish();
@@ -291,7 +292,8 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     Ok(())
 }
 
-/// Runs `LC.REM key member [member ...]`, which removes members of an exact counter. What was removed is replicated.
+/// Runs `LC.REM key member [member ...]`, which removes members of an exact counter. Only the removed members are
+/// replicated.
 pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (members, mut key) = (args.from(2), ctx.open(args.get(1), Mode::Write)?);
     let Some(counter) = value_mut::<Counter>(&mut key)? else {
@@ -333,7 +335,7 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             outcome = live.finish();
             before.changed(value);
             merged?;
-            // The merge may move the window on as well, to the newest slice of the sources.
+            // The merge may also advance the window, to the newest slice of the sources.
             let has_moved = newest != value.newest_slice();
             (value.prefix(), if has_moved { expiry::of_volatile(ctx, value) } else { None })
         }
@@ -382,7 +384,8 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
 pub(super) fn clear<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let mut key = ctx.open(args.get(1), Mode::Write)?;
     let value = value_mut::<T>(&mut key)?.ok_or(CommandError::NotFound)?;
-    // A new value costs less than clearing: its memory comes zeroed, and the old one is freed in the background.
+    // Making a new value is cheaper than clearing the old one: its memory is zeroed already, and the old value is freed
+    // in the background.
     if let Some(empty) = value.emptied()? {
         replace(value, empty);
         ctx.replicate_under(value.prefix().name(Verb::Clear), args);

@@ -51,7 +51,8 @@ impl Changing for Counter {
         Handled { items: handled, new, rejected, some: Vec::new() }
     }
 
-    /// A counter that would pass its EXACT limit admits nothing, so a larger `LIMIT` would fail only later.
+    /// A `LIMIT` above the EXACT limit is rejected at once. Otherwise `ADMIT` would fail later, because a counter that
+    /// would exceed its EXACT limit admits nothing.
     fn check_limit(&self, limit: u64) -> Result<(), CommandError> {
         let exact_limit = self.params().exact_limit;
         if limit <= u64::from(exact_limit) {
@@ -128,10 +129,10 @@ pub fn mexists(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let key = ctx.open(args.get(1), Mode::Read)?;
     let view = value::<Counter>(&key)?.map(|counter| now(ctx, counter));
     if let Some(view) = view {
-        // An estimate can answer for no item, so its error is the whole reply, instead of the array.
+        // An estimating counter cannot answer for any item, so the reply is a single error instead of an array.
         view.contains(items.get(0).bytes())?;
     }
-    // An estimate that gave no error has no live members, so it contains no item.
+    // If an estimating counter gave no error, it has no live members, so it contains no item.
     let view = view.filter(|view| view.is_exact());
     ctx.reply_array(items.len());
     for item in items.bytes() {

@@ -114,7 +114,7 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     taken.map_err(|error| rejected::<T>(ctx, args.get(1), error))?;
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
-        // Only the last of a client's chunks completes the value.
+        // A client sends chunks in order, so only the last chunk can complete the value.
         Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry::of_volatile(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
@@ -129,14 +129,14 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
 
 /// Creates a partially loaded value from the header of a dump.
 ///
-/// If this module does not serve BF.*, a client cannot create a classic filter. A replicated command can: the module's
-/// own AOF contains the loaded part of each partially loaded filter.
+/// If this module has not registered BF.*, a client cannot create a classic filter. A replicated command can, because
+/// the module's own AOF contains the loaded part of each partially loaded filter.
 fn begin<T: Family>(ctx: Ctx, key: &mut Key<'_>, header: &[u8]) -> Result<(), CommandError> {
     let partial = T::Partial::begin(header, &ServerLimit::new(ctx))?;
     if is_complete(&partial) || !must_obey(ctx) {
         check_kind::<T>(&partial)?;
     }
-    // An empty counter is complete from its header on.
+    // An empty counter is complete as soon as its header is loaded.
     set_entry(key, KeyEntry::<T>::new(State::from_partial(partial)?));
     Ok(())
 }

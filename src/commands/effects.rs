@@ -54,9 +54,8 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// spaces between them.
     fn options(&self) -> String;
 
-    /// Whether a replica or the AOF creates a value with these parameters from the running command as it is: there,
-    /// only the library's own defaults count. So these defaults are part of what is replicated: another version must
-    /// not change them.
+    /// Whether the running command, sent unchanged, makes a replica or the AOF create a value with these parameters. A
+    /// replica uses the library's own defaults for missing options. So no later version may change these defaults.
     fn is_implied(&self) -> bool;
 
     /// Calls `with` with all parameters as option words of `INSERT`, first `CAPACITY` and `ERROR` if there is a
@@ -75,7 +74,7 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// Replicates the creation of an empty value, and sends its keyspace event.
     fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
         self.with_words(ctx, |words| {
-            // The size comes first, without its names, and no items follow.
+            // The size comes first, without the words `CAPACITY` and `ERROR`. No items follow.
             let (size, options): (&[usize], _) = if self.size().is_some() { (&[3, 1], 4) } else { (&[], 0) };
             let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
             let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
@@ -115,7 +114,8 @@ pub(super) struct Added<'a, C> {
 }
 
 /// Replicates an addition of items, and sends its keyspace events. If the command created the key, all parameters are
-/// replicated too, unless the command implies them: the server then copies nothing where it has no replica and no AOF.
+/// replicated too, unless the unchanged command leads to the same parameters. Replicating the unchanged command is
+/// cheapest: without a replica and an AOF, the server copies nothing.
 pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'_, C>) {
     let Added { prefix, key, created, whole, some, items } = added;
     let events = T::prefix_of_events();
@@ -142,7 +142,7 @@ pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'
 /// happens if it is `None`.
 #[inline]
 pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
-    // Most additions set no expiry, and only compare here.
+    // Most additions set no expiry, so they only make this comparison.
     #[cold]
     fn announce(ctx: Ctx, key: Closed<'_>, at: i64) {
         ctx.replicate(c"PEXPIREAT", &[key.name(), ctx.string(&at.to_string()).as_arg()]);

@@ -70,8 +70,8 @@ pub(super) fn open_all<'a, T: Family>(ctx: Ctx, names: Args<'a>) -> Result<Vec<K
     try_collect_ok(names.len(), names.iter().map(|name| open::<T>(ctx, name, Mode::Read)))
 }
 
-/// Opens the destination and the sources of a `MERGE`, whose types [`values`] checks. The destination itself is no
-/// source, because it adds nothing.
+/// Opens the destination and the sources of a `MERGE`, whose types [`values`] checks. If the destination is also named
+/// as a source, it is left out of the sources, because it adds nothing.
 pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key<'a>, Vec<Key<'a>>), CommandError> {
     let destination = open::<T>(ctx, args.get(1), Mode::Write)?;
     let names = args.from(2).iter().filter(|name| name.bytes() != args.get(1).bytes());
@@ -87,7 +87,7 @@ const FEW: usize = 8;
 pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, CommandError> {
     let mut found = try_collect_ok(keys.len(), keys.iter().filter_map(|key| value::<T>(key).transpose()))?;
     if found.len() <= FEW {
-        // All pairs need no allocation: a union of two takes only microseconds.
+        // Comparing all pairs needs no allocation, which matters because a union of two values takes only microseconds.
         for at in (1..found.len()).rev() {
             if found[..at].iter().any(|&other| std::ptr::eq::<T>(other, found[at])) {
                 found.remove(at);

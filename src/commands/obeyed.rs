@@ -36,8 +36,8 @@ pub(super) fn insertion(ctx: Ctx, args: Args<'_>, allowed: Allowed) -> Result<(C
 }
 
 /// Returns the error to reply for a rejected item; `None` if the command must not fail. RedisBloom also replicates a
-/// command that it rejected because the filter was full. Such a command has no effect here either, but must not fail: a
-/// replica can be configured to exit at an error.
+/// command that it rejected because the filter was full. Such a command has no effect here either, but it must not
+/// fail, because a replica can be configured to exit at an error.
 pub(super) fn reported(ctx: Ctx, error: Error) -> Option<CommandError> {
     match error {
         Error::Full { .. } if must_obey(ctx) => None,

@@ -46,11 +46,11 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
             register_one(ctx, command, (command.name, command.summary), command.entry, &[BLOOM_CATEGORY])?;
         }
     }
-    // RF.* are registered whatever the option `commands` is, because a primary or an AOF may contain them. With
+    // RF.* are registered with every value of the option `commands`, because a primary or an AOF may send them. With
     // `commands lc`, clients cannot call them.
     //
-    // If another module owns BF.*, it adds their category, too: RedisBloom of Redis 8 does not load if the category
-    // exists already. RF.* join the category if that module is loaded first.
+    // If another module owns BF.*, that module must add the category of BF.*, because RedisBloom of Redis 8 does not
+    // load if the category exists already. RF.* join the category if that module was loaded first.
     for command in BLOOM {
         let renamed =
             |text: &CStr, from, to| CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default();
@@ -64,7 +64,7 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
 /// Adds an ACL category. If the server or another module already has the category, the call fails without harm, and the
 /// commands join that category.
 fn add_category(ctx: Ctx, category: &CStr) {
-    // SAFETY: probed for; the name ends with NUL.
+    // SAFETY: the function is called only if the server has it; the name ends with NUL.
     unsafe {
         if let Some(add_category) = raw::RedisModule_AddACLCategory {
             add_category(ctx.as_ptr(), category.as_ptr());
@@ -90,8 +90,8 @@ fn register_one(
     // SAFETY: the command was created just now; its description lives until the calls return, and the server copies it.
     unsafe {
         let handle = api!(RedisModule_GetCommand(ctx, name.as_ptr()));
-        // The calls may fail on a server that knows fewer names than we use. The command then lacks documentation or a
-        // category, and works all the same.
+        // The calls may fail on a server that does not know all names that we use. The command then lacks documentation
+        // or a category, but works.
         if let Some(set_categories) = raw::RedisModule_SetCommandACLCategories {
             let set = |families: &[&CStr]| set_categories(handle, categories(command, families).as_ptr());
             if set(families) != OK {
@@ -150,7 +150,7 @@ type Lists = Vec<Vec<raw::RedisModuleCommandArg>>;
 /// Converts `arguments` to an array in the server's form, which ends with a zeroed element. The returned pointer is
 /// valid while `lists` lives.
 fn arguments(arguments: &'static [Argument], keys: Keys, lists: &mut Lists) -> *mut raw::RedisModuleCommandArg {
-    // SAFETY: all zeros is a value of this C structure: null pointers. One with no name ends the list.
+    // SAFETY: all zeros is a value of this C structure: null pointers. An element without a name ends the list.
     let end: raw::RedisModuleCommandArg = unsafe { std::mem::zeroed() };
     let mut listed = Vec::with_capacity(arguments.len() + 1);
     for (position, argument) in arguments.iter().enumerate() {

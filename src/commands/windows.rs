@@ -79,7 +79,7 @@ fn check_volatile(options: &Options) -> Result<(), CommandError> {
     }
 }
 
-/// Rejects `VOLATILE` in a `RESERVE` of a client. After the key had expired, an `ADD` would create it again without its
+/// Rejects `VOLATILE` in a `RESERVE` of a client. When the key has expired, an `ADD` would create it again without its
 /// window.
 pub(super) fn check_reservation(ctx: Ctx, options: &Options) -> Result<(), CommandError> {
     if options.window.volatile && !must_obey(ctx) {

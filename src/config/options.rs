@@ -22,7 +22,7 @@ pub enum SettingKind {
     Whole { min: i64, max: i64 },
     /// A number of bytes, which may have a unit such as `mb`.
     Bytes { min: i64, max: i64 },
-    /// A number of bytes like [`SettingKind::Bytes`]; 0 lets the module choose the number.
+    /// A number of bytes like [`SettingKind::Bytes`]; with 0 the module chooses the number.
     BytesOrZero { min: i64, max: i64 },
     /// One of the `words`, stored as its index in the list.
     Choice { words: &'static [&'static CStr] },
@@ -72,7 +72,7 @@ impl Setting {
         self.value.swap(bits, Ordering::Relaxed)
     }
 
-    /// Passes a value that the server has set on to the part of the module that does not ask for it.
+    /// Passes a value that the server has set to the part of the module that keeps its own copy.
     ///
     /// # Errors
     /// The reason why the value has no effect.
@@ -289,8 +289,8 @@ pub fn auto_create() -> bool {
     AUTO_CREATE.bits() == 0
 }
 
-/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set, which limits all values
-/// together.
+/// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is set. `maxmemory` then limits
+/// all values together.
 const MAX_KEY_BYTES_OF_BOUNDED: u64 = 4 << 30;
 /// The largest size of a value in bytes if `max-key-bytes` is automatic and `maxmemory` is not set. It equals the
 /// server's largest string.

@@ -95,7 +95,7 @@ fn register_one(ctx: Ctx, option: &'static Setting, name: &CStr, flag: u32) -> b
 /// # Safety
 /// `data` is the pointer with which the option was registered.
 unsafe fn setting(data: *mut c_void) -> &'static Setting {
-    // SAFETY: registered with a static `Setting`.
+    // SAFETY: the option was registered with a pointer to a static `Setting`.
     unsafe { &*data.cast::<Setting>() }
 }
 
@@ -145,8 +145,8 @@ unsafe extern "C" fn set_number(
     data: *mut c_void,
     error: *mut *mut RedisModuleString,
 ) -> c_int {
-    // The server has checked the range, but not the gap between 0 and the minimum of [`SettingKind::BytesOrZero`].
-    // SAFETY: the server passes what was registered, and its place for an error.
+    // The server has checked the range, but numbers between 0 and the minimum of [`SettingKind::BytesOrZero`] are not
+    // allowed either. SAFETY: the server passes what was registered, and its place for an error.
     unsafe { set(data, error, |option| option.parse(value.to_string().as_bytes())) }
 }
 
@@ -169,8 +169,8 @@ unsafe extern "C" fn set_choice(
 unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
     guard(
         "a configuration getter",
-        // SAFETY: the server passes what was registered; the string shown before is ours to free. The server copies
-        // the text of what it gets before it asks again.
+        // SAFETY: the server passes what was registered. We may free the previously shown string, because the server
+        // has copied its text.
         || unsafe {
             let option = setting(data);
             let text = option.print(option.bits());

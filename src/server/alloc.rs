@@ -18,8 +18,8 @@ use rollcall_core::unstable::heap::Mover;
 use super::metrics::{DEFRAG_MOVES, Metric};
 use super::pages::{self, huge};
 
-/// The alignment in bytes that every malloc guarantees. It is 8 for two reasons: the jemalloc of Redis has size classes
-/// of 24 and 40 bytes, and on some systems the server stores the size of a block in the 8 bytes before it.
+/// The alignment in bytes that every malloc guarantees. It is 8 and not 16, for two reasons. The jemalloc of Redis has
+/// size classes of 24 and 40 bytes. On some systems the server stores the size of a block in the 8 bytes before it.
 const MALLOC_ALIGN: usize = 8;
 
 /// The alignment in bytes that most mallocs give to a block whose size is a multiple of it.
@@ -56,8 +56,8 @@ static GLOBAL: ServerAlloc = ServerAlloc;
 /// Switches this library to the server's allocator. The switch is permanent while the library is mapped.
 ///
 /// # Safety
-/// Must be called at the start of loading, after the API's pointers are filled in. The library must not have allocated
-/// anything before its first load: neither allocator can free a block of the other.
+/// Must be called at the start of loading, after the API's pointers are filled in. Before its first load, the library
+/// must not have allocated anything, because neither allocator can free a block of the other.
 pub unsafe fn use_server() {
     // SAFETY: the API's pointers are filled in.
     let has_all = unsafe {
@@ -82,8 +82,8 @@ const TRIED: usize = 16;
 /// Probes the alignment of malloc's blocks, see [`ALIGNMENT`]. The probe tries several sizes, because all blocks of one
 /// size may be aligned by chance.
 ///
-/// jemalloc aligns blocks of whole cache lines to cache lines, so a small filter needs no padding: it would take 64
-/// bytes more. The probe does not go by the name of the allocator, because another allocator may be preloaded.
+/// With jemalloc, blocks of whole cache lines are aligned to cache lines. Small filters then need no padding, which
+/// would take 64 bytes. The probe does not go by the name of the allocator, because another allocator may be preloaded.
 ///
 /// # Safety
 /// The API's pointers are filled in.
@@ -101,7 +101,7 @@ unsafe fn malloc_alignment() -> usize {
     }
 }
 
-/// Whether all of [`TRIED`] new blocks of `size` bytes are as `is_right` says.
+/// Allocates [`TRIED`] new blocks of `size` bytes, and returns whether `is_right` returns true for all of them.
 ///
 /// # Safety
 /// The API's pointers are filled in.
@@ -116,7 +116,7 @@ unsafe fn all_blocks(size: usize, is_right: impl Fn(*mut c_void) -> bool) -> boo
     }
 }
 
-/// The size that the allocator reports for a block; 0 if the server does not say.
+/// The size that the allocator reports for a block; 0 if the server has no function for it.
 ///
 /// # Safety
 /// The API's pointers are filled in, and the block is allocated.
@@ -126,7 +126,7 @@ unsafe fn size_of_block(block: *const c_void) -> usize {
 }
 
 /// Sets the size classes that [`usable_size`] assumes. The function measures blocks of 24 bytes to find jemalloc's
-/// quantum: with a quantum of 16, a block takes 32 bytes.
+/// quantum: with a quantum of 16, such a block takes 32 bytes.
 pub fn set_size_classes(jemalloc: bool) {
     // SAFETY: the API's pointers are filled in while the module loads.
     let quantum = match unsafe { all_blocks(24, |block| size_of_block(block) == 24) } {
@@ -165,8 +165,8 @@ fn padding(layout: Layout) -> usize {
     if layout.align() > ALIGNMENT.load(Ordering::Relaxed) { layout.align() } else { 0 }
 }
 
-/// The size of what Rust allocates for a panic. LLVM's unwinder, with which packages are linked, needs it aligned to 16
-/// bytes, but Rust asks for 8. A block of 64 bytes is aligned so by every malloc.
+/// The size of what Rust allocates for a panic. LLVM's unwinder, with which packages are linked, needs this block
+/// aligned to 16 bytes, but Rust asks for 8. Every malloc aligns a block of 64 bytes to 16 bytes.
 const PANIC_BYTES: usize = 56;
 
 /// Returns the number of bytes to request from malloc for `size` bytes and their padding; `None` on overflow.
@@ -196,9 +196,9 @@ unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
             (true, false) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
             (true, true) => match raw::RedisModule_TryCalloc {
                 Some(try_calloc) => try_calloc(1, size),
-                // Redis 7.0 and 7.2 have no TryCalloc. The size is tried, freed, and then taken by Calloc. Should
-                // another thread take the memory between the two calls, the server ends the process, as it does when an
-                // allocation of its own fails.
+                // Redis 7.0 and 7.2 have no TryCalloc. So a block of the same size is first allocated by TryAlloc and
+                // freed, and then allocated by Calloc. If another thread takes the memory between the two calls, the
+                // server ends the process, as it does when an allocation of its own fails.
                 None if !can_allocate(size) => null_mut(),
                 None => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
             },
@@ -234,7 +234,7 @@ unsafe fn base_of(pointer: *mut u8, layout: Layout) -> *mut u8 {
     if padding(layout) == 0 {
         return pointer;
     }
-    // SAFETY: `align_up` left the address in the word before.
+    // SAFETY: `align_up` wrote this address into the word before the allocation.
     unsafe { pointer.cast::<*mut u8>().sub(1).read() }
 }
 
@@ -244,7 +244,7 @@ impl ServerAlloc {
     /// # Safety
     /// The same as for `GlobalAlloc::alloc`.
     unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
-        // SAFETY: as the caller promises; outside a server everything goes to the system's allocator.
+        // SAFETY: as the caller promises; outside a server every call goes to the system's allocator.
         unsafe {
             if !LOADED.load(Ordering::Relaxed) {
                 return if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) };
@@ -312,7 +312,7 @@ impl ServerAlloc {
             if let Some(realloc) = by_server
                 && layout.align() <= MALLOC_ALIGN
             {
-                // For such a size the server's functions free the old block and return null.
+                // For size 0, the server's functions would free the old block and return null.
                 if new_size >= isize::MAX as usize {
                     return null_mut();
                 }
@@ -335,7 +335,7 @@ impl ServerAlloc {
 }
 
 // SAFETY: every block has at least the size and alignment asked for. It comes from the server's allocator or, outside a
-// server, from the system's, and goes back to the same one. Errors are null, nothing unwinds.
+// server, from the system's, and goes back to the same one. A failed allocation returns null, and no function unwinds.
 unsafe impl GlobalAlloc for ServerAlloc {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are the same.
@@ -368,8 +368,8 @@ unsafe impl GlobalAlloc for ServerAlloc {
     }
 }
 
-/// Whether an allocation of `bytes` bytes would succeed now. Commands check this before the server itself allocates for
-/// them, because the server ends the process if its own allocation fails.
+/// Whether an allocation of `bytes` bytes would succeed now. Commands check this before they call a function of the
+/// server that allocates, because the server ends the process if an allocation of its own fails.
 pub fn can_allocate(bytes: usize) -> bool {
     if bytes < TRY_BYTES {
         return true;
@@ -424,7 +424,7 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
     // SAFETY: as promised above.
     unsafe {
         let Some(defrag_alloc) = raw::RedisModule_DefragAlloc else { return pointer };
-        // No server moves such large blocks, and the background thread may be at work in one.
+        // No server moves such large blocks, and the background thread may be making pages of one huge.
         if layout.size() == 0 || layout.size() >= huge::BLOCK_BYTES {
             return pointer;
         }
@@ -436,8 +436,8 @@ pub unsafe fn defrag(ctx: *mut raw::RedisModuleDefragCtx, pointer: *mut u8, layo
         }
         DEFRAG_MOVES.count();
         if padding(layout) == 0 {
-            // The new block has the same size class, and so the same alignment. If it had another alignment, its
-            // contents could not be used, and the old block is gone.
+            // The new block has the same size class, and so the same alignment. With another alignment, its contents
+            // could not be used, and the old block is already freed.
             if layout.align() > MALLOC_ALIGN && !(new_base as usize).is_multiple_of(layout.align()) {
                 std::process::abort();
             }

@@ -40,7 +40,7 @@ pub unsafe fn gather(ctx: Ctx) {
                 unsafe { std::mem::transmute::<*mut c_void, MustObeyClient>(function.as_ptr()) }
             });
         Facts {
-            // A Valkey has every function of the API under its own name too.
+            // Valkey has every function of the API under a name of its own too.
             is_valkey: probe(c"ValkeyModule_SetModuleOptions").is_some(),
             // SAFETY: takes no arguments; probed for.
             version: unsafe { raw::RedisModule_GetServerVersion.map_or(0, |version| version()) },
@@ -100,7 +100,8 @@ pub struct Memory {
 }
 
 /// Returns the server's memory; `None` if `maxmemory` is not set. The limit and the policy are read from INFO, because
-/// every server has them there. The server writes a section for it, which takes long: ask [`used_memory_ratio`] first.
+/// every server has them there. The server has to write a whole section for this, which takes long. So ask
+/// [`used_memory_ratio`] first.
 pub fn memory() -> Option<Memory> {
     let info = MemoryInfo::read();
     let max_bytes = info.number(c"maxmemory").filter(|&bytes| bytes > 0)?;
@@ -140,7 +141,7 @@ impl MemoryInfo {
 
 impl Drop for MemoryInfo {
     fn drop(&mut self) {
-        // SAFETY: read by us, freed once.
+        // SAFETY: we obtained the data, and they are freed once.
         unsafe { api!(RedisModule_FreeServerInfo(std::ptr::null_mut(), self.0)) };
     }
 }

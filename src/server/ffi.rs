@@ -38,8 +38,8 @@ pub const NOTICE: &CStr = c"notice";
 /// A log level of the server.
 pub const WARNING: &CStr = c"warning";
 
-/// Writes a line to the server's log without a context. The line begins with the module's name, which the server adds
-/// only if it has a context.
+/// Writes a line to the server's log without a context. The server adds the module's name only if there is a context,
+/// so this function adds it.
 pub fn log_anywhere(level: &CStr, message: &str) {
     // SAFETY: a null context is allowed.
     unsafe { log_to(null_mut(), level, &format!("rollcall: {message}")) };
@@ -51,8 +51,8 @@ pub fn log_anywhere(level: &CStr, message: &str) {
 /// `ctx` is live, or null.
 pub unsafe fn log_to(ctx: *mut RedisModuleCtx, level: &CStr, message: &str) {
     let message = c_text(message);
-    // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. Without the
-    // function nothing can be reported, not even that it is missing.
+    // SAFETY: both strings end with NUL and outlive the call; the format takes exactly one of them. If the server lacks
+    // this function, nothing can be logged, not even this.
     unsafe {
         if let Some(log) = raw::RedisModule_Log {
             log(ctx, level.as_ptr(), c"%s".as_ptr(), message.as_ptr());
@@ -178,8 +178,8 @@ impl Ctx<'_> {
         }
     }
 
-    /// Propagates `command` with `arguments`, instead of the running command. The server copies the list: it
-    /// would copy a list in two parts twice.
+    /// Propagates `command` with `arguments`, instead of the running command. The arguments are passed as one list,
+    /// because the server would copy a list in two parts twice.
     pub fn replicate(self, command: &CStr, arguments: &[Arg<'_>]) {
         let strings: *const *mut RedisModuleString = arguments.as_ptr().cast();
         // SAFETY: `v` takes a pointer to live strings, which the server reads, and their number. An `Arg` is a pointer.
@@ -188,7 +188,8 @@ impl Ctx<'_> {
 
     /// Copies `text` to a string of the server, to be used as an argument of a replicated command.
     pub fn string(self, text: &str) -> OwnedString {
-        // SAFETY: the server copies the text. No context: the string is ours to free.
+        // SAFETY: the server copies the text. Since no context is passed, the string is not freed with one: we have to
+        // free it.
         let ptr = unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) };
         OwnedString(ptr)
     }
@@ -212,7 +213,7 @@ impl Ctx<'_> {
     }
 
     pub fn reply_simple(self, text: &CStr) {
-        // SAFETY: ends with NUL, copied by the server.
+        // SAFETY: the text ends with NUL, and the server copies it.
         unsafe { api!(RedisModule_ReplyWithSimpleString(self.ptr, text.as_ptr())) };
     }
 
@@ -266,7 +267,7 @@ impl Ctx<'_> {
 
     pub fn reply_error(self, text: &str) {
         let text = c_text(text);
-        // SAFETY: ends with NUL, copied by the server.
+        // SAFETY: the text ends with NUL, and the server copies it.
         unsafe { api!(RedisModule_ReplyWithError(self.ptr, text.as_ptr())) };
     }
 
@@ -346,8 +347,8 @@ impl<'a> Args<'a> {
 /// A string of the server that this module created. Dropping it frees the string.
 pub struct OwnedString(*mut RedisModuleString);
 
-// SAFETY: the server counts references to a string without synchronisation, so all of its threads that use one hold
-// the server's lock. So do the threads that run commands of this module.
+// SAFETY: the server counts references to a string without synchronisation, so every thread that uses a string holds
+// the server's lock. The threads that run commands of this module hold it too.
 unsafe impl Send for OwnedString {}
 
 impl OwnedString {
@@ -358,7 +359,7 @@ impl OwnedString {
 
 impl Drop for OwnedString {
     fn drop(&mut self) {
-        // SAFETY: made by us without a context and freed once.
+        // SAFETY: we created the string without a context, and it is freed once.
         unsafe { api!(RedisModule_FreeString(null_mut(), self.0)) };
     }
 }
@@ -387,8 +388,8 @@ impl Name {
     #[cold]
     fn make(&self) -> *mut RedisModuleString {
         let bytes = self.text.to_bytes();
-        // SAFETY: the server copies the bytes. No context: the string stays ours. Commands run one at
-        // a time, under the server's lock.
+        // SAFETY: the server copies the bytes. Since no context is passed, the server does not free the string after
+        // the command. Commands run one at a time, under the server's lock, so no other thread creates the string too.
         let made = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
         self.string.store(made, Ordering::Relaxed);
         made
@@ -399,8 +400,8 @@ impl Name {
 #[derive(Clone, Copy, PartialEq)]
 pub enum Mode {
     Read,
-    /// For reading facts about the value. The server does not count it as a use of the key, by which it chooses keys to
-    /// evict (LRU, LFU).
+    /// For reading facts about the value. Opening a key in this mode does not count as a use of the key, so it does not
+    /// affect which keys the server evicts (LRU, LFU).
     Inspect,
     /// For reading and writing. Allowed only in commands with the flag `write`.
     Write,
@@ -411,12 +412,12 @@ pub enum Mode {
 pub struct OtherType;
 
 /// The error for a key that cannot be opened for writing, because another thread of the server is saving its value
-/// (Valkey 9.2). The server holds commands back that name such a key, so the error is rare.
+/// (Valkey 9.2). The error is rare, because the server delays commands that name such a key.
 #[derive(Debug)]
 pub struct InUse;
 
-/// An open key; dropping it closes the key. The server does not free the value while the key is open: no events are
-/// sent meanwhile, see [`Ctx::changed`].
+/// An open key; dropping it closes the key. The server does not free the value while the key is open, because no events
+/// are sent meanwhile, see [`Ctx::changed`].
 pub struct Key<'a> {
     /// The server's handle; `None` if the key was opened for reading and is missing.
     key: Option<NonNull<raw::RedisModuleKey>>,
@@ -498,8 +499,8 @@ impl<'a> Key<'a> {
     /// key keeps its expiry. Returns `value` itself if the key has no value of this type or is not open for writing.
     ///
     /// # Safety
-    /// `value` has the Rust type that the callbacks of `module_type` expect. The server owns it afterwards, unless it
-    /// is returned. The caller owns what is returned.
+    /// `value` has the Rust type that the callbacks of `module_type` expect. The server owns `value` afterwards, unless
+    /// `value` is returned. The caller owns the returned value.
     pub unsafe fn swap_value(&mut self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> *mut c_void {
         let (Some(key), mut old) = (self.key, value) else { return value };
         // SAFETY: the key is open; the caller promises the value's type.
@@ -511,7 +512,7 @@ impl<'a> Key<'a> {
 impl Drop for Key<'_> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            // SAFETY: opened by us, closed once.
+            // SAFETY: we opened the key, and it is closed once.
             unsafe { api!(RedisModule_CloseKey(key.as_ptr())) };
         }
     }
@@ -525,7 +526,7 @@ static OWES_ELEMENTS: AtomicBool = AtomicBool::new(false);
 fn reply_panicked(ctx: Ctx) {
     ctx.reply_error("ERR internal error, see the server's log");
     if OWES_ELEMENTS.load(Ordering::Relaxed) && ctx.flags() & raw::REDISMODULE_CTX_FLAGS_REPLICATED == 0 {
-        // SAFETY: the context is live. A script has no connection: nothing is closed then.
+        // SAFETY: the context is live. In a script there is no connection, so nothing is closed.
         unsafe {
             let client = api!(RedisModule_GetClientId(ctx.ptr));
             api!(RedisModule_DeauthenticateAndCloseClient(ctx.ptr, client));

@@ -6,9 +6,9 @@ use super::threads::{ROLES, Role, role};
 
 /// A counter of events, or a gauge, for `INFO`. Several threads may change it.
 ///
-/// The server's main thread and the one that frees in the background have numbers of their own, which no other thread
-/// writes: an atomic addition takes as long as twenty plain ones, and to create or free a small value takes several.
-/// Each number may wrap around; their sum is right.
+/// The server's main thread and its thread that frees in the background each have a number of their own, which no other
+/// thread writes. So they need no atomic additions, which take twenty times as long as plain ones. Each number may wrap
+/// around, but the sum of all is right.
 pub struct Metric {
     /// A number for each [`Role`].
     numbers: [AtomicU64; ROLES],
@@ -30,7 +30,8 @@ impl Metric {
         self.add_as(role(), more);
     }
 
-    /// Adds `more` to the number. `role` is the role of this thread: asking for it once saves a call for each metric.
+    /// Adds `more` to the number. `role` is the role of this thread. A caller that changes several metrics asks for the
+    /// role only once.
     #[inline]
     pub fn add_as(&self, role: Role, more: u64) {
         let number = &self.numbers[role as usize];
@@ -46,7 +47,8 @@ impl Metric {
         self.add(less.wrapping_neg());
     }
 
-    /// Changes the number by the difference between `after` and `before`. Used when a part of the sum changes.
+    /// Changes the number by the difference between `after` and `before`. For a part of the sum that has changed from
+    /// `before` to `after`.
     pub fn replace(&self, before: u64, after: u64) {
         self.add(after.wrapping_sub(before));
     }
@@ -71,9 +73,9 @@ pub static DEFRAG_MOVES: Metric = Metric::new();
 pub static GROWTHS: Metric = Metric::new();
 /// The number of promotions of counters from exact to an estimate.
 pub static PROMOTIONS: Metric = Metric::new();
-/// The number of items that `ADMIT` rejected for the limit of its call, by filters.
+/// The number of items that `BF.ADMIT` rejected because of its limit.
 pub static FILTER_ITEMS_REJECTED: Metric = Metric::new();
-/// The same by counters.
+/// The number of items that `LC.ADMIT` rejected because of its limit.
 pub static COUNTER_ITEMS_REJECTED: Metric = Metric::new();
 /// The number of times that the sliding window of a filter advanced.
 pub static FILTER_ADVANCES: Metric = Metric::new();

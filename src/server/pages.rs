@@ -40,8 +40,8 @@ mod linux {
     use super::huge;
     use libc::{MADV_DONTNEED, MADV_POPULATE_WRITE, madvise};
 
-    /// The kernel is asked to make at least this many bytes resident. For less memory the call costs as much as it
-    /// saves.
+    /// The kernel is asked to make at least this many bytes resident. For fewer bytes, the call takes as much time as
+    /// it saves.
     pub const RESIDENT_BYTES: usize = 64 * 1024;
 
     /// The number of bytes that one step returns. A step takes some hundred microseconds.
@@ -59,8 +59,8 @@ mod linux {
     pub fn populate(memory: &[u8]) {
         let before = memory.as_ptr() as usize % SMALL_PAGE_BYTES;
         let start = memory.as_ptr().wrapping_sub(before).cast_mut();
-        // SAFETY: the kernel checks the range and changes no byte of it, even if the memory is not this module's. An
-        // error leaves the pages to be provided when they are written.
+        // SAFETY: the kernel checks the range and changes no byte of it, even if the memory is not this module's. If
+        // the call fails, each page becomes resident when it is first written.
         unsafe { madvise(start.cast(), memory.len() + before, MADV_POPULATE_WRITE) };
     }
 
@@ -74,7 +74,8 @@ mod linux {
         let (align, step) = if is_huge { (huge::PAGE_BYTES, huge::PAGE_BYTES) } else { (LARGE_PAGE_BYTES, STEP_BYTES) };
         let mut start = block.align_offset(align);
         while start.saturating_add(step) <= bytes {
-            // SAFETY: whole pages within the block, whose content is no longer needed. If it fails, the pages stay.
+            // SAFETY: the range is whole pages within the block, and the contents of the block are no longer needed. If
+            // the call fails, the pages stay resident.
             unsafe { madvise(block.add(start).cast(), step, MADV_DONTNEED) };
             start += step;
         }
@@ -110,7 +111,7 @@ mod tests {
         make_resident(&[]);
         assert!(!resident(part).contains(&true));
         make_resident(part);
-        // All pages are resident, or none where Linux is older than 5.14 or its pages are larger than 4 KiB.
+        // All pages are resident. None is if Linux is older than 5.14, or if its pages are larger than 4 KiB.
         let now = resident(part);
         assert!(!now.contains(&false) || !now.contains(&true));
         assert!(!resident(&memory[48 << 20..]).contains(&true));

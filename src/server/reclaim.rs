@@ -61,8 +61,8 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
         let (sender, receiver) = channel::<Garbage>();
         let (ready, is_ready) = channel();
         let free = move || {
-            // The first allocation of a thread sets up jemalloc's data for the thread, and would crash later, without
-            // memory.
+            // The first allocation of a thread sets up jemalloc's data for the thread. It is made here, because it
+            // would crash later if memory is lacking.
             drop(black_box(Box::new(0u64)));
             drop(ready);
             work(&receiver);
@@ -78,7 +78,7 @@ fn reclaimer() -> Option<&'static Sender<Garbage>> {
 }
 
 /// How long the background thread rests after it made a page huge. Page faults of the main thread may wait for each
-/// page, which takes about a millisecond: a call should not wait for several.
+/// page, which takes about a millisecond: a command should not have to wait for several.
 const REST: Duration = Duration::from_millis(5);
 
 /// What the background thread does, until the channel is closed.
@@ -138,7 +138,7 @@ pub fn wait() {
         && *process == std::process::id()
         && hand_over(sender, Box::new(freed), 0)
     {
-        // The thread drops `freed` after all values before it, which ends `recv` with an error.
+        // The thread drops `freed` after it has dropped all values before it. `recv` then returns an error.
         let _ = is_freed.recv();
     }
 }

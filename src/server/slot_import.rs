@@ -1,9 +1,9 @@
 //! Whether this node is importing slots of its cluster.
 //!
 //! In an atomic slot migration (`CLUSTER MIGRATION`, Redis 8.4 and later) the importing node skips a key whose RESTORE
-//! fails, and the other node deletes its copy all the same. So nothing but damage may reject a key meanwhile. RESTORE
-//! runs a callback without a client, which cannot tell that the key is imported; the server's event can. The commands
-//! that follow the snapshot come from a client that must be obeyed.
+//! fails, and the other node deletes its copy all the same. So during an import, a key may be rejected only if it is
+//! damaged. RESTORE runs a callback without a client, which cannot tell that the key is imported; the server's event
+//! can. The commands that follow the snapshot count as replicated ones.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,8 +21,8 @@ pub fn is_running() -> bool {
     IS_RUNNING.load(Ordering::Relaxed)
 }
 
-/// Subscribes to the server's events of slot migrations. Redis before 8.4 rejects the subscription. Valkey gives the
-/// number of the event to others.
+/// Subscribes to the server's events of slot migrations. Redis before 8.4 rejects the subscription. In Valkey, the same
+/// number stands for another event.
 pub fn register(ctx: Ctx) {
     if !facts::is_valkey() {
         let event = raw::RedisModuleEvent { id: raw::REDISMODULE_EVENT_CLUSTER_SLOT_MIGRATION, dataver: 1 };

@@ -31,7 +31,7 @@ impl Creating<Counter> for Creation {
     const LAST_WORDS: &'static LastWords<Self> = &LAST_WORDS;
 
     fn defaults(ctx: Ctx, _command: Args<'_>) -> Self {
-        // A replicated command has the library's defaults: a primary with others sends all parameters.
+        // A replicated command gets the library's defaults, because a primary with other defaults sends all parameters.
         let params = if must_obey(ctx) { Params::default() } else { config::counting_defaults() };
         Creation { params, window: None, expiry: None }
     }

@@ -29,8 +29,8 @@ const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 pub(in crate::commands) struct Creation {
     params: Params,
     layout: BitLayout,
-    /// The expansion of a classic filter with `NONSCALING`. Such a filter never grows, but RedisBloom stores the
-    /// expansion all the same.
+    /// The expansion of a classic filter with `NONSCALING`. Such a filter never grows, but RedisBloom stores its
+    /// expansion nevertheless.
     noted_growth: Option<u32>,
     /// Whether the command is replicated. Another server has then accepted the parameters, perhaps with wider ranges
     /// than this module's.
@@ -51,8 +51,8 @@ impl Creation {
     }
 
     /// Returns the parameters like [`Self::from_options`], for a replicated command. If a parameter is outside this
-    /// module's ranges, the filter becomes a classic one, whose ranges are wider. If the parameters suit no filter,
-    /// building the filter fails.
+    /// module's ranges, the filter becomes a classic one, whose ranges are wider. If no filter can have the parameters,
+    /// building the filter fails later.
     pub(in crate::commands) fn obeyed(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         Self::from_options(ctx, command, options).or_else(|error| {
             if options.layout == Some(BitLayout::Lines) || Prefix::Rf.is_of(command) {
@@ -108,7 +108,8 @@ impl Creation {
         args: Args<'_>,
         creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
     ) -> Result<Creation, CommandError> {
-        // The checks are in RedisBloom's order: a command with several faults gets the same error as from RedisBloom.
+        // The checks are in RedisBloom's order, so that a command with several faults gets the same error as from
+        // RedisBloom.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
         creation(ctx, args, &Options { error_rate, ..Options::default() })?;
         let capacity = Some(args::count(Parameter::Capacity, args.get(3))?);
@@ -132,7 +133,7 @@ impl Creating<BloomFilter> for Creation {
 
     /// RF.* create filters in the layout `lines`. A replicated BF.* command without a layout creates a classic filter
     /// with the configured defaults, because RedisBloom sent it, or this module sent it for a classic filter. A
-    /// replicated RF.* command has the library's defaults: a primary with others sends all parameters.
+    /// replicated RF.* command gets the library's defaults, because a primary with other defaults sends all parameters.
     fn defaults(ctx: Ctx, command: Args<'_>) -> Self {
         let is_obeyed = must_obey(ctx);
         let (layout, params) = match (Prefix::Rf.is_of(command), is_obeyed) {
@@ -146,7 +147,7 @@ impl Creating<BloomFilter> for Creation {
 
     fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
         let creation = Self::from_any_range(ctx, command, options)?;
-        // The expansion has to be in range even where NONSCALING overrides it, so it is checked as it was given.
+        // The expansion has to be in range even if NONSCALING overrides it, so the given number is checked.
         let expansion = creation.noted_growth.unwrap_or(creation.params.expansion);
         Params { expansion, ..creation.params }.validate()?;
         Ok(creation.as_made_here())

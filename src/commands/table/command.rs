@@ -18,8 +18,8 @@ pub type EntryPoint = unsafe extern "C" fn(*mut RedisModuleCtx, Argv, c_int) -> 
 
 /// A row of the command table.
 pub struct Command {
-    /// The command's name in lower case, as the server's and RedisBloom's names are: `INFO commandstats` and errors
-    /// print it.
+    /// The command's name, which `INFO commandstats` and errors show. It is in lower case, like the names of the
+    /// server's and RedisBloom's commands.
     pub name: &'static CStr,
     pub entry: EntryPoint,
     /// The entry point for a command that clients may not call. It rejects clients, and accepts commands from a primary
@@ -63,7 +63,7 @@ impl Command {
         match self.keys {
             Keys::Read | Keys::Insert | Keys::Remove | Keys::Clear | Keys::Advance => (1, 1, 1),
             Keys::ReadAll | Keys::Merge => (1, -1, 1),
-            // Keys whose number is an argument are described by a key specification alone.
+            // If the number of keys is an argument, only a key specification can describe them.
             Keys::Numbered => (0, 0, 0),
         }
     }

@@ -1,8 +1,8 @@
 //! Huge pages inside large bitmaps, for the option `huge-pages`.
 //!
 //! A bitmap begins with small pages. The background thread that frees values makes the whole pages of 2 MiB inside the
-//! bitmap huge, one at a time. The kernel is not told about the whole bitmap at once: the first list of items would
-//! then wait for a huge page to be cleared for nearly every item, which takes 30 ms for a filter of 184 MB.
+//! bitmap huge, one at a time. If the kernel made the whole bitmap huge at once, nearly every item of the first list
+//! would have to wait until a huge page was cleared: 30 ms in all for a filter of 184 MB.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -135,7 +135,7 @@ mod kernel {
         let none: c_ulong = 0;
         // SAFETY: the call passes and changes no memory.
         let disabled = unsafe { libc::prctl(PR_GET_THP_DISABLE, none, none, none, none) };
-        // A larger number means that only memory is excluded that is not advised.
+        // A larger number means that huge pages are only forbidden for memory without advice from the process.
         if disabled == 1 {
             return Some("forbidden-by-disable-thp");
         }
