@@ -116,7 +116,7 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
     }
     let is_negative = got.trim_start_matches('\'').starts_with('-');
     match (parameter, is_redis_8()) {
-        // The words of Redis 8, with the ranges of this module: it allows larger capacities.
+        // The text has the words of Redis 8 but the ranges of this module, which allows larger capacities.
         (Parameter::ErrorRate, true) => format!("error rate must be in the range (0.000000, 1.000000), got {got}"),
         (Parameter::Capacity, true) => {
             format!("capacity must be in the range [1, {}], got {got}", Params::MAX_CAPACITY)
@@ -124,7 +124,7 @@ fn out_of_range(kind: Kind, parameter: Parameter, expected: &str, got: &str) -> 
         (Parameter::Expansion, true) => {
             format!("expansion must be in the range [0, {}], got {got}", Params::MAX_EXPANSION)
         }
-        // RedisBloom's text ends with a blank, which is kept.
+        // RedisBloom's text ends with a space, and so does this one.
         (Parameter::ErrorRate, false) => format!("(0 < error rate range < 1) got {got}"),
         (Parameter::Capacity, false) if is_negative || got == "0" => {
             format!("(capacity should be larger than 0), got {got}")

@@ -141,8 +141,8 @@ fn set_options(ctx: Ctx) {
     let mut options = raw::REDISMODULE_OPTIONS_HANDLE_IO_ERRORS
         | raw::REDISMODULE_OPTION_NO_IMPLICIT_SIGNAL_MODIFIED
         | raw::REDISMODULE_OPTIONS_HANDLE_REPL_ASYNC_LOAD;
-    // SAFETY: the context is live, during loading; the arguments have the types that the functions take. Valkey's
-    // bits are set on Valkey only: Redis could give them another meaning.
+    // SAFETY: the context is live, during loading; the arguments have the types that the functions take. The bits of
+    // Valkey's options are set on Valkey only, because Redis could give these bits another meaning.
     unsafe {
         let known = raw::RedisModule_GetModuleOptionsAll.map_or(0, |all| all() as u32);
         if facts::is_valkey() {

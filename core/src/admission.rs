@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn repeats_count_once() {
         let mut look_up = LookUp::of(3).unwrap();
-        // One hash for two items, so that the items decide.
+        // Two items have the same hash, so the look-up has to compare the items themselves.
         for (hash, key, is_known) in
             [(1, "a", false), (1, "b", false), (2, "k", true), (1, "a", false), (3, "c", false), (3, "c", false)]
         {

@@ -197,7 +197,7 @@ mod tests {
         let mut dst = vec![0u64; src.len()];
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!(dst, src);
-        // Pages of zeros in `src` are not written, so the 2s stay.
+        // Pages of zeros in `src` are not written, so the words with a 2 keep their value.
         dst.fill(2);
         copy_to_zeroed(bytemuck::cast_slice_mut(&mut dst), bytemuck::cast_slice(&src));
         assert_eq!((dst[0], dst[PAGE_WORDS], dst[PAGE_WORDS + 1], dst[3 * PAGE_WORDS]), (2, 6, 0, 1));
@@ -207,7 +207,7 @@ mod tests {
         assert!(!fills_every_page(bytemuck::cast_slice(&src)) && fills_every_page(bytemuck::cast_slice(&dst)));
     }
 
-    /// The buffers are large enough for several threads, and their last piece is shorter.
+    /// The buffers are large enough for several threads. Their last piece is shorter than the others.
     #[test]
     fn large_buffers_are_copied_and_united_as_small_ones_are() {
         let mut word = 1u64;

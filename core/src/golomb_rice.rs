@@ -1,4 +1,4 @@
-//! Golomb-Rice coding of sparse bitmaps. The code has the distances between set bits.
+//! Golomb-Rice coding of sparse bitmaps. The code stores the distances between set bits.
 //!
 //! A gap is the number of zeros between a set bit and the previous set bit. It is written in Golomb-Rice code (Golomb,
 //! "Run-Length Encodings", 1966; Rice and Plaunt, "Adaptive Variable-Length Coding for Efficient Compression of
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// Encodes bit by bit, as the code is defined.
+    /// Encodes bit by bit, straight from the definition of the code.
     fn by_definition(ones: &[u64], num_bits: u64) -> Vec<u8> {
         let (k, mut bits, mut next) = (low_bits(ones.len() as u64, num_bits), Vec::new(), 0);
         for &one in ones {
@@ -247,7 +247,7 @@ mod tests {
         }
     }
 
-    /// Codes of 33 bits, one after another: the first takes the last bit of a word, the next follows a full word.
+    /// Two codes of 33 bits. The first one takes the last bit of a word, so the second one begins after a full word.
     #[test]
     fn codes_that_are_a_bit_longer_than_a_word_are_whole() {
         for k in 1..12u64 {
@@ -269,7 +269,7 @@ mod tests {
                 assert_eq!(decoded(&encoded(&ones, num_bits), 1, num_bits).unwrap(), ones);
             }
         }
-        // One long gap among many short ones: hundreds of ones in a row.
+        // One long gap among many short ones. Its code has hundreds of ones in a row.
         let ones: Vec<u64> = (0..300).chain([100_000]).collect();
         assert_eq!(decoded(&encoded(&ones, 1 << 17), 301, 1 << 17).unwrap(), ones);
         let all: Vec<u64> = (0..100).collect();

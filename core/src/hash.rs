@@ -147,8 +147,8 @@ mod tests {
         }
     }
 
-    /// Each row has an item, its start and step, and its hash under seed 0. Start and step agree with the bits that a
-    /// running RedisBloom set. The hash comes from another implementation of MurmurHash64A.
+    /// Each row has an item, the start and step of its positions, and its hash under seed 0. Start and step agree with
+    /// the bits that a running RedisBloom set. The hash comes from another implementation of MurmurHash64A.
     #[test]
     fn murmur64a_is_pinned() {
         let bytes: Vec<u8> = (0..=255).collect();

@@ -60,7 +60,7 @@ mod tests {
                 piece.iter_mut().for_each(|byte| *byte += 1);
                 piece.len() as u64
             };
-            // As if the buffer were larger.
+            // Runs the pass as if the buffer were larger.
             assert_eq!(sum(buffer.chunks_mut(piece), 10 * PIECE_BYTES, own_len), len as u64);
             assert!(buffer.iter().all(|&byte| byte == 1));
         }

@@ -169,9 +169,9 @@ impl Partitioned {
     /// never more than `n`.
     ///
     /// A part's items are binomial with mean `m = n/k` and a variance below `m`. By Bernstein's inequality, one part
-    /// gets more items than this capacity with a probability below `exp(-18 / (1 + 2/sqrt(m)))`. For any of `k` parts,
-    /// the probability is below `k` times this number: one in 45,000 for `m = 10,000` and 1,024 parts. No item is lost
-    /// then: the part grows, or its false-positive rate rises slightly.
+    /// gets more items than this capacity with a probability below `exp(-18 / (1 + 2/sqrt(m)))`. The probability that
+    /// any of `k` parts does is below `k` times this number: one in 45,000 for `m = 10,000` and 1,024 parts. Even then
+    /// no item is lost: the part grows, or its false-positive rate rises slightly.
     ///
     /// ```
     /// # use rollcall_core::partition::Partitioned;
@@ -445,8 +445,8 @@ mod tests {
         assert_eq!(unite([(u64::MAX, 0.0), (1, 0.0)]).0, u64::MAX);
     }
 
-    /// Pearson's chi-square of `n` items over `k` parts has mean `k - 1` and variance `2*(k - 1)` if they fall at
-    /// random. The bounds are four standard deviations either way, since too even a spread would not be random either.
+    /// If `n` items fall in `k` parts at random, Pearson's chi-square has the mean `k - 1` and the variance `2*(k -
+    /// 1)`. The bounds are four standard deviations either way, since too even a spread would not be random either.
     #[test]
     fn items_spread_as_if_at_random() {
         type Shape = (&'static str, fn(u64) -> Vec<u8>);

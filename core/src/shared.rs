@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn get(pool: &Pool<u64>, number: u64) -> Shared<u64> {
-        // One hash for two numbers each, so that contents decide.
+        // Two numbers always have the same hash, so the pool has to compare contents.
         pool.get(number / 2, |&other| other == number, || Ok::<_, ()>(number)).unwrap()
     }
 
@@ -117,7 +117,7 @@ mod tests {
         assert!(!Arc::ptr_eq(&beyond, &get(&pool, len)) && Arc::ptr_eq(&held[7], &get(&pool, 7)));
         assert_eq!(own_layout(&beyond), Some(Layout::from_size_align(24, 8).unwrap()));
         drop(held);
-        // Nothing is in use now, and a sweep finds that within `len` calls.
+        // No content is in use now. Within `len` calls there is a sweep, which removes them.
         let kept: Vec<_> = (0..len).map(|number| get(&pool, len + number)).collect();
         assert!(Arc::ptr_eq(kept.last().unwrap(), &get(&pool, 2 * len - 1)));
         // The pool holds the content that the sweep made room for, and the two that came after it.
@@ -129,7 +129,7 @@ mod tests {
         let (pool, len) = (Pool::new(), POOL_LEN as u64);
         let mut held: Vec<_> = (0..len).map(|number| get(&pool, number)).collect();
         let _beyond: Vec<_> = (len..2 * len).map(|number| get(&pool, number)).collect();
-        // The pool was swept, had no unused contents, and keeps no more than its limit.
+        // The pool was swept but had no unused contents. It keeps no more than its limit.
         assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
         assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
         // One unused content makes room for one new content.

@@ -351,7 +351,7 @@ mod tests {
             (3, &[][..], Ok(stays)),
             (3, &[0, 11], Ok(stays)),
             (3, &[12], ahead(12)),
-            // A slice ahead of the clock is no jump.
+            // A value that is one slice ahead of the clock is not moved back.
             (11, &[12, 3], Ok(stays)),
             (11, &[13], Err(Ahead { slice: 13, present: 11 })),
             (12, &[], Ok(after)),
@@ -386,13 +386,14 @@ mod tests {
             prop_assert_eq!(length, seconds.div_ceil(asked.into()));
             prop_assert!(slices * length >= seconds && (slices - 1) * length < seconds && slices <= asked.into());
             prop_assert_eq!(Window::new(seconds, window.slices(), 254, ClockSource::System), Ok(window));
-            // From the first second of a slice to the last of the slice in which it is still live.
+            // The times run from the first second of a slice to the last second of the last slice in which it is still
+            // live.
             let longest = (slices + 1) * length;
             prop_assert!(longest >= seconds && longest - seconds < 2 * length);
             prop_assert!(seconds % length != 0 || longest - seconds == length);
         }
 
-        /// The slices cover the span that was asked for, and at most a slice more, as far as the window reaches.
+        /// The slices cover the span that was asked for, and at most one slice more, but never more than the window.
         #[test]
         fn a_span_is_covered(
             slices in 1u32..=64, more in 0u64..100_000, now in prop_oneof![0u64..200_000, 0u64..1 << 40],

@@ -66,7 +66,8 @@ pub unsafe fn use_server() {
             && { raw::RedisModule_Realloc }.is_some()
             && { raw::RedisModule_Free }.is_some()
     };
-    // After a load that failed, blocks may be left whose padding the second probe must not change.
+    // The probe runs only at the first load. Blocks may be left from a failed load, and a second probe must not change
+    // how their padding is computed.
     if !has_all || LOADED.load(Ordering::Relaxed) {
         return;
     }

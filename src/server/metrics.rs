@@ -87,7 +87,7 @@ mod tests {
     use super::super::threads;
     use super::*;
 
-    /// What the main thread added, other threads subtract, and the other way round.
+    /// Other threads subtract what the main thread has added, and the main thread subtracts what they have added.
     #[test]
     fn the_numbers_of_all_threads_are_summed() {
         static METRIC: Metric = Metric::new();

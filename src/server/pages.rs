@@ -103,15 +103,15 @@ mod tests {
 
     #[test]
     fn memory_becomes_resident_and_stays_what_it_is() {
-        // Large enough that malloc maps it anew. The middle of the memory is far from pages that a huge page may have
-        // made resident.
+        // The block is so large that malloc maps new memory for it. Its middle is far from pages that a huge page may
+        // have made resident.
         let memory = vec![0u8; 64 << 20];
         let part = &memory[(32 << 20) + 5000..][..1_000_000];
         make_resident(&part[..1000]);
         make_resident(&[]);
         assert!(!resident(part).contains(&true));
         make_resident(part);
-        // All pages are resident. None is if Linux is older than 5.14, or if its pages are larger than 4 KiB.
+        // All pages are resident, or none if Linux is older than 5.14 or has pages larger than 4 KiB.
         let now = resident(part);
         assert!(!now.contains(&false) || !now.contains(&true));
         assert!(!resident(&memory[48 << 20..]).contains(&true));

@@ -175,7 +175,7 @@ fn part(lines: &mut [Line], offset: u64, num_bytes: usize, len: usize) -> Result
 mod tests {
     use super::*;
 
-    /// A bitmap with these bytes, each given with its offset.
+    /// A bitmap with the given bytes. Each byte is given with its offset.
     fn bitmap(num_lines: u64, bytes: &[(u64, u8)]) -> LineBitmap {
         let mut bitmap = LineBitmap::zeroed(num_lines).unwrap();
         let len = bitmap.as_bytes().len();

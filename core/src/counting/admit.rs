@@ -180,7 +180,7 @@ mod tests {
         let mut counter = Counter::new(PARAMS).unwrap();
         admit(&mut counter, &[b"a", b"b"], SOME).unwrap();
         let tight = MaxBytes(counter.size_bytes() + 1);
-        // The items need more room than is allocated.
+        // The items need more bytes than the buffer has.
         for items in [&[&[7; 50][..]][..], &[&[7; 25], &[8; 25]]] {
             let error = counter.admit(items.iter().copied(), SOME, &tight).unwrap_err();
             assert!(matches!(error, Error::TooLarge { limit: Limit::Value, .. }), "{error}");

@@ -294,7 +294,7 @@ mod tests {
         counts
     }
 
-    /// The table that layouts are chosen by is what theory gives.
+    /// The table from which layouts are chosen has the errors that follow from the theory.
     #[test]
     fn the_largest_error_of_each_layout_is_in_the_table() {
         for (layout, stated) in layouts().zip(LARGEST_ERRORS) {
@@ -361,7 +361,7 @@ mod tests {
         assert!((segments.standard_error(expected) / libm::sqrt(variance) - 1.0).abs() < 1e-9);
     }
 
-    /// An empty bitmap whose slots all have the same share of the hash space.
+    /// An empty bitmap in which all slots get the same part of the hash space.
     fn one_segment(share: f64, slots: f64) -> Segments {
         Segments { list: [Segment { share, slots, zero: slots }; MAX_SEGMENTS], len: 1 }
     }
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn standard_errors_on_a_part_of_the_hash_space_are_those_of_the_formula() {
-        // 1/I - n, in cases where most members fall on no slot, so that it is no difference of near numbers.
+        // Computes 1/I - n directly. Here most members fall on no slot, so this is not a difference of close numbers.
         for (share, slots, n) in [(1.0 / 1024.0, 256.0, 700.0), (1.0 / 4096.0, 1024.0, 90.0), (0.001, 300.0, 1.0)] {
             let information = slots * share * share / libm::expm1(share * n);
             let found = one_segment(share, slots).standard_error(n);
@@ -393,7 +393,8 @@ mod tests {
         for layout in layouts() {
             for n in [1.0, 30.0, 1e3, 1e5, 1e7, 1e9, 1e10] {
                 let estimate = Segments::new(layout, &expected_counts(layout, n)).estimate();
-                // Tolerates the rounding by half a slot in each segment; the standard error is many slots.
+                // The counts are rounded by up to half a slot in each segment. This matters little, since the standard
+                // error is many slots.
                 let tolerance = 0.25 * standard_error(layout, n) * n + 1.0;
                 assert!((estimate - n).abs() < tolerance, "{layout:?}: {estimate} for {n}");
             }
@@ -411,7 +412,8 @@ mod tests {
         chances
     }
 
-    /// The chance that two standard errors cover the number `members`, if each is visible with the chance `shown`.
+    /// The chance that the number `members` is within two standard errors of its estimate, if each member is visible
+    /// with the chance `shown`.
     fn covered(members: u32, shown: f64) -> f64 {
         let reported = |seen: usize| {
             let estimate = seen as f64 / shown;
@@ -488,7 +490,7 @@ mod tests {
             layout in (MIN_SEGMENT_BITS..=MAX_SEGMENT_BITS).prop_map(Layout::new),
             fill in proptest::collection::vec(0.0f64..=1.0, MAX_SEGMENTS),
         ) {
-            // Counts that no set leads to; forged bitmaps may have them.
+            // Counts that no set of members can have. Forged bitmaps may have them.
             let mut segments = Segments::new(layout, &SegmentCounts::default());
             for (segment, fill) in segments.list.iter_mut().zip(fill) {
                 segment.zero = libm::floor(segment.slots * fill);

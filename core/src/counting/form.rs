@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn corrupt_payloads_are_rejected() {
-        // Segments of 256 slots, of which the bits take 32 bytes.
+        // Segments of 256 slots, whose bits take 32 bytes.
         let params = params(RATES[0], 2);
         let bits = [0x55; 32];
         type Case<'a> = (Option<&'a [u64]>, &'a [u8], &'a str);
@@ -177,7 +177,7 @@ mod tests {
             (None, b"\x01a\x01a", "members"),
             (None, b"\x01a\x01b\x01c", "members"),
             (Some(&[1]), b"", "coded payload"),
-            // A gap of ones that does not end.
+            // The code of a gap has ones up to the end of the bytes, and no zero after them.
             (Some(&[2]), &[0, 0xff, 0xff], "coded payload"),
             (Some(&[255]), b"", "coded payload"),
             (Some(&[1]), &[0; 2], "segments"),
@@ -208,7 +208,7 @@ mod tests {
             let rejected = load(exact_limit, lower_bound, counts);
             assert!(matches!(rejected, Err(Error::Corrupt { field: "lower bound", .. })), "{rejected:?}");
         }
-        // Such a counter would be exact.
+        // A counter with these fields would be exact, so the fields are wrong.
         let rejected = load(250, 0, &[]);
         assert!(matches!(rejected, Err(Error::Corrupt { field: "representation", .. })), "{rejected:?}");
         assert!(load(0, 0, &[]).is_ok());

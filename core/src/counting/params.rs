@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn counters_made_alike_share_a_spec() {
         let params = Params { error_rate: 0.0101, exact_limit: 250, exact_bytes: 16 << 10, seed: 7 };
-        // A pool of its own, since the global one may be full of the specs of other tests.
+        // The test uses a pool of its own, since the global one may be full of the specs of other tests.
         let pool = Pool::new();
         let shared = |params| Spec::new(params).unwrap().shared_in(&pool);
         let ours = shared(params);

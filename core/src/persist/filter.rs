@@ -208,8 +208,8 @@ mod tests {
         filter
     }
 
-    /// A piece goes to the place that the one before left: if it were searched for from the first sub-filter on, long
-    /// dumps would take quadratic time.
+    /// A piece is written where the previous piece ended. Searching for this place from the first sub-filter on would
+    /// make loading a long dump take quadratic time.
     #[test]
     fn pieces_of_any_length_go_on_where_the_last_ended() {
         for layout in [BitLayout::Lines, BitLayout::Classic] {

@@ -205,7 +205,7 @@ mod tests {
         (0.000125, 4000, 18.705672688718064, 13, 9360),
         (0.25, 1, 2.8853900817779294, 3, 8),
         (0.5, 1000, 1.4426950408889647, 2, 184),
-        // Here all digits of ln 2 would give 2 hashes.
+        // With all digits of ln 2, the result would be 2 hashes here.
         (0.500_000_000_000_000_1, 1000, 1.4426950408889643, 1, 184),
         (0.9, 1, 0.21929410911295547, 1, 8),
         (0.999_999, 10, 2.0813700217506453e-06, 1, 8),
@@ -261,7 +261,8 @@ mod tests {
                 Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })
             ));
         }
-        // At a rate next to 1 an item takes next to no bit, so rounding up to a power of two makes room for 10^19 more.
+        // At a rate near 1, an item takes a tiny part of a bit. So rounding up to a power of two makes room for 10^19
+        // more items.
         assert!(matches!(
             Shape::new(1.0 - f64::EPSILON / 2.0, u64::MAX, 0),
             Err(Error::OutOfRange { parameter: Parameter::Capacity, .. })

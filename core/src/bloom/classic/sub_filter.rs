@@ -219,7 +219,7 @@ mod tests {
         assert!(single == large);
     }
 
-    /// Every number of hashes below, at and above the ends of the rounds, with few items at once and with many.
+    /// Tests numbers of hashes below, at and above the ends of the rounds, for short and long lists of items.
     #[test]
     fn items_of_few_and_many_hashes_are_found_in_rounds() {
         for (error_rate, expected) in [(0.51, 1), (0.26, 2), (0.13, 3), (0.065, 4), (0.04, 5), (1e-3, 10), (1e-9, 30)] {

@@ -233,7 +233,7 @@ mod tests {
         for probes in 1..=7 {
             let (mut line, mut here, mut set) = (Line::default(), Line::default(), std::collections::BTreeSet::new());
             for item in 0..3000u32 {
-                // Some items have two places, or all places, in common.
+                // In some items, two places, or all places, are the same.
                 let places = match item % 10 {
                     0 => 0x1ff_u64.wrapping_mul(u64::from(item % 3)),
                     1 => places(u64::from(item)) & 0x7fff_8000_0003_ffff,

@@ -3,8 +3,8 @@
 //! The bits of an item within its first line are the same in every sub-filter; only the index of that line depends on
 //! the size. So the bits are laid out once for a group of sub-filters, and one line of each sub-filter is compared with
 //! them. The comparison has no branch: which sub-filters match cannot be predicted, and a mispredicted branch costs
-//! more than a comparison. In full sub-filters about one line in thirty passes by chance. Only sub-filters that pass
-//! are looked up in full.
+//! more than a comparison. In a full sub-filter, about one line in thirty matches by chance. Only in sub-filters that
+//! match are the other bits looked up.
 
 use super::super::bitmap::Line;
 use super::super::sub_filter::{Expected, Screened};

@@ -504,7 +504,7 @@ mod tests {
             let picks = capacity as f64 * f64::from(shape.lines_per_item);
             let fill = 1.0 - libm::pow(1.0 - hit / shape.num_lines as f64, picks);
             let set_bits = libm::round(fill * shape.num_bits() as f64) as u64;
-            // Half a bit of rounding is less than half an item.
+            // Rounding by half a bit changes the estimate by less than half an item.
             assert!((estimate_items(&shape, set_bits) - capacity as f64).abs() < 0.5, "{error_rate} {capacity}");
         }
         let shape = geometry(0.01, 1000).unwrap();

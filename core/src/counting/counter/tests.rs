@@ -203,7 +203,7 @@ fn relocation_keeps_the_bits() {
         let (before, copier) = ((counter.count(), words(&counter)), Copier::default());
         assert!(counter.relocate(0, &copier) && !counter.relocate(1, &copier));
         assert_eq!((counter.count(), words(&counter)), before);
-        // The buffer of the members, or that of the window.
+        // The buffer of the members, or the buffer of the cells.
         let (moved, mut sizes) = (copier.0.get(), Vec::new());
         counter.heap_layouts(&mut |layout| sizes.push(layout.size()));
         assert!(moved == 0 || sizes.contains(&moved), "{moved} of {sizes:?}");

@@ -149,8 +149,8 @@ mod tests {
         let own = of(0..1000);
         let few: Vec<_> = (0..300).map(|n| of(5 * n + 500..5 * n + 505)).collect();
         let many: Vec<_> = (0..30).map(|n| of(10 * n + 500..10 * n + 2000)).collect();
-        // Each member of the counter itself is hashed. Of each other counter at most its own members, or the members
-        // left, are looked at.
+        // Each member of the first counter is hashed. For each other counter, as many members are looked at as the
+        // counter has, or as are left, whichever is less.
         for (others, most) in [(few, 1000 + 300 * 5), (many, 1000 + 30 * 1000)] {
             let others: Vec<_> = others.iter().collect();
             LOOKED_AT.set(0);
@@ -162,7 +162,8 @@ mod tests {
             assert_eq!(counted.count(), 500);
             assert!(by_list <= by_count && by_list <= most, "{by_list} against {by_count} and {most}");
         }
-        // The members of the smallest view are hashed once, and looked up in each other view while they remain.
+        // The members of the smallest view are hashed once. Each is looked up in the other views until one view lacks
+        // it.
         let others = [of(500..2000), of(0..2000), of(600..3000)];
         LOOKED_AT.set(0);
         let within = own.members_within(&others.each_ref()).unwrap();

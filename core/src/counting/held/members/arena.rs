@@ -121,7 +121,7 @@ mod tests {
             assert_eq!((found, members.len()), (prefix, arena.len() - prefix_bytes::<()>(prefix)));
             let tagged = [&[0], arena].concat();
             assert_eq!(split_prefix::<u8>(&tagged).0, prefix);
-            // With the tag of a slice it is no prefix.
+            // If the tag is not 0, the bytes are not a prefix.
             assert_eq!(split_prefix::<u8>(&[&[1], arena].concat()).0, b"");
         }
     }

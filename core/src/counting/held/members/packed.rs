@@ -390,7 +390,7 @@ mod tests {
                 packed((0..len).map(|number| if number == 0 { b"13 characters".to_vec() } else { id(number) }));
             assert_eq!(two_lengths.heap_bytes(), bytes_of_two_lengths, "{len} members of two lengths");
         }
-        // A buffer is filled to its last byte: a member of these has 16 bytes with its length.
+        // The buffer is filled to its last byte. Each of these members takes 16 bytes with its header.
         let sizes = (1..=4).map(|len| packed((0..len).map(|number| vec![number; 15])).heap_bytes());
         assert!(sizes.eq([16, 48, 48, 80]));
     }

@@ -64,7 +64,8 @@ mod tests {
         members.insert(item, hash64(item, 7), 7, ()).unwrap();
     }
 
-    /// Memory is freed after most members are gone, and a member that comes and goes costs no copy of the others.
+    /// Memory is freed once most members are removed. Adding and removing a member again and again does not copy the
+    /// others.
     #[test]
     fn a_set_shrinks_with_its_members() {
         for number in [5u32, 250, 1000] {
@@ -76,7 +77,7 @@ mod tests {
                 members.remove(&[(0, 0)], 7);
                 assert_eq!(members.len(), left as usize);
                 assert!(members.heap_bytes() <= 4 * (Members::<()>::bytes_of_read(13 * u64::from(left), ROOM) + 16));
-                // The first member goes and comes again, as the last one.
+                // The first member is removed and added again, so it becomes the last one.
                 if left > 0 {
                     let first = members.iter().next().unwrap().1.text().to_vec();
                     members.remove(&[(0, 0)], 7);
@@ -104,7 +105,7 @@ mod tests {
             }
             let mut never = Members::<()>::new();
             left.iter().for_each(|(item, _)| insert(&mut never, item));
-            // The prefix may be that of a member that is gone.
+            // The member from which the prefix was taken may have been removed.
             prop_assert!(members.iter().map(|(_, member)| member).eq(never.iter().map(|(_, member)| member)));
             prop_assert_eq!((members.len(), members.member_bytes()), (never.len(), never.member_bytes()));
             prop_assert!(gone.iter().all(|(item, _)| !members.contains(item, hash64(item, 7))));

@@ -130,8 +130,8 @@ fn subtract_subsets(numbers: &mut [f64]) {
     for_each_subset(numbers, |number, subset| number - subset);
 }
 
-/// For each set and each index that includes the set: replaces the number by `join` of the number and the number at the
-/// index without the set.
+/// For each set and each index that includes the set, replaces the number at the index. The new number is `join` of the
+/// old one and of the number at the index without the set.
 fn for_each_subset(numbers: &mut [f64], join: impl Fn(f64, f64) -> f64) {
     for set in 0..numbers.len().trailing_zeros() {
         for marks in (0..numbers.len()).filter(|marks| marks >> set & 1 == 1) {
