@@ -112,7 +112,7 @@ impl<L: Placement> Chain<L> {
         }
     }
 
-    /// Adds an item like [`Self::add`], in a chain of any length. Out of line, so that the code for one sub-filter
+    /// Adds an item like [`Self::add`], in a chain of any length. Not inlined, so that the code for one sub-filter
     /// stays small.
     #[inline(never)]
     fn add_to_many(&mut self, item: &[u8], limit: &impl SizeLimit) -> Result<Mark, Error> {

@@ -260,7 +260,7 @@ impl<T: SlotTag> Held<T> {
         }
     }
 
-    /// Passes the buffer of members or cells to `mover`, and keeps the buffer that it returns.
+    /// Passes the buffer of members or cells to `mover`, and keeps the buffer that `mover` returns.
     pub(super) fn relocate(&mut self, mover: &impl Mover) {
         match self {
             Held::Exact(members) => members.relocate(mover),

@@ -35,7 +35,7 @@ pub(in crate::commands) struct Creation {
     /// Whether the command is replicated. Another server has then accepted the parameters, perhaps with wider ranges
     /// than this module's.
     is_obeyed: bool,
-    /// The sliding window of the filter (a time span or a number of items), and the time slice in which it begins.
+    /// The sliding window of the filter, and the time slice in which the window begins.
     windowing: Option<(Windowing, u64)>,
     /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
     expiry: Option<i64>,

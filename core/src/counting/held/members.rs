@@ -194,8 +194,7 @@ pub(in crate::counting) mod tests {
 
     pub(super) const ROOM: Room = Room { members: 65_536, bytes: 1 << 20 };
 
-    /// Lists of items for the tests of both forms, packed and table: items of one length, short items, and items of all
-    /// lengths.
+    /// Lists of items: of one length, short ones, with a prefix, of all forms of records, and of all lengths.
     pub(super) fn items() -> impl Strategy<Value = Vec<Vec<u8>>> {
         let of_one_length = (1usize..80).prop_flat_map(|len| vec(vec(any::<u8>(), len), 0..400));
         let short = vec(vec(any::<u8>(), 0..3), 0..400);
@@ -433,7 +432,7 @@ pub(in crate::counting) mod tests {
 
     #[test]
     fn members_that_stay_are_found_in_their_order() {
-        // Members of one length and of many lengths, in one buffer and in a table.
+        // Members of one length, of many lengths, and so long that places take four bytes.
         let lengths: [fn(u32) -> usize; 3] = [|_| 4, |number| number as usize, |number| 4 + number as usize * 6];
         for (length, places) in lengths.into_iter().zip([Places::Number, Places::Offset, Places::FarOffset]) {
             let mut members = Members::new();

@@ -19,7 +19,7 @@ pub(super) enum Case {
 }
 
 /// The two hex digits of each byte.
-// Out of line, the loop compiles to vector instructions.
+// Not inlined, because the loop then compiles to vector instructions.
 #[inline(never)]
 pub(super) fn digits_of<const N: usize>(bytes: &[u8; N], case: Case) -> [[u8; 2]; N] {
     let mut digits = [[0; 2]; N];

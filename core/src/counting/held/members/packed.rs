@@ -111,7 +111,7 @@ impl<T: Tag> Members<T> {
         None
     }
 
-    // Out of line, so that the code for few members stays small.
+    // Not inlined, so that the code for few members stays small.
     #[inline(never)]
     fn find_far<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
         self.find_indexed::<FAR_OFFSET, R>(item, hash, found)
@@ -124,7 +124,7 @@ impl<T: Tag> Members<T> {
         hash: u64,
         found: impl Fn(usize) -> R + Copy,
     ) -> Option<R> {
-        // The first group and its first equal fingerprint nearly always decide.
+        // Nearly always, the first group and its first equal fingerprint give the answer.
         let group = self.group::<BYTES>(group_of(hash, self.index.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
@@ -327,7 +327,7 @@ impl<T: Tag> Members<T> {
         self.buffer.len() as u64
     }
 
-    /// Passes the buffer to `mover` and keeps the buffer that it returns.
+    /// Passes the buffer to `mover`, and keeps the buffer that `mover` returns.
     pub(in crate::counting) fn relocate(&mut self, mover: &impl Mover) {
         let len = self.buffer.len();
         self.buffer = mover.relocate(std::mem::take(&mut self.buffer));
