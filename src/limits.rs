@@ -17,7 +17,7 @@ use crate::server::{alloc, reclaim, slot_import};
 use rollcall_core::error::{Error, Limit};
 use rollcall_core::size_limit::SizeLimit;
 
-/// The slack under the policy `noeviction`, in bytes.
+/// The bytes by which values may grow beyond `maxmemory` under the policy `noeviction`.
 const SLACK: u64 = 64 << 10;
 
 /// The smallest slack under a policy that evicts, in bytes. The slack is also at least `maxmemory` divided by

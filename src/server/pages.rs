@@ -111,7 +111,7 @@ mod tests {
         make_resident(&[]);
         assert!(!resident(part).contains(&true));
         make_resident(part);
-        // All pages are resident, or none if Linux is older than 5.14 or has pages larger than 4 KiB.
+        // From Linux 5.14 on, with pages of 4 KiB, all pages are resident now. Elsewhere nothing makes them so.
         let now = resident(part);
         assert!(!now.contains(&false) || !now.contains(&true));
         assert!(!resident(&memory[48 << 20..]).contains(&true));

@@ -151,7 +151,7 @@ pub(super) fn check_items(num_items: u64, num_bits: u64) -> Result<(), Error> {
 /// A Bloom filter of a fixed size, in one of the two layouts. It takes hashes instead of items.
 ///
 /// Invariants: the bitmap has just enough lines for the bytes that `spec` gives, and bits beyond those are 0.
-/// `num_items` is at most the number of bits that an item can set, since each counted item sets at least one. So the
+/// `num_items` is at most the number of bits of the bitmap, since an item counts only if it sets a new bit. So the
 /// sum over all sub-filters that fit in memory does not overflow.
 #[derive(Debug, PartialEq)]
 pub struct SubFilter<L> {

@@ -294,7 +294,7 @@ mod tests {
         counts
     }
 
-    /// The table from which layouts are chosen has the errors that follow from the theory.
+    /// The largest error of each layout in the table, from which layouts are chosen, equals what the theory gives.
     #[test]
     fn the_largest_error_of_each_layout_is_in_the_table() {
         for (layout, stated) in layouts().zip(LARGEST_ERRORS) {

@@ -23,7 +23,7 @@ struct Planned<'a, L> {
     their_sub_filters: Vec<&'a [SubFilter<L>]>,
     /// The number of items of each sub-filter of the union; `None` if our sub-filters do not change.
     num_items: Option<Vec<u64>>,
-    /// The empty sub-filters that our generation needs to become as long as the union.
+    /// The empty sub-filters to append to this filter's generation, so that it has as many as the merged one.
     added: Vec<SubFilter<L>>,
     age: u32,
 }

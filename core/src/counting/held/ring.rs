@@ -12,7 +12,7 @@
 use crate::error::{Error, Parameter};
 use crate::window::Window;
 
-/// The most slices of a window whose tags take half a byte.
+/// The largest number of slices for which a tag fits in half a byte.
 const MOST_SLICES_OF_HALVES: u32 = HALVES - 1;
 /// The number of tags that half a byte holds, without 0.
 const HALVES: u32 = 15;

@@ -7,13 +7,13 @@
 //! ```
 //!
 //! The arena grows from the front, and the index is at the end. The hash of a member selects its group; if that group
-//! is full, the member is in the next one. A fingerprint is a byte of the hash, never 0; 0 marks a place without a
-//! member. The 16 fingerprints of a group are compared at once. For each equal fingerprint, the place says which member
-//! of the arena to compare.
+//! is full, the member is in the next one. A fingerprint is a byte of the hash, never 0; a fingerprint of 0 is free.
+//! The 16 fingerprints of a group are compared at once. For each equal fingerprint, its place says which member of
+//! the arena to compare.
 //!
-//! While all records have the same length, as the records of UUIDs do, a place is the number of the member, in one
-//! byte. Otherwise a place is the offset of the member. Up to 32 records of one length have no places: fingerprint `n`
-//! belongs to member `n`, and a lookup compares all fingerprints. Up to four members have no index.
+//! While all records have the same length, as the records of UUIDs do, a place is the number of the member, in
+//! one byte. Otherwise it is the offset of the member. For up to 32 records of one length, the places are left out:
+//! fingerprint `n` belongs to member `n`, and a lookup compares all fingerprints. Up to four members have no index.
 //!
 //! A buffer is as long as its contents, rounded up to a size class of common allocators.
 
