@@ -171,7 +171,7 @@ fn headers_are_laid_out_as_documented() {
     // Window, slices, clock source, newest slice, offset: three slices back of 255.
     let window = b"\x18\x18\x01\xe6\x07\xfc";
     // 1001 mod 255 is 236, and tags begin with 1.
-    let payload = b"\x01\xec\x08member:0\xec\x08member:1\xed\x08member:2";
+    let payload = b"\x01\xec\x09member:0:\xec\x09member:1:\xed\x09member:2:";
     let mut expected = [&fields[..], window, payload].concat();
     expected.extend_from_slice(&(checksum(&expected, 0) as u32).to_le_bytes());
     assert_eq!(exact.header(), expected);
