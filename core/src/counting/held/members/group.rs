@@ -4,6 +4,8 @@
 //! The groups are like those of a Swiss table (hashbrown), but fuller: 15 of 16 places may be taken. A removal builds
 //! the index anew, so no place is kept for markers of removed members.
 
+use arrayvec::ArrayVec;
+
 /// The number of fingerprints in a group, and the bytes of a group without places.
 pub(super) const GROUP: usize = 16;
 /// Bytes of a group in which each place is the number of a member, in one byte.
@@ -22,6 +24,10 @@ const GROUP_MEMBERS: usize = 15;
 /// The possible numbers of groups with places. Each is at least twice the last one plus one: growing the index hashes
 /// all members again, so it must be rare. The largest is enough for the largest counter.
 const GROUPS: [u16; 12] = [1, 3, 7, 17, 35, 71, 143, 287, 575, 1151, 2303, 4607];
+/// The most groups.
+const MOST_GROUPS: usize = GROUPS[GROUPS.len() - 1] as usize;
+/// The groups of at most 255 members: looking at all of them for each member takes little.
+const FEW_GROUPS: usize = 17;
 
 /// What an index has for each member besides its fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -85,16 +91,70 @@ impl Index {
     /// Adds a member to the index at the end of `buffer`, which must have a free place.
     #[inline]
     pub(super) fn enter(self, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
+        self.enter_from(group_of(hash, self.groups), buffer, hash, number, offset);
+    }
+
+    /// The same as [`Self::enter`], for an index whose members are all entered with the same `full`.
+    #[inline]
+    pub(super) fn enter_next(self, full: &mut FullGroups, buffer: &mut [u8], hash: u64, number: usize, offset: usize) {
+        let from = full.pass(group_of(hash, self.groups));
+        let filled = self.enter_from(from, buffer, hash, number, offset);
+        if let Some(skip) = filled.and_then(|filled| full.0.get_mut(filled)) {
+            *skip = 1;
+        }
+    }
+
+    /// Adds a member to the first group from `from` on that has a free place. Returns the group if that was its last.
+    #[inline(always)]
+    fn enter_from(self, from: usize, buffer: &mut [u8], hash: u64, number: usize, offset: usize) -> Option<usize> {
         match self.places {
-            Places::Unindexed => {}
+            Places::Unindexed => None,
             Places::Ordered => {
                 let at = buffer.len() - (number / GROUP + 1) * GROUP + number % GROUP;
                 buffer[at] = fingerprint(hash);
+                None
             }
-            Places::Number => enter::<NUMBERED>(buffer, self.groups, hash, number),
-            Places::Offset => enter::<OFFSET>(buffer, self.groups, hash, offset),
-            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups, hash, offset),
+            Places::Number => enter::<NUMBERED>(buffer, self.groups, from, hash, number),
+            Places::Offset => enter::<OFFSET>(buffer, self.groups, from, hash, offset),
+            Places::FarOffset => enter::<FAR_OFFSET>(buffer, self.groups, from, hash, offset),
         }
+    }
+}
+
+/// The groups that are full while all members of an index are entered: for each of them how many groups further on one
+/// may have a free place, else 0. Without it, members that were chosen to select one group would each look at all
+/// groups that the members before have filled.
+pub(super) struct FullGroups(ArrayVec<u16, MOST_GROUPS>);
+
+impl FullGroups {
+    #[inline(always)]
+    pub(super) fn new() -> Self {
+        FullGroups(ArrayVec::new())
+    }
+
+    /// Begins an index without members. One of few groups needs no list.
+    // Apart from `new`, so that the list is never copied.
+    #[inline]
+    pub(super) fn begin(&mut self, index: Index) {
+        let groups = Some(usize::from(index.groups)).filter(|groups| (FEW_GROUPS + 1..=MOST_GROUPS).contains(groups));
+        self.0.extend(std::iter::repeat_n(0, groups.unwrap_or(0)));
+    }
+
+    /// The first group from `at` on that is not known to be full. Halves the way to it, for the next call.
+    #[inline]
+    fn pass(&mut self, mut at: usize) -> usize {
+        while let Some(&skip @ 1..) = self.0.get(at) {
+            let skip = skip + self.0[self.after(at, skip)];
+            self.0[at] = skip;
+            at = self.after(at, skip);
+        }
+        at
+    }
+
+    #[inline]
+    fn after(&self, at: usize, skip: u16) -> usize {
+        let (next, groups) = (at + usize::from(skip), self.0.len());
+        if next < groups { next } else { next - groups }
     }
 }
 
@@ -143,31 +203,85 @@ pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) ->
     }
 }
 
-/// Adds a member to the groups at the end of `buffer`. `value` is its number or its offset.
+/// Adds a member to the groups at the end of `buffer`: to the first from `from` on that has a free place. Returns the
+/// group if that was its last. `value` is the number or the offset of the member.
 #[inline(always)]
-fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, hash: u64, value: usize) {
+fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: u64, value: usize) -> Option<usize> {
     let (_, index) = buffer.as_rchunks_mut::<BYTES>();
-    let mut number = group_of(hash, groups);
+    let mut number = from;
     for _ in 0..groups {
+        #[cfg(test)]
+        tests::GROUPS_LOOKED_AT.set(tests::GROUPS_LOOKED_AT.get() + 1);
         let last = index.len();
-        let Some(group) = last.checked_sub(number + 1).and_then(|at| index.get_mut(at)) else { return };
+        let group = last.checked_sub(number + 1).and_then(|at| index.get_mut(at))?;
         let free = matches(group, 0);
         if free != 0 {
             let (place, bytes) = (first_place(free), BYTES / GROUP - 1);
             group[place] = fingerprint(hash);
             group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
-            return;
+            return (place == GROUP - 1).then_some(number);
         }
         number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };
     }
+    None
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::collection::vec;
     use proptest::prelude::*;
+    use std::cell::Cell;
+
+    thread_local! {
+        /// The number of groups that were looked at for a free place.
+        pub static GROUPS_LOOKED_AT: Cell<u64> = const { Cell::new(0) };
+    }
+
+    /// A hash that selects the group `number`.
+    fn selects(number: u64, groups: u16, fingerprint: u8) -> u64 {
+        let hash = ((number << 32) / u64::from(groups) + 1) << 32 | u64::from(fingerprint);
+        assert_eq!(group_of(hash, groups), number as usize);
+        hash
+    }
+
+    /// Members that were chosen for a few groups make an index anew in as few steps as others.
+    #[test]
+    fn chosen_members_are_entered_in_few_steps() {
+        let index = Index::new(65_536, 0, 1 << 20);
+        for of in [1, 2, 100, 4607] {
+            let (mut buffer, mut full) = (vec![0; index.bytes()], FullGroups::new());
+            full.begin(index);
+            GROUPS_LOOKED_AT.set(0);
+            for member in 0..65_536 {
+                let hash = selects(member as u64 % of, index.groups, member as u8);
+                index.enter_next(&mut full, &mut buffer, hash, member, 16 * member);
+            }
+            assert!(GROUPS_LOOKED_AT.get() <= 65_536, "{} for {of}", GROUPS_LOOKED_AT.get());
+        }
+    }
 
     proptest! {
+        #[test]
+        fn members_are_where_they_would_be_one_by_one(
+            (len, chosen) in (33usize..3000, 1u64..30).prop_flat_map(|(len, of)| (Just(len), vec(0..of, len))),
+            first in any::<prop::sample::Index>(),
+            arena in prop::sample::select(vec![0xffff, 1 << 20]),
+        ) {
+            let index = Index::new(len, 0, arena);
+            let first = first.index(index.groups.into()) as u64;
+            let (mut anew, mut one_by_one) = (vec![0; index.bytes()], vec![0; index.bytes()]);
+            let mut full = FullGroups::new();
+            full.begin(index);
+            for (member, chosen) in chosen.into_iter().enumerate() {
+                let number = (first + chosen) % u64::from(index.groups);
+                let hash = selects(number, index.groups, member as u8);
+                index.enter_next(&mut full, &mut anew, hash, member, member);
+                index.enter(&mut one_by_one, hash, member, member);
+            }
+            prop_assert_eq!(anew, one_by_one);
+        }
+
         #[test]
         fn matches_are_found(fingerprints in prop::array::uniform16(0u8..4), wanted in 1u8..4) {
             let mut found = vec![];

@@ -21,7 +21,7 @@ use std::alloc::Layout;
 
 use super::Members;
 use super::arena::{PREFIX, Records, is_at, prefix_bytes, split_prefix};
-use super::group::{FAR_OFFSET, GROUP, Index, NUMBERED, OFFSET, Places};
+use super::group::{FAR_OFFSET, FullGroups, GROUP, Index, NUMBERED, OFFSET, Places};
 use super::group::{fingerprint, first_place, group_of, matches, place_of};
 use super::record::Record;
 use crate::counting::held::tag::Tag;
@@ -284,10 +284,12 @@ impl<T: Tag> Members<T> {
         groups.fill(0);
         let arena = &front[..self.arena_len as usize];
         let (mut members, mut decoded) = (Records::<T>::new(arena), [0; 64]);
+        let mut full = FullGroups::new();
+        full.begin(index);
         for number in 0..self.len() {
             let offset = arena.len() - members.rest().len();
             let Some((_, member)) = members.next() else { break };
-            index.enter(groups, hash64(member.text_in(&mut decoded), seed), number, offset);
+            index.enter_next(&mut full, groups, hash64(member.text_in(&mut decoded), seed), number, offset);
         }
         self.buffer = buffer;
     }
