@@ -4,6 +4,8 @@
 //! members and makes the index anew.
 
 use super::Members;
+use super::arena::split_prefix;
+use super::record::Record;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
@@ -38,14 +40,17 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// A copy with as little free room as a set that was just loaded.
+    /// A copy with as little free room as a set that was just loaded. A set without a prefix gets none, whichever
+    /// member is now the first.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn compact(&self, room: Room, seed: u64) -> Result<Self, Error> {
         let mut members = Self::with_room(self.as_bytes(), room)?;
+        let (prefix, _) = split_prefix::<T>(self.as_bytes());
         for (hash, tag, member) in self.hashed(seed) {
-            members.insert(member.text_in(&mut [0; 64]), hash, seed, tag)?;
+            let mut buffer = [0; 64];
+            members.insert_if(&Record::of(member.text_in(&mut buffer), prefix), hash, seed, tag, |_| Ok(()))?;
         }
         Ok(members)
     }
@@ -54,6 +59,7 @@ impl<T: Tag> Members<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::counting::held::members::record::Member;
     use crate::counting::held::members::tests::{Copier, LOOKED_AT, ROOM, items};
     use crate::hash::hash64;
     use proptest::collection::vec;
@@ -86,6 +92,26 @@ mod tests {
             }
             assert_eq!(members.heap_bytes(), 0);
             assert!(LOOKED_AT.get() <= u64::from(number), "{} of {number}", LOOKED_AT.get());
+        }
+    }
+
+    /// Once it has freed memory, a set is the same as one that was read.
+    #[test]
+    fn a_set_that_shrinks_keeps_its_prefix_or_none() {
+        for (first, prefix) in [("user:1", "user:"), ("ann", "")] {
+            let mut members = Members::new();
+            insert(&mut members, first.as_bytes());
+            (100..400).for_each(|number| insert(&mut members, format!("user:{number}").as_bytes()));
+            for left in [60, 10] {
+                let before = members.heap_bytes();
+                let offset = |member: Member<'_>| members.offset_of(&member.text(), hash64(&member.text(), 7)).unwrap();
+                let gone: Vec<_> = members.iter().map(|(_, member)| (offset(member), 0)).collect();
+                members.remove(&gone[..gone.len() - left], 7);
+                assert!(members.heap_bytes() < before);
+                assert_eq!(split_prefix::<()>(members.as_bytes()).0, prefix.as_bytes());
+                let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, 7, ()).unwrap();
+                assert_eq!((members.index, members.heap_bytes()), (read.index, read.heap_bytes()));
+            }
         }
     }
 
