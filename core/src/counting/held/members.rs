@@ -131,9 +131,14 @@ impl<T: Tag> Members<T> {
     /// The most heap bytes that a set takes after it was read from an arena of `arena_bytes`. The rounding of its
     /// buffer is not included.
     pub(in crate::counting) fn bytes_of_read(arena_bytes: u64, room: Room) -> u64 {
+        let members = Self::most_members(arena_bytes as usize, room);
+        arena_bytes + Index::new(members, 0, arena_bytes as usize).bytes() as u64
+    }
+
+    /// The most members that an arena of `arena_bytes` can have.
+    pub(super) fn most_members(arena_bytes: usize, room: Room) -> usize {
         // All members except one have a body of at least one byte.
-        let members = u64::from(room.members).min(arena_bytes / (T::BYTES as u64 + 2) + 1);
-        arena_bytes + Index::new(members as usize, 0, arena_bytes as usize).bytes() as u64
+        (room.members as usize).min(arena_bytes / (T::BYTES + 2) + 1)
     }
 
     /// Reads the bytes of [`Self::as_bytes`], and hashes the members under `seed`.
@@ -321,6 +326,11 @@ pub(in crate::counting) mod tests {
             (65_536, 2303 * 80),
         ] {
             assert_eq!(Members::<()>::bytes_of_read(bytes, ROOM), bytes + index, "{bytes}");
+        }
+        // Bytes that look like more members, all of them empty, take no more.
+        for bytes in [29, 30, 600, 65_535] {
+            let read = Members::<()>::with_room(&vec![0; bytes], ROOM).unwrap().heap_bytes();
+            assert!(read <= Members::<()>::bytes_of_read(bytes as u64, ROOM).div_ceil(4) * 5, "{bytes}: {read}");
         }
         // The room also limits the number of members.
         assert_eq!(Members::<()>::bytes_of_read(600, Room { members: 4, bytes: 600 }), 600);

@@ -54,7 +54,7 @@ impl<T: Tag> Members<T> {
         let Some(first) = records.next() else { return Ok(members) };
         let (len, all_alike) = records.fold((1, true), |(len, alike), record| (len + 1, alike && record == first));
         let record = if all_alike { u8::try_from(first).unwrap_or(0) } else { 0 };
-        let index = Index::new(len.min(room.members as usize), record, arena.len());
+        let index = Index::new(len.min(Self::most_members(arena.len(), room)), record, arena.len());
         members.make_room(arena.len() + index.bytes())?;
         let prefix = &arena[..arena.len() - split_prefix::<T>(arena).1.len()];
         members.buffer[..prefix.len()].copy_from_slice(prefix);
