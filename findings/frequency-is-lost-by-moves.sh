@@ -33,16 +33,7 @@ for name in redis-8.10.2 valkey-9.1.2; do
     start "$name" "$to" "${lfu[@]}" --cluster-enabled yes
     join "$from" "$to"
     heat "$from" hot
-    slot=$(cli "$from" cluster keyslot hot)
-    if [ "$name" = redis-8.10.2 ]; then
-        cli "$to" cluster migration import "$slot" "$slot" >/dev/null
-    else
-        cli "$from" cluster migrateslots slotsrange "$slot" "$slot" node "$(cli "$to" cluster myid)" >/dev/null
-    fi
-    for _ in $(seq 100); do
-        if [ "$(cli "$to" exists hot)" = 1 ]; then break; fi
-        sleep 0.1
-    done
+    move_slot "$name" "$from" "$to" hot
     expect "  OBJECT FREQ after a slot migration" "$(kept "$to" hot)" reset
     stop "$from"
     stop "$to"

@@ -30,16 +30,7 @@ for name in redis-8.10.2 valkey-9.1.2; do
     start "$name" "$to" --cluster-enabled yes
     join "$from" "$to"
     fill "$from"
-    slot=$(cli "$from" cluster keyslot big)
-    if [ "$name" = redis-8.10.2 ]; then
-        cli "$to" cluster migration import "$slot" "$slot" >/dev/null
-    else
-        cli "$from" cluster migrateslots slotsrange "$slot" "$slot" node "$(cli "$to" cluster myid)" >/dev/null
-    fi
-    for _ in $(seq 300); do
-        if [ "$(cli "$to" exists big 2>&1)" = 1 ]; then break; fi
-        sleep 0.1
-    done
+    move_slot "$name" "$from" "$to" big
     expect "  slot migration: later by" "$(($(cli "$to" pexpiretime big) - time))" 0
     stop "$from"
     stop "$to"

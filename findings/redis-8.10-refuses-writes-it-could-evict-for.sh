@@ -2,8 +2,8 @@
 # Expected: under a policy that evicts, a write at `maxmemory` makes the server evict as many keys as it needs, and is
 # refused only if no key is left that may go.
 # Seen: Redis 8.10.2 now and then refuses a small write with "OOM command not allowed" while thousands of keys may be
-# evicted, and takes the next one. It happens where the table of keys grows. Redis 8.2.3
-# refuses none of the same writes. This 8.10.2 is built with the C library's malloc, 8.2.3 with jemalloc.
+# evicted, and takes the next one. Redis 8.2.3 refuses none of the same writes. This 8.10.2 is built with the C
+# library's malloc, 8.2.3 with jemalloc.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 

@@ -190,3 +190,18 @@ expect() {
         exit 1
     fi
 }
+
+# move_slot NAME FROM TO KEY: moves the slot of a key between two nodes of server NAME, and waits until the key is there.
+move_slot() {
+    local slot
+    slot=$(cli "$2" cluster keyslot "$4")
+    if [ "$1" = redis-8.10.2 ]; then
+        cli "$3" cluster migration import "$slot" "$slot" >/dev/null
+    else
+        cli "$2" cluster migrateslots slotsrange "$slot" "$slot" node "$(cli "$3" cluster myid)" >/dev/null
+    fi
+    for _ in $(seq 300); do
+        if [ "$(cli "$3" exists "$4" 2>&1)" = 1 ]; then break; fi
+        sleep 0.1
+    done
+}
