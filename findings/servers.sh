@@ -191,7 +191,7 @@ expect() {
     fi
 }
 
-# move_slot NAME FROM TO KEY: moves the slot of a key between two nodes of server NAME, and waits until the key is there.
+# move_slot NAME FROM TO KEY: moves the slot of a key between nodes of server NAME, and waits until the key is there.
 move_slot() {
     local slot
     slot=$(cli "$2" cluster keyslot "$4")
