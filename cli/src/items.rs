@@ -291,7 +291,7 @@ fn stream<S: Send>(
         false => Box::new(File::open(path).map_err(|error| cannot_read(path, &error))?),
     };
     let (size, sep) = (reading.block_bytes.min(PIPED_BYTES), reading.end());
-    // The thread is not scoped: after a failed round nobody waits for input that has yet to come.
+    // The thread is not scoped, so that after a failure nobody waits for input that may never come.
     let reader = move || {
         if let Err(error) = read_blocks(opened, size, sep, &full, &empty) {
             let _ = full.send(Err(error));

@@ -96,7 +96,7 @@ fn run() -> Result<ExitCode, Failure> {
             return Ok(ExitCode::from(code));
         }
     };
-    // The command runs on another thread. A signal that hits a thread waiting for a reply turns the wait into an error.
+    // The command runs on a thread of its own. A signal would turn a wait for a server's reply into an error.
     let output = Arc::new(Output::new(json));
     let of_worker = output.clone();
     let work = move || command.run(&of_worker, Cli::command());

@@ -29,7 +29,8 @@ pub enum Build {
     Counter(Counting),
 }
 
-/// The source of the items, and the file for the value. Values with a window are not built: they go by when items came.
+/// The files of items, and the file for the value. A value with a window cannot be built: it depends on when items
+/// came.
 #[derive(Debug, Args)]
 struct Files {
     /// The file to write
@@ -283,7 +284,7 @@ impl Counting {
             &mut parts,
             |(counter, read, outcome), block| {
                 let all = reading.items(block).inspect(|_| *read += 1);
-                // A block comes in several pieces; the first error is the one to report.
+                // A block is passed in several pieces. The first error in it is the one to report.
                 if outcome.is_ok() {
                     *outcome = counter.live(Time::Reached).add_all(all, &limit, |_| {});
                 }

@@ -179,13 +179,14 @@ impl Imported {
 
 /// What a command with several items did.
 struct Added {
-    /// The number of items that the key has now: those before the error, if there is one.
+    /// Number of items of the command that were added or already present: all items before the error, if there is
+    /// one.
     items: u64,
     new: u64,
     error: Option<String>,
 }
 
-/// Reads the reply to a command with `size` items. An item that a filter rejects has an error in its place, the last.
+/// Reads the reply to a command with `size` items. If a filter rejects an item, the last element is the error.
 fn added(reply: &Value, size: u64) -> Added {
     match reply {
         Value::Array(items) => {

@@ -33,7 +33,7 @@ impl Install {
     fn copy(&self, target: &PathBuf) -> io::Result<()> {
         let mut temporary = tempfile::NamedTempFile::new_in(&self.folder)?;
         io::copy(&mut File::open(&self.file)?, &mut temporary)?;
-        // The server is another user than this one, and must be able to read and execute a module.
+        // The server often runs as another user, who must be able to read and execute the module.
         fs::set_permissions(temporary.path(), Permissions::from_mode(0o755))?;
         temporary.as_file().sync_all()?;
         temporary.persist(target)?;

@@ -121,7 +121,7 @@ impl Load {
             if !texts::is_bad_data(&text) {
                 return Ok(failure);
             }
-            // The same chunks would be rejected again, so nothing is kept to go on from.
+            // The same chunks would be rejected again, so the partially loaded value is deleted.
             server.call(&temporary, redis::cmd("UNLINK").arg(&temporary))?;
             Ok(failure.advise("its log has why"))
         };

@@ -341,7 +341,8 @@ fn row(key: &Key, answers: &Answers) -> Option<(Row, bool)> {
         // Each slice allocates a sub-filter at its first item.
         row.keeps_expired = row.filters > Some(0);
         row.filters = match row.slices {
-            // Each of the `slices + 1` generations has its own chain, so growth shows in the mean length of a chain.
+            // Each of the `slices + 1` generations is a chain of sub-filters. Growth shows in the mean length of the
+            // chains.
             Some(slices) => row.filters.map(|filters| (filters / (slices + 1)).max(1)),
             None => row.filters,
         };

@@ -1,7 +1,8 @@
-//! Data that moves between servers of other kinds and versions: each cell of the table in docs/migrating.md.
+//! Moves data between servers of different kinds and versions, and checks each cell of the table in
+//! docs/migrating.md.
 //!
-//! `ROLLCALL_SERVERS` has the paths of all servers, separated by colons (skipped if it is not set).
-//! `scripts/servers.py with` sets it.
+//! `ROLLCALL_SERVERS` has the paths of all servers, separated by colons; `scripts/servers.py with` sets it. Without
+//! it, these tests are skipped.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +16,7 @@ use rollcall_testkit::client::{Client, error_text, text, wait_until};
 use rollcall_testkit::fixture::{populate, snapshot};
 use rollcall_testkit::server::{Server, Setup};
 
-/// The ways, in the order of the table's columns.
+/// The ways to move data, in the order of the table's columns.
 const WAYS: [Way; 8] =
     [Way::Rdb, Way::Cli, Way::Aof, Way::PlainAof, Way::Restore, Way::Migrate, Way::Replica, Way::Tool];
 
@@ -37,7 +38,7 @@ enum Way {
 }
 
 impl Way {
-    /// How the table's head names the way.
+    /// The name of the way in the table's head.
     fn name(self) -> &'static str {
         match self {
             Way::Rdb => "`SAVE`, `BGSAVE`",
@@ -52,7 +53,7 @@ impl Way {
     }
 }
 
-/// What the servers and the tool say where data cannot move. Each text is in docs/operations.md, Troubleshooting.
+/// What the servers and the tool report if data cannot be moved. docs/operations.md, Troubleshooting, has each text.
 const TEXTS: [&str; 8] = [
     "Can't handle RDB format version",
     "Wrong signature trying to load DB from file",
@@ -90,17 +91,17 @@ struct Source {
     state: BTreeMap<String, String>,
     hash: Value,
     rdb: Vec<u8>,
-    /// What `redis-cli --rdb` wrote, or what it said.
+    /// The file that `redis-cli --rdb` wrote, or its error.
     cli: Result<Vec<u8>, String>,
     aof: Files,
     plain_aof: Files,
 }
 
-/// Files by their paths from the server's folder.
+/// Files, each with its path relative to the server's folder.
 type Files = Vec<(String, Vec<u8>)>;
 
 impl Source {
-    /// Starts a server, fills it by `fill`, and has it write its files.
+    /// Starts a server, adds data with the commands `fill`, and makes it write its files.
     #[track_caller]
     fn new(program: &Program, fill: &[&str]) -> Source {
         let server = Setup::default().binary(&program.path).line("appendonly yes").start();
@@ -127,7 +128,7 @@ impl Source {
         Source { server, state, hash, rdb, cli, aof, plain_aof }
     }
 
-    /// Moves all keys to a new server of `program`. The error is what the target or the tool said.
+    /// Moves all keys to a new server of `program`. The error is the message of the target or the tool.
     fn moves(&self, way: Way, program: &Program, option: Option<&str>) -> Result<(), String> {
         let mut target = Setup::default().binary(&program.path);
         if let Some(option) = option {
@@ -175,7 +176,7 @@ impl Source {
         } else {
             assert_eq!(there.1, self.hash);
         }
-        // Digests of hashes with times of fields differ between kinds of servers.
+        // The digest of a hash whose fields have times to live depends on the kind of server.
         expected.remove("hash");
         there.0.remove("hash");
         assert_eq!(there.0, expected);
@@ -183,8 +184,7 @@ impl Source {
     }
 }
 
-/// Keys of the server's own types and windows, beside those of [`populate`]. Slices are too long to end
-/// meanwhile.
+/// Keys in addition to those of [`populate`]: windows, and the server's own types. No slice ends during the test.
 const DATA: [&str; 9] = [
     "BF.RESERVE bf:classic 0.01 100 LAYOUT classic",
     "BF.RESERVE bf:window 0.01 1000 WINDOW 1099511627776 REFRESH",
@@ -201,7 +201,8 @@ fn is_ours(key: &str) -> bool {
     key.starts_with("bf:") || key.starts_with("lc:")
 }
 
-/// All keys, and the content of the key `hash` with the times of its fields, where the server has such times.
+/// The digests of all keys, and the content of `hash` with the times to live of its fields, if the server has such
+/// times.
 fn state_of(client: &mut Client) -> (BTreeMap<String, String>, Value) {
     let times = client.cmd("HPEXPIRETIME hash FIELDS 1 field");
     let times = if error_text(&times).is_some() { Value::Array(vec![Value::Int(-1)]) } else { times };
@@ -213,7 +214,7 @@ fn accepted(reply: Value) -> Result<(), String> {
     error_text(&reply).map_or(Ok(()), Err)
 }
 
-/// The files of the AOF after it is rewritten.
+/// The files of the AOF after a rewrite.
 fn aof_of(server: &Server) -> Files {
     server.rewrite_aof();
     let files = fs::read_dir(server.dir().join("appendonlydir")).expect("the folder of the AOF");
@@ -222,7 +223,7 @@ fn aof_of(server: &Server) -> Files {
     files.map(|path| (name(&path), fs::read(&path).expect("a file of the AOF"))).collect()
 }
 
-/// Makes a server a replica, until it has all data. The error is its log, if it cannot load them or has ended.
+/// Makes a server a replica, and waits until it has all data. The error is the log of a replica that failed.
 fn follow(client: &mut Client, replica: &Server, primary: &Server) -> Result<(), String> {
     client.expect(&format!("REPLICAOF 127.0.0.1 {}", primary.port()), "+OK");
     wait_until("the replica to follow or to fail", || {
@@ -258,7 +259,7 @@ fn page(name: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The one of [`TEXTS`] that an error has.
+/// The element of [`TEXTS`] that an error contains.
 #[track_caller]
 fn text_of(error: &str) -> &'static str {
     TEXTS.into_iter().find(|text| error.contains(text)).unwrap_or_else(|| panic!("an unknown error: {error}"))
@@ -306,7 +307,7 @@ fn data_moves_between_servers_as_the_page_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What one value more in the source changes: the bullets below the table.
+/// One value that the target cannot load prevents the move of all values: the list below the table says so.
 #[test]
 fn values_that_the_target_does_not_know_hold_all_others_back() {
     let field_time = "HPEXPIREAT hash 9999999999999 FIELDS 1 field";

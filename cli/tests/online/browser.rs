@@ -1,6 +1,6 @@
-//! The dashboard in a real browser, on the data of real servers.
+//! Tests the dashboard in a real browser, on real servers.
 //!
-//! `ROLLCALL_BROWSER` names a Chromium. These tests are about it, and do nothing without.
+//! `ROLLCALL_BROWSER` names a Chromium. Without it, these tests do nothing.
 
 use serde_json::{Value, json};
 
@@ -11,23 +11,23 @@ use crate::{add_grown, server_on, tool, url};
 use rollcall_testkit::client::add_many;
 use rollcall_testkit::server::Server;
 
-/// A name that is markup, and would run if it became any.
+/// A key name that contains markup. The script in it would run if the page did not escape the name.
 const HOSTILE: &str = "<img src=x onerror=alert(1)>";
 
-/// Widths of a desk and of a phone, and a height.
+/// The widths of a desktop screen and of a phone, and the height of both.
 const DESK: u32 = 1360;
 const PHONE: u32 = 360;
 const HEIGHT: u32 = 900;
 
-/// Contrast between text and ground that WCAG 2 asks for, level AA, section 1.4.3.
+/// The contrast between text and background that WCAG 2 requires (level AA, section 1.4.3).
 const LEAST_CONTRAST: f64 = 4.5;
 
-/// Keys: name, and number on Windows.
+/// Keys of the keyboard, each with its name and its Windows key code.
 const ESCAPE: (&str, u32) = ("Escape", 27);
 const LEFT: (&str, u32) = ("ArrowLeft", 37);
 const SPACE: (&str, u32) = (" ", 32);
 
-/// The texts that are seen with less contrast to their ground than is asked for.
+/// Returns the texts whose contrast to their background is below `least`.
 const TOO_FAINT: &str = r#"(least) => {
     const parse = (color) => color.match(/[\d.]+/g).map(Number);
     const light = ([r, g, b]) => {
@@ -56,12 +56,12 @@ const TOO_FAINT: &str = r#"(least) => {
     return faint;
 }"#;
 
-/// Where the page, its table and its dialog stick out to the right.
+/// Returns the elements whose content is wider than they are.
 const STICKS_OUT: &str = "\
     [document.documentElement, ...document.querySelectorAll('.table, dialog[open], .card, .finding')]\
     .filter((node) => node.scrollWidth > node.clientWidth).map((node) => `${node.tagName}.${node.className}`)";
 
-/// Opens the dashboard of `to`, and waits until it has been drawn.
+/// Opens the dashboard at a desktop's size, and waits until it has been drawn.
 fn open(browser: &mut Browser, pages: &Pages) {
     browser.look(DESK, HEIGHT, "light");
     browser.open(&format!("http://{}/", pages.address()));
@@ -69,7 +69,7 @@ fn open(browser: &mut Browser, pages: &Pages) {
         .wait("document.querySelector('#status')?.dataset.state === 'live' && !!document.querySelector('#cards svg')");
 }
 
-/// Panics if a control has no name for those who hear the page.
+/// Panics if a control has no name for screen readers.
 #[track_caller]
 fn assert_named(browser: &mut Browser) {
     let tree = browser.call("Accessibility.getFullAXTree", json!({}));
@@ -92,10 +92,11 @@ fn assert_readable(browser: &mut Browser) {
     assert_eq!(faint, json!([]));
 }
 
-/// What says that there are more findings of a kind.
+/// Returns the texts that stand for further equal findings.
 const ALIKE: &str = "[...document.querySelectorAll('#findings .alike summary')].map((summary) => summary.textContent)";
 
-/// Presses the first button that copies, where pages have the clipboard and where they do not; follows what explains.
+/// Presses the first copy button, once with and once without clipboard access, and follows the link to the
+/// explanation.
 #[track_caller]
 fn copies_and_explains(browser: &mut Browser) {
     let first = browser.text("#findings code");
@@ -107,7 +108,7 @@ fn copies_and_explains(browser: &mut Browser) {
         browser.eval(&format!(
             "(() => {{ window.copied = null; {way}; document.querySelector('#findings .copy').focus(); }})()"
         ));
-        // A key of the user's, without which nothing is copied.
+        // Browsers allow copying only after a key press or click of the user.
         browser.press(SPACE);
         browser.wait(&format!(
             "window.copied === {} && document.querySelector('#findings .copy').textContent === 'Copied'",
@@ -136,7 +137,7 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     // A notice.
     client.expect("CONFIG SET maxmemory-policy allkeys-lru", "+OK");
     client.expect("CONFIG SET maxmemory 1gb", "+OK");
-    // A warning like another, and markup in its advice.
+    // Two equal warnings; the advice of the second contains markup.
     client.call(&["BF.RESERVE", HOSTILE, "0.01", "100"]);
     let items: Vec<String> = (0..4000).map(|item| item.to_string()).collect();
     client.call(&["BF.MADD", HOSTILE].into_iter().chain(items.iter().map(String::as_str)).collect::<Vec<_>>());
@@ -146,7 +147,7 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     let pages = Pages::start(&["dashboard", "--url", &to, "--interval", "1"]);
     open(&mut browser, &pages);
 
-    // What is wrong stands above all else, the worst first, in the words of the core.
+    // Findings are at the top of the page, the most urgent first, in the words of the `health` module.
     let tops = browser
         .eval("['#wrong', '#cards', '#keys'].map((id) => document.querySelector(id).getBoundingClientRect().top)");
     let tops: Vec<f64> = serde_json::from_value(tops).expect("three numbers");
@@ -156,7 +157,7 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     let rank = |severity: &Value| ["Critical", "Warning", "Notice"].iter().position(|word| severity == word);
     let ranks: Vec<_> = severities.as_array().expect("a list").iter().map(rank).collect();
     assert!(ranks.len() == 3 && ranks.is_sorted() && ranks.iter().all(Option::is_some), "{severities}");
-    // Equal ones are one line, which lists the others when it is asked to; it stays open when the page is drawn anew.
+    // Equal findings share a line with a list of keys. An opened list stays open when the page is redrawn.
     assert_eq!(browser.eval(ALIKE), json!(["and 1 more key alike"]));
     browser.eval("document.querySelectorAll('.alike summary').forEach((summary) => summary.click())");
     browser.wait("document.querySelectorAll('#findings .alike li').length === 1");
@@ -178,7 +179,7 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
         }
     }
     copies_and_explains(&mut browser);
-    // A name is text.
+    // The markup in the key's name has created no elements.
     assert_eq!(browser.eval("document.querySelectorAll('img, iframe, object').length"), 0);
     let names = format!(
         "[...document.querySelectorAll('td.key a')].filter((link) => link.textContent === {}).length",
@@ -210,11 +211,11 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     assert!(browser.text("#keys-count").starts_with("1 of 45"));
     browser.eval(&type_in(""));
 
-    // It goes on by itself.
+    // The page shows a new key without being reloaded.
     add_many(&mut client, "LC.ADD fresh", "member:", 0..7);
     browser.wait("[...document.querySelectorAll('td.key a')].some((link) => link.textContent === 'fresh')");
 
-    // One key, its charts, and single values of them by mouse and by keys.
+    // The dialog of one key: its charts, and values that are picked with the mouse and with the keyboard.
     browser.eval("[...document.querySelectorAll('td.key a')].find((link) => link.textContent === 'day').click()");
     browser.wait("document.querySelectorAll('#detail[open] .stem').length === 25");
     browser.wait("document.querySelectorAll('#detail .chart svg').length === 4");
@@ -235,10 +236,9 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     browser.press(ESCAPE);
     browser.wait("!document.querySelector('#detail').open && !location.hash");
 
-    // A phone, what lies between, dark and light, and for those who hear it.
+    // Checks layout, contrast and names for screen readers at widths from phone to desktop, in both colour schemes.
     for width in [PHONE, 480, 761, 820, 1000, 1100] {
         browser.look(width, HEIGHT, "light");
-        // The page is laid out anew after that, which takes a moment.
         browser.wait(&format!("innerWidth === {width} && ({STICKS_OUT}).length === 0"));
         assert_eq!(browser.eval("document.documentElement.scrollWidth"), width);
     }
@@ -253,7 +253,8 @@ fn the_page_shows_what_is_wrong_first_and_runs_nothing_of_a_name() {
     assert!(pictures[0].0 != pictures[1].0 && pictures[0].1 != pictures[1].1, "{}", pictures[0].0);
     assert_named(&mut browser);
     assert_eq!(browser.complaints(), Vec::<String>::new());
-    // The policy is in force, and these complaints would have been heard.
+    // The page's policy blocks an inline script, and the block is recorded. So earlier violations would have been
+    // found.
     browser.eval(
         "(() => { const script = document.createElement('div'); \
          try { script.innerHTML = '<img src=x>'; } catch { return; } throw Error('markup of text'); })()",
@@ -273,7 +274,7 @@ fn the_page_says_since_when_nothing_is_reached() {
     open(&mut browser, &pages);
     assert_eq!(browser.eval("document.querySelector('#trouble').hidden"), true);
     assert!(browser.text("#findings").contains("all are as they should be"), "{}", browser.text("#findings"));
-    // A look that does not end: what comes is old.
+    // An answer that is a minute old stands for a poll that does not end.
     let old = "(() => { const real = fetch; window.fetch = async (...request) => { \
                const json = await (await real(...request)).json(); \
                if (json.state) json.state.looked -= 60_000; return { ok: true, json: async () => json }; }; })()";
@@ -290,7 +291,7 @@ fn the_page_says_since_when_nothing_is_reached() {
     {
         assert!(trouble.contains(part), "{part} is not in {trouble}");
     }
-    // Nothing is known to be right.
+    // Without an answer the page must not say that all is well.
     let findings = browser.text("#findings");
     assert!(findings.starts_with(&format!("CriticalThe server {socket} cannot be reached since ")), "{findings}");
     assert_eq!(browser.eval("document.querySelectorAll('#findings .fine').length"), 0);
@@ -311,7 +312,7 @@ fn the_page_says_since_when_nothing_is_reached() {
     );
     assert!(browser.text("#findings").contains("The dashboard does not answer any more since "));
     assert_eq!(browser.eval("document.querySelectorAll('#findings .fine').length"), 0);
-    // One that was never reached.
+    // A server that has never answered.
     let pages = Pages::start(&["dashboard", "--url", "redis://127.0.0.1:1", "--interval", "1"]);
     browser.open(&format!("http://{}/", pages.address()));
     browser.wait(
@@ -341,12 +342,12 @@ fn a_thousand_keys_are_shown_in_part_and_the_rest_is_counted() {
     assert_eq!(browser.text("#rows-more"), "Show 150 more of 850");
     browser.eval("document.querySelector('#rows-more').click()");
     assert_eq!(browser.eval("document.querySelectorAll('#rows tr').length"), 300);
-    // The last of all is full, and seen.
+    // The key that sorts last is not drawn, but it is full, so its finding is shown.
     add_many(&mut client, "BF.MADD zzz:full", "item:", 0..100);
     browser.wait("document.querySelector('#findings').textContent.startsWith('Criticalzzz:full ')");
     assert_eq!(browser.text("td.key a"), "zzz:full");
     assert!(browser.text("#keys-count").starts_with("1,001 · 203 more left out"), "{}", browser.text("#keys-count"));
-    // While there are keys that have not been looked at, nothing is ticked.
+    // The page shows no tick until all keys have been judged.
     let few = Pages::start(&[
         "dashboard",
         "--url",
@@ -363,7 +364,7 @@ fn a_thousand_keys_are_shown_in_part_and_the_rest_is_counted() {
     assert_eq!(browser.eval("document.querySelectorAll('#findings .fine').length"), 0);
     assert!(browser.text("#findings").contains(" of 1,203 keys have been looked at"), "{}", browser.text("#findings"));
     open(&mut browser, &pages);
-    // The last one that is looked at is found, though it is not drawn.
+    // A search finds a key that is not drawn.
     browser.eval(
         "(() => { const field = document.querySelector('#search'); field.value = ':0999'; \
          field.dispatchEvent(new Event('input')); })()",

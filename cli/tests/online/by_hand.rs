@@ -1,4 +1,4 @@
-//! The ways to RedisBloom without the tool, step by step as docs/migrating.md has them.
+//! Follows the manual steps of docs/migrating.md for moving data to RedisBloom.
 
 use redis::Value;
 
@@ -6,7 +6,7 @@ use crate::{chunks, found, peer, peer_server};
 use rollcall_testkit::client::{Client, add_many};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Three classic filters, one of which expires, and the items that are in each.
+/// A server with three filters in RedisBloom's layout, one of which expires; and the items in each filter.
 fn filled() -> (Server, Vec<String>) {
     let server = Setup::default().args("bf-layout classic").start();
     let mut client = server.client();
@@ -19,14 +19,14 @@ fn filled() -> (Server, Vec<String>) {
     (server, items)
 }
 
-/// Step 1 of every way: the server rejects writes.
+/// Step 1 of each procedure: the server rejects writes.
 fn stop_writes(client: &mut Client) {
     client.expect("CONFIG SET min-replicas-to-write 100", "+OK");
     assert!(client.error("BF.ADD a x").starts_with("NOREPLICAS"));
     assert!(client.error("SET x y").starts_with("NOREPLICAS"));
 }
 
-/// Step 2: what is to go, and nothing that cannot.
+/// Step 2: lists the keys to move, and checks that no key exists that cannot be moved.
 fn keys(client: &mut Client) -> Vec<String> {
     for foreign in ["RCfilter-", "RCcounter"] {
         let reply = client.cmd(&format!("SCAN 0 COUNT 1000 TYPE {foreign}"));

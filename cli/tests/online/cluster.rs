@@ -1,4 +1,4 @@
-//! Clusters: every primary is looked at, and each key goes to its node.
+//! Clusters: commands ask every primary, and send each key to its node.
 
 use crate::{tool, tool_with, url};
 use rollcall_testkit::client::{add_many, wait_until};
@@ -20,7 +20,7 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
     assert!(sizes.iter().all(|&size| size > 0), "{sizes:?}");
     let rows = tool(&["--json", "top", "--cluster", "--url", &to]).expect(0).json();
     assert_eq!(rows.as_array().map(Vec::len), Some(60));
-    // From cluster to cluster, and the same again is equal.
+    // Copies from cluster to cluster. A second copy finds only equal values.
     let both = ["copy", &to, &url(&back[0]), "--source-cluster", "--target-cluster", "--watch", "0"];
     assert!(tool(&both).expect(0).out.contains("60 moved"));
     assert!(tool(&both).expect(0).out.contains("60 equal already"));
@@ -30,7 +30,7 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
         let digests: Vec<String> = holders.map(|node| node.client().digest(&name)).collect();
         assert_eq!(digests, [client.digest(&name)], "{name}");
     }
-    // Lines go to the node of the key. Without --cluster the error says what to do.
+    // `import` sends each line to the key's node. Without --cluster it fails, and the error says what to do.
     let lines: String = (0..1000).map(|n| format!("line:{n}\n")).collect();
     let moved = (0..3).map(|at| url(&nodes[at])).filter(|url| {
         let args = ["import", "-", "imported", "--kind", "counter", "--create", "EXACT 100", "--url", url];
@@ -46,7 +46,7 @@ fn keys_of_all_nodes_are_listed_filled_and_moved() {
     }
 }
 
-/// Before slots move: a node that would lose keys, or reject some, is named.
+/// `nodes` names a node that cannot load some keys of the others before slots move to it.
 #[test]
 fn nodes_that_cannot_take_every_key_are_named() {
     let nodes = cluster(2);

@@ -1,10 +1,10 @@
-//! `compare`: keys beside sets.
+//! Tests `compare`, which compares keys with sets.
 
 use crate::{tool, url};
 use rollcall_testkit::client::{Client, add_many};
 use rollcall_testkit::server::Server;
 
-/// Counters and sets of the same members; the sizes are between 300 and 6,000.
+/// Adds counters, each with a set of the same members. The sizes are between 300 and 6,000.
 fn counters(client: &mut Client, number: u64) {
     for key in 0..number {
         let size = 300 + key * 5700 / number;
@@ -38,7 +38,8 @@ fn counters_agree_with_their_sets_within_their_errors() {
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
-    // Sets that lack one member in twenty are distinguished, though each counter alone could be off by chance.
+    // `compare` detects that each set lacks one member in twenty, although each difference alone could be due to
+    // chance.
     for key in 0..60 {
         let size = 300 + key * 5700 / 60;
         let words = crate::with_items(&format!("SREM set:{key}"), &format!("{key}:"), 0..size / 20);
@@ -77,16 +78,16 @@ fn every_member_of_a_set_is_looked_for_in_its_filter() {
         (report["compared"][0]["members"].as_i64(), report["compared"][0]["missing"].as_i64()),
         (Some(3), Some(1))
     );
-    // Exact counters agree exactly, or not at all.
+    // An exact counter with one other member differs.
     client.expect("LC.ADD exact a b c", "3");
     client.expect("SADD three a b c", "3");
     std::fs::write(path("pairs"), "exact\tthree\nseen\tscores\nseen\tabsent\n").expect("the file");
     let both = tool(&["compare", "--pairs", &path("pairs"), "--url", &to]).expect(1).out;
     assert!(both.contains("without a set: seen"), "{both}");
-    // The last line once said "0 counters differ though nothing may be off".
+    // A regression test: the last line said "0 counters differ though nothing may be off".
     let last = "\n2 keys compared; 1 filter: all members are found; 1 counter: the same members as the set\n";
     assert!(both.ends_with(last), "{both}");
-    // Equal numbers of other members were once taken for agreement.
+    // A regression test: an equal number of different members counted as equal.
     client.expect("SADD others b c d", "3");
     let ended = tool(&["compare", "exact", "others", "--url", &to]).expect(1);
     assert!(ended.out.contains("1 counter: 1 with other members than the set"), "{}", ended.out);

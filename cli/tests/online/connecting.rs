@@ -1,4 +1,4 @@
-//! How the tool gets in, and what it says when it does not.
+//! How the tool connects and authenticates, and its messages if that fails.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -38,9 +38,9 @@ fn what_went_wrong_is_said_with_what_to_do() {
     tool_with(&["top", "--url", &url(&server)], b"", &[("ROLLCALL_PASSWORD", "word")]).expect(0);
     tool(&["top", "--url", &format!("redis://:word@127.0.0.1:{port}")]).expect(0);
     tool(&["top", "--url", &format!("redis://reader:secret@127.0.0.1:{port}/1")]).expect(0);
-    // A server without the module has no such keys; one that is asked to make one says what is missing.
+    // On a server without the module, `top` finds no keys, and `import` reports the missing module.
     tool(&["top", "--url", &url(&plain)]).expect(0);
-    // Without a password it asks for none.
+    // A password for a server that has none is an error.
     for given in [format!("redis://:word@127.0.0.1:{}", plain.port()), format!(":word@127.0.0.1:{}", plain.port())] {
         let ended = tool(&["top", "--url", &given]).expect(3);
         assert!(ended.err.contains("asks for no password: give none"), "{}", ended.err);
@@ -54,8 +54,8 @@ fn what_went_wrong_is_said_with_what_to_do() {
     assert!(tls.err.contains("are for TLS"), "{}", tls.err);
 }
 
-/// A server that speaks without TLS waits for the end of a line that TLS never sends: this was a minute, and then a
-/// firewall was blamed.
+/// A regression test: connecting by TLS to a server without TLS took a minute, and the error suggested a firewall.
+/// Such a server waits for a line end that a TLS handshake never sends.
 #[test]
 fn a_server_without_tls_says_so() {
     let server = Server::start();
@@ -106,7 +106,7 @@ fn tls_is_a_way_in() {
         .line(&format!("tls-ca-cert-file {}", path("ca.crt")))
         .try_start();
     let server = match started {
-        // A server that was built without TLS does not know its options.
+        // A server built without TLS rejects the TLS options, so the test is skipped.
         Err(log) if !log.contains("Server initialized") => return println!("left out: the server has no TLS"),
         started => started.expect("the server starts"),
     };
@@ -115,7 +115,7 @@ fn tls_is_a_way_in() {
     let unknown = tool(&["top", "--url", &tls]).expect(3);
     assert!(unknown.err.contains("--cacert FILE"), "{}", unknown.err);
     let (ca, cert, key) = (path("ca.crt"), path("server.crt"), path("server.key"));
-    // The server wants a certificate too, which was once answered with --cacert.
+    // A regression test: if the server required a client certificate, the tool suggested --cacert.
     let without = tool(&["top", "--url", &tls, "--cacert", &ca]).expect(3);
     assert!(without.err.contains("--cert FILE --key FILE") && !without.err.contains("--cacert"), "{}", without.err);
     assert_listed(&["--url", &tls, "--cacert", &ca, "--cert", &cert, "--key", &key]);
@@ -123,14 +123,14 @@ fn tls_is_a_way_in() {
     tool(&["top", "--url", &tls, "--cert", &cert]).expect(2);
 }
 
-/// Panics unless `top` finds the key k.
+/// Panics unless `top` lists the key `k`.
 #[track_caller]
 fn assert_listed(args: &[&str]) {
     let ended = tool(&[&["--json", "top"], args].concat()).expect(0);
     assert_eq!(ended.json()[0]["key"], "k");
 }
 
-/// An authority and a certificate of it for localhost.
+/// Creates a certificate authority, and a certificate for localhost that it signed.
 fn certificates(folder: &Path) {
     let openssl = |line: &str| {
         let ended = Command::new("openssl").args(line.split(' ')).current_dir(folder).stdin(Stdio::null()).output();
@@ -144,7 +144,7 @@ fn certificates(folder: &Path) {
     openssl("x509 -req -in server.csr -CA ca.crt -CAkey ca.key -CAcreateserial -out server.crt -days 2 -extfile names");
 }
 
-/// The table of rights in docs/tool.md: a user who has these, and no more, can do each.
+/// Checks the table of permissions in docs/tool.md: a user with exactly these permissions can run each command.
 #[test]
 fn the_rights_that_the_document_names_are_enough() {
     let (server, other) = (Server::start(), Server::start());
@@ -197,12 +197,12 @@ fn the_rights_that_the_document_names_are_enough() {
     tool(&["compare", "n", "s", "--url", &of(&server, "compare")]).expect(0);
 }
 
-/// `top` and the exporter read every key again and again, which made them look used to LRU and LFU.
+/// A regression test: `top` and the exporter marked every key as recently used, which affects LRU and LFU eviction.
 #[test]
 fn reading_is_no_use_of_a_key() {
     let server = Server::start();
     let (mut client, to) = (server.client(), url(&server));
-    // Each use counts, and none is forgotten.
+    // With these options, the LFU counter grows with every use and never decays.
     client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");
     client.cmd("BF.MADD f a b");
     client.cmd("LC.INSERT c WINDOW 86400 ITEMS a b");

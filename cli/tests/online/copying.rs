@@ -1,4 +1,4 @@
-//! `copy`, between servers at rest.
+//! Tests `copy` between servers that nobody writes to.
 
 use std::io::Read;
 
@@ -6,7 +6,7 @@ use crate::{chunks, peer, peer_server, tool, tool_with, url};
 use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
-/// Filters that both modules know, on a server of ours or RedisBloom's.
+/// Adds filters that both modules can load, to a server with this module or with RedisBloom.
 fn classic(client: &mut Client, layout: &str) {
     client.expect(&format!("BF.RESERVE grown 0.01 1000{layout}"), "+OK");
     add_many(client, "BF.MADD grown", "item:", 0..9000);
@@ -20,7 +20,7 @@ fn classic(client: &mut Client, layout: &str) {
 
 const CLASSIC: [&str; 3] = ["grown", "fixed", "empty"];
 
-/// Values of ours alone.
+/// Adds values that only this module can load.
 fn ours(client: &mut Client) {
     client.expect("BF.RESERVE lines 0.001 1000000", "+OK");
     add_many(client, "BF.MADD lines", "item:", 0..30_000);
@@ -68,7 +68,7 @@ fn everything_of_ours_goes_to_another_server_of_ours() {
         assert_eq!(there.int(&format!("PEXPIRETIME {key}")), client.int(&format!("PEXPIRETIME {key}")), "{key}");
         assert_eq!(there.text(&format!("TYPE {key}")), client.text(&format!("TYPE {key}")), "{key}");
     }
-    // What is equal is skipped; what differs is rejected before anything is moved, and replaced if asked.
+    // Equal keys are skipped. Different ones are rejected before any key is moved, and replaced with `--replace`.
     there.expect("LC.ADD exact d", "1");
     there.expect("DEL lines", "1");
     let again = tool(&["--json", "copy", &url(&one), &url(&other), "--watch", "0"]).expect(3);
@@ -97,7 +97,7 @@ fn filters_of_redisbloom_come_and_go_back() {
     let mut here = server.client();
     assert_eq!(here.int("DBSIZE"), 4);
     ours(&mut here);
-    // What cannot go back is named before anything is moved.
+    // Keys that RedisBloom cannot load are reported before any key is moved.
     let rejected = tool(&["copy", &url(&server), &url(&back), "--watch", "0"]).expect(3);
     assert!(rejected.err.contains("7 keys cannot be moved, so none was"), "{}", rejected.err);
     assert!(rejected.out.contains("knows only filters of LAYOUT classic"), "{}", rejected.out);
@@ -114,7 +114,7 @@ fn filters_of_redisbloom_come_and_go_back() {
     assert_eq!(one.json()["moves"][0]["outcome"], "equal");
 }
 
-/// There, our filters are RF.* and BF.* are RedisBloom's.
+/// On this server RedisBloom owns BF.*, so this module's filters use RF.*.
 #[test]
 fn values_come_and_go_beside_redisbloom() {
     let (all, beside) = (Server::start(), Setup::default().module_before(&peer()).args("commands beside").start());
@@ -134,7 +134,7 @@ fn values_come_and_go_beside_redisbloom() {
     }
     there.expect("RF.EXISTS lines item:1", "1");
     there.expect("TYPE grown", "+MBbloom--");
-    // And back, by file too.
+    // Moves the values back, also by way of a file.
     client.expect("FLUSHALL", "+OK");
     let file = folder.path().join("lines").to_str().expect("a path").to_owned();
     tool(&["dump", "lines", &file, "--url", &url(&beside)]).expect(0);
@@ -147,7 +147,7 @@ fn values_come_and_go_beside_redisbloom() {
     all.client().expect("BF.MEXISTS grown item:1 item:8999", "[1, 1]");
 }
 
-/// RF.* are other names of BF.*, and effects on filters of lines go by them.
+/// RF.* and BF.* change the same filters, so `copy` must notice writes by either name.
 #[test]
 fn writers_by_either_name_are_noticed() {
     let (server, other) = (Server::start(), Server::start());
@@ -204,7 +204,7 @@ fn an_interrupt_ends_a_copy_between_two_steps() {
         .stderr(std::process::Stdio::piped())
         .spawn()
         .expect("the tool starts");
-    // It looks at the source again and again, and so has begun to listen for signals.
+    // The tool listens for signals before it first scans the source.
     wait_until("its looks", || {
         let looks = client.text("INFO commandstats");
         let line = looks.lines().find(|line| line.starts_with("cmdstat_scan:"))?;
@@ -218,6 +218,6 @@ fn an_interrupt_ends_a_copy_between_two_steps() {
     child.stderr.take().expect("its errors").read_to_string(&mut text).expect("text");
     assert!(text.contains("run the same again"), "{text}");
     assert_eq!(other.client().int("DBSIZE"), 0);
-    // Nothing of ours writes to a source.
+    // The tool itself has written nothing to the source.
     tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);
 }

@@ -1,4 +1,4 @@
-//! `dashboard`: that what it answers is what the server has, and that it stays calm whatever happens.
+//! Tests that `dashboard` shows what the server reports, and that it survives failures of the server.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::cluster::cluster;
 use rollcall_testkit::server::Server;
 
-/// Seconds between two looks that no test waits for.
+/// An interval between polls, in seconds, that no test reaches.
 const NEVER: &str = "3600";
 
-/// What `/api/state` answers, once it has looked.
+/// The JSON of `/api/state` after the first poll.
 pub fn state(pages: &Pages) -> Value {
     wait_until("the first look", || {
         let state = json(&pages.get("/api/state"))["state"].take();
@@ -21,7 +21,7 @@ pub fn state(pages: &Pages) -> Value {
     })
 }
 
-/// The body of an answer.
+/// Parses the body of an HTTP response.
 #[track_caller]
 fn json(reply: &Reply) -> Value {
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -29,19 +29,19 @@ fn json(reply: &Reply) -> Value {
     serde_json::from_str(&reply.body).unwrap_or_else(|error| panic!("{error}: {}", reply.body))
 }
 
-/// The row of a key.
+/// The row of a key in the state.
 #[track_caller]
 pub fn row<'a>(state: &'a Value, key: &str) -> &'a Value {
     let rows = state["rows"].as_array().expect("rows");
     rows.iter().find(|row| row["key"] == key).unwrap_or_else(|| panic!("no row of {key}: {rows:?}"))
 }
 
-/// The history of a key.
+/// The history of a key, as a page requests it.
 fn series(pages: &Pages, row: &Value) -> Value {
     json(&pages.get(&format!("/api/series?key={}&seconds=3600", row["id"].as_str().expect("an id"))))
 }
 
-/// Calls of a command that the server has had.
+/// The number of times that the server executed a command.
 fn calls(client: &mut Client, command: &str) -> u64 {
     let stats = client.text("INFO commandstats");
     let line = stats.lines().find_map(|line| line.strip_prefix(&format!("cmdstat_{command}:calls=")));
@@ -76,7 +76,7 @@ fn answers_are_for_this_page_alone() {
         assert_eq!(pages.get(&format!("/api/series{wrong}")).status, if wrong.ends_with("e%") { 200 } else { 400 });
     }
     assert_eq!(pages.get("/none").status, 404);
-    // A server that was never there.
+    // A server that was not reachable when the dashboard started.
     let state = wait_until("the look to fail", || {
         let state = json(&pages.get("/api/state"))["state"].take();
         (state["is_down"] == true).then_some(state)
@@ -106,7 +106,7 @@ fn the_state_is_what_the_server_has() {
     client.call(&[&b"LC.ADD"[..], binary, b"ann"]);
     let pages = Pages::start(&["dashboard", "--url", &to, "--interval", NEVER]);
     let state = state(&pages);
-    // Rows and findings are those that top has.
+    // The rows and findings equal those of `top`.
     let top = tool(&["--json", "top", "--sort", "key", "--url", &to]).expect(0).json();
     let shown = state["rows"].as_array().expect("rows");
     assert_eq!(shown.len(), 3 + hostile.len() + 1);
@@ -118,7 +118,7 @@ fn the_state_is_what_the_server_has() {
         }
     }
     assert_eq!(row(&state, "grown")["findings"][0]["problem"], "grown");
-    // Quotes and what does not print are escaped, for every command alike.
+    // `top` and `dashboard` escape quotes and unprintable bytes alike.
     for name in hostile.iter().filter(|name| !name.contains('"')).chain(&["\\xff\\x00\\n<b>", r#"a\"b\\c\'d`${e}"#]) {
         assert_eq!(row(&state, name)["items"], 1, "{name}");
     }
@@ -136,7 +136,8 @@ fn the_state_is_what_the_server_has() {
     let members: i64 =
         shown.iter().filter(|row| row["kind"] == "counter").filter_map(|row| row["items"].as_i64()).sum();
     assert_eq!(totals["members"].as_f64(), Some(members as f64));
-    // Histories, and the slices of a window as the server has them, however often they are asked for.
+    // The dashboard has the slices of a window as the server has them, and repeated requests do not ask the server
+    // again.
     let day = series(&pages, row(&state, "day"));
     let history: Vec<Vec<i64>> = client.list("LC.HISTORY day").iter().map(integers).collect();
     assert_eq!(day["window"], serde_json::json!(history));
@@ -152,7 +153,7 @@ fn the_state_is_what_the_server_has() {
     assert!(grown.get("window").is_none(), "{grown}");
     let all = json(&pages.get("/api/series?seconds=3600"));
     assert_eq!(all["members"], serde_json::json!([members as f64]));
-    // Only what reads was sent, apart from what this test sent itself.
+    // The dashboard sends only reading commands. Commands of this test itself are excluded.
     let own = ["bf.reserve", "lc.reserve", "bf.madd", "lc.add", "pexpire", "bf.card", "ping", "config|get"];
     let reads =
         ["bf.info", "lc.info", "lc.history", "info", "scan", "client|no-touch", "pttl", "command|info", "rf.info"];
@@ -161,7 +162,7 @@ fn the_state_is_what_the_server_has() {
         stats.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split(':').next()).collect();
     let others: Vec<_> = sent.iter().filter(|name| !own.contains(*name) && !reads.contains(*name)).collect();
     assert!(others.is_empty(), "{others:?}");
-    // A cap, and a pattern.
+    // `--max-keys` and `--pattern` limit the rows.
     let some = Pages::start(&["dashboard", "--url", &to, "--max-keys", "2", "--pattern", "*d*", "--interval", NEVER]);
     let some = self::state(&some);
     assert_eq!(some["rows"].as_array().map(Vec::len), Some(2), "{some}");
@@ -171,7 +172,7 @@ fn the_state_is_what_the_server_has() {
 
 fn integers(reply: &redis::Value) -> Vec<i64> {
     let redis::Value::Array(items) = reply else { panic!("{reply:?}") };
-    // Its standard error aside.
+    // The third number is the standard error, which is left out.
     items
         .iter()
         .take(2)
@@ -179,7 +180,7 @@ fn integers(reply: &redis::Value) -> Vec<i64> {
         .collect()
 }
 
-/// Every key is judged, whatever there is room for: a few at each look, round and round.
+/// Keys beyond `--max-keys` are judged too: each poll judges a few of them in turn.
 #[test]
 fn keys_that_are_left_out_are_judged_in_turn() {
     let server = Server::start();
@@ -193,7 +194,7 @@ fn keys_that_are_left_out_are_judged_in_turn() {
     }
     let pages = Pages::start(&["dashboard", "--url", &url(&server), "--interval", "1", "--max-keys", "5"]);
     let first = state(&pages);
-    // All sums to the same at any time.
+    // The rows and the keys left out always add up to all keys.
     let (rows, left_out) = (first["rows"].as_array().map(Vec::len), first["left_out"].as_u64());
     assert_eq!(rows.and_then(|rows| Some(rows as u64 + left_out?)), Some(33), "{first}");
     assert!(first["unjudged"].as_u64().is_some_and(|unjudged| unjudged > 0), "{first}");
@@ -211,7 +212,7 @@ fn keys_that_are_left_out_are_judged_in_turn() {
     let all = until("all to be judged", &["a:full", "count:07:full", "z:full"], 0);
     assert_eq!((all["rows"].as_array().map(Vec::len), &all["left_out"]), (Some(7), &Value::from(26)), "{all}");
     assert_eq!(series(&pages, row(&all, "z:full"))["items"][0], 10.0);
-    // What is gone is forgotten, and what is wrong by now is found.
+    // The finding of a deleted key disappears, and a new problem is found.
     client.expect("DEL count:07:full", "1");
     client.expect("BF.RESERVE count:20:full 0.01 10 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD count:20:full", "item:", 0..10);
@@ -239,25 +240,25 @@ fn a_server_that_goes_is_missed_and_taken_up_again() {
     assert!(since >= before["looked"].as_u64().expect("a time"), "{down}");
     assert_eq!(row(&down, "visitors")["items"], 1, "what was seen last stays");
     let looked = down["looked"].clone();
-    // It stays down since then, however often it is tried.
+    // The time since which the server is down stays the same over many attempts.
     let took = || json(&pages.get("/api/state"))["state"]["troubles"][0]["since"].as_u64();
     std::iter::repeat_with(took).take(20).for_each(|again| assert_eq!(again, Some(since)));
     assert_eq!(until(true)["looked"], looked);
     let _again = start();
-    // A look may come between the start and the key.
+    // A poll may come after the server has started and before the key exists.
     let back = wait_until("the key to be seen again", || {
         let state = until(false);
         state["rows"].as_array().is_some_and(|rows| !rows.is_empty()).then_some(state)
     });
     assert!(back["looked"].as_u64() > looked.as_u64() && back["troubles"].as_array().is_some_and(Vec::is_empty));
-    // The curve has a gap between what was seen before and what after.
+    // The curve has a gap for the time when the server was down.
     let items = wait_until("a sample after the gap", || {
         let items = series(&pages, row(&back, "visitors"))["items"].take();
         let known = items.as_array()?.iter().rposition(Value::is_null)?;
         (known + 1 < items.as_array()?.len()).then_some(items)
     });
     let items = items.as_array().expect("a list");
-    // One gap, or two if a look came between.
+    // A poll during the downtime may add a second null.
     assert!((1..=2).contains(&items.iter().filter(|item| item.is_null()).count()), "{items:?}");
     assert_eq!(items[0], 1.0);
 }
@@ -278,7 +279,7 @@ fn a_cluster_is_one_page_and_redisbloom_has_one_too() {
         let window = wait_until("the slices", || Some(series(&pages, row)["window"].take()).filter(Value::is_array));
         assert_eq!(window[window.as_array().map_or(0, |rows| rows.len() - 1)][1], 2, "{} {window}", row["key"]);
     }
-    // One goes: it is named, its keys stay as they were, and the others are looked at.
+    // One node stops. It is named, its keys keep their last figures, and the other nodes are polled.
     let gone = format!("127.0.0.1:{}", nodes.pop().expect("a node").port());
     let without = wait_until("the node to be missed", || {
         let state = json(&pages.get("/api/state"))["state"].take();
@@ -304,7 +305,7 @@ fn the_rights_that_the_documents_name_are_enough() {
     let rights = document.lines().find_map(|line| line.strip_prefix("    ACL SETUSER watcher")).expect("the rights");
     client.expect(&format!("ACL SETUSER watcher{rights}"), "+OK");
     assert!(document.contains("`+client|no-touch`"));
-    // Redis 7.0 has no such command.
+    // Redis 7.0 lacks this command.
     let _ = client.cmd("ACL SETUSER watcher +client|no-touch");
     let to = format!("redis://watcher:password@127.0.0.1:{}", server.port());
     let pages = Pages::start(&["dashboard", "--url", &to, "--interval", NEVER]);

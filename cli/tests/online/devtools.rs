@@ -1,4 +1,4 @@
-//! A headless browser, driven over the pipe that its developer tools speak: JSON, each message ended by a zero byte.
+//! Drives a headless browser by the DevTools protocol over a pipe: JSON messages, each ended by a zero byte.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::MetadataExt;
@@ -10,17 +10,17 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Time for an answer of the browser, and for a page to become what is waited for.
+/// Time limit for an answer of the browser, and for a condition to become true.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Gives the browser standard input and output as the numbers on which it speaks to its tools.
+/// A shell command that connects the browser's DevTools pipe, file descriptors 3 and 4, to standard input and output.
 const AS_PIPE: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>"$BROWSER_LOG""#;
 
-/// Records what the page's policy forbade, before any script of the page runs.
+/// A script that records violations of the page's policy. It runs before any script of the page.
 const NOTE_VIOLATIONS: &str = "window.violations = []; addEventListener('securitypolicyviolation', \
     (event) => window.violations.push(event.violatedDirective + ' ' + event.blockedURI));";
 
-/// A browser with one page. It ends on drop.
+/// A browser with one page; dropping it ends the browser.
 pub struct Browser {
     child: Child,
     to: ChildStdin,
@@ -28,12 +28,12 @@ pub struct Browser {
     session: Option<String>,
     last: u64,
     events: Vec<Value>,
-    /// Its profile and its log.
+    /// The folder of the browser's profile and log.
     folder: TempDir,
 }
 
 impl Browser {
-    /// Starts the browser that `ROLLCALL_BROWSER` names; `None` without.
+    /// Starts the browser that `ROLLCALL_BROWSER` names. Returns `None` without this variable.
     pub fn start() -> Option<Browser> {
         let program = std::env::var_os("ROLLCALL_BROWSER")?;
         let folder = tempfile::tempdir().expect("a folder");
@@ -42,7 +42,7 @@ impl Browser {
         command.args(["--headless=new", "--remote-debugging-pipe", "--no-first-run", "--disable-gpu"]);
         command.args(["--hide-scrollbars", "--disable-dev-shm-usage"]);
         command.arg(format!("--user-data-dir={}", folder.path().join("profile").display()));
-        // Its sandbox does not work for root.
+        // Chromium's sandbox does not work for root.
         if std::fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0) {
             command.arg("--no-sandbox");
         }
@@ -72,7 +72,7 @@ impl Browser {
         Some(browser)
     }
 
-    /// Calls a method of the tools.
+    /// Calls a method of the DevTools protocol.
     #[track_caller]
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
@@ -103,7 +103,7 @@ impl Browser {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap_or_default()
     }
 
-    /// The width and height of the window, and `light` or `dark`.
+    /// Sets the width and height of the window, and the colour scheme: `light` or `dark`.
     #[track_caller]
     pub fn look(&mut self, width: u32, height: u32, scheme: &str) {
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
@@ -118,7 +118,7 @@ impl Browser {
         assert!(opened.get("errorText").is_none(), "{url}: {opened}");
     }
 
-    /// What an expression of the page gives; a promise is waited for.
+    /// Evaluates an expression in the page. If the result is a promise, waits for its value.
     #[track_caller]
     pub fn eval(&mut self, expression: &str) -> Value {
         let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
@@ -134,7 +134,7 @@ impl Browser {
         text.as_str().unwrap_or_else(|| panic!("nothing is {selector}")).to_owned()
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true in the page.
     #[track_caller]
     pub fn wait(&mut self, expression: &str) {
         let end = Instant::now() + PATIENCE;
@@ -144,7 +144,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key: its name, and its number on Windows, by which the browser's own keys go.
+    /// Presses a key, given by its name and its Windows key code.
     #[track_caller]
     pub fn press(&mut self, (key, number): (&str, u32)) {
         for kind in ["rawKeyDown", "keyUp"] {
@@ -165,14 +165,14 @@ impl Browser {
         self.call("Input.dispatchMouseEvent", json!({"type": "mouseMoved", "x": middle[0], "y": middle[1]}));
     }
 
-    /// A picture of the window, PNG in base 64.
+    /// A screenshot of the window as PNG in base 64.
     #[track_caller]
     pub fn picture(&mut self) -> String {
         let picture = self.call("Page.captureScreenshot", json!({"format": "png"}));
         picture["data"].as_str().expect("a picture").to_owned()
     }
 
-    /// Everything that a page should never cause: errors, warnings, dialogs, and what its policy forbade.
+    /// Errors, warnings, dialogs, and violations of the page's policy since the start. A page should cause none.
     #[track_caller]
     pub fn complaints(&mut self) -> Vec<String> {
         let mut complaints: Vec<String> = serde_json::from_value(self.eval("window.violations")).expect("a list");

@@ -1,9 +1,9 @@
-//! Exit codes of commands that speak to servers: 0 says that what was asked for was done, and nothing else does.
+//! Exit codes of commands that use servers. Exit code 0 means that everything asked for was done.
 
 use crate::{add_partially_loaded, tool, tool_with, url};
 use rollcall_testkit::server::Server;
 
-/// A command that found nothing to do its work on, or left something out, once said 0.
+/// A regression test: commands exited with 0 although they found nothing to work on, or left something out.
 #[test]
 fn nothing_that_was_done_is_no_success() {
     let (server, other, empty) = (Server::start(), Server::start(), Server::start());
@@ -80,13 +80,13 @@ fn nothing_that_was_done_is_no_success() {
         assert!(!ended.err.contains("rollcall") || *code != 0, "{arguments:?}: {}", ended.err);
     }
     client.expect("EXISTS made absent", "0");
-    // What has not arrived is neither.
+    // Partially loaded values cannot be copied, and empty lines import nothing.
     add_partially_loaded(&mut client);
     tool(&["copy", &here, &there, "--watch", "0", "--dry-run"]).expect(1);
     tool_with(&["import", "-", "count:1", "--url", &here], b"\n\n", &[]).expect(4);
 }
 
-/// A counter that is far from its set was once `+124988850.00 %` off.
+/// A regression test: `compare` printed a large difference as `+124988850.00 %`.
 #[test]
 fn numbers_are_those_of_people() {
     let server = Server::start();

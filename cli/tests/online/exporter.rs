@@ -1,4 +1,4 @@
-//! `exporter`: that its figures are those of the servers, whatever becomes of these.
+//! Tests that the exporter's figures equal those of the servers, also while servers fail and return.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,7 +8,7 @@ use rollcall_testkit::client::{add_many, pairs, text, wait_until};
 use rollcall_testkit::cluster::cluster;
 use rollcall_testkit::server::{Server, Setup};
 
-/// The samples of a text, by name and labels as they stand there.
+/// The samples of a text, by metric name with labels.
 fn samples(text: &str) -> HashMap<String, f64> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let pairs = lines.map(|line| {
@@ -45,7 +45,7 @@ fn figures_are_those_of_the_server() {
     let all = samples(&out);
     let of = |name: &str, labels: &str| all.get(&format!("rollcall_{name}{{server=\"{at}\"{labels}}}")).copied();
     assert_eq!(of("up", ""), Some(1.0));
-    // Every field of the module has its figure; those that it does not have, none.
+    // Every field of the module has a sample; a field that the module does not report has none.
     let info = client.text("INFO rollcall");
     let field = |name: &str| {
         let line = info.lines().find_map(|line| line.strip_prefix(&format!("rollcall_{name}:")));
@@ -89,7 +89,7 @@ fn figures_are_those_of_the_server() {
     assert_eq!(key("key_partially_loaded", "half", "filter"), Some(1.0));
     assert_eq!(key("key_partially_loaded", "grown", "filter"), Some(0.0));
     assert_eq!(key("key_items", "half", "filter"), None);
-    // What does not print is escaped twice, for people and for Prometheus.
+    // Unprintable bytes are escaped twice: for display, and for Prometheus.
     assert_eq!(key("key_items", r#"odd \\\"\\\\\\n\\xff"#, "counter"), Some(1.0), "{out}");
     let found = |key: &str, kind: &str, finding: &str, severity: &str| {
         let labels = format!(",key=\"{key}\",kind=\"{kind}\",finding=\"{finding}\",severity=\"{severity}\"");
@@ -99,7 +99,7 @@ fn figures_are_those_of_the_server() {
     assert_eq!(found("half", "filter", "partially-loaded", "warning"), Some(1.0));
     assert_eq!(all.keys().filter(|name| name.starts_with("rollcall_key_finding")).count(), 2, "{out}");
     assert_eq!((of("keys_shown", ""), of("keys_left_out", "")), (Some(7.0), Some(0.0)));
-    // A cap, a pattern, and none.
+    // `--max-keys` and `--pattern` limit the keys; without a pattern no keys are exported.
     let some = samples(&tool(&["exporter", "--once", "--pattern", "*", "--max-keys", "2", "--url", &to]).expect(0).out);
     let shown: Vec<_> = some.keys().filter(|name| name.contains("rollcall_key_memory")).collect();
     assert_eq!(shown.len(), 2, "{shown:?}");
@@ -107,7 +107,7 @@ fn figures_are_those_of_the_server() {
     assert_eq!(some[&format!("rollcall_keys_left_out{{server=\"{at}\"}}")], 5.0);
     let none = tool(&["exporter", "--once", "--url", &to]).expect(0).out;
     assert!(!none.contains("rollcall_key"), "{none}");
-    // Findings of the server as a whole.
+    // Findings about the whole server.
     let used = client.info_number("used_memory");
     client.expect(&format!("CONFIG SET maxmemory {}", used + 100_000), "+OK");
     let short = tool_with(&["exporter", "--once"], b"", &[("ROLLCALL_URL", &format!("{to} {to}"))]).expect(0).out;
@@ -124,7 +124,7 @@ fn the_user_of_the_document_has_all_rights_that_it_takes() {
         for node in &nodes {
             node.client().expect(&format!("ACL SETUSER exporter{line}"), "+OK");
             let mut client = node.client();
-            // Each is taken by one node of a cluster.
+            // In a cluster, each key is accepted by one node and rejected by the others.
             let _ = (client.cmd("BF.ADD filter a"), client.cmd("LC.ADD counter a"));
         }
         let at = name(&nodes[0]);
@@ -139,7 +139,7 @@ fn the_user_of_the_document_has_all_rights_that_it_takes() {
         }
         let sizes = all.keys().filter(|sample| sample.starts_with("rollcall_key_memory_bytes"));
         assert_eq!(sizes.count(), 2, "{out}");
-        // Without rights the server is up, and its keys are not.
+        // Without the permission to scan, the server counts as up, and its keys as down.
         nodes[0].client().expect("ACL SETUSER exporter -scan", "+OK");
         let out = tool(&args).expect(3).out;
         assert_eq!(samples(&out)[&format!("rollcall_keys_up{{server=\"{at}\"}}")], 0.0, "{out}");
@@ -155,7 +155,7 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
     failing.client().cmd("LC.ADD visitors ann");
     let (first, second) = (format!("redis+unix://{socket}"), url(&other));
     let args = ["exporter", "--url", &first, "--url", &second, "--interval", "1", "--keys-interval", "1"];
-    // On a busy machine, a server that is up may take longer than usual to answer.
+    // The timeout is long because a busy machine may delay a healthy server's answer.
     let pages = Pages::start(&[&args[..], &["--pattern", "*", "--timeout", "60"]].concat());
     let up = |at: &str| samples(&pages.get("/metrics").body).get(&format!("rollcall_up{{server=\"{at}\"}}")).copied();
     let (at_socket, other) = (socket.as_str(), &*name(&other));
@@ -166,7 +166,7 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
     wait_until("keys", || pages.get("/metrics").body.contains("rollcall_key_items{").then_some(()));
     failing.shutdown("SHUTDOWN NOSAVE");
     both([0.0, 1.0]);
-    // Keys are asked for apart from figures, so that the server is seen down at another time.
+    // Keys are polled separately from other figures, so they disappear at another time.
     wait_until("its keys to go", || {
         let is_said = pages.said().contains(&format!("no keys of {at_socket}"));
         (is_said && !pages.get("/metrics").body.contains("rollcall_key_items{")).then_some(())
@@ -176,11 +176,11 @@ fn a_server_that_is_down_hides_no_other_and_comes_back() {
     assert!(body.contains(&format!("rollcall_filters{{server=\"{other}\"")), "{body}");
     let _again = start();
     both([1.0, 1.0]);
-    // Each change is said once, however often it is seen.
+    // Each change is logged once, however many polls notice it.
     wait_until("it to be said", || pages.said().contains(&format!("keys of {at_socket} again")).then_some(()));
     let said = pages.said();
     for what in ["figures", "keys"] {
-        // The socket's file is there before the server listens: there may be two reasons.
+        // A starting server creates its socket before it listens, so the log may have two reasons for one failure.
         let down = format!("rollcall: no {what} of {at_socket}: ");
         let reasons: Vec<&str> = said.lines().filter(|line| line.starts_with(&down)).collect();
         let distinct: BTreeSet<&&str> = reasons.iter().collect();
@@ -209,7 +209,7 @@ fn every_primary_of_a_cluster_has_its_figures() {
         let prefix = format!("rollcall_key_items{{server=\"{at}\"");
         assert_eq!(all.iter().filter(|(name, items)| name.starts_with(&prefix) && **items == 2.0).count() as f64, size);
     }
-    // One is down: the others stay, by any of their names.
+    // One node stops. The other nodes keep their figures under every name by which they were given.
     let (lost, down) = (nodes.remove(2), name(&nodes[1]));
     let gone = name(&lost);
     drop(lost);
@@ -242,7 +242,7 @@ fn a_wrong_password_is_said() {
     server.client().expect("CONFIG SET requirepass right", "+OK");
     let at = name(&server);
     let wrong = format!("redis://:wrong@{at}");
-    // The figures say that it is down, and so does the exit code.
+    // `--once` reports the stopped server in its figures and by its exit code.
     let once = tool(&["exporter", "--once", "--pattern", "*", "--url", &wrong]).expect(3);
     assert_eq!(samples(&once.out)[&format!("rollcall_up{{server=\"{at}\"}}")], 0.0, "{}", once.out);
     for what in ["figures", "keys"] {

@@ -1,4 +1,4 @@
-//! `dump` and `load`: whole, broken off, and rejected.
+//! Tests `dump` and `load`: complete, interrupted, and rejected.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn path(folder: &Path, name: &str) -> String {
     folder.join(name).to_str().expect("a path").to_owned()
 }
 
-/// A server with a filter of some 6 chunks and a counter, and a folder.
+/// A server with a counter and a filter of about 6 chunks, and a temporary folder.
 fn filled() -> (Server, tempfile::TempDir) {
     let server = Server::start();
     let mut client = server.client();
@@ -55,14 +55,14 @@ fn a_dump_goes_on_where_it_broke_off_if_the_value_is_the_same() {
     let (whole, resumed) = (path(folder.path(), "whole"), path(folder.path(), "resumed"));
     tool(&["dump", "big", &whole, "--url", &to]).expect(0);
     let bytes = std::fs::read(&whole).expect("the dump");
-    // What a dump leaves that was killed in its fourth chunk.
+    // The file that a dump leaves if it is killed during its fourth chunk.
     std::fs::write(format!("{resumed}.part"), &bytes[..(3 << 20) + 1000]).expect("a part");
     let ended = tool(&["--json", "dump", "big", &resumed, "--url", &to]).expect(0).json();
     let had = ended["resumed_bytes"].as_u64().expect("bytes");
     assert!((3 << 20..(3 << 20) + 1000).contains(&had), "{had}");
     assert!(std::fs::read(&resumed).expect("the dump") == bytes);
     assert!(!Path::new(&format!("{resumed}.part")).exists());
-    // After a write the same part is of no use.
+    // After a write to the filter, the partial file cannot be continued.
     server.client().expect("BF.ADD big another", "1");
     std::fs::write(format!("{resumed}.part"), &bytes[..(3 << 20) + 1000]).expect("a part");
     let ended = tool(&["--json", "dump", "big", &resumed, "--url", &to, "--force"]).expect(0);
@@ -78,7 +78,7 @@ fn a_load_goes_on_where_it_broke_off() {
     let file = path(folder.path(), "big");
     tool(&["dump", "big", &file, "--url", &to]).expect(0);
     let dump = chunks(&mut client, "BF", "big");
-    // What a load leaves that was killed after three chunks.
+    // The temporary key that a load leaves if it is killed after three chunks.
     let name = format!("rollcall.load:{:016x}:{{new}}:new", xxhash_rust::xxh3::xxh3_64(&dump[0].1));
     for (iterator, chunk) in &dump[..3] {
         let words: [&[u8]; 4] = [b"BF.LOADCHUNK", name.as_bytes(), iterator.as_bytes(), chunk];
@@ -97,7 +97,7 @@ fn a_connection_that_breaks_leaves_what_goes_on() {
     let (mut client, to) = (server.client(), url(&server));
     let file = path(folder.path(), "big");
     tool(&["dump", "big", &file, "--url", &to]).expect(0);
-    // The user may do all but the step at the end.
+    // The user may run every command except the final rename.
     client.expect("ACL SETUSER half on >pw ~* +@all -renamenx -rename", "+OK");
     let half = format!("redis://half:pw@127.0.0.1:{}", server.port());
     let rejected = tool(&["load", &file, "new", "--url", &half]).expect(3);
@@ -141,7 +141,7 @@ fn a_classic_filter_that_was_built_loads_though_redisbloom_cuts_it_into_larger_c
     let folder = tempfile::tempdir().expect("a folder");
     let (items, file) = (path(folder.path(), "items"), path(folder.path(), "built"));
     std::fs::write(&items, (0..1000).map(|number| format!("item:{number}\n")).collect::<String>()).expect("items");
-    // 1.4 MB: two chunks of payload in the file, one in a dump of RedisBloom.
+    // 1.4 MB: two chunks in the file, and one in RedisBloom's dumps.
     tool(&["build", "filter", &file, &items, "--capacity", "1000000", "--layout", "classic"]).expect(0);
     for to in [&server, &theirs] {
         tool(&["load", &file, "built", "--url", &url(to)]).expect(0);
@@ -153,7 +153,7 @@ fn a_classic_filter_that_was_built_loads_though_redisbloom_cuts_it_into_larger_c
     assert!(bytes(&ours) == bytes(&other));
 }
 
-/// A load of a damaged file once left what it had sent for a day.
+/// A regression test: loading a damaged file left a temporary key on the server for a day.
 #[test]
 fn a_damaged_file_leaves_nothing_on_the_server() {
     let (server, folder) = filled();
@@ -173,10 +173,10 @@ fn a_damaged_file_leaves_nothing_on_the_server() {
         assert!(rejected.err.contains(said), "{}", rejected.err);
     }
     assert_eq!((server.client().int("DBSIZE"), calls(&server)), (2, false));
-    // A pipe that is whole is loaded.
+    // A complete file can be loaded from a pipe.
     tool_with(&["load", "/dev/stdin", "new", "--url", &to], &bytes, &[]).expect(0);
     assert_eq!(server.client().digest("new"), server.client().digest("big"));
-    // Checksums that fit chunks that do not: the server rejects them, and nothing stays.
+    // The file's checksums are right, but its chunks do not fit together. The server rejects them, and no key stays.
     let mut dump = chunks(&mut server.client(), "BF", "big");
     dump[1].1.truncate(1000);
     let mut wrong = Writer::new(Vec::new()).expect("a file");
@@ -211,7 +211,7 @@ fn keys_get_a_time_to_live_as_they_are_built_or_loaded() {
     tool(&["load", &file, "--url", &to, "--ex", "1h", "--no-ttl"]).expect(2);
 }
 
-/// A replica's error was once the answer to "what a value is named by".
+/// A regression test: on a replica, the error of `load` did not name the command that was rejected.
 #[test]
 fn a_replica_says_which_command_it_rejects() {
     let (primary, folder) = (Server::start(), tempfile::tempdir().expect("a folder"));

@@ -1,4 +1,4 @@
-//! `import`: lines into keys.
+//! Tests `import`, which adds lines to keys.
 
 use crate::{found, tool, tool_with, url};
 use rollcall_testkit::server::Server;
@@ -27,7 +27,7 @@ fn lines_of_files_and_of_standard_input_are_added() {
     assert_eq!(client.cmd("BF.INFO f ITEMS"), client.cmd("BF.INFO f ITEMS"));
     let last: [&[u8]; 3] = [b"BF.EXISTS", b"f", b"last without an end"];
     assert_eq!(client.call(&last), redis::Value::Int(1));
-    // Once more, by other batches: nothing is new, and a part is passed over.
+    // A second import with other batches adds nothing new, and `--skip` leaves out the first lines.
     let again = ["--json", "import", file, "f", "--batch", "7", "--pipeline", "3", "--skip", "19000", "--url", &to];
     let ended = tool(&again).expect(0).json();
     assert_eq!((ended["items"].as_i64(), ended["new"].as_i64()), (Some(1001), Some(0)));
@@ -53,7 +53,7 @@ fn what_is_rejected_says_how_many_lines_are_in() {
     let wrong = tool_with(&wrong, b"a\n", &[]).expect(3);
     assert!(!wrong.err.contains("lines are in") && wrong.err.contains("error rate"), "{}", wrong.err);
     client.expect("EXISTS n", "0");
-    // Ten items of a command are in, and the eleventh was rejected: that was once called 0 lines.
+    // A regression test: a command added ten items before its eleventh was rejected, and `import` reported 0 lines.
     client.expect("BF.RESERVE ten 0.01 10 NONSCALING", "+OK");
     let part = tool_with(&["import", "-", "ten", "--url", &to], lines(0..500).as_bytes(), &[]).expect(3);
     let number = client.int("BF.CARD ten");
@@ -61,7 +61,7 @@ fn what_is_rejected_says_how_many_lines_are_in() {
     assert!(number >= 10 && part.err.contains(&said), "{}", part.err);
 }
 
-/// A mark at the start was once part of the first item, and UTF-16 three items of zeros.
+/// A regression test: a byte-order mark became part of the first item, and UTF-16 was imported as other items.
 #[test]
 fn marks_of_editors_are_no_items() {
     let server = Server::start();

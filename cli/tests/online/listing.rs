@@ -1,4 +1,4 @@
-//! `top`: what it lists, and what it finds wrong.
+//! Tests the keys and findings that `top` lists.
 
 use crate::{add_grown, add_partially_loaded, chunks, peer, peer_server, tool, url};
 use rollcall_testkit::client::{add_many, wait_until};
@@ -53,18 +53,18 @@ fn keys_are_listed_with_what_is_wrong() {
         "{}",
         row("half")
     );
-    // A counter has no capacity to pass.
+    // A counter has no capacity that could be exceeded.
     assert_eq!((row("over")["mode"].as_str(), row("over")["asked"].as_f64()), (Some("estimate"), Some(0.01)));
     assert!(row("over")["capacity"].is_null() && row("over")["fill"].is_null(), "{}", row("over"));
     assert_eq!((row("good")["window_seconds"].as_i64(), row("good")["slices"].as_i64()), (Some(3600), Some(4)));
     assert_eq!(row("few")["server"], to.trim_start_matches("redis://"));
-    // A policy that evicts keys with a time to live takes volatile ones too.
+    // A policy that evicts keys with a time to live also evicts volatile keys.
     client.expect("CONFIG SET maxmemory 1gb maxmemory-policy volatile-ttl", "+OK");
     let sent = tool(&["--json", "top", "--pattern", "sent", "--url", &to]).expect(0).json();
     assert_eq!(sent[0]["findings"][0]["problem"], "may-evict", "{sent}");
     assert!(sent[0]["findings"][0]["command"].is_null(), "{sent}");
     client.expect("CONFIG SET maxmemory 0", "+OK");
-    // A table, since the output is no terminal; sorted, cut and filtered.
+    // The output is no terminal, so `top` prints the table once. The table is sorted, limited and filtered.
     let table = tool(&["top", "--sort", "items", "--limit", "2", "--url", &to]).expect(0).out;
     let lines: Vec<&str> = table.lines().collect();
     assert_eq!(lines.len(), 4, "{table}");
@@ -93,7 +93,7 @@ fn filters_beside_redisbloom_are_listed_by_their_own_commands() {
     }
 }
 
-/// BF.* need not be there for ours to be RF.* alone.
+/// The option that keeps filters to RF.* works even if no other module offers BF.*.
 #[test]
 fn filters_beside_no_other_module_are_listed_too() {
     let server = Setup::default().args("commands beside").start();
@@ -112,13 +112,13 @@ fn a_server_of_redisbloom_says_what_it_has() {
     add_grown(&mut client);
     let rows = tool(&["--json", "top", "--url", &url(&theirs)]).expect(0).json();
     assert_eq!(rows[0]["items"].as_i64().expect("items"), client.int("BF.CARD grown"));
-    // Its description of sub-filters reports the rate.
+    // RedisBloom reports the requested error rate in its description of sub-filters.
     assert_eq!(rows[0]["findings"][0]["command"], "BF.RESERVE {grown}:new 0.01 4400");
     let empty = Server::start();
     assert_eq!(tool(&["top", "--url", &url(&empty)]).expect(0).out, "0 filters and counters, 0 B; 0 to look at\n");
 }
 
-/// A key that nobody has written to yet was once called one of expired items, to be deleted.
+/// A regression test: a windowed key without any writes was reported as full of expired items.
 #[test]
 fn a_window_is_idle_once_its_items_have_expired_and_not_before_the_first() {
     let server = Server::start();
@@ -147,7 +147,7 @@ fn a_window_is_idle_once_its_items_have_expired_and_not_before_the_first() {
     assert_eq!(text.matches("finding=\"idle\"").count(), used.len(), "{text}");
 }
 
-/// MEMORY USAGE of a module's key that has a time to live ends some servers, and is wrong on others.
+/// `MEMORY USAGE` of a module's key that has a time to live crashes some servers, and is wrong on others.
 #[test]
 fn sizes_are_those_of_info_and_nothing_asks_for_memory_usage() {
     let (server, other) = (Server::start(), Server::start());
@@ -184,7 +184,7 @@ fn scripts_get_an_exit_code_for_a_severity() {
     client.expect("BF.RESERVE full 0.01 10 NONSCALING", "+OK");
     add_many(&mut client, "BF.MADD full", "item:", 0..10);
     assert_eq!([top("warning", &[]), top("critical", &[])], [1, 1]);
-    // A server that is down, a name that nothing has, and a wrong word each have a code of their own.
+    // A stopped server, an unknown host and an invalid word have different exit codes.
     assert_eq!(tool(&["top", "--fail-on", "critical", "--url", "127.0.0.1:1"]).code, 3);
     assert_eq!([top("critical", &["--pattern", "none"]), top("notice", &[])], [4, 2]);
 }

@@ -1,7 +1,7 @@
-//! The tool against real servers.
+//! Tests the tool on real servers.
 //!
-//! `ROLLCALL_MODULE`, `ROLLCALL_SERVER` and `ROLLCALL_PEER` are those of the server tests, whose harness is used here.
-//! `ROLLCALL_SERVERS` names all servers, for [`between_servers`].
+//! The variables `ROLLCALL_MODULE`, `ROLLCALL_SERVER` and `ROLLCALL_PEER` are the same as for the module's tests,
+//! `tests/server`. `ROLLCALL_SERVERS` names all servers for [`between_servers`].
 
 mod between_servers;
 mod browser;
@@ -32,7 +32,7 @@ use std::process::{Command, Stdio};
 use rollcall_testkit::client::Client;
 use rollcall_testkit::server::{Server, Setup};
 
-/// How the tool ended, and what it said.
+/// The exit code and the output of the tool.
 #[derive(Debug)]
 pub struct Ended {
     /// The exit code.
@@ -44,26 +44,26 @@ pub struct Ended {
 }
 
 impl Ended {
-    /// Panics unless it ended with this code.
+    /// Panics unless the exit code is `code`.
     #[track_caller]
     pub fn expect(self, code: i32) -> Ended {
         assert_eq!(self.code, code, "{}\n{}", self.out, self.err);
         self
     }
 
-    /// The JSON that it answered.
+    /// Standard output as JSON.
     #[track_caller]
     pub fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}\n{}", self.out, self.err))
     }
 }
 
-/// The tool with these arguments.
+/// Runs the tool with these arguments.
 pub fn tool(args: &[&str]) -> Ended {
     tool_with(args, b"", &[])
 }
 
-/// As [`tool`], with this standard input and these environment variables.
+/// Runs the tool with these arguments, standard input and environment variables.
 pub fn tool_with(args: &[&str], input: &[u8], environment: &[(&str, &str)]) -> Ended {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rollcall"));
     for name in ["ROLLCALL_URL", "ROLLCALL_PASSWORD", "ROLLCALL_TARGET_PASSWORD"] {
@@ -86,44 +86,44 @@ pub fn url(server: &Server) -> String {
     format!("redis://127.0.0.1:{}", server.port())
 }
 
-/// RedisBloom's module. These tests are about it, and fail without.
+/// The path of RedisBloom's module. Tests that use it fail if `ROLLCALL_PEER` is not set.
 #[track_caller]
 pub fn peer() -> PathBuf {
     std::env::var_os("ROLLCALL_PEER").map(PathBuf::from).expect("ROLLCALL_PEER is set to a RedisBloom module")
 }
 
-/// A server with RedisBloom.
+/// A server with RedisBloom alone.
 #[track_caller]
 pub fn peer_server() -> Server {
     Setup::default().without_module().module_before(&peer()).start()
 }
 
-/// A server with a counter, which is reached by this socket, as the one that comes after it will be.
+/// A server with one counter, on this Unix socket.
 pub fn server_on(socket: &str) -> Server {
     let server = Setup::default().line(&format!("unixsocket {socket}")).start();
     server.client().cmd("LC.ADD visitors ann");
     server
 }
 
-/// Words of a command with the items `prefix` + number.
+/// The words of `line`, followed by one item for each number of `range`: `prefix` and the number.
 pub fn with_items(line: &str, prefix: &str, range: std::ops::Range<u64>) -> Vec<String> {
     rollcall_testkit::client::with_items(line, prefix, range)
 }
 
-/// Adds the filter `grown`: it has more sub-filters than it should.
+/// Adds the filter `grown`, which has so many sub-filters that there is a finding about it.
 pub fn add_grown(client: &mut Client) {
     client.expect("BF.RESERVE grown 0.01 100", "+OK");
     rollcall_testkit::client::add_many(client, "BF.MADD grown", "item:", 0..4000);
 }
 
-/// Adds the empty filter `large`, and `half`, which waits for the rest of it.
+/// Adds the empty filter `large`, and `half`, a partially loaded value.
 pub fn add_partially_loaded(client: &mut Client) {
     client.expect("BF.RESERVE large 0.01 10000", "+OK");
     let header = chunks(client, "BF", "large").remove(0);
     client.call(&[&b"BF.LOADCHUNK"[..], b"half", header.0.as_bytes(), &header.1]);
 }
 
-/// The share of items that are found, as a number of them.
+/// The number of `items` that the filter contains.
 pub fn found(client: &mut Client, key: &str, items: &[String]) -> usize {
     let pieces = items.chunks(1000).map(|piece| {
         let words: Vec<&str> = ["BF.MEXISTS", key].into_iter().chain(piece.iter().map(String::as_str)).collect();

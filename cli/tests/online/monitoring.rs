@@ -1,8 +1,8 @@
-//! What packaging/monitoring has, against real programs: Prometheus with the alert rules reads the exporter and answers
-//! by its HTTP API, as Grafana asks it; promtool runs the cases of the rules.
+//! Tests the files of packaging/monitoring with real programs. Prometheus loads the alert rules, scrapes the
+//! exporter, and answers the queries of the Grafana dashboard. promtool runs the test cases of the rules.
 //!
-//! `ROLLCALL_PROMETHEUS` names the program, which has promtool beside it. Where it is not set these tests have nothing
-//! to do; `make test-watch` sets it.
+//! `ROLLCALL_PROMETHEUS` names Prometheus; promtool must be in the same folder. Without the variable, these tests do
+//! nothing. `make test-watch` sets it.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
@@ -16,7 +16,7 @@ use crate::{add_grown, add_partially_loaded, tool, url};
 use rollcall_testkit::client::{Client, add_many, wait_until, with_items};
 use rollcall_testkit::server::{Server, Setup};
 
-/// The folder of the files that users get.
+/// The folder packaging/monitoring.
 fn files() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/monitoring")
 }
@@ -25,7 +25,7 @@ fn file(name: &str) -> String {
     fs::read_to_string(files().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// A program that serves pages at a port of its own, ended on drop.
+/// A program that serves HTTP on its own port; dropping it ends the program.
 struct Program {
     child: Child,
     address: SocketAddr,
@@ -33,8 +33,8 @@ struct Program {
 }
 
 impl Program {
-    /// Starts it with what `arguments` makes of its address and folder, and waits until `ready` answers 200. If another
-    /// program takes the port first, another is tried.
+    /// Starts the program, and waits until the path `ready` answers 200. `arguments` gets the address and the folder.
+    /// If another program takes the port first, another port is tried.
     fn start(program: &Path, ready: &str, arguments: impl Fn(SocketAddr, &Path) -> Vec<String>) -> Program {
         for _ in 0..5 {
             let folder = tempfile::tempdir().expect("a folder");
@@ -67,7 +67,7 @@ impl Drop for Program {
     }
 }
 
-/// Prometheus with our rules, which asks these addresses every second.
+/// Prometheus with the alert rules, which scrapes these addresses every second.
 fn prometheus(program: &Path, exporter: SocketAddr) -> Program {
     Program::start(program, "/-/ready", |address, folder| {
         let config = file("prometheus.yml").replace("15s", "1s").replace("127.0.0.1:9727", &exporter.to_string());
@@ -79,7 +79,7 @@ fn prometheus(program: &Path, exporter: SocketAddr) -> Program {
     })
 }
 
-/// The samples that a query gives: labels and value.
+/// The samples that a query returns, each with its labels and value.
 fn query(prometheus: &Program, promql: &str) -> Vec<(serde_json::Value, f64)> {
     let escaped: String = promql.bytes().map(|byte| format!("%{byte:02x}")).collect();
     let body = prometheus.get(&format!("/api/v1/query?query={escaped}"));
@@ -90,7 +90,7 @@ fn query(prometheus: &Program, promql: &str) -> Vec<(serde_json::Value, f64)> {
     samples.into_iter().map(|sample| (sample["metric"].clone(), value(&sample).expect("a value"))).collect()
 }
 
-/// Waits until a query gives one sample of this value.
+/// Waits until a query returns one sample with this value.
 #[track_caller]
 fn becomes(prometheus: &Program, promql: &str, wanted: f64) {
     wait_until(&format!("{promql} to be {wanted}"), || {
@@ -98,7 +98,7 @@ fn becomes(prometheus: &Program, promql: &str, wanted: f64) {
     });
 }
 
-/// Filters and counters of every kind, each finding that can be had, and a value that is partially loaded.
+/// Adds filters and counters of every kind, keys with each finding, and a partially loaded value.
 fn fill(client: &mut Client) {
     add_grown(client);
     client.expect("BF.RESERVE full 0.01 100 NONSCALING", "+OK");
@@ -128,7 +128,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     becomes(&prometheus, "count(rollcall_up == 1)", 2.0);
     becomes(&prometheus, &format!("rollcall_rejected_total{{server=\"{one}\",reason=\"full\"}}"), 0.0);
     becomes(&prometheus, "count(rollcall_key_memory_bytes)", 9.0);
-    // What happens from now on is an increase.
+    // Rejections from here on show as an increase.
     reject(&mut client);
     add_many(&mut client, "BF.MADD grown", "more:", 0..9000);
     add_many(&mut client, "LC.ADD visitors", "item:", 0..3000);
@@ -139,7 +139,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
         becomes(&prometheus, &format!("ALERTS{{alertname=\"{alert}\",alertstate=\"pending\",key=\"{key}\"}}"), 1.0);
     }
     becomes(&prometheus, "ALERTS{alertname=\"RollcallPartiallyLoaded\"}", 1.0);
-    // Every number of INFO arrives as it is.
+    // The numbers of INFO arrive in Prometheus unchanged.
     for (promql, field) in [
         ("rollcall_filters", "filters"),
         ("rollcall_counters", "counters"),
@@ -171,7 +171,7 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     becomes(&prometheus, "rollcall_key_partially_loaded{key=\"half\"}", 1.0);
     let filters = client.info_number("rollcall_filters") + second.client().info_number("rollcall_filters");
     becomes(&prometheus, "sum(rollcall_filters)", filters as f64);
-    // All that the dashboard asks is there, and all rules can be evaluated.
+    // Every query of the dashboard returns samples, and every rule can be evaluated.
     for promql in expressions() {
         wait_until(&promql, || (!query(&prometheus, &promql).is_empty()).then_some(()));
     }
@@ -179,20 +179,20 @@ fn prometheus_has_what_the_servers_say_and_its_alerts_fire() {
     let rules = rules["data"]["groups"][0]["rules"].as_array().expect("rules").clone();
     assert_eq!(rules.len(), file("alerts.yml").matches("- alert: ").count());
     assert!(rules.iter().all(|rule| rule["health"] == "ok"), "{rules:?}");
-    // One server goes: the other stays.
+    // One server stops; the figures of the other server stay.
     drop(second);
     becomes(&prometheus, &format!("ALERTS{{alertname=\"RollcallServerDown\",server=\"{two}\"}}"), 1.0);
     becomes(&prometheus, &format!("rollcall_up{{server=\"{one}\"}}"), 1.0);
     assert!(query(&prometheus, &format!("rollcall_filters{{server=\"{two}\"}}")).is_empty());
 }
 
-/// Adds to the filter `full` until it rejects.
+/// Adds items to the full filter `full`, which rejects them.
 fn reject(client: &mut Client) {
     let _ = client.call(&with_items("BF.MADD full", "late:", 0..100));
     assert!(client.info_number("rollcall_rejected_full") > 0);
 }
 
-/// The expressions of the dashboard, with what Grafana puts in.
+/// The queries of the dashboard, with Grafana's variables filled in.
 fn expressions() -> Vec<String> {
     let dashboard: serde_json::Value = serde_json::from_str(&file("grafana.json")).expect("JSON");
     let panels = dashboard["panels"].as_array().expect("panels");
@@ -228,7 +228,7 @@ fn promtool_and_prometheus_take_the_figures_and_know_what_each_is() {
     let exporter =
         Pages::start(&["exporter", "--url", &to, "--pattern", "*", "--interval", "1", "--keys-interval", "1"]);
     wait_until("keys", || exporter.get("/metrics").body.contains("rollcall_key_finding{").then_some(()));
-    // The older form, over HTTP and in a file.
+    // The older text format, over HTTP and in a file.
     let once = tool(&["exporter", "--once", "--pattern", "*", "--url", &to]).expect(0).out;
     let plain = exporter.get("/metrics").body;
     for text in [&plain, &once] {
@@ -241,7 +241,7 @@ fn promtool_and_prometheus_take_the_figures_and_know_what_each_is() {
         let said = [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
         assert!(output.status.success() && said.is_empty(), "{said}");
     }
-    // OpenMetrics, which Prometheus asks for: it has help and type of every family.
+    // Prometheus asks for OpenMetrics, which has the help and the type of every metric.
     let prometheus = prometheus(&program, exporter.address());
     becomes(&prometheus, "up{job=\"rollcall\"}", 1.0);
     let metadata: serde_json::Value = serde_json::from_str(&prometheus.get("/api/v1/metadata")).expect("JSON");

@@ -1,4 +1,4 @@
-//! Commands that serve pages: started on a port that the system chooses, asked over HTTP, ended on drop.
+//! Starts commands of the tool that serve pages, on ports that the system chooses, and requests the pages.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -25,7 +25,7 @@ pub struct Reply {
 }
 
 impl Pages {
-    /// Starts the tool with these arguments and a port of its own.
+    /// Starts the tool with these arguments on a free port.
     pub fn start(args: &[&str]) -> Pages {
         let mut command = rollcall_testkit::heeding_signals(env!("CARGO_BIN_EXE_rollcall"));
         for name in ["ROLLCALL_URL", "ROLLCALL_PASSWORD"] {
@@ -53,7 +53,7 @@ impl Pages {
         Pages { child, address, said }
     }
 
-    /// What it has said on standard error.
+    /// The text on standard error so far.
     pub fn said(&self) -> String {
         self.said.lock().expect("it is whole").clone()
     }
@@ -62,7 +62,7 @@ impl Pages {
         self.address
     }
 
-    /// What is answered to bytes that are sent as they are.
+    /// Sends these bytes unchanged, and returns the response.
     pub fn send(&self, request: &str) -> Reply {
         send(self.address, request).expect("it answers")
     }
@@ -71,7 +71,7 @@ impl Pages {
         ask(self.address, path).expect("it answers")
     }
 
-    /// Sends a signal, `-TERM` or `-INT`, and gives the exit code.
+    /// Sends a signal, `-TERM` or `-INT`, and returns the exit code.
     pub fn end(mut self, signal: &str) -> Option<i32> {
         let kill = Command::new("kill").args([signal, &self.child.id().to_string()]).status().expect("kill runs");
         assert!(kill.success());
@@ -79,7 +79,7 @@ impl Pages {
     }
 }
 
-/// What `GET path` is answered there, by a server that speaks HTTP/1.0 too; `None` if nobody listens.
+/// The response to `GET path`, also of servers that speak HTTP/1.0. `None` if nobody listens at `address`.
 pub fn ask(address: SocketAddr, path: &str) -> Option<Reply> {
     send(address, &format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n"))
 }
@@ -127,7 +127,7 @@ fn only_plain_reading_from_this_machine_is_answered() {
     assert_eq!((head.status, head.body.as_str()), (200, ""));
     assert!(head.head.contains("content-type: application/openmetrics-text; version=1.0.0"), "{}", head.head);
     assert_eq!(ask("nonsense\r\n\r\n"), 400);
-    // Who says nothing, or stops in the middle, is cut off; others are served meanwhile.
+    // Clients that send nothing or an incomplete request are cut off. Other clients are served meanwhile.
     let mut silent: Vec<TcpStream> = (0..80).map(|_| TcpStream::connect(address).expect("a connection")).collect();
     silent[0].write_all(b"GET / HTTP/1.1\r\nHo").expect("it is read");
     assert_eq!(ask("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), 200);
@@ -135,7 +135,7 @@ fn only_plain_reading_from_this_machine_is_answered() {
     for signal in ["-TERM", "-INT"] {
         assert_eq!(Pages::start(&["exporter"]).end(signal), Some(0));
     }
-    // The port is taken.
+    // The port is in use.
     let bind = address.to_string();
     let taken = crate::tool(&["exporter", "--bind", &bind]).expect(3).err;
     assert!(taken.contains("cannot listen at") && taken.contains("--bind"), "{taken}");

@@ -1,10 +1,11 @@
-//! What a server takes is what was planned.
+//! Tests that keys on a server take the memory that `plan` computes.
 
 use crate::tool;
 use rollcall_testkit::client::{add_many, error_text, show, text, words};
 use rollcall_testkit::server::Server;
 
-/// The most items whose plan has no warning make a key of the planned size, and one line of bits more is rejected.
+/// The largest filter that `plan` shows without a warning has the planned size. The server rejects one with another
+/// cache line of bits.
 #[test]
 fn the_default_limit_is_where_the_plan_says() {
     let server = Server::start();
@@ -31,7 +32,7 @@ fn the_default_limit_is_where_the_plan_says() {
     }
 }
 
-/// A set has integers and short members in other forms, so members are text, and more than a listpack takes.
+/// A set stores integers and short members in other forms, so the members are longer texts.
 #[test]
 fn a_set_takes_about_what_the_plan_says() {
     let server = Server::start();
@@ -40,7 +41,7 @@ fn a_set_takes_about_what_the_plan_says() {
         add_many(&mut client, "SADD set", "member", 10_000..10_000 + members);
         let planned = tool(&words(&format!("--json plan counter {members} --length 11"))).expect(0).json();
         let planned = planned[0]["set_bytes"].as_f64().expect("bytes");
-        // The table is twice as large for a moment after it has grown. Redis 8.10 and Valkey 9 take less than 8.2.
+        // The hash table of a growing set is twice as large for a moment. Redis 8.10 and Valkey 9 take less than 8.2.
         let used = client.int("MEMORY USAGE set SAMPLES 0") as f64;
         assert!((0.8..1.4).contains(&(planned / used)), "{members}: {planned}, {used}");
     }

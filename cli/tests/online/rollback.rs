@@ -13,7 +13,7 @@ use rollcall_testkit::server::{Server, Setup};
 
 const KEYS: [&str; 4] = ["users", "tokens", "mails", "pages"];
 
-/// A service that writes, and remembers what was acknowledged.
+/// A service that writes items, and records which writes the server acknowledged.
 #[derive(Default)]
 struct Service {
     stop: AtomicBool,
@@ -22,7 +22,7 @@ struct Service {
 }
 
 impl Service {
-    /// Writes until asked to stop, or rejected.
+    /// Writes until asked to stop, or until the server rejects a write.
     fn write(&self, mut client: Client, writer: usize) {
         for round in 0_u64.. {
             if self.stop.load(Ordering::Relaxed) {
@@ -36,7 +36,7 @@ impl Service {
                     self.calls.fetch_add(1, Ordering::Relaxed);
                     self.acknowledged.lock().expect("a list").extend(items.into_iter().map(|item| (at, item)));
                 }
-                // Not acknowledged: the service keeps it for the new server.
+                // The rejected item is not recorded: a real service would write it to the new server.
                 Value::ServerError(_) => return,
                 other => panic!("BF.MADD gave {other:?}"),
             }
@@ -48,7 +48,7 @@ impl Service {
         wait_until("writes", || (self.calls.load(Ordering::Relaxed) > before + 50).then_some(()));
     }
 
-    /// Panics unless everything that was acknowledged is found.
+    /// Panics unless the server has every acknowledged item.
     fn assert_found(&self, client: &mut Client) {
         let acknowledged = self.acknowledged.lock().expect("a list");
         for (at, key) in KEYS.iter().enumerate() {
@@ -60,7 +60,7 @@ impl Service {
     }
 }
 
-/// Ends the writers also when the test fails: their threads are waited for.
+/// Stops the writers even if the test fails. Otherwise it would wait for their threads without end.
 struct AtEnd<'a>(&'a Service);
 
 impl Drop for AtEnd<'_> {
@@ -93,12 +93,12 @@ fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not(
             });
         }
         service.wait_for_calls();
-        // They write on: the copy ends before the first key.
+        // While clients write, the copy stops before the first key.
         let rejected = tool(&["copy", &url(&server), &url(&theirs), "--watch", "20"]).expect(3);
         assert!(rejected.err.contains("the source is written to: BF.MADD "), "{}", rejected.err);
         assert!(rejected.err.contains("min-replicas-to-write"), "{}", rejected.err);
         assert_eq!(theirs.client().int("DBSIZE"), 0);
-        // The server rejects writes from here on; what was acknowledged before is in it.
+        // From here on the server rejects writes. It has every item that was acknowledged before.
         service.wait_for_calls();
         server.client().expect("CONFIG SET min-replicas-to-write 100", "+OK");
     });
@@ -112,7 +112,7 @@ fn nothing_is_lost_when_the_writers_stop_and_nothing_is_moved_while_they_do_not(
         assert_eq!(there.int(&format!("BF.CARD {key}")), here.int(&format!("BF.CARD {key}")), "{key}");
         assert_eq!(there.int(&format!("PEXPIRETIME {key}")), 99999999999999, "{key}");
     }
-    // And they go on there.
+    // The new server accepts writes.
     there.expect("BF.ADD users after-the-move", "1");
 }
 
@@ -139,10 +139,10 @@ fn a_pause_holds_the_writers_back_and_lets_them_go() {
             let items: Vec<String> = before.iter().filter(|(of, _)| *of == at).map(|(_, item)| item.clone()).collect();
             assert_eq!(found(&mut there, key, &items), items.len(), "{key}");
         }
-        // After a failure too: these keys are there by now, with fewer items.
+        // The target has these keys by now, with fewer items, so the copy fails. The pause has to end even then.
         let rejected = tool(&["copy", &url(&server), &url(&theirs), "--pause"]).expect(3);
         assert!(rejected.err.contains("4 keys cannot be moved"), "{}", rejected.err);
-        // Sooner than the pause would end by itself.
+        // A write succeeds long before the pause would end by itself.
         let late = Client::connect(server.port(), Duration::from_secs(10), PathBuf::new());
         late.expect("a connection").expect("BF.ADD users late", "1");
         service.wait_for_calls();
@@ -163,8 +163,8 @@ fn keys_that_may_lack_items_are_named_if_asked_to_copy_while_written() {
         let writing = server.client();
         scope.spawn(|| service.write(writing, 0));
         service.wait_for_calls();
-        // A key that was written to after its turn is behind; one that was written to amid it may have arrived as
-        // another. A run in which none is behind is right, and done again.
+        // A key that is written to after it was copied is reported as behind. If the writes missed such a key, the
+        // copy is repeated.
         let (ended, behind) = wait_until("a key that is behind", || {
             let ended = tool(&["--json", "copy", &url(&server), &url(&theirs), "--while-written", "--replace"]);
             let rows = ended.json()["moves"].as_array().expect("rows").clone();
@@ -176,7 +176,7 @@ fn keys_that_may_lack_items_are_named_if_asked_to_copy_while_written() {
         assert!(ended.code == 1 && behind.iter().all(|key| KEYS.contains(&key.as_str())), "{behind:?}");
         assert!(ended.out.contains("may lack items"), "{}", ended.out);
     });
-    // Once they have stopped, the same brings the rest.
+    // After the writers have stopped, a second copy brings the missing items.
     tool(&["copy", &url(&server), &url(&theirs), "--watch", "0.1", "--replace"]).expect(0);
     service.assert_found(&mut theirs.client());
 }

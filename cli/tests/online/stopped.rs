@@ -1,4 +1,4 @@
-//! What commands leave that are stopped in the middle.
+//! What remains of commands that are interrupted or killed.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use crate::{Ended, tool, url};
 use rollcall_testkit::client::{Client, add_many, wait_until};
 use rollcall_testkit::server::Server;
 
-/// A way to a server that lets through `n` bytes of its answers, and then none: who reads them waits.
+/// A proxy to a server that passes on a limited number of bytes of its answers, and then lets the client wait.
 struct Narrow {
     port: u16,
     left: Arc<AtomicU64>,
@@ -37,7 +37,7 @@ impl Narrow {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
-    /// Waits until nothing more comes through.
+    /// Waits until the limit is reached.
     fn wait(&self) {
         wait_until("its end", || (self.left.load(Ordering::Relaxed) == 0).then_some(()));
     }
@@ -84,20 +84,20 @@ fn keys(client: &mut Client) -> Vec<String> {
     keys
 }
 
-/// A filter of 24 MB, of two chunks, and some that come before it.
+/// Adds a filter of 24 MB, which has two chunks, and small keys that are copied before it.
 fn large(client: &mut Client) {
     client.expect("BF.RESERVE f:large 0.001 12000000", "+OK");
     client.expect("LC.ADD a:counter a", "1");
     client.expect("BF.ADD b:filter a", "1");
 }
 
-/// Signals once broke a reply off, and that was called a lost connection; before that it was called an empty server.
+/// A regression test: an interrupted copy reported a lost connection, and before that an empty server.
 #[test]
 fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     large(&mut client);
-    // Before it knows what there is.
+    // Interrupts the copy before it knows the keys.
     let narrow = Narrow::to(&server, 100);
     let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
     narrow.wait();
@@ -105,13 +105,13 @@ fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
     narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
     let ended = end(child);
     assert_eq!((ended.code, &ended.out[..]), (130, ""), "{}", ended.err);
-    // A chunk is on its way, and held back.
+    // Interrupts the copy in the middle of a chunk.
     for bytes in [9_000_000, 20_000_000] {
         let narrow = Narrow::to(&server, bytes);
         let child = start(&["copy", &narrow.url(), &url(&other), "--watch", "0"]);
         narrow.wait();
         signal(&child, "-INT");
-        // The step that it is in may end.
+        // The rest of the chunk can arrive, so that the current step ends.
         narrow.left.store(u64::MAX / 2, Ordering::Relaxed);
         let ended = end(child);
         assert_eq!(ended.code, 130, "{}{}", ended.out, ended.err);
@@ -122,14 +122,15 @@ fn a_copy_that_is_interrupted_says_so_and_leaves_nothing() {
     }
 }
 
-/// What a tool leaves behind that is killed goes by itself. A whole one once stayed for ever, looking healthy.
+/// A regression test: the temporary key of a killed tool stayed without a time to live if the value in it was
+/// complete.
 #[test]
 fn what_is_left_of_a_killed_command_has_a_time_to_live() {
     let (server, other) = (Server::start(), Server::start());
     let mut client = server.client();
     large(&mut client);
     client.expect("PEXPIREAT b:filter 99999999999999", "1");
-    // While the source is read, and while the target is read back, when it is whole.
+    // Kills the tool while it reads the source, and while it reads the complete value back from the target.
     let (from, to) = (Narrow::to(&server, 20_000_000), Narrow::to(&other, 9_000_000));
     for (source, target, narrow) in [(from.url(), url(&other), &from), (url(&server), to.url(), &to)] {
         let child = start(&["copy", &source, &target, "--watch", "0"]);
@@ -140,13 +141,13 @@ fn what_is_left_of_a_killed_command_has_a_time_to_live() {
         let left = wait_until("what is left", || keys(&mut there).into_iter().find(|key| key.starts_with("rollcall.")));
         assert!((1..=86_400).contains(&there.int(&format!("TTL {left}"))), "{left}");
     }
-    // The next copy brings all, each with its own time to live, and leaves nothing else.
+    // The next copy moves all keys, each with its own time to live, and leaves no temporary key.
     tool(&["copy", &url(&server), &url(&other), "--watch", "0"]).expect(0);
     let mut there = other.client();
     assert_eq!(keys(&mut there), ["a:counter", "b:filter", "f:large"]);
     assert_eq!(["a:counter", "f:large"].map(|key| there.int(&format!("PTTL {key}"))), [-1, -1]);
     assert_eq!(there.int("PEXPIRETIME b:filter"), 99_999_999_999_999);
-    // None of its kind is copied on, though it is whole.
+    // A temporary key is not copied, even if its value is complete.
     there.expect("COPY f:large rollcall.load:0:{f:large}:f:large", "1");
     let third = Server::start();
     tool(&["copy", &url(&other), &url(&third), "--watch", "0"]).expect(0);
@@ -162,7 +163,7 @@ fn a_load_that_stops_goes_on_within_a_day() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("file").to_str().expect("a path").to_owned();
     tool(&["dump", "f", &file, "--url", &url(&server)]).expect(0);
-    // Chunk by chunk, its answers are few bytes: it ends after some.
+    // The server answers each chunk with a few bytes. After 60 bytes the load hangs between two chunks.
     let mut there = other.client();
     for (name, code) in [("-INT", 130), ("-KILL", -1)] {
         let narrow = Narrow::to(&other, 60);
@@ -185,7 +186,7 @@ fn a_load_that_stops_goes_on_within_a_day() {
     assert_eq!(there.digest("f"), client.digest("f"));
 }
 
-/// Who may not give a value its last time to live must not begin: it would go after a day.
+/// A user who may not set the final time to live must not start a copy: the copied key would expire after a day.
 #[test]
 fn a_target_that_rejects_the_last_step_is_rejected_at_the_first() {
     let (server, other) = (Server::start(), Server::start());
@@ -204,7 +205,7 @@ fn a_target_that_rejects_the_last_step_is_rejected_at_the_first() {
     }
 }
 
-/// A dump that stops keeps what arrived.
+/// An interrupted dump keeps the chunks that arrived.
 #[test]
 fn a_dump_that_is_interrupted_keeps_what_arrived() {
     let server = Server::start();

@@ -1,4 +1,4 @@
-//! `top` on a terminal.
+//! Tests `top` on a terminal.
 
 use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use crate::{add_grown, server_on};
 use rollcall_testkit::client::wait_until;
 
-/// The tool on a terminal of `n` columns, and all that it wrote there.
+/// The tool on a terminal of a given width, with all its output.
 struct Terminal {
     child: Child,
     written: Arc<Mutex<Vec<u8>>>,
@@ -34,7 +34,7 @@ impl Terminal {
         Terminal { child, written }
     }
 
-    /// What was drawn since the last call. The lines of a picture begin at the place that is named before each.
+    /// The output since the last call. Each line starts with the escape sequence that sets its position.
     fn drawn(&self) -> String {
         String::from_utf8_lossy(&std::mem::take(&mut *self.written.lock().expect("no panic"))).into_owned()
     }
@@ -47,7 +47,7 @@ impl Terminal {
         })
     }
 
-    /// Presses `q`. Its exit code.
+    /// Presses `q`, and returns the exit code.
     fn quit(&mut self) -> Option<i32> {
         self.child.stdin.as_mut().expect("its input").write_all(b"q").expect("a key");
         self.child.wait().expect("it ends").code()
@@ -56,13 +56,13 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // It has ended already where all went well.
+        // The tool has already ended unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Without what moves the cursor and changes colours, a line for each place.
+/// Removes escape sequences; each position on the screen begins a new line.
 fn lines(drawn: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut letters = drawn.chars();
@@ -79,7 +79,7 @@ fn lines(drawn: &str) -> Vec<String> {
     lines
 }
 
-/// It once ended when its server did, and cut the finding at the last column.
+/// A regression test: `top` ended when its server stopped, and cut findings at the last column.
 #[test]
 fn a_table_outlives_its_server_and_shows_whole_findings() {
     let folder = tempfile::tempdir().expect("a folder");

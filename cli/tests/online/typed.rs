@@ -1,4 +1,4 @@
-//! Whatever the tool prints to type works when it is typed.
+//! Tests that commands printed by the tool work when a user types them.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use crate::{add_grown, tool, tool_with, url};
 use rollcall_testkit::client::{Client, add_many, pairs, wait_until};
 use rollcall_testkit::server::{Server, Setup};
 
-/// What redis-cli prints for a line that is typed into it.
+/// The output of redis-cli for one line of input.
 fn typed(server: &Server, line: &str) -> String {
     let mut command = Command::new("redis-cli");
     command.args(["-p", &server.port().to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -19,7 +19,7 @@ fn typed(server: &Server, line: &str) -> String {
     String::from_utf8(child.wait_with_output().expect("it ends").stdout).expect("text").trim().to_owned()
 }
 
-/// The options of a key, as its INFO has them.
+/// The options of a key, from its INFO.
 fn options(client: &mut Client, family: &str, key: &str) -> Vec<String> {
     let mut all: Vec<String> = ["ERROR", "WINDOW", "SLICES", "CLOCK", "REFRESH"]
         .iter()
@@ -31,8 +31,10 @@ fn options(client: &mut Client, family: &str, key: &str) -> Vec<String> {
     all
 }
 
-/// Types every command that `top` prints, for keys with each finding. None fails, none changes a key that is there, and
-/// what is made has the options of what it is to replace: once it lacked SLICES, and MERGE into it failed.
+/// Runs every command that `top` suggests, for keys with each finding. No command fails or changes an existing key,
+/// and new keys have the options of the old ones.
+///
+/// A regression test: a command lacked SLICES, so that MERGE into the new key failed.
 #[test]
 fn commands_of_findings_make_like_keys_and_harm_none() {
     for (family, commands) in [("BF", "commands all"), ("RF", "commands beside")] {
@@ -53,7 +55,7 @@ fn commands_of_findings_make_like_keys_and_harm_none() {
         for item in 0..4000 {
             client.call(&[&format!("{family}.ADD"), odd, &item.to_string()]);
         }
-        // What writes to these makes them too, so there is nothing to type.
+        // Writes create volatile keys, so `top` suggests no command for them.
         let filter = format!("{family}.INSERT seen:9 CAPACITY 10 WINDOW 3600 SLICES 1 VOLATILE ITEMS");
         add_many(&mut client, &filter, "item:", 0..6000);
         let rows = tool(&["--json", "top", "--url", &to]).expect(0).json();
@@ -88,7 +90,7 @@ fn commands_of_findings_make_like_keys_and_harm_none() {
     }
 }
 
-/// All commands of this tool in a JSON value.
+/// All commands of the tool that a JSON value contains.
 fn of_tool(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) if text.starts_with("rollcall ") => vec![text.clone()],
@@ -98,14 +100,14 @@ fn of_tool(value: &Value) -> Vec<String> {
     }
 }
 
-/// Runs a command of the tool as it is printed, with these words behind it. It works, and shows the key `grown`.
+/// Runs a command as it was printed, followed by the words `more`. It succeeds, and shows the key `grown`.
 fn shows_grown(command: &str, more: &[&str]) {
     let words: Vec<&str> = command.split(' ').skip(1).chain(more.iter().copied()).collect();
     let out = tool(&words).expect(0).out;
     assert!(out.contains("\ngrown "), "{command}: {out}");
 }
 
-/// The commands of findings about a server once asked whichever server the default was.
+/// A regression test: suggested commands lacked the server's address, so they asked the default server.
 #[test]
 fn commands_of_the_tool_ask_the_server_that_the_finding_is_about() {
     let server = Server::start();
@@ -121,7 +123,7 @@ fn commands_of_the_tool_ask_the_server_that_the_finding_is_about() {
     });
     assert_eq!(commands.len(), 2, "{commands:?}");
     commands.iter().for_each(|command| shows_grown(command, &[]));
-    // Those of the alerts name no server, since Prometheus has the label.
+    // The commands of alerts contain no server, because Prometheus adds it as a label.
     let alerts = include_str!("../../../packaging/monitoring/alerts.yml");
     let advice = alerts.lines().filter_map(|line| line.split_once("rollcall top --sort ")).map(|(_, rest)| rest);
     let columns: Vec<&str> = advice.map(|rest| rest.split([',', '.', '"', ' ']).next().expect("a column")).collect();
@@ -131,7 +133,7 @@ fn commands_of_the_tool_ask_the_server_that_the_finding_is_about() {
     }
 }
 
-/// `--kind counter` was once answered with `--kind filter`.
+/// A regression test: to `import --kind counter`, the tool suggested `--kind filter`.
 #[test]
 fn import_says_how_to_create_the_key_and_how_to_go_on() {
     let server = Server::start();

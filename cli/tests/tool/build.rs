@@ -1,4 +1,4 @@
-//! `build` and `merge`: the same values as the core makes of the same items.
+//! Tests that `build` and `merge` make the same values as the library.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params};
 use rollcall_core::counting::{self, Counter};
@@ -22,7 +22,8 @@ fn counter_of(items: &[String], params: counting::Params) -> Counter {
     counter
 }
 
-/// Lines, lines of another system, no end at the end, NUL bytes; files and standard input; many ways to cut them.
+/// Files with different line ends, without a last one, with NUL bytes, and standard input, cut into blocks of many
+/// sizes.
 #[test]
 fn a_filter_is_the_one_that_the_items_make_in_order() {
     let folder = Folder::new();
@@ -115,7 +116,8 @@ fn a_counter_is_the_one_that_the_items_make() {
     }
 }
 
-/// An estimate was once called "5,203,889 of them distinct" of 5,000,000 items.
+/// A regression test: `build counter` reported an estimate above the number of items, and did not call it an
+/// estimate.
 #[test]
 fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
     let folder = Folder::new();
@@ -133,10 +135,10 @@ fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
     assert!(estimate.contains("a counter of 60,000 items, about "), "{estimate}");
     assert!(estimate.contains(" of them distinct (standard error 0."), "{estimate}");
     assert!(folder.json("build counter out many --force")["capacity"].is_null());
-    // What a filter counts is what it did not know: an item that it takes for a known one is not among them.
+    // A filter does not count an item that is a false positive when it is added.
     let filter = said("build filter out many");
     assert!(filter.contains("a filter of 60,000 items, at least 59,"), "{filter}");
-    // The capacity that it says is enough is enough.
+    // The capacity that the tool suggests is large enough.
     let grown = said("build filter out many --capacity 20000 --error 0.2");
     let enough =
         grown.split("with --capacity ").nth(1).and_then(|rest| rest.split([' ', '.']).next()).expect("a number");
@@ -144,7 +146,7 @@ fn what_is_called_distinct_is_so_or_is_called_an_estimate() {
     assert!(!once.contains("It grew"), "{grown}{once}");
 }
 
-/// Laws of unions: any order, any grouping, the same again.
+/// Unions do not depend on order, grouping or repetition.
 #[test]
 fn unions_obey_the_laws_of_sets() {
     let folder = Folder::new();
@@ -173,7 +175,7 @@ fn unions_obey_the_laws_of_sets() {
     assert_eq!(count("u.count"), count("abc.count"));
 }
 
-/// The byte-order mark of an editor was once part of the first item.
+/// A regression test: a byte-order mark became part of the first item.
 #[test]
 fn a_mark_of_utf8_is_no_part_of_the_first_item() {
     let folder = Folder::new();
@@ -181,7 +183,7 @@ fn a_mark_of_utf8_is_no_part_of_the_first_item() {
     let text = all.join("\n");
     folder.write("plain", &text);
     folder.write("marked", [&b"\xef\xbb\xbf"[..], text.as_bytes()].concat());
-    // A mark is dropped at the start alone.
+    // A mark is dropped only at the start of a file.
     folder.write("short", b"\xef\xbb\xbfa\n\xef\xbb\xbfa\n");
     assert_eq!(folder.run("build filter plain.f plain --capacity 5000").code, 0);
     for more in ["--threads 1 --block-bytes 5", "--threads 3 --block-bytes 1000", ""] {
@@ -194,12 +196,12 @@ fn a_mark_of_utf8_is_no_part_of_the_first_item() {
     }
     assert_eq!(folder.json("build counter out short --force")["distinct"], 2);
     assert_eq!(folder.run("check plain.f marked").code, 0);
-    // Nothing is left of a file that is a mark alone.
+    // A file with nothing but a mark has no items.
     folder.write("mark", b"\xef\xbb\xbf");
     assert_eq!(folder.json("build counter out mark --force")["items"], 0);
 }
 
-/// Three items in UTF-16 were once three others, with zeros in between.
+/// A regression test: items in UTF-16 were read as others, with zero bytes.
 #[test]
 fn utf16_is_rejected_with_what_to_do() {
     let folder = Folder::new();

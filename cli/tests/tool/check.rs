@@ -12,7 +12,7 @@ fn a_filter_is_checked_against_its_items_and_others() {
     assert_eq!((&answer["kind"], &answer["present"]["missing"]), (&"filter".into(), &0.into()));
     assert_eq!(answer["absent"]["items"], 20_000);
     let (measured, bound) = (&answer["absent"]["measured_rate"], &answer["absent"]["bound"]);
-    // 4 standard errors of 20,000 trials at 0.01.
+    // The bound is 4 standard errors of 20,000 trials at a rate of 0.01.
     assert!((bound.as_f64().unwrap() - 0.012814).abs() < 1e-5, "{bound}");
     assert!(measured.as_f64().unwrap() <= 0.0128, "{measured}");
 
@@ -20,7 +20,7 @@ fn a_filter_is_checked_against_its_items_and_others() {
     assert_eq!(ran.code, 1, "{}", ran.err);
     assert!(ran.out.contains("of 20,000 items are missing, the first of them:\n  other 0\n"), "{}", ran.out);
     assert!(ran.err.contains("items are missing"), "{}", ran.err);
-    // All that is absent is there: the rate is 1.
+    // All items of `--absent` are in the filter, so the rate is 1.
     let ran = folder.run("check seen --absent items");
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("errs for 100 % of the absent items"), "{}", ran.err);

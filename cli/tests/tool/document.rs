@@ -1,12 +1,12 @@
-//! The examples of docs/tool.md: blocks marked `shell-session`, run in order in one folder and compared. In the output
-//! `...` stands for anything.
+//! Runs the examples of docs/tool.md, the blocks marked `shell-session`, in order in one folder. Their output must
+//! equal the document; `...` matches any text.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::run::{Folder, TOOL};
 
-/// Whether a line is what a document shows.
+/// Whether a line of output matches a line of the document.
 fn matches(shown: &str, line: &str) -> bool {
     let mut rest = line;
     let mut parts = shown.split("...");

@@ -1,4 +1,4 @@
-//! Exit codes: 0 says that what was asked for was done, and nothing else does.
+//! Exit codes of commands without servers. Exit code 0 means that everything asked for was done.
 
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -17,7 +17,7 @@ fn folder() -> Folder {
     folder
 }
 
-/// A command that found nothing to do its work on once said 0, and scripts took that for done.
+/// A regression test: commands exited with 0 although they found nothing to work on.
 #[test]
 fn nothing_that_was_done_is_no_success() {
     let folder = folder();
@@ -27,7 +27,7 @@ fn nothing_that_was_done_is_no_success() {
         ("check counter none", 1, "off by"),
         ("check filter items", 0, ""),
         ("check counter items", 0, ""),
-        // What is asked for is a filter of nothing.
+        // An empty filter from an empty file is a success.
         ("build filter empty none", 0, ""),
     ] {
         let ran = folder.run(arguments);
@@ -61,11 +61,11 @@ fn an_answer_that_does_not_arrive_is_a_failure() {
         assert!(err.contains("cannot write to standard output: No space left on device"), "{arguments}: {err}");
         assert!(!err.contains("panicked"), "{arguments}: {err}");
     }
-    // What was built is there all the same.
+    // The value is written even though the exit code is not 0.
     assert_eq!(values(&folder.read("a")).len(), 1);
 }
 
-/// Somebody who has seen enough, as `head` has, closes what the tool writes to.
+/// A reader such as `head` may close the pipe early; that is no failure.
 #[test]
 fn an_answer_that_nobody_wants_to_read_to_its_end_is_no_failure() {
     let folder = folder();
@@ -76,7 +76,7 @@ fn an_answer_that_nobody_wants_to_read_to_its_end_is_no_failure() {
     }
 }
 
-/// A device that is named as the file to write was once replaced by one, with --force and the rights to.
+/// A regression test: `--force` replaced a device that was named as output by a file.
 #[test]
 fn only_files_are_replaced() {
     let folder = folder();
@@ -88,7 +88,7 @@ fn only_files_are_replaced() {
     }
 }
 
-/// Ctrl-C once left `out.*.part` behind.
+/// A regression test: Ctrl-C left the temporary file `out.*.part`.
 #[test]
 fn a_signal_ends_a_build_without_a_trace() {
     for (command, signal) in [
@@ -99,7 +99,7 @@ fn a_signal_ends_a_build_without_a_trace() {
     ] {
         let folder = Folder::new();
         let mut child = spawn(&folder, command);
-        // It waits for more items, and has begun its file.
+        // The tool has created its temporary file, and waits for more items.
         child.stdin.as_mut().unwrap().write_all(b"ann\nben\n").unwrap();
         let files = || std::fs::read_dir(folder.path("")).unwrap().count();
         while files() == 0 {

@@ -1,4 +1,4 @@
-//! The format of files, read here by the table of docs/persistence.md and not by the tool's own code.
+//! Reads the tool's files by the table in docs/persistence.md, without the tool's own code.
 
 use rollcall_core::persist;
 use rollcall_core::size_limit::Unlimited;
@@ -81,7 +81,7 @@ pub fn values(bytes: &[u8]) -> Vec<Stored> {
     }
 }
 
-/// A file as the first version of the format has it. It must be readable for ever: it is not to be written again.
+/// A file in the first version of the format. It must stay readable, so it is never regenerated.
 const GOLDEN: &[u8] = include_bytes!("golden.rollcall");
 
 #[test]
@@ -100,7 +100,7 @@ fn the_golden_file_is_written_and_read_alike() {
     assert_eq!(stored.chunks.len(), 1);
 }
 
-/// The table in the document has the numbers that the tests read by.
+/// The numbers that these tests use are those in the document's table.
 #[test]
 fn the_document_reports_the_format() {
     let page = include_str!("../../../docs/persistence.md");

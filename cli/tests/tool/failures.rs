@@ -1,4 +1,4 @@
-//! What goes wrong, what the tool says of it, and what it ends with.
+//! Error messages and exit codes of failing commands.
 
 use crate::run::{Folder, items};
 
@@ -54,7 +54,7 @@ fn each_failure_says_what_was_wrong_and_what_to_do() {
     assert_eq!(left.len(), 7, "no unfinished file is left: {left:?}");
 }
 
-/// Standard output was once empty where a script expected JSON.
+/// A regression test: with `--json`, a failing command printed nothing to standard output.
 #[test]
 fn failures_are_one_json_value_too() {
     let folder = Folder::new();
@@ -76,7 +76,7 @@ fn failures_are_one_json_value_too() {
         assert!(ran.err.contains(said), "{arguments}: {}", ran.err);
         assert_eq!(folder.run(arguments).out, "", "{arguments}");
     }
-    // A check that fails has its answer.
+    // A failed check prints its result, not a failure.
     let ran = folder.run("--json check filter others");
     let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((ran.code, &json["present"]["missing"]), (1, &1.into()));

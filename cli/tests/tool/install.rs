@@ -1,4 +1,4 @@
-//! `install`: what the images' init containers copy the module with.
+//! Tests `install`, with which the init containers of images copy the module.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

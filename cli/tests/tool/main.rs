@@ -1,4 +1,4 @@
-//! The tool, run as people run it: what it prints, writes and ends with.
+//! Runs the tool as users do, and checks its output, its files and its exit codes.
 
 mod build;
 mod check;

@@ -1,4 +1,4 @@
-//! The man pages: what each has, and whether its examples run.
+//! Tests the sections of the man pages, and runs their examples.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::run::{Folder, TOOL};
 
-/// The pages by their names, in a folder of their own.
+/// Writes the man pages into a temporary folder, and returns them by name.
 fn pages() -> BTreeMap<String, String> {
     let folder = Folder::new();
     assert_eq!(folder.run("man .").code, 0);
@@ -17,7 +17,7 @@ fn pages() -> BTreeMap<String, String> {
     fs::read_dir(folder.path("")).unwrap().map(page).collect()
 }
 
-/// A section without its heading.
+/// The text of a section, without its heading.
 fn section<'a>(page: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = page.split_once(&format!(".SH {name}\n"))?;
     Some(rest.split("\n.SH ").next().unwrap_or(rest))
@@ -47,8 +47,8 @@ fn every_page_has_exit_status_environment_and_examples() {
     assert!(!reads("rollcall-merge.1", "ROLLCALL"));
 }
 
-/// Examples run in the order in which a user needs them. Those of servers get as far as a port at which nobody listens:
-/// exit code 3, where wrong arguments have 2.
+/// Runs the examples in the order of the list. No server listens, so examples that need one must end with exit code
+/// 3. Wrong arguments would give 2.
 #[test]
 fn examples_run() {
     let folder = Folder::new();

@@ -1,4 +1,4 @@
-//! `plan`: the figures are those of the values themselves.
+//! Tests that the figures of `plan` are those of real values.
 
 use rollcall_core::bloom::{BitLayout, BloomFilter, Params, Windowing};
 use rollcall_core::counting::{self, Counter};
@@ -93,11 +93,11 @@ fn counters_take_what_was_planned() {
         for member in 0..members {
             counter.live(Time::Reached).add(format!("member {member:07}").as_bytes(), &Unlimited).unwrap();
         }
-        // Slots coincide by chance.
+        // The number of used slots varies, because members can share a slot.
         let tolerance = if counter.is_exact() { 0.0 } else { 0.05 };
         let (size, expected) = (planned["size_bytes"].as_f64().unwrap(), counter.size_bytes() as f64);
         assert!((size - expected).abs() <= tolerance * expected, "{arguments}: {size}, {expected}");
-        // The layout may pass it by 4 %.
+        // The error may be 4 % larger than requested, as the help says.
         let expected = if members <= 250 { 0.0 } else { 1.04 * error_rate };
         assert!(planned["standard_error"].as_f64().unwrap() <= expected, "{arguments}");
         assert_eq!(planned["exact_up_to"], 250);
@@ -105,7 +105,7 @@ fn counters_take_what_was_planned() {
     assert_eq!(folder.json("plan counter 10 --length 100")[0]["exact_up_to"], 163);
 }
 
-/// A filter that a server rejects unless it is configured is no plan without a warning, nor is one that cannot grow.
+/// `plan` warns of filters that a server rejects by default, and of filters that cannot grow within the limit.
 #[test]
 fn plans_beyond_the_default_limit_are_warned_of() {
     let folder = Folder::new();
@@ -119,7 +119,7 @@ fn plans_beyond_the_default_limit_are_warned_of() {
     );
     assert!(text.contains(&format!("\n{warning} 1gb\nBF.RESERVE key 0.001 400000000\n")), "{text}");
     assert_eq!(rejected("plan filter 400M --error 0.001"), true);
-    // It fits, and the second sub-filter does not.
+    // The filter itself is below the limit, but its second sub-filter is not.
     let text = out("plan filter 200M --error 0.001");
     assert!(text.contains("rejected      growth of one for 200,000,000 to 600,000,000 items, 1.45 GB: "), "{text}");
     assert!(text.contains(" in 2 sub-filters, rejected by default\n"), "{text}");
@@ -129,10 +129,10 @@ fn plans_beyond_the_default_limit_are_warned_of() {
         (&planned["rejected_by_default"], &planned["growth"][0]["rejected_by_default"]),
         (&false.into(), &true.into())
     );
-    // A line for each in a table.
+    // A table has a line for each number.
     let text = out("plan filter 1M 1G 2G");
     assert_eq!(text.matches("rejected      a filter for ").count(), 2, "{text}");
-    // Nothing is said of what fits.
+    // A plan within the limit has no warning.
     for line in [
         "plan filter 1M",
         "plan filter 200M --error 0.001 --nonscaling",
@@ -151,7 +151,7 @@ fn tables_and_commands_are_for_people() {
     assert!(out.contains("BF.RESERVE key 0.001 1000000 SEED 9\nBF.RESERVE key 0.001 10000000 SEED 9"), "{out}");
     let out = folder.run("plan counter 1M --error 0.5% --window 7d").out;
     assert!(out.contains("LC.RESERVE key ERROR 0.005 WINDOW 604800\n"), "{out}");
-    // Without numbers, from a few members to a million, beside a set and a HyperLogLog.
+    // Without arguments, `plan counter` compares counters of several sizes with sets and HyperLogLogs.
     let out = folder.run("plan counter").out;
     let rows: Vec<_> =
         out.lines().take(6).map(|line| line.split("  ").filter(|cell| !cell.is_empty()).count()).collect();
@@ -162,7 +162,7 @@ fn tables_and_commands_are_for_people() {
     assert_eq!(of("items"), [30, 250, 1_000, 50_000, 1_000_000]);
     assert_eq!(of("hyperloglog_bytes"), [105, 598, 1_890, 12_304, 12_304]);
     assert!(of("size_bytes").iter().all(|&size| size <= 5_500), "{planned}");
-    // A set is smaller for 30 members at most.
+    // A set is smaller only up to 30 members.
     let (sizes, sets) = (of("size_bytes"), of("set_bytes"));
     assert!(sizes.iter().zip(sets).skip(1).all(|(&size, set)| size < set), "{planned}");
 }

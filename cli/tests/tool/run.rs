@@ -1,4 +1,4 @@
-//! Running the tool in a folder of its own.
+//! Runs the tool in a temporary folder.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,10 +9,10 @@ use serde_json::Value as Json;
 /// The tool.
 pub const TOOL: &str = env!("CARGO_BIN_EXE_rollcall");
 
-/// A folder for the files of a test, gone at its end.
+/// A folder for the files of one test; dropping it deletes the folder.
 pub struct Folder(tempfile::TempDir);
 
-/// What a run left.
+/// The result of one run.
 pub struct Ran {
     pub code: i32,
     pub out: String,
@@ -36,12 +36,12 @@ impl Folder {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// Runs the tool there. Arguments are words without spaces.
+    /// Runs the tool in this folder. Arguments are separated by spaces.
     pub fn run(&self, arguments: &str) -> Ran {
         self.run_with(arguments, b"")
     }
 
-    /// As [`Self::run`], with standard input.
+    /// Runs the tool in this folder with this standard input.
     pub fn run_with(&self, arguments: &str, input: &[u8]) -> Ran {
         let mut child = Command::new(TOOL)
             .args(arguments.split_whitespace())
@@ -53,7 +53,7 @@ impl Folder {
             .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_vec();
-        // The tool may end before it has read all.
+        // Writing fails if the tool ends before it has read everything.
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
         let output = child.wait_with_output().unwrap();
         writer.join().unwrap();
@@ -61,7 +61,7 @@ impl Folder {
         Ran { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// Runs the tool there with its standard output in a device that is full. Its exit code, and standard error.
+    /// Runs the tool with standard output to a full device. Returns the exit code and standard error.
     pub fn run_into_full(&self, arguments: &str) -> (i32, String) {
         let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
         let output = Command::new(TOOL)
@@ -75,7 +75,7 @@ impl Folder {
         (output.status.code().unwrap(), String::from_utf8(output.stderr).unwrap())
     }
 
-    /// What a run that must go well answers as JSON.
+    /// Runs the tool, which must succeed, and returns its JSON answer.
     pub fn json(&self, arguments: &str) -> Json {
         self.run(&format!("--json {arguments}")).json()
     }
@@ -89,7 +89,7 @@ impl Ran {
     }
 }
 
-/// Different items of different lengths, some again and again, some empty: the same at every run.
+/// Items of different lengths, some repeated and some empty. Every run gets the same.
 pub fn items(count: u64) -> Vec<String> {
     (0..count)
         .map(|number| {

@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_counter_with_few_collisions_may_be_off_by_one() {
-        // The counter is off by two collisions where 0.1 are expected, which happens once in two hundred cases.
+        // Hash collisions hide two members of this counter. That happens by chance to one such counter in two
+        // hundred.
         let counters = Counters::from_differences([(-6.0, 0.316)].into_iter()).expect("a counter");
         assert_eq!(counters.judged, Judged::AsChance);
     }

@@ -380,7 +380,7 @@ impl Copying<'_> {
             let row = &mut self.report.moves[at];
             let now = fingerprint(&mut self.source, row.class, &row.name)?;
             if now != Some(print) {
-                // The window of the copy may have moved on exactly as its source did.
+                // The window of the copy may have advanced exactly as far as that of its source.
                 if now.is_some() && fingerprint(&mut self.target, row.class, &row.name)? == now {
                     continue;
                 }

@@ -98,7 +98,7 @@ function moment(ms, seconds) {
   return at.toDateString() === new Date().toDateString() ? time : `${DAYS[at.getDay()]} ${at.getDate()}, ${time}`;
 }
 
-// Severities: a word, a shape and a colour each, so that none has to be told by its colour.
+// Severities: a word, a shape and a colour each. Words and shapes serve people who cannot tell the colours apart.
 const SEVERITIES = {
   critical: { rank: 3, word: 'Critical', shape: 'M5 1h6l4 4v6l-4 4H5l-4-4V5z', mark: 'M8 4.6v4.2M8 11.4v.1' },
   warning: { rank: 2, word: 'Warning', shape: 'M8 1.2 15.4 14.6H.6z', mark: 'M8 6v3.8M8 12.3v.1' },

@@ -107,7 +107,7 @@ function makeCards() {
 
 function drawCards(state) {
   for (const card of CARDS) {
-    // Before the first look no sums are known.
+    // Before the first poll of the server, no sums are known.
     const [figure, note] = known(state.looked) ? card.figure(state.totals) : ['–', ''];
     setText(card.figureText, figure || '–');
     setText(card.figureNote, note);
@@ -156,7 +156,7 @@ function troubleOf({ state, lost, paused }) {
       lines: [`Is rollcall dashboard still running, and the way to it open? (${lost.text})`] };
   }
   if (!state) return null;
-  // A look that takes far too long counts as no answer.
+  // A poll that takes too long counts as a server that does not answer.
   const patience = 15000 + 3 * Math.max(state.interval * 1000, 10 * state.took_ms);
   if (!paused && known(state.looked) && !state.is_down && serverNow() - state.looked > patience) {
     const head = `The server ${state.server} has not answered`;
@@ -227,7 +227,7 @@ function draw(state) {
     + `History since ${moment(state.started)}, kept in memory for a week. Read-only. rollcall ${state.version}`);
 }
 
-// Milliseconds until new data can be expected, which is soon after the next look.
+// Milliseconds until new data can be expected, which is soon after the next poll of the server.
 function untilNext({ state, lost }) {
   if (lost || !state) return 2000;
   const whole = state.interval * 1000;
@@ -272,7 +272,7 @@ segments(byId('ranges'), RANGES, range.seconds, (seconds) => {
   drawTotals().catch(() => {});
   if (detail.id) detail.read();
 });
-// A page that was out of sight asks at once when it is seen again.
+// A hidden page asks at once when it becomes visible again.
 document.addEventListener('visibilitychange', () => { if (!document.hidden && !page.paused) refresh(); });
 setInterval(drawStatus, 1000);
 makeCards();
