@@ -93,7 +93,8 @@ pub fn growth(run: &mut Run) -> Findings {
     for (error_rate, capacity, expansion) in CHAINS {
         let params = Params { error_rate, capacity, expansion, seed: 0 };
         let name = format!("chain {error_rate} {capacity} {expansion}");
-        // A hundred sub-filters take time each.
+        // With expansion 1 a filter has a hundred sub-filters, and each look-up asks all of them. So there are fewer
+        // trials.
         let trials = if expansion == 1 { 60 } else { 300 };
         let lives = run.map(run.trials(trials), |trial| life(params, &name, trial));
         let of = |index: usize, figure: fn(&Moment) -> f64| {
@@ -107,8 +108,8 @@ pub fn growth(run: &mut Run) -> Findings {
             points.push((*growth, rate.value));
             rate_row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), rate, Unit::Plain(3))));
             let pairs: Vec<_> = lives.iter().map(|moments| (moments[index].stated, moments[index].rate)).collect();
-            // Where errors overlap, [`ASKED_FROM`], it is low. By chance lines differ in load, the more the emptier
-            // they are.
+            // False positives of sub-filters coincide from [`ASKED_FROM`] on, so the reported rate is too low. Below
+            // capacity, lines differ in load by chance.
             let claim = match stated_claim(capacity) {
                 Claim::Near(..) if error_rate >= 0.3 => Claim::Near(1.0, 0.015),
                 Claim::Near(..) if *growth < 1.0 => Claim::Near(1.0, 0.025),

@@ -87,7 +87,7 @@ pub struct Check {
     pub claim: Claim,
     /// The measured figure.
     pub measured: Measured,
-    /// The notation of both.
+    /// The notation of the claim and the figure.
     pub unit: Unit,
 }
 
@@ -97,8 +97,8 @@ impl Check {
         Check { claim, measured, unit }
     }
 
-    /// Number of standard errors by which the figure exceeds the claim. It is negative if the claim holds without any,
-    /// and `None` without a claim.
+    /// Number of standard errors by which the figure exceeds the claim; negative if the figure is below the claim.
+    /// `None` without a claim.
     pub fn excess(&self) -> Option<f64> {
         let Measured { value, error } = self.measured;
         let beyond = match self.claim {
@@ -108,7 +108,7 @@ impl Check {
             Claim::Never => return Some(if value == 0.0 { 0.0 } else { f64::INFINITY }),
             Claim::Nothing => return None,
         };
-        // A bound met without any noise is met, and one missed is missed.
+        // A figure without a standard error either meets the claim or misses it.
         Some(if beyond == 0.0 {
             0.0
         } else if value.is_nan() {

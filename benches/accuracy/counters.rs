@@ -10,10 +10,12 @@ use crate::random::Random;
 use crate::segments::{Kind, add};
 use crate::trials::{Measured, Run, error_of_rms, error_of_share, mean, rms, share};
 
-/// Values of ERROR that lead to different layouts. 0.0074 is the largest whose counters are as near as HyperLogLog.
+/// Values of ERROR that lead to different layouts. 0.0074 is the largest with which counters are as accurate as
+/// HyperLogLog.
 const ERRORS: [f64; 6] = [0.05, 0.02, 0.01, 0.0074, 0.005, 0.0025];
 
-/// Numbers of members that are really hashed and added, in many trials and in few. Larger numbers are simulated.
+/// Numbers of members that are really hashed and added. Those of `HASHED` get many trials, and those of `DEAR` few.
+/// Larger numbers are simulated.
 const HASHED: [u64; 7] = [251, 500, 1_000, 3_000, 10_000, 50_000, 100_000];
 const DEAR: [u64; 2] = [1_000_000, 10_000_000];
 const SIMULATED: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
@@ -53,7 +55,7 @@ impl Reply {
 }
 
 fn hashed(run: &mut Run, kind: Kind, numbers: &[u64], trials: u64) -> Vec<Vec<Reply>> {
-    // Trials of each kind have members of their own: folded, the same members would give the same error in all kinds.
+    // Each kind of counter uses different members. The same members would cause the same errors in all kinds.
     let first = kind.number() << 15;
     let all = run.map(trials, |trial| {
         let mut counter = kind.counter();
@@ -92,7 +94,7 @@ pub fn errors(run: &mut Run, curves: &mut Vec<Curve>) -> Findings {
         let kind = Kind::new(error_rate);
         let mut curve = Vec::new();
         let mut replies = hashed(run, kind, &HASHED, run.trials(3_000));
-        // A quick run would spend most of its time on them.
+        // A quick run leaves out these numbers, which would take most of its time.
         let dear = if run.is_quick { &[][..] } else { &DEAR };
         for (&number, trials) in dear.iter().zip([400, 40]) {
             replies.extend(hashed(run, kind, &[number], trials));
@@ -113,7 +115,7 @@ pub fn errors(run: &mut Run, curves: &mut Vec<Curve>) -> Findings {
 fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> {
     let (stated, error) = (kind.stated(number as f64), rms(errors));
     let is_promised = number <= MOST_MEMBERS;
-    // What is bounded is the error before rounding.
+    // Rounding adds an error of its own to replies. The bound is for the error before rounding.
     let most = (MOST_OF_RATE * kind.params.error_rate).hypot(1.0 / (12f64.sqrt() * number as f64));
     let trials = replies.len();
     let covered = |index: usize, least: f64| {
@@ -122,7 +124,8 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
     };
     let of_rms = error_of_rms(trials, 1.0, (number as f64 * stated).powi(2));
     let of_mean = 1.0 / (trials as f64).sqrt();
-    // The largest exact count is the least that is reported, so just above it errors are cut off on one side.
+    // A counter reports no estimate below its exact limit. Just above the limit, this cuts off errors below the
+    // truth.
     let is_cut = number as f64 * (1.0 - 4.0 * stated) - 1.0 < f64::from(kind.params.exact_limit) + 1.0;
     let normal = |index: usize| match !is_cut && kind.collisions(number) >= NORMAL_FROM {
         _ if !is_promised => Claim::Nothing,
@@ -131,7 +134,7 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
         false => Claim::Nothing,
     };
     let promised = |claim| if is_promised { claim } else { Claim::Nothing };
-    // Where hardly any trial saw a collision, their mean square is that of a few.
+    // Without enough collisions in all trials, the measured size of errors is left to chance.
     let is_known = kind.collisions(number) * trials as f64 >= MANY_COLLISIONS;
     let near = match (is_cut, is_known) {
         (true, _) => Claim::AtMost(1.0 + STATED_WITHIN),
@@ -156,7 +159,7 @@ fn row(kind: Kind, number: u64, replies: &[Reply], errors: &[f64]) -> Vec<Cell> 
 /// a member.
 fn near_stated(kind: Kind, number: f64) -> Claim {
     let (deviation, stated) = (kind.deviation(number), number * kind.stated(number));
-    // The mean of an error of normal distribution, without its sign.
+    // The mean absolute value of a normally distributed error.
     let mean = deviation * std::f64::consts::FRAC_2_PI.sqrt();
     let rounded = |by: f64| (deviation * deviation + 2.0 * by * mean + by * by).sqrt() / stated;
     let least = (1.0 - STATED_WITHIN) * rounded(-ROUNDING);

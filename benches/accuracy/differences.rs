@@ -114,8 +114,8 @@ fn exact_against_large(run: &mut Run) -> Table {
         });
         let errors: Vec<f64> = all.iter().map(|difference| difference.count() as f64 - 100.0).collect();
         let stated = mean(&all.iter().map(|difference| difference.standard_error).collect::<Vec<_>>());
-        // The layout of B allows this error for 100 members in addition to 40,000. Part of it is for members without a
-        // bit.
+        // The large counter's layout causes this error for 100 members beside 40,000. Some of these members set no
+        // bit of their own.
         let of_large = all_in_large(run, large);
         table.push(vec![
             format!("ERROR {error_rate}").into(),
@@ -168,12 +168,12 @@ fn small_against_large(run: &mut Run) -> Table {
     table
 }
 
-/// The mean error that is reported for the difference in [`exact_against_large`], if both counters have the layout of
-/// the large one.
+/// The mean reported error of the differences in [`exact_against_large`], if both counters had the layout of the
+/// large one.
 fn all_in_large(run: &mut Run, large: Kind) -> f64 {
     let stated = run.map(run.trials(400), |trial| {
         let (mut one, other) = (large.filled(trial, 0..200), large.filled(trial, 100..40_100));
-        // Beyond exact, and nothing that the other has not.
+        // The counter gets too many members to be exact, and the other counter has all of them.
         add(&mut one, trial, 200..1_000);
         difference(&one, &other).standard_error
     });

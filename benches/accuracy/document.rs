@@ -82,7 +82,7 @@ fn write_plots(folder: &Path, sections: &[Section]) -> io::Result<()> {
     plots.try_for_each(|plot| plot::write(folder, plot).map_err(|error| io::Error::other(error.to_string())))
 }
 
-/// Writes `tables.md` into `folder`, with the text of tables.md of this program, and the plots beside it.
+/// Writes all tables to `tables.md` in `folder`, and the plots next to it.
 pub fn write(folder: &Path, sections: &[Section]) -> io::Result<()> {
     write_plots(folder, sections)?;
     let mut text = replaced(include_str!("tables.md"), "summary", &summary(sections))?;

@@ -74,7 +74,7 @@ impl Fills {
             return only.chances.iter().sum::<f64>() / only.chances.len() as f64;
         }
         let found = |hash| {
-            // 1 - product of 1 - chance, without what rounding leaves of it where chances are tiny.
+            // Computes 1 - product of (1 - chance) without the rounding errors that tiny chances would cause.
             self.0.iter().fold(0.0, |found, fill| found + (1.0 - found) * fill.chance(hash))
         };
         (0..places).map(|_| found(Hash128 { lo: random.bits(), hi: random.bits() })).sum::<f64>() / places as f64

@@ -84,7 +84,7 @@ pub fn by_asking(run: &mut Run) -> Findings {
         (0.001, 1_000, 2_000_000),
         (1e-4, 10_000, 4_000_000),
         (1e-5, 1_000, 20_000_000),
-        // Of its few lines an item often has one twice.
+        // The filter has few lines, so an item often has the same line twice.
         (1e-5, 30, 20_000_000),
     ] {
         let (filters, asked) = (run.trials(20), run.questions(asked));

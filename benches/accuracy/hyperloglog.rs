@@ -1,6 +1,8 @@
-//! The server's own HyperLogLog, as PFADD and PFCOUNT keep it: 2^14 registers of 6 bits and the estimator of O. Ertl,
-//! "New cardinality estimation algorithms for HyperLogLog sketches", 2017, arXiv:1702.01284, section 4. Members are
-//! hashed with Rollcall's hash.
+//! The HyperLogLog of Redis, as PFADD and PFCOUNT implement it: 2^14 registers of 6 bits. Members are hashed with
+//! Rollcall's hash.
+//!
+//! The estimator is by O. Ertl, "New cardinality estimation algorithms for HyperLogLog sketches", 2017,
+//! arXiv:1702.01284, section 4.
 
 use rollcall_core::unstable::hash::hash64;
 
@@ -72,7 +74,7 @@ fn hashed(trial: u64, numbers: &[u64]) -> Vec<f64> {
     let mut at = |&number: &u64| {
         for member in added..number {
             let hash = hash64(&(trial << 40 | member).to_le_bytes(), 0);
-            // A 1 beyond the rest ends the run of zeros.
+            // A 1 above the remaining bits ends the run of zeros.
             let value = ((hash >> PRECISION) | 1 << REST).trailing_zeros() as u8 + 1;
             let register = &mut registers[hash as usize % REGISTERS];
             *register = value.max(*register);
@@ -101,7 +103,7 @@ fn simulated(random: &mut Random, number: u64) -> f64 {
 const CHEAP: [u64; 8] = [300, 1_000, 3_000, 10_000, 12_000, 16_000, 25_000, 50_000];
 const DEAR: [u64; 2] = [200_000, 1_000_000];
 const SIMULATED: [u64; 3] = [10_000_000, 1_000_000_000, 10_000_000_000];
-/// A counter of this ERROR is promised to be at least as near as HyperLogLog.
+/// The documents promise that a counter with this ERROR is at least as accurate as HyperLogLog.
 const EVEN: f64 = 0.0074;
 
 /// Compares counters with HyperLogLog, and plots all errors.

@@ -48,7 +48,7 @@ fn chi_square(hashes: impl Iterator<Item = u64>) -> Measured {
     let mut counts = vec![0u64; CELLS];
     let mut all = 0;
     for hash in hashes {
-        // The leading bits are those that decide about slots and lines.
+        // Slots and lines depend on the leading bits of the hash.
         counts[(hash >> (u64::BITS - CELLS.ilog2())) as usize] += 1;
         all += 1;
     }
@@ -76,7 +76,7 @@ pub fn families(run: &mut Run) -> Findings {
         ],
     );
     for (name, item) in FAMILIES {
-        // Ranges of numbers that do not overlap: seeds stay as they are in service.
+        // Each trial uses its own range of numbers. The seed of the hash stays the default, as on servers.
         let errors = run.map(run.trials(500), |trial| {
             let mut counter = kind.counter();
             let members: Vec<_> = (trial * number..(trial + 1) * number).map(item).collect();

@@ -72,7 +72,7 @@ impl Random {
             return urns;
         }
         if thrown - (count - free) < MANY {
-            // So few fall on taken urns only while most urns are free.
+            // With so few balls in taken urns, most urns are free, so balls are drawn one by one.
             let mut taken = 0;
             for _ in 0..balls {
                 taken += u64::from(self.unit() * count >= taken as f64);

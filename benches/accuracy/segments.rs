@@ -70,7 +70,8 @@ impl Kind {
         for segment in 0..self.layout.num_segments() {
             let slots = self.layout.slots();
             let share = slots as f64 * self.layout.share(segment);
-            // Shares are powers of two and their differences exact, so the last is all that is left.
+            // Shares are powers of two, so their differences are exact. The last segment gets all members that are
+            // left.
             let here = if share >= left_share { left } else { random.binomial(left, share / left_share) };
             set.add(segment, random.occupied(slots, here));
             left -= here;

@@ -84,7 +84,7 @@ pub fn coverages(run: &mut Run) -> Findings {
         let of = format!("ERROR {error_rate}, 12 hours, B in slices half as long");
         let mut covered = Table::new(format!("{of}; what two errors cover"), &heads);
         let mut errors = Table::new(format!("{of}; errors in members: found / stated"), &heads);
-        // A quick run leaves out the largest number: most of its time would go there.
+        // A quick run leaves out the largest number of members, which would take most of its time.
         for (each, trials) in EACH.into_iter().take(if run.is_quick { 2 } else { EACH.len() }) {
             let all = run.map(run.trials(trials), |trial| {
                 let a = filled(kind, trial, Some(HOUR), each, 0);

@@ -39,7 +39,7 @@ pub fn unions(run: &mut Run) -> Findings {
     ];
     let mut table = Table::new("", &["counters", "members", "error", "bias / stated", "LC.MERGE gives another count"]);
     for (name, number, parts) in cases {
-        // Only what has bits decides how they are laid out, so the error is that of the union of those.
+        // Only counters that are no longer exact have bitmaps, so the error is that of their union.
         let with_bits: Vec<Kind> = parts
             .iter()
             .filter(|(kind, range)| (range.end - range.start) > u64::from(Kind::new(*kind).params.exact_limit))

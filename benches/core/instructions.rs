@@ -23,7 +23,7 @@ const ITEMS: usize = 3500;
 #[inline(never)]
 fn measured(work: &mut dyn FnMut()) {
     work();
-    // Work after the call keeps it from becoming a tail call, which would end the counting.
+    // Code after the call prevents a tail call, which would leave `measured` too early.
     black_box(());
 }
 
@@ -257,7 +257,7 @@ fn main() {
     let asked = std::env::args().nth(1).unwrap_or_default();
     match WORK.iter().find(|(name, ..)| *name == asked) {
         Some((_, _, work)) => work(),
-        // `cargo bench` comes here too, and only prints the list.
+        // `cargo bench` runs this program too, without arguments: it prints the list.
         None => WORK.iter().for_each(|(name, items, _)| println!("{name} {items}")),
     }
 }

@@ -32,13 +32,13 @@ impl Pair {
         Pair([ours, contender(setup.module(&peer), false)])
     }
 
-    /// One round: what `measure` gives for Rollcall, then for RedisBloom.
+    /// Measures Rollcall, then RedisBloom, with the same function.
     pub fn round<const N: usize>(&mut self, mut measure: impl FnMut(&mut Contender) -> [f64; N]) -> [[f64; N]; 2] {
         self.0.each_mut().map(&mut measure)
     }
 }
 
-/// The medians over all rounds: for each figure, that of Rollcall and that of RedisBloom.
+/// The median of each figure over all rounds, for Rollcall and for RedisBloom.
 pub fn medians<const N: usize>(rounds: &[[[f64; N]; 2]]) -> [[f64; 2]; N] {
     std::array::from_fn(|figure| {
         [0, 1].map(|contender| {
@@ -49,13 +49,14 @@ pub fn medians<const N: usize>(rounds: &[[[f64; N]; 2]]) -> [[f64; 2]; N] {
     })
 }
 
-/// The calls as they are sent, and one that marks the end of their replies.
+/// The calls as bytes to send, followed by a call whose reply marks the end.
 pub fn packed(calls: &[Call]) -> Vec<u8> {
     calls.iter().flat_map(|call| pack(call)).chain(pack(&["ECHO", "end"])).collect()
 }
 
 impl Contender {
-    /// Adds `count` items to a filter, counter or HyperLogLog, in lists. The server sends no replies meanwhile.
+    /// Adds `count` items to a filter, counter or HyperLogLog, one list at a time. The server's replies are switched
+    /// off.
     pub fn fill(&mut self, command: &str, key: &str, items: &mut Items, count: usize) {
         self.client.expect("CONFIG RESETSTAT", "+OK");
         self.client.send(&["CLIENT", "REPLY", "OFF"]);
@@ -70,8 +71,8 @@ impl Contender {
         self.time_of(command);
     }
 
-    /// Runs the calls, all of the same command, and returns the server's time of one, in microseconds. `warm` runs
-    /// before without being measured, because the caches have the other server's data.
+    /// Returns the server's mean time of a call, in microseconds. All calls are of the same command. The calls in
+    /// `warm` run first, without being measured, because the caches hold the other server's data.
     pub fn time(&mut self, warm: &[Call], calls: &[Call]) -> f64 {
         self.client.exchange(&packed(warm));
         self.client.expect("CONFIG RESETSTAT", "+OK");
@@ -79,12 +80,13 @@ impl Contender {
         self.time_of(&String::from_utf8_lossy(&calls[0][0]))
     }
 
-    /// The server's time of a call of `command` since the last `CONFIG RESETSTAT`, in microseconds.
+    /// The server's mean time of a call of `command` since the last `CONFIG RESETSTAT`, in microseconds.
     ///
-    /// The server counts whole microseconds. A call may start at any fraction of one, so the mean over many is right.
+    /// The server counts whole microseconds. Calls start at random fractions of one, so the mean over many calls is
+    /// right.
     fn time_of(&mut self, command: &str) -> f64 {
         let stats = self.client.text("INFO commandstats");
-        // A command has the name in INFO that its module registered.
+        // INFO has the command's name as the module registered it.
         let of_command = |line: &&str| {
             let name = line.strip_prefix("cmdstat_").and_then(|line| line.split(':').next());
             name.is_some_and(|name| name.eq_ignore_ascii_case(command))

@@ -1,4 +1,4 @@
-//! Items as an application would have them: nearly all different, and the same in every run.
+//! Items like those of an application: nearly all distinct, and the same in every run.
 
 use rollcall_fuzz::random::Random;
 

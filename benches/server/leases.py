@@ -1,5 +1,5 @@
-"""Renews ten holders by redis-py, by the command and by the script in turns. Prints the microseconds of a call of
-each, when the machine was least busy.
+"""Renews ten holders with redis-py, alternately by LC.ADMIT and by the Lua script.
+Prints the least time of a call of each, in microseconds.
 
 leases.py PORT PORT_WITH_SCRIPT SHA ROUNDS
 """

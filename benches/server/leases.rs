@@ -1,5 +1,5 @@
-//! Leases: `LC.ADMIT` and `LC.REM` beside the Lua script that programs have for the same, on a sorted set. Measured
-//! only if asked for: `make bench ONLY=leases`.
+//! Leases: compares `LC.ADMIT` and `LC.REM` with the usual Lua script on a sorted set. `make bench ONLY=leases`
+//! measures them; other runs do not.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -27,24 +27,24 @@ redis.call('ZADD', KEYS[1], ARGV[1], ARGV[4])
 redis.call('PEXPIRE', KEYS[1], ARGV[2])
 return 1";
 
-/// Seconds of a window. Its slices are of one second, so that holders are renewed in a new slice each second.
+/// The window in seconds. Its slices last one second, so holders are renewed in a new slice each second.
 const WINDOW: u64 = 60;
 
-/// The limit of the race.
+/// The limit in the test with concurrent clients.
 const SEATS: usize = 10;
 
 fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).expect("a time after 1970")
 }
 
-/// The UUID with this number.
+/// A UUID made from this number.
 fn uuid(number: usize) -> String {
     let mut random = Random::new(number as u64);
     let hex = format!("{:016x}{:016x}", random.number(), random.number());
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
-/// The call that acquires or renews.
+/// The call that acquires or renews a lease.
 fn acquire(is_ours: bool, sha: &str, key: usize, limit: usize, holder: usize) -> Call {
     let holder = uuid(holder);
     call(&if is_ours {
@@ -54,7 +54,7 @@ fn acquire(is_ours: bool, sha: &str, key: usize, limit: usize, holder: usize) ->
     })
 }
 
-/// The call that releases.
+/// The call that releases a lease.
 fn release(is_ours: bool, key: usize, holder: usize) -> Call {
     call(&format!("{} seats:{key} {}", if is_ours { "LC.REM" } else { "ZREM" }, uuid(holder)))
 }
@@ -72,10 +72,10 @@ pub fn run(report: &mut Report) {
     race(report.pick(100_000, 1_000_000));
 }
 
-/// The server's time of each call, where a key has so many holders.
+/// Measures the server's time of each call, for keys with different numbers of holders.
 fn times(report: &mut Report, pair: &mut Pair, sha: &str) {
     for (holders, keys) in [(3, 500), (10, 300), (100, 100)] {
-        // The calls of a holder, one to each key.
+        // The calls of one holder, one for each key.
         let calls =
             |is_ours, holder| (0..keys).map(|key| acquire(is_ours, sha, key, holders, holder)).collect::<Vec<_>>();
         pair.round(|contender| {
@@ -83,10 +83,10 @@ fn times(report: &mut Report, pair: &mut Pair, sha: &str) {
             (0..holders).for_each(|holder| _ = contender.time(&[], &calls(contender.is_ours, holder)));
             []
         });
-        // The first holder that calls in a slice moves the window, so each holder has a median of its own.
+        // The first call in a slice also advances the window, so each holder's calls have a median of their own.
         let (mut renewals, mut rounds) = (vec![Vec::new(); holders], Vec::new());
         for _ in 0..report.pick(2, 7) {
-            // In a new slice every renewal has something to write.
+            // Waits for a new slice, in which every renewal has to write.
             thread::sleep(Duration::from_nanos(1_000_000_000 - u64::from(now().subsec_nanos())));
             for (holder, renewals) in renewals.iter_mut().enumerate() {
                 renewals.push(pair.round(|contender| [contender.time(&[], &calls(contender.is_ours, holder))]));
@@ -111,7 +111,7 @@ fn times(report: &mut Report, pair: &mut Pair, sha: &str) {
     }
 }
 
-/// Bytes of `used_memory` for each key.
+/// Measures the bytes of `used_memory` for each key.
 fn bytes(report: &mut Report, pair: &mut Pair, sha: &str) {
     for (holders, goal) in [(1, Goal::Shown), (3, Goal::Shown), (10, Goal::Times(1.0)), (100, Goal::Times(1.0 / 0.6))] {
         let keys = report.pick(4_000, 20_000) / holders;
@@ -132,7 +132,7 @@ fn bytes(report: &mut Report, pair: &mut Pair, sha: &str) {
     }
 }
 
-/// What a program sees: renewals by redis-py, of ten holders.
+/// Measures the time that a Python program sees: redis-py renews ten holders.
 fn over_socket(report: &mut Report, pair: &Pair, sha: &str) {
     let [ours, theirs] = pair.0.each_ref().map(|contender| contender.server.port().to_string());
     let program = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/server/leases.py");
@@ -145,7 +145,7 @@ fn over_socket(report: &mut Report, pair: &Pair, sha: &str) {
     report.row("leases", "a holder is renewed by redis-py, over a socket", Goal::Times(1.0), figures, "µs");
 }
 
-/// Holders from 16 connections race for ten seats. Panics if there is ever one more, or if any seat stays taken.
+/// 16 connections compete for ten seats. Panics if more than ten are ever held, or if a seat stays taken at the end.
 fn race(calls: usize) {
     const CONNECTIONS: usize = 16;
     let server = Server::start();
@@ -157,7 +157,7 @@ fn race(calls: usize) {
             let acquiring: Vec<_> = own.clone().map(|holder| acquire(true, "", 0, SEATS, holder)).collect();
             (acquiring, own.map(|holder| release(true, 0, holder)).collect::<Vec<_>>())
         });
-        // What was acquired is released after the next attempt, so that nearly all seats are always taken.
+        // A lease is released only after the next attempt, so that nearly all seats are taken all the time.
         let mut acquired = Vec::new();
         for (acquiring, releasing) in [&even, &odd].into_iter().cycle() {
             let is_over = made.fetch_add(acquiring.len(), Ordering::Relaxed) >= calls;
@@ -166,7 +166,7 @@ fn race(calls: usize) {
             let admitted = releasing.iter().zip(&replies).filter(|(_, reply)| is_admitted(reply));
             let admitted: Vec<Call> = admitted.map(|(release, _)| release.clone()).collect();
             most.fetch_max(held.fetch_add(admitted.len(), Ordering::SeqCst) + admitted.len(), Ordering::SeqCst);
-            // A seat is no longer held from the moment at which its release is sent.
+            // A seat counts as free as soon as its release is sent.
             held.fetch_sub(acquired.len(), Ordering::SeqCst);
             client.pipeline(&std::mem::replace(&mut acquired, admitted));
             if is_over {

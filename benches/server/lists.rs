@@ -1,4 +1,4 @@
-//! Rows 1 to 3, 5, 6 and 9: calls with lists of 350 items.
+//! Rows 1 to 3, 5, 6 and 9 of docs/benchmarks.md: calls with lists of 350 items.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::contenders::{Contender, Pair, medians, packed};
 use crate::items::{Items, LIST, calls};
 use crate::report::{Goal, Report};
 
-/// Numbers of the sequences of items: those in the filter, those that are added, and those that never are.
+/// Numbers of three sequences of items: the items in the filter, the items to add, and absent items.
 const PRESENT: u64 = 1;
 const NEW: u64 = 1000;
 const ABSENT: u64 = 2000;
@@ -16,14 +16,14 @@ const WARM: u64 = 3000;
 
 const BIG: u64 = 100_000_000;
 
-/// Lists of a round.
+/// Number of lists in a round.
 const LISTS: usize = 60;
 
-/// Rows 1, 2 and 9: a filter far larger than any cache.
+/// Measures rows 1, 2 and 9 on a filter far larger than any cache.
 pub fn large(report: &mut Report) {
     let rounds = report.pick(3, 15);
-    // The filter is filled to its capacity, less what the rounds add. A quick run cannot wait for that: RedisBloom
-    // answers for absent items after fewer probes while a filter is not full.
+    // The filter is filled to its capacity, minus the items that the rounds add. RedisBloom needs fewer probes for
+    // absent items while a filter is not full. A quick run fills less.
     let filled = report.pick(500_000, BIG as usize - 2 * rounds * LISTS * LIST);
     let mut pair = Pair::start();
     pair.round(|contender| {
@@ -46,14 +46,14 @@ pub fn large(report: &mut Report) {
     report.row("9", "row 1 over a socket, one client, pipelines of 20 lists", Goal::Times(2.7), socket, "µs");
 }
 
-/// The times of BF.MADD of new and of BF.MEXISTS of absent items.
+/// The times of BF.MADD of new items and of BF.MEXISTS of absent items.
 fn lists(contender: &mut Contender, key: &str, round: u64) -> [f64; 2] {
     let lists = |command, seed| calls(&format!("{command} {key}"), &mut Items::new(seed + round), LISTS, LIST);
     let warm = &lists("BF.MEXISTS", WARM)[..20];
     [("BF.MADD", NEW), ("BF.MEXISTS", ABSENT)].map(|(command, seed)| contender.time(warm, &lists(command, seed)))
 }
 
-/// The time of a list as a client sees it, in microseconds. Requests are packed before, and replies not parsed.
+/// The time of a list as a client sees it, in microseconds. Building requests and parsing replies is not measured.
 fn over_socket(contender: &mut Contender, round: u64) -> f64 {
     let all = calls("BF.MADD big", &mut Items::new(NEW + 500 + round), LISTS, LIST);
     let pipelines: Vec<Vec<u8>> = all.chunks(20).map(packed).collect();
@@ -62,7 +62,7 @@ fn over_socket(contender: &mut Contender, round: u64) -> f64 {
     start.elapsed().as_secs_f64() * 1e6 / LISTS as f64
 }
 
-/// Row 3: a filter in the cache, made anew for every round, so that no round finds it full.
+/// Row 3: a filter that fits into the cache. It is created for every round, so that it is never full.
 pub fn small(report: &mut Report) {
     const CAPACITY: usize = 100_000;
     let mut pair = Pair::start();
@@ -79,7 +79,8 @@ pub fn small(report: &mut Report) {
     report.row("3", "BF.MEXISTS, 350 absent, of a filter of 100,000 at p = 0.01", Goal::Times(1.9), absent, "µs");
 }
 
-/// The plot: row 1 for filters from 60 KB to 600 MB. Adding an item takes as long in a filter that is not full.
+/// Draws the plot: row 1 for filters from 60 KB to 600 MB. The filters are not full, which does not change the time
+/// of an add.
 pub fn sizes(report: &mut Report) {
     let capacities = [30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000, 100_000_000, 300_000_000];
     let mut points = [Vec::new(), Vec::new()];
@@ -88,7 +89,7 @@ pub fn sizes(report: &mut Report) {
         let mut bytes = 0.0;
         pair.round(|contender| {
             contender.client.expect(&format!("BF.RESERVE sized 0.001 {capacity}"), "+OK");
-            // Enough to touch every page.
+            // This number of items touches every page of memory.
             contender.fill("BF.MADD", "sized", &mut Items::new(PRESENT), 2_000_000.min(capacity / 2));
             if contender.is_ours {
                 bytes = contender.info("sized", "Size");
@@ -134,8 +135,8 @@ pub fn grown(report: &mut Report) {
     report.row("5", "BF.MEXISTS, 350 absent, of a filter grown from 100 to 2 million", Goal::Times(5.0), absent, "µs");
 }
 
-/// Row 6: seven full days, as a window of Rollcall and as a key of RedisBloom for each day. All days together have the
-/// error rate of the window.
+/// Row 6: seven full days, as a window of Rollcall and as one key a day of RedisBloom. RedisBloom's keys together
+/// have the error rate of the window.
 pub fn week(report: &mut Report) {
     const DAY: usize = 7143;
     const DAYS: [&str; 7] = ["day:1", "day:2", "day:3", "day:4", "day:5", "day:6", "day:7"];

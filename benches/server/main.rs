@@ -1,15 +1,15 @@
 //! `make bench`: the ten rows of docs/benchmarks.md, on two servers of one binary, one with Rollcall and one with
 //! RedisBloom.
 //!
-//! Times are the server's own, from `INFO commandstats`, unless a row says otherwise, so the speed of this client does
-//! not matter. The contenders take turns within each round, and medians over the rounds are compared. A machine that is
-//! slow for a while is therefore slow for both. Ratios are meaningful, microseconds are not.
+//! Times are the server's own, from `INFO commandstats`, unless a row says otherwise, so the speed of this client
+//! does not matter. Both servers take turns within each round, and medians over the rounds are compared. So a phase
+//! in which the machine is slow affects both. Ratios are meaningful, microseconds are not.
 //!
 //! Server and modules are chosen as in the tests (`ROLLCALL_SERVER`, `ROLLCALL_MODULE`, `ROLLCALL_PEER`). With
-//! `ROLLCALL_ARGS="huge-pages yes"`, Rollcall has huge pages, and the tables have a column for that. A full run writes
-//! `target/benchmarks/SERVER.md`, the server's column of the tables in docs/benchmarks.md and README.md, and the plot.
-//! `BENCH_QUICK=1` makes a quick run, and `BENCH_ONLY=1,7` measures these rows: both only print. The rows `leases`, of
-//! docs/tutorials/leases.md, are measured only if they are asked for.
+//! `ROLLCALL_ARGS="huge-pages yes"`, Rollcall has huge pages, and the tables have a column for that. A full run
+//! writes `target/benchmarks/SERVER.md`, the server's column of the tables in docs/benchmarks.md and README.md, and
+//! the plot. `BENCH_QUICK=1` makes a quick run, and `BENCH_ONLY=1,7` measures these rows: both only print.
+//! `BENCH_ONLY=leases` measures the rows of docs/tutorials/leases.md; other runs leave them out.
 
 mod contenders;
 mod items;

@@ -7,14 +7,14 @@ use std::process::Command;
 use rollcall_bench_output::{markdown, plot};
 use rollcall_testkit::server::Server;
 
-/// What a row has to meet.
+/// The goal of a row.
 #[derive(Clone, Copy)]
 pub enum Goal {
     /// RedisBloom's figure is at least this multiple of Rollcall's.
     Times(f64),
     /// Rollcall's figure is at most this number.
     AtMost(f64),
-    /// Nothing: the figures are shown for comparison.
+    /// No goal: the figures are shown for comparison.
     Shown,
 }
 
@@ -35,14 +35,14 @@ pub struct Report {
     pub plot: Option<plot::File>,
 }
 
-/// The marks around each part of a page that is replaced.
+/// The marks at both ends of a part of a page that is replaced.
 const END: &str = "<!-- measured: end -->";
 
 fn mark(name: &str) -> String {
     format!("<!-- measured: {name}, written by make bench -->")
 }
 
-/// How the rows begin that README.md shows, of the servers that have a column there.
+/// The beginnings of the rows that README.md shows.
 const IN_README: [&str; 6] = [
     "BF.MADD, 350 new, into a filter of 100 million",
     "BF.EXISTS, one absent item, of a filter of a million",
@@ -57,7 +57,7 @@ impl Report {
         Report { quick, rows: Vec::new(), plot: None }
     }
 
-    /// Returns `quick` in a quick run, which shows that everything works and rough figures, and `full` otherwise.
+    /// Returns `quick` in a quick run, and `full` otherwise. A quick run gives rough figures.
     pub fn pick<T>(&self, quick: T, full: T) -> T {
         if self.quick { quick } else { full }
     }
@@ -69,9 +69,9 @@ impl Report {
         self.rows.push(row);
     }
 
-    /// Says how many goals were met. With `write`, writes the tables too.
+    /// Prints how many goals were met. With `write`, also writes the tables.
     pub fn finish(mut self, write: bool) {
-        // Rows are measured in another order than they are shown. Those of bytes have no number and come last.
+        // Rows are measured in another order than they are shown. Rows about bytes have no number and come last.
         self.rows.sort_by_key(|row| row.number.parse().unwrap_or(u32::MAX));
         let goals = self.rows.iter().filter_map(Row::met);
         let (met, all) = (goals.clone().filter(|met| *met).count(), goals.count());
@@ -109,7 +109,8 @@ impl Report {
 }
 
 impl Row {
-    /// How many times RedisBloom's figure is Rollcall's, with two decimals: what is shown is what is compared.
+    /// RedisBloom's figure divided by Rollcall's, rounded to two decimals. The rounded ratio is compared with the
+    /// goal.
     fn ratio(&self) -> f64 {
         (self.figures[1] / self.figures[0] * 100.0).round() / 100.0
     }
@@ -122,7 +123,7 @@ impl Row {
         }
     }
 
-    /// The work and the goal.
+    /// The first two cells of the row: the work and the goal.
     fn named(&self) -> Vec<String> {
         let goal = match self.goal {
             Goal::Times(least) => format!("≥ {least}"),
@@ -132,7 +133,8 @@ impl Row {
         vec![self.work.clone(), goal]
     }
 
-    /// The ratio and both figures; the figure that has a goal first, bold if it misses the goal.
+    /// The cell with the ratio and both figures. If only Rollcall's figure has a goal, it comes first, in bold if it
+    /// misses the goal.
     fn cell(&self) -> String {
         let [ours, theirs] = self.figures.map(short);
         let bold = if self.met() == Some(false) { "**" } else { "" };
@@ -152,7 +154,7 @@ fn short(value: f64) -> String {
     }
 }
 
-/// The page with the text between the marks `name` replaced by what `change` makes of it.
+/// The page, with the text between the marks of `name` replaced by the result of `change`.
 fn replaced(page: &str, name: &str, change: impl FnOnce(&str) -> String) -> String {
     let begin = mark(name);
     let parts = page.split_once(&begin).and_then(|(before, rest)| Some((before, rest.split_once(END)?)));
@@ -160,8 +162,7 @@ fn replaced(page: &str, name: &str, change: impl FnOnce(&str) -> String) -> Stri
     format!("{before}{begin}\n{}{END}{after}", change(old))
 }
 
-/// The table with these rows and the column of this server. The other columns are those of `old`, where it has the same
-/// row.
+/// A table with these rows and a column for this server. Columns of other servers are copied from the table `old`.
 fn with_column(old: &str, first: &[&str], server: &str, rows: &[(Vec<String>, String)]) -> String {
     let split = |line: &str| line.trim().trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
     let old: Vec<Vec<String>> = old.lines().filter(|line| line.starts_with('|')).map(split).collect();
@@ -180,7 +181,7 @@ fn with_column(old: &str, first: &[&str], server: &str, rows: &[(Vec<String>, St
     markdown::table(&heads.iter().map(String::as_str).collect::<Vec<_>>(), &lines)
 }
 
-/// The list with the line of this server in place of its old one.
+/// The list `old`, with a new line for this server.
 fn with_line(old: &str, server: &str, line: &str) -> String {
     let begin = format!("- {server},");
     let others = old.lines().filter(|line| !line.is_empty() && !line.starts_with(&begin));
@@ -224,7 +225,7 @@ fn setting() -> (String, String) {
     (server, line)
 }
 
-/// Whether the processor has the AVX-512 instructions with which lines are probed, as from Ice Lake or Zen 4 on.
+/// Whether the processor has the AVX-512 instructions that look up items in filters, as from Ice Lake or Zen 4 on.
 fn has_avx512() -> bool {
     #[cfg(target_arch = "x86_64")]
     return is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512vpopcntdq");

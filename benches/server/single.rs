@@ -1,4 +1,5 @@
-//! Rows 4 and 8, and the bytes of counters: one item a call, and counters beside HyperLogLogs.
+//! Rows 4 and 8 of docs/benchmarks.md, and the bytes of counters: calls with one item, and counters compared with
+//! HyperLogLogs.
 
 use redis::Value;
 
@@ -6,8 +7,8 @@ use crate::contenders::{Contender, Pair, medians};
 use crate::items::{Items, LIST, calls};
 use crate::report::{Goal, Report};
 
-/// Row 4: one item a call. Where its memory lies makes one process some per cent slower than another, so several pairs
-/// of servers are measured.
+/// Row 4: one item in each call. Memory placement makes some processes a few per cent slower, so several pairs of
+/// servers are measured.
 pub fn items(report: &mut Report) {
     const CAPACITY: usize = 1_000_000;
     let (pairs, rounds, count) = (report.pick(1, 5), report.pick(2, 3), report.pick(5_000, 20_000));
@@ -32,12 +33,12 @@ pub fn items(report: &mut Report) {
     report.row("4", "BF.EXISTS, one absent item, of a filter of a million", Goal::Times(1.25), absent, "µs");
 }
 
-/// The command that adds to a counter of Rollcall, or to a HyperLogLog.
+/// The command that adds members to a counter of Rollcall or to a HyperLogLog.
 fn adding(contender: &Contender) -> &'static str {
     if contender.is_ours { "LC.ADD" } else { "PFADD" }
 }
 
-/// Row 8: LC.ADD of Rollcall beside PFADD of the server, with members that are new and that were there.
+/// Row 8: compares LC.ADD of Rollcall with PFADD of Redis, for new members and for members already present.
 pub fn counters(report: &mut Report) {
     const LISTS: usize = 40;
     let mut pair = Pair::start();
@@ -48,7 +49,7 @@ pub fn counters(report: &mut Report) {
                 contender.client.cmd("DEL count");
                 contender.fill(command, "count", &mut Items::new(1), members - LISTS * LIST);
                 let lists = |seed| calls(&format!("{command} count"), &mut Items::new(seed), LISTS, LIST);
-                // The first members are there already.
+                // The first members are already present.
                 let seen = lists(1);
                 [contender.time(&seen[..4], &lists(100 + round)), contender.time(&seen[..4], &seen)]
             })
@@ -66,7 +67,7 @@ pub fn counters(report: &mut Report) {
     }
 }
 
-/// The bytes of a default counter beside a HyperLogLog of the same members.
+/// Compares the bytes of a default counter with those of a HyperLogLog of the same members.
 pub fn bytes_of_counters(report: &mut Report) {
     let mut pair = Pair::start();
     let mut before = 0;

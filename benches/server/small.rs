@@ -1,4 +1,4 @@
-//! Row 7, and bytes: many small filters.
+//! Row 7 of docs/benchmarks.md, and bytes of keys: many small filters.
 
 use std::fs;
 use std::time::{Duration, Instant};
@@ -10,11 +10,12 @@ use crate::contenders::{Contender, Pair, medians};
 use crate::items::{Call, Items, call, calls};
 use crate::report::{Goal, Report};
 
-/// Creates `count` filters of this capacity at p = 0.01, with `items` items each, and returns the server's time of one.
+/// Creates `count` filters of this capacity at p = 0.01, with `items` items each. Returns the server's mean time of a
+/// call.
 fn create(contender: &mut Contender, capacity: usize, items: usize, count: usize) -> f64 {
     let mut source = Items::new(1);
     let mut microseconds = 0.0;
-    // In steps, to bound the memory of this program.
+    // Calls are built in batches, to limit this program's memory.
     for start in (0..count).step_by(10_000) {
         let end = count.min(start + 10_000);
         let one = |key| {
@@ -37,8 +38,7 @@ fn seconds(contender: &mut Contender, command: &str) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-/// Row 7. Where its memory lies makes one process up to a fifth slower than another, so each round has a new pair of
-/// servers.
+/// Row 7. Memory placement makes some processes up to a fifth slower, so each round has a new pair of servers.
 pub fn life(report: &mut Report) {
     let (rounds, keys) = (report.pick(1, 5), report.pick(10_000, 100_000));
     let round = |_| {
@@ -67,8 +67,8 @@ pub fn life(report: &mut Report) {
     }
 }
 
-/// One item a call, each to another of a million filters, so that cache misses dominate. As above, several pairs of
-/// servers: one pair alone is off by up to a fifth.
+/// Measures calls with one item, each to a random one of a million filters, so that cache misses dominate. Several
+/// pairs of servers are measured, because memory placement changes times by up to a fifth.
 fn one_of_many(report: &Report) -> [[f64; 2]; 2] {
     let (pairs, rounds, count) = (report.pick(1, 3), report.pick(2, 5), report.pick(5_000, 20_000));
     let keys = report.pick(50_000, 1_000_000);
@@ -78,7 +78,8 @@ fn one_of_many(report: &Report) -> [[f64; 2]; 2] {
         pair.round(|contender| [create(contender, 100, 10, keys)]);
         for round in 0..rounds {
             figures.push(pair.round(|contender| {
-                // Each command gets keys of its own: what one has read is in the caches that the next one uses.
+                // The commands use different keys. Otherwise the first command would bring the keys of the second
+                // into the caches.
                 [("BF.ADD", 100u64), ("BF.EXISTS", 200)].map(|(command, seed)| {
                     let mut items = Items::new(seed + round);
                     let mut one = |_| calls(&format!("{command} {}", name(random.below(keys))), &mut items, 1, 1);
@@ -97,7 +98,7 @@ pub fn bytes(report: &mut Report) {
     for (capacity, count) in [(10, 16_000), (100, 16_000), (1_000, 2_000), (100_000, 30)] {
         let count = count / report.pick(4, 1);
         let figures = pair.round(|contender| {
-            // The server moves its table of keys for a millisecond of each tick.
+            // The server rehashes its table of keys for one millisecond of each tick, so more ticks finish it sooner.
             contender.client.expect("CONFIG SET hz 500", "+OK");
             let before = settled(contender);
             create(contender, capacity, capacity, count);
@@ -123,11 +124,11 @@ pub fn bytes(report: &mut Report) {
     }
 }
 
-/// `used_memory`, once it stands still to a kibibyte, and the bytes of the RDB file.
+/// Waits until `used_memory` changes by less than a kibibyte. Returns it, and the bytes of the RDB file.
 pub fn settled(contender: &mut Contender) -> [f64; 2] {
     contender.client.expect("SAVE", "+OK");
     let file = fs::metadata(contender.server.dir().join("dump.rdb")).expect("SAVE writes a file").len();
-    // The buffers of the last requests and replies go.
+    // A new connection frees the buffers of earlier requests and replies.
     contender.client = contender.server.client();
     let mut last = 0;
     let memory = wait_until("used_memory to stand still", || {

@@ -1,4 +1,5 @@
-//! Row 10: the longest time that another client waits while a filter of a gigabyte is created, saved, loaded and freed.
+//! Row 10 of docs/benchmarks.md: the longest time that another client waits while a filter of a gigabyte is created,
+//! saved, loaded and freed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,7 +26,7 @@ fn longest_wait(contender: &mut Contender, work: impl FnOnce(&mut Contender)) ->
         let mut longest = Duration::ZERO;
         while !stopped.load(Ordering::Relaxed) {
             let start = Instant::now();
-            // While the server loads, the reply is an error.
+            // While the server loads, the reply is an error, which counts as a reply.
             client.call(&["PING"]);
             longest = longest.max(start.elapsed());
             std::thread::sleep(EVERY);
@@ -44,17 +45,20 @@ pub fn run(report: &mut Report) {
     let mut pair = Pair::start();
     let mut round = |_| {
         pair.round(|contender| {
-            // A full filter cannot be compressed, and this one is nearly empty.
+            // Compression is switched off, because full filters cannot be compressed. The nearly empty filter of this
+            // test could be.
             contender.client.expect("CONFIG SET rdbcompression no", "+OK");
             let idle = longest_wait(contender, |_| ());
-            // The size of a filter for a million items gives the capacity of one of this size.
+            // Creates a filter for a million items, and computes from its size the capacity for a filter of a
+            // gigabyte.
             contender.client.expect("BF.RESERVE giant 0.001 1000000", "+OK");
             let capacity = gigabytes * 1e15 / contender.info("giant", "Size");
             contender.client.expect("DEL giant", "1");
             let before = contender.resident_bytes();
             let reserve = format!("BF.RESERVE giant 0.001 {capacity:.0}");
             let created = longest_wait(contender, |contender| contender.client.expect(&reserve, "+OK"));
-            // An item touches two or more random lines of ours, or ten of RedisBloom's. So many touch every page.
+            // Adds enough items to touch every page of memory. An item touches at least two random lines of
+            // Rollcall's filter, or ten of RedisBloom's.
             let items = if contender.is_ours { 1_200_000.0 } else { 300_000.0 } * gigabytes;
             contender.fill("BF.MADD", "giant", &mut Items::new(1), items as usize);
             assert!(contender.resident_bytes() - before > 0.95 * gigabytes * 1e9, "not all of it is filled");

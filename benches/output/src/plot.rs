@@ -106,7 +106,7 @@ enum Drawn {
     Points,
 }
 
-// Readers who do not see red and green can distinguish these colours too (the palette of Okabe and Ito).
+// Colours that people with colour-blindness can distinguish (the palette of Okabe and Ito).
 const BLUE: RGBColor = RGBColor(0, 114, 178);
 const ORANGE: RGBColor = RGBColor(213, 94, 0);
 const GREY: RGBColor = RGBColor(110, 110, 110);
