@@ -130,13 +130,14 @@ fn measure(
 /// Compares false positive rates with theory: of unknown tokens in the full filter, and of new tokens while the filter
 /// was filled.
 fn rates(size: Size, taken: u64, new: u64, promises: &mut Promises) -> Result<(), Failure> {
-    // A part as the server makes it, with its share of the tokens.
+    // The capacity of a part, as `reserve` computes it.
     let capacity = Partitioned::new("", size.parts)?.capacity_of_part(size.tokens)?;
     let params = Params { error_rate: ERROR_RATE, capacity, expansion: 2, seed: 0 };
     let geometry = sizing::sub_filter_geometry(&params, 0)?;
     let trials = size.tokens as f64;
     let predicted = sizing::false_positive_rate(&geometry, trials / f64::from(size.parts));
-    // Two noises: that of the trials, and that of where the tokens fell, which core/tests/accuracy/bloom.rs measures.
+    // The standard error has two parts: chance in the trials, and differences between filters, measured in
+    // core/tests/accuracy/bloom.rs.
     let of_filters = predicted * 0.037 * (10.0 / 6.0) * (1000.0 / trials).sqrt();
     let error = (predicted / trials).sqrt().hypot(of_filters);
     let (theory, off) = (100.0 * predicted, 100.0 * SIGMAS * error);

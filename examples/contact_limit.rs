@@ -1,19 +1,19 @@
-//! Contact limit: how many different people has a customer written to in this billing cycle, and would this list exceed
-//! the limit?
+//! Contact limit: how many different people has a customer written to in this billing cycle, and would this list
+//! exceed the limit?
 //!
 //! An e-mail service's plans limit the unique contacts of a billing cycle. Customers upload lists that overlap, and
-//! want to know before a list is taken whether it fits. One Bloom filter per customer does both, in two bytes per
-//! contact. It errs only in the customer's favour: a new contact may be taken for a known one, at most at the error
-//! rate.
+//! ask before each upload whether it fits. One Bloom filter per customer does both, in two bytes per contact. It errs
+//! only in the customer's favour: a new contact may be taken for a known one, at most at the error rate.
 //!
-//! - `BF.ADMIT key LIMIT limit ALL CAPACITY limit ERROR 0.001 EXAT end ITEMS contact ...` takes a list, as a whole or
-//!   not at all, decided and done in one step: no lock, also where lists come in parallel. 1 is a new contact, 0 a
-//!   known one, -1 a rejected one. The first list of a cycle makes the key, which ends with the cycle.
-//! - The same with `DRYRUN` is the question before: "would it go over?" It changes nothing.
+//! - `BF.ADMIT key LIMIT limit ALL CAPACITY limit ERROR 0.001 EXAT end ITEMS contact ...` admits a list completely or
+//!   not at all. The command is atomic, so uploads in parallel need no lock. The reply has 1 for a new contact, 0 for
+//!   a known one, and -1 for a rejected one. The first list of a cycle creates the key, which expires at the end of
+//!   the cycle.
+//! - With `DRYRUN`, the command answers whether the list would be admitted, and changes nothing.
 //! - `BF.SCANDUMP` downloads the filter, and the core library (`rollcall-core`) answers the same question in the
-//!   application's own process. No list leaves that process, and no other request waits.
+//!   application's own process. So no list is sent to the server.
 //!
-//! The contacts are addresses of real words, from Debian's word lists in /usr/share/dict.
+//! The contacts are e-mail addresses made of words from Debian's word lists in /usr/share/dict.
 
 mod demo;
 
@@ -178,7 +178,7 @@ fn download(key: &str, server: &mut Connection) -> Result<BloomFilter, Failure> 
 
 /// A list to upload, without repeated contacts.
 fn list<'a>(addresses: &'a [String], about: u64, random: &mut Random) -> Vec<&'a str> {
-    // From a stretch of the addresses, so that a customer's lists overlap.
+    // The list comes from a range of addresses, so that a customer's lists overlap.
     let stretch = (12 * about).min(addresses.len() as u64);
     let len = about / 2 + random.below(about);
     let mut contacts: Vec<&str> = (0..len).map(|_| addresses[random.below(stretch) as usize].as_str()).collect();

@@ -1,14 +1,15 @@
 //! Leases: fifty workers compete for ten seats. Some are killed while they hold one.
 //!
 //! A licence server, a pool of expensive jobs or a limit of sessions is a list of holders that must not grow beyond a
-//! limit. Holders crash, so a seat must come back without being released.
+//! limit. A holder may crash, so its seat must become free without being released.
 //!
-//! - `LC.ADMIT key LIMIT 10 WINDOW 3 SLICES 3 VOLATILE ITEMS worker` acquires a seat: 1 is "yours", -1 "all are taken".
-//!   Called again, it renews: 0 is "still yours". Whoever does not call for three to four seconds has lost the seat.
-//! - `LC.REM key worker` releases.
+//! - `LC.ADMIT key LIMIT 10 WINDOW 3 SLICES 3 VOLATILE ITEMS worker` acquires a seat. The reply is 1 if the worker
+//!   got one, and -1 if all are taken. The same call renews a seat, with reply 0. A worker that does not call for
+//!   three to four seconds loses its seat.
+//! - `LC.REM key worker` releases the seat.
 //!
-//! Workers are processes. Each writes `+` to a pipe once it has a seat, and `-` before it releases the seat. The pipe,
-//! which all share, therefore never shows more holders than there are.
+//! Workers are processes. All of them write to one pipe: `+` after acquiring a seat, and `-` before releasing it. So
+//! the pipe never shows more holders than there are.
 
 mod demo;
 
@@ -26,10 +27,11 @@ const PREFIX: &str = "rollcall-demo:leases:";
 const KEY: &str = "rollcall-demo:leases:seats";
 const WORKERS: usize = 50;
 const SEATS: usize = 10;
-/// In slices of a second: an unrenewed seat is lost after three to four seconds.
+/// The window in seconds. With slices of one second, a seat that is not renewed is lost after three to four seconds.
 const WINDOW_SECONDS: u64 = 3;
 const RUN: Duration = Duration::from_secs(6);
-/// So many workers are killed with their first seat. They start first, so that their seats come back during the run.
+/// The number of workers that are killed while they hold a seat. They start first, so that their seats become free
+/// during the run.
 const KILLED: usize = 5;
 
 fn main() -> ExitCode {
@@ -39,7 +41,7 @@ fn main() -> ExitCode {
     demo::run(PREFIX, compete)
 }
 
-/// Tries to acquire the seat, or renews it.
+/// Acquires a seat, or renews it.
 fn acquire(worker: &str, server: &mut Connection) -> Result<i64, Failure> {
     let mut admit = redis::cmd("LC.ADMIT");
     admit.arg(KEY).arg("LIMIT").arg(SEATS);
@@ -48,7 +50,7 @@ fn acquire(worker: &str, server: &mut Connection) -> Result<i64, Failure> {
     Ok(answer)
 }
 
-/// Acquires a seat, works, renews the seat meanwhile, and releases it, again and again.
+/// Acquires a seat, renews it while working, and releases it, again and again.
 fn work(worker: &str) -> Result<(), Failure> {
     let (start, number, mut server) = (Instant::now(), worker.parse::<usize>()?, demo::connect()?);
     let mut random = Random::new(number as u64);
@@ -84,7 +86,7 @@ fn compete(server: &mut Connection, promises: &mut Promises) -> Result<(), Failu
     drop(end);
     let (start, mut holders) = (Instant::now(), HashSet::new());
     let (mut most, mut most_at_last, mut taken, mut lost, mut killed) = (0, 0, 0, 0, 0);
-    // Until the last worker has ended.
+    // Reads until all workers have ended.
     for line in BufReader::new(pipe).lines() {
         let line = line?;
         let (event, worker) = line.split_once(' ').ok_or("a line without a worker")?;

@@ -1,21 +1,23 @@
 //! Message summary: how many people received an announcement, read it, or could not be reached, and who has not read
 //! it.
 //!
-//! A school messenger keeps these three numbers for every message. Nearly all messages go to a class: these numbers
-//! must be exact, and the people must be listed. A few messages go to whole districts: here a standard error of 1 % is
-//! enough, but the counters must stay small. One kind of counter does both. Up to its EXACT limit it lists its members.
+//! A school messenger keeps these three numbers for every message. Nearly all messages go to a class, where the
+//! numbers must be exact and the people listed. A few messages go to whole districts, where a standard error of 1 %
+//! is enough, but counters must stay small. The same counters do both. Up to its EXACT limit it lists its members.
 //! Beyond the limit it estimates, in a few kilobytes.
 //!
-//! - `LC.ADD` for every receipt that comes in. Receipts come twice, late and in batches; a counter does not care.
+//! - `LC.ADD` for every receipt that comes in. Receipts may come twice, late and in batches.
 //! - `LC.COUNT` for the numbers under the message.
-//! - "Who has not read it?": `LC.DIFF 2 delivered read`, by name while the counters are exact. Beyond that
-//!   `LC.DIFFCARD 2 delivered read`: how many they are, with the standard error of that number.
-//! - "Who came back this week?": `LC.INTER 2 read seen SINCE - 604799`, or `LC.INTERCARD`. `seen` has a window of four
-//!   weeks with a slice a day, and is fed by `LC.ADD` with everybody who opens the messenger.
-//! - "Who was here this month, and not this week?": `LC.DIFF 2 seen seen SINCE - 604799` asks one key about two spans.
-//! - `LC.HISTORY seen` draws the month, and `LC.COUNTSINCE` counts any part of it up to now.
+//! - "Who has not read it?": `LC.DIFF 2 delivered read`, lists names while the counters are exact. `LC.DIFFCARD 2
+//!   delivered read` counts them with a standard error.
+//! - "Who came back this week?": `LC.INTER 2 read seen SINCE - 604799`, or `LC.INTERCARD`. `seen` has a window of
+//!   four weeks with a slice a day, and `LC.ADD` adds everybody who opens the messenger.
+//! - "Who was here this month, and not this week?": `LC.DIFF 2 seen seen SINCE - 604799` compares two time spans of
+//!   one key.
+//! - `LC.HISTORY seen` has the counts of each day, and `LC.COUNTSINCE` counts the people since any moment of the
+//!   month.
 //!
-//! Here `seen` has the manual clock (`MANUAL`): `LC.ADVANCE` moves it from day to day, so that a month passes in
+//! Here `seen` has the option `MANUAL`: `LC.ADVANCE` moves its window from day to day, so that a month passes in
 //! seconds. The present is the last second of a day. A service uses the system clock instead.
 //!
 //! For comparison, Redis' sets and HyperLogLogs get the same receipts.
@@ -48,7 +50,7 @@ const STANDARD_ERRORS: f64 = 3.0;
 const DAYS: u64 = 28;
 const DAY_SECONDS: u64 = 86_400;
 
-/// The week begins with the first second of its first day. The present is the last second of its last day.
+/// The week ends at the present moment, the last second of a day.
 const WEEK_DAYS: u64 = 7;
 const WEEK_SECONDS: u64 = WEEK_DAYS * DAY_SECONDS - 1;
 
@@ -166,7 +168,7 @@ fn check_month(message: &Announcement, server: &mut Connection, promises: &mut P
     let mut last_seen: HashMap<&String, u64> = HashMap::new();
     let read: HashSet<&String> = message.people("read").iter().collect();
     for person in message.people("delivered") {
-        // The lesser of two is early.
+        // Of two random days the earlier one is used, so that most readers come early.
         let first = random.below(WEEK_DAYS).min(random.below(WEEK_DAYS));
         let again = first + 1 + random.below(DAYS - first - 1);
         let days = [(read.contains(person), first), (random.below(3) == 0, again)];
@@ -189,13 +191,13 @@ fn check_month(message: &Announcement, server: &mut Connection, promises: &mut P
 
     let history: Vec<(i64, u64, f64)> = redis::cmd("LC.HISTORY").arg(&key).query(server)?;
     print_history(message, &history);
-    // The slice before the first day is remembered too, and empty.
+    // The window also has the empty slice before the first day.
     let rows = history.iter().filter_map(|&(start, count, error)| {
         let day = u64::try_from(start).ok()? / DAY_SECONDS;
         let truth = last_seen.values().filter(|&&last| last >= day).count() as f64;
         Some(((count as f64 - truth).abs(), error))
     });
-    // A bound that one of a million estimates passes, since the worst of many is looked at.
+    // The bound allows for the worst of many estimates: one in a million exceeds it.
     let off = rows.map(|(off, error)| if off == 0.0 { 0.0 } else { off / error }).fold(0.0, f64::max);
     let name = &message.name;
     let bounds = Bounds::at_most(5.0).printed(2, " standard errors");
@@ -211,7 +213,8 @@ fn check_month(message: &Announcement, server: &mut Connection, promises: &mut P
 /// Draws the days of a window, each with the people whose last visit was on that day.
 fn print_history(message: &Announcement, history: &[(i64, u64, f64)]) {
     const WIDTH: u64 = 50;
-    // A row counts all since its slice began: what the row before has not, was last seen in this slice.
+    // A row counts everyone seen since its slice began. The difference from the row before was last seen in this
+    // slice.
     let before = std::iter::once(0).chain(history.iter().map(|&(_, count, _)| count));
     let rows: Vec<(i64, u64)> =
         history.iter().zip(before).map(|(&(start, count, _), before)| (start, count.saturating_sub(before))).collect();

@@ -1,19 +1,19 @@
 //! Push dedupe: never send a notification to one device twice, without a table of 100 million tokens.
 //!
-//! A push service sends a campaign to tokens of 32 bytes to 4 KB that come from many lists, with repeats. No device may
-//! get a campaign twice, but one in a thousand may miss it. A Bloom filter fits: it finds every token that was added,
-//! and takes a new token for a repeated one at most at the error rate. It does not store the tokens, so their length
-//! does not matter: 100 million tokens take less than 180 MiB.
+//! A push service sends a campaign to devices, each known by a token of 32 bytes to 4 KB. Tokens come from many
+//! lists, with repeats. No device may get a campaign twice, but one in a thousand may miss it. A Bloom filter finds
+//! every token that was added, and takes a new token for a repeated one at most at the error rate. It does not store
+//! the tokens, so their length does not matter: 100 million tokens take less than 180 MiB.
 //!
-//! - `BF.RESERVE key 0.001 100000000 NONSCALING`, once a campaign. The number of tokens is known, so the filter
-//!   need not be able to grow, which saves 3 % of memory; one token too many would be rejected.
-//! - `BF.MADD key token ...` asks and remembers in one step: 1 is "new: send", 0 is "sent before". Batches of 350,
-//!   several on their way at once.
-//! - `BF.RESERVE key 0.001 105000 WINDOW 86400 SLICES 24` for what a device may get once in 24 hours. It is asked in
-//!   the same way, and expires tokens by itself. Here it is also `MANUAL`: `BF.ADVANCE` moves it from hour to hour, so
-//!   that days pass in seconds.
+//! - `BF.RESERVE key 0.001 100000000 NONSCALING`, once a campaign. The number of tokens is known, so the filter need
+//!   not grow, which saves 3 % of memory. Tokens beyond the capacity are rejected.
+//! - `BF.MADD key token ...` adds tokens, and replies 1 for a new token (send), and 0 for a known one. Several
+//!   batches of 350 are in flight at once.
+//! - `BF.RESERVE key 0.001 105000 WINDOW 86400 SLICES 24` for notifications that a device may get once in 24 hours.
+//!   Tokens expire by themselves. Here the filter has the option `MANUAL`: `BF.ADVANCE` moves its window from hour to
+//!   hour, so that days pass in seconds.
 //!
-//! `TOKENS` is how many tokens to send (default 3,000,000); 110000000 fill the filter.
+//! `TOKENS` is the number of tokens to send, by default 3,000,000. 110000000 tokens fill the filter.
 
 mod demo;
 
@@ -184,7 +184,8 @@ fn check_memory(
     Ok(())
 }
 
-/// Checks a full filter, whose error rate is the highest. A hundredth of the size shows the error rate in seconds.
+/// Checks a full filter, which has the highest rate. This filter is a hundredth of the size, so that the check takes
+/// seconds.
 fn check_full_filter(server: &mut Connection, promises: &mut Promises) -> Result<(), Failure> {
     let key = format!("{PREFIX}full");
     reserve(&key, SMALL_CAPACITY, server)?;
@@ -221,7 +222,8 @@ struct Daily {
     sent: u64,
     again: u64,
     too_early: u64,
-    /// How often a device was due and opened the app, and how often it got no notification then.
+    /// Number of times that a device whose 24 hours had passed opened the app, and number of these times without a
+    /// notification.
     due: u64,
     left_out: u64,
 }

@@ -146,7 +146,7 @@ impl<'a> Layout<'a> {
                 if is_windowed {
                     layout.bytes("tag", 1);
                 }
-                // These members are kept as texts.
+                // These members are stored as texts.
                 let len = layout.number("header");
                 layout.bytes("member", len);
             }
@@ -242,13 +242,13 @@ fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -
     let mut never = BTreeSet::new();
     for (field, range) in fields {
         let mut has_another = false;
-        // Of large bitmaps some bytes stand for all.
+        // Of a large bitmap, only some bytes are changed.
         for (at, bit) in range.clone().step_by(1 + range.len() / 128).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             changed.flip(at, bit);
             if let Some((other, partial)) = changed.load::<T>() {
                 let is_other = stored(&other) != bytes;
                 assert_eq!(digest(&other) != before, is_other, "{name}: {field}, bit {bit} of byte {at}");
-                // All but the last byte has arrived, with the field.
+                // The partial value has received everything except the last byte, so it includes the changed field.
                 if at + 1 < fields.last().map_or(0, |field| field.1.end) {
                     assert_eq!(partial.is_some(), loading_before.is_some());
                     assert!(partial.is_none() || partial != loading_before, "{name}, partial: {field}");
@@ -261,7 +261,7 @@ fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -
             never.insert(*field);
         }
     }
-    // Nothing follows from when an item was seen, and from nothing else it follows.
+    // These fields can always change alone.
     assert!(["tag", "member", "position", "bits"].iter().all(|field| !never.contains(field)), "{name}: {never:?}");
     let all: Names = fields.iter().map(|field| field.0).collect();
     let changed = all.difference(&never).copied().collect();
@@ -330,7 +330,7 @@ fn classic_filters() {
         check(name, &filter, false, &Layout::of_classic(&bytes, filter.sub_filters().len()))
     });
     assert_fixed(checked, &["bits of it", "bytes", "hashes", "items", "items of it", "sub-filters"]);
-    // The items in all are those of the sub-filters, so the two numbers change together.
+    // The number of items is the sum over the sub-filters, so two fields change together.
     let filter = made(20, 2, 10);
     let mut changed = Changed::of(&filter, false);
     let fields = Layout::of_classic(&changed.bytes(), 1);
@@ -363,7 +363,7 @@ fn counters() {
 fn counters_with_windows() {
     let of = |error_rate, exact_limit, slices, clock_source, members: &[u32]| {
         let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 7 };
-        // Slices of ten seconds: a window longer or shorter by a second has the same number of slices.
+        // With slices of ten seconds, a window that is a second longer or shorter has the same number of slices.
         let window = Window::new(10 * u64::from(slices), slices, Counter::MAX_SLICES, clock_source).unwrap();
         let mut counter = Counter::new(params).unwrap().with_window(window, 1_000).unwrap();
         for (slice, &count) in (1_000..).zip(members) {

@@ -28,7 +28,7 @@ fn filter(capacity: u64, expansion: u32, items: u32) -> BloomFilter {
     filter
 }
 
-/// Counters that are exact, that hold few slots, and that hold many.
+/// An exact counter, an estimate with few taken slots, and an estimate with many.
 fn counters() -> [Counter; 3] {
     [counter(0.01, 250, 40), counter(0.005, 10, 40), counter(0.05, 10, 3_000)]
 }
@@ -42,7 +42,7 @@ fn filters_read_back() {
         assert_eq!(after.num_items(), before.num_items());
         assert_eq!(after.fill_ratio(), before.fill_ratio());
         assert!((0..items).all(|item| after.may_contain(format!("item:{item}").as_bytes())));
-        // It goes on as the original would.
+        // Both filters stay equal when the same items are added.
         let mut original = before.try_clone().unwrap();
         for item in items..items + 300 {
             let item = format!("item:{item}");
@@ -159,7 +159,7 @@ impl SizeLimit for Recording {
 /// limit.
 #[test]
 fn what_is_checked_is_all_that_a_filter_takes() {
-    // Its bitmaps, and the most that it takes for each besides.
+    // The memory of the bitmaps, plus the most that each sub-filter takes in addition.
     let taken = |filter: &BloomFilter| {
         let mut bitmaps = 0;
         filter.heap_layouts(&mut |layout| bitmaps += if layout.align() == 64 { layout.size() as u64 } else { 0 });
@@ -174,7 +174,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
     for make in makers {
         let limit = Recording::default();
         let mut filter = make(&limit);
-        // At its creation a window is checked for all of its slices.
+        // A new windowed filter is checked as if all its slices were full.
         if filter.windowing().is_some() {
             limit.0.set(0);
         }
@@ -198,7 +198,7 @@ fn what_is_checked_is_all_that_a_filter_takes() {
     }
 }
 
-/// A regression test: many short members took ten times the memory that the limit was asked for when they were loaded.
+/// A regression test: many short members took ten times the memory that was checked against the limit.
 #[test]
 fn members_are_asked_for_with_what_finds_them() {
     let params = |exact_limit| counting::Params { error_rate: 0.01, exact_limit, exact_bytes: 1 << 20, seed: 0 };
@@ -215,7 +215,7 @@ fn members_are_asked_for_with_what_finds_them() {
             let limit = Recording::default();
             let copy = persist::load::<Counter, _>(persist::dump(&counter), &limit).unwrap();
             assert!(copy.is_exact() && same_dump(&copy, &counter));
-            // Lists allocate ahead, up to as much again.
+            // Lists allocate up to twice the needed memory.
             let (taken, checked) = (copy.size_bytes(), limit.0.get());
             assert!(taken <= 2 * checked + 200 && checked <= 3 * taken + 1000, "{checked} checked, {taken} taken");
         }
@@ -236,7 +236,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
                 counter.live(Time::Reached).add(member.to_le_bytes(), &Unlimited).unwrap();
             });
             let (known, held) = (counter.num_bytes(), counter.size_bytes());
-            // The parameters, which other counters may share.
+            // Bytes of the parameters, which other counters may share.
             let shared = 200;
             assert!(
                 (held.saturating_sub(shared)..=held).contains(&known),
@@ -257,7 +257,7 @@ fn bytes_that_are_known_at_once_are_those_that_are_held() {
 /// Checks that a partially loaded value can be stored and completed afterwards, in every format.
 fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
     if value.payload().is_empty() {
-        // The header has all there is inline.
+        // The header already contains the whole payload.
         return;
     }
     let loading = cut_after(value, received_bytes);
@@ -276,7 +276,7 @@ fn assert_goes_on<T: Stored>(value: &T, received_bytes: u64) {
 /// Loading continues from there.
 #[test]
 fn what_has_arrived_goes_on_from_anywhere() {
-    // Segments and their tags, a chain, and members.
+    // Values whose payloads have parts: segments with tags, a chain of sub-filters, and members.
     let params = counting::Params { error_rate: 0.0025, exact_limit: 0, exact_bytes: 16_384, seed: 7 };
     let estimate = windowed_counter(params, 60, ClockSource::Manual, &[50_000, 60_000]);
     assert!(estimate.payload().len() > 50_000);
@@ -309,7 +309,7 @@ fn a_length_changed_in_an_rdb_value_is_rejected() {
 fn assert_filter_reads_back(filter: &BloomFilter) -> Result<(), TestCaseError> {
     prop_assert!(reload(filter) == *filter);
     prop_assert!(filter_of_rdb(filter.layout(), &rdb_of_filter(filter)).unwrap() == *filter);
-    // What a value of ours would be that holds all of either layout.
+    // Loads the filter as the module's own data type, which can hold both layouts.
     let in_ours: PartialFilter = load_rdb(&rdb_of(filter)).unwrap();
     prop_assert!(completed(in_ours, filter) == *filter);
     prop_assert_eq!(load_rdb_classic(&rdb_of_filter(filter)).is_ok(), filter.layout() == BitLayout::Classic);
@@ -385,7 +385,7 @@ proptest! {
         }
         let _ = filter.live(Time::Reached).merge(&[&other], &Unlimited);
         assert_filter_reads_back(&filter)?;
-        // Half of it, cut at a chunk, and anywhere.
+        // Loads one half of the dump, cut at a chunk and anywhere.
         for (next, _) in dump_of(&filter) {
             assert_goes_on(&filter, next - 1);
         }

@@ -76,7 +76,7 @@ fn forged_filter_headers_are_rejected_by_field() {
     let cases: [(Range<usize>, &[u8], &str); 22] = [
         (0..1, b"\xf2", "version"),
         (0..1, b"\xf0", "version"),
-        // No kind of filter begins so, and RedisBloom's headers have none.
+        // No kind of filter has this first byte, and RedisBloom's headers have no kind byte.
         (0..1, b"\xc1", "header length"),
         (1..3, &long_rate(f64::NAN), "error rate"),
         (1..3, b"\x01\x0a", "error rate"),
@@ -102,7 +102,7 @@ fn forged_filter_headers_are_rejected_by_field() {
         let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    // Where the payload is, and what is left of it.
+    // The form and the length of the payload.
     let (empty, end) = (filter(10, 2, 0).header(), header.len() - 4);
     assert_eq!(empty, forged(&empty, 0..12, b"\xf1\x02\x01\x0a\x02\x07\x01\x01\0\x01\x07\x02"));
     for (range, bytes, field) in [
@@ -117,7 +117,7 @@ fn forged_filter_headers_are_rejected_by_field() {
     }
     assert_eq!(rejected_field::<BloomFilter>(forged(&header, end..end, b"\0")), "payload length");
     assert_eq!(rejected_field::<BloomFilter>(forged(&header, end - 1..end, b"")), "payload length");
-    // A few bytes do not stand for many megabytes.
+    // A header of a few bytes must not cause an allocation of many megabytes.
     let params = bloom::Params { error_rate: 0.01, capacity: 2_000_000, expansion: 0, seed: 0 };
     let large = BloomFilter::new(bloom::BitLayout::Lines, params, &Unlimited).unwrap().header();
     let form = large.len() - 5;
@@ -127,8 +127,9 @@ fn forged_filter_headers_are_rejected_by_field() {
 #[test]
 fn forged_headers_of_windowed_filters_are_rejected_by_field() {
     let header = of_a_day(ClockSource::System).header();
-    // Rate, capacity, expansion, seed; window, slices, flags, newest slice, generations; of each: age, renewed,
-    // sub-filters; of each of these: lines, items, lines an item, probes a line; form.
+    // The fields of the header: rate, capacity, expansion, seed, window, slices, flags, newest slice, number of
+    // generations. Each generation has its age, renewed items and number of sub-filters. Each sub-filter has lines,
+    // items, lines per item and probes per line. The form of the payload is last.
     assert_eq!(header[..14], *b"\xe1\x02\x01\x64\x02\x07\x80\xa3\x05\x04\0\xec\x07\x04");
     assert_eq!(header[14..21], [4, 0, 1, 1, 10, 2, 5]);
     assert_eq!(header[21..28], [3, 0, 1, 1, 20, 2, 5]);
@@ -140,7 +141,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         (1..3, &long_rate(f64::NAN), "error rate"),
         (1..3, b"\x01\x0a", "error rate"),
         (1..3, &long_rate(0.01), "error_rate"),
-        // So rare that a generation's share is no rate.
+        // The rate is so low that a generation's share of it is not a valid rate.
         (1..3, &long_rate(f64::from_bits(1)), "error rate"),
         (3..4, b"\0", "capacity"),
         (3..4, LARGEST, "capacity"),
@@ -150,7 +151,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         (4..5, b"\x04", "num_lines"),
         (5..6, b"\x87\0", "seed"),
         (6..9, b"\0", "window"),
-        // Of 9 seconds, slices of 3 or 2, which fewer than four cover, or leave a second over.
+        // A window of 9 seconds cannot be divided into four equal slices of whole seconds.
         (6..9, b"\x09", "slices"),
         (6..9, b"\x03", "window"),
         (6..9, LARGEST, "window"),
@@ -171,7 +172,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         (39..40, b"\x01", "age of a generation"),
         (15..16, b"\x0b", "renewed items"),
         (15..16, LARGEST, "renewed items"),
-        // More than the items of both sub-filters.
+        // The number of renewed items exceeds the items of both sub-filters.
         (29..30, b"\x47", "renewed items"),
         (16..17, b"\0", "number of sub-filters"),
         (16..17, b"\x81\x08", "number of sub-filters"),
@@ -190,7 +191,8 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         let rejected = rejected_field::<BloomFilter>(forged(&header, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    // The flags are those of a manual clock and of refresh, and volatile; the renewed are as many as there are at most.
+    // Valid changes: a manual clock, a volatile window, the largest numbers of renewed items, and a newest generation
+    // that is empty.
     for (range, bytes) in
         [(10..11, &b"\x01"[..]), (10..11, b"\x04"), (15..16, b"\x0a"), (29..30, b"\x46"), (39..40, b"\0")]
     {
@@ -199,7 +201,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
         assert_eq!(loaded.header(), forged);
     }
     assert_eq!(forged(&header, 10..11, b"\x01"), of_a_day(ClockSource::Manual).header());
-    // Windows of the last items, which have no seconds: the last new items, and the last different ones.
+    // Windows that are counted in items and have no seconds. This version does not support them.
     for of_last in [b"\0\x07\0\x04\0", b"\0\x07\0\0\x02"] {
         let rejected = persist::load::<BloomFilter, _>([(1, &forged(&header, 4..11, of_last))], &Unlimited).err();
         let expected = "window: expected from 1 to 1099511627776 seconds, got 0";
@@ -207,7 +209,7 @@ fn forged_headers_of_windowed_filters_are_rejected_by_field() {
     }
 }
 
-/// A window has the least number of slices of equal length that cover it. A header with another number is rejected.
+/// A window has the least number of slices of its length that cover it. A header with another number is rejected.
 #[test]
 fn slices_that_a_window_does_not_need_are_rejected() {
     let params = bloom::Params { error_rate: 0.01, capacity: 100, expansion: 2, seed: 7 };
@@ -309,14 +311,15 @@ fn generations_share_the_sub_filters_that_there_may_be() {
     assert_eq!(filter.sub_filters().len(), 1024);
     assert!(filter.header().len() < 1 << 16);
     assert!(same_dump(&persist::load(persist::dump(&filter), &Unlimited).unwrap(), &filter));
-    // The number of those of the second generation is after its age and the renewed: one more is one too many.
+    // The number of sub-filters follows the age and the renewed items of the second generation. One more sub-filter
+    // exceeds the limit.
     let header = filter.header();
     let second = header.windows(5).rposition(|bytes| bytes == [0, 0, 0xa8, 0x03, 0x01]).unwrap();
     assert_eq!(
         rejected_field::<BloomFilter>(forged(&header, second + 2..second + 4, b"\xa9\x03")),
         "number of sub-filters"
     );
-    // The oldest dies, and there is room again.
+    // The oldest generation expires, so that new sub-filters are allowed again.
     filter.advance(1_005);
     assert_eq!(filter.live(Time::Reached).add(b"more", &Unlimited), Ok(true));
 }
@@ -346,18 +349,18 @@ fn forged_counter_headers_are_rejected_by_field() {
         let rejected = rejected_field::<Counter>(forged(&header, range.clone(), bytes));
         assert_eq!(rejected, field, "at {range:?}: {bytes:?}");
     }
-    // A payload out of line, longer than any counter of these parameters has.
+    // The header claims a payload longer than any counter with these parameters has.
     let end = header.len() - 4;
     let out_of_line = |sum| rejected_field::<Counter>(forged(&header, 10..end, &[b"\0", LARGEST, sum].concat()));
     assert_eq!([out_of_line(&[0; 7]), out_of_line(&[0; 8])], ["members checksum", "payload length"]);
-    // An estimate: a lower bound, the number of segments and their marked slots.
+    // A counter that estimates: lower bound, number of segments, and number of taken slots in each.
     let estimate = counter(0.01, 10, 40);
     let (header, end) = (estimate.header(), estimate.header().len() - 4);
     assert_eq!(header[8..16], *b"\x07\x0b\x06\x14\x0d\x01\x04\x01");
     assert_eq!(header[16..18], *b"\x01\x01");
     let cases: [(Range<usize>, &[u8], &str); 11] = [
         (9..10, b"\x82\x80\x04", "lower bound"),
-        // Without a marked slot it would be exact.
+        // A counter without taken slots would be exact.
         (10..17, b"\0", "representation"),
         (10..11, b"\x18", "segments"),
         (16..17, b"\0", "marked slots"),
@@ -365,7 +368,7 @@ fn forged_counter_headers_are_rejected_by_field() {
         (11..12, LARGEST, "marked slots"),
         (17..18, b"\x02", "payload form"),
         (18..end, b"", "coded payload"),
-        // One slot less than there are, and one more.
+        // The header claims one slot less than the payload has, and one more.
         (11..12, b"\x13", "coded payload"),
         (16..17, b"\x02", "coded payload"),
         (17..end, &[b"\0", LARGEST].concat(), "payload length"),
@@ -407,7 +410,7 @@ fn members_that_cannot_be_are_rejected() {
     assert_eq!(header[..11], *b"\xc1\0\x02\x01\x02\x80\x80\x01\x07\x01\x09");
     for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a", b"\x011", b"\xd2\x01u"] {
         assert_eq!(rejected_field::<Counter>(forged(&header, 10..end, members)), "members", "{members:?}");
-        // The same out of line.
+        // The same members in an out-of-line payload.
         let sum = checksum(members, 0);
         let fields = [&[0, members.len() as u8][..], &sum.to_le_bytes()].concat();
         let out_of_line = forged(&header, 9..end, &fields);
@@ -423,7 +426,8 @@ fn members_that_cannot_be_are_rejected() {
 /// Headers have the layout of the table in docs/persistence.md.
 #[test]
 fn headers_are_laid_out_as_documented() {
-    // Kind and version, rate, capacity, expansion, seed, sub-filters; lines, items, lines an item, probes a line; form.
+    // The fields of the header: kind and version, rate, capacity, expansion, seed, number of sub-filters; lines,
+    // items, lines per item and probes per line of each; form of the payload.
     let mut expected = b"\xf1\x02\x01\x64\x02\x07\x04".to_vec();
     let filter = filter(100, 2, 1000);
     let number = |number: u64| [number as u8 & 0x7f | if number < 128 { 0 } else { 128 }, (number >> 7) as u8];
@@ -442,12 +446,12 @@ fn headers_are_laid_out_as_documented() {
     let large = self::filter(10_000, 2, 0);
     assert_eq!(large.header().len(), 7 + 6 + 1 + 4);
     assert_eq!(Stored::payload(&large).len(), large.sub_filters().map(|one| one.num_bytes).sum::<u64>());
-    // Kind and version, representation, rate, exact limit, exact bytes, seed.
+    // The fields of the header: kind and version, representation, rate, exact limit, exact bytes, seed.
     let fields = b"\x02\x01\xfa\x01\x80\x80\x01\x07";
     let exact = counter(0.01, 250, 40).header();
     assert_eq!(exact[..11], [&b"\xc1\0"[..], fields, b"\x01"].concat());
     assert_eq!(exact[11..21], *b"\x09member:0:");
-    // Lower bound, segments, and the marked slots of each.
+    // The fields of an estimate: lower bound, number of segments, and number of taken slots in each.
     let estimate = counter(0.01, 250, 300).header();
     let counts = b"\xfb\x01\x0a\x99\x01\x50\x1e\x12\x08\x07\x02\0\0\x01";
     assert_eq!(estimate[..25], [&b"\xc1\x01"[..], fields, counts, b"\x01"].concat());
@@ -461,7 +465,7 @@ proptest! {
     fn counters_of_any_commands_load(
         commands in proptest::collection::vec((0u8..5, 0usize..5, 0usize..5, 0u32..400, 0u32..300), 1..30),
     ) {
-        // A counter that never lists, counters with small and large limits, one limited by bytes, and a coarse one.
+        // Counters that never list members, with small and large limits, limited by bytes, and with a coarse layout.
         let shapes =
             [(0.02, 0, 1 << 14), (0.02, 250, 1 << 14), (0.01, 3, 1 << 14), (0.02, 65_536, 100), (0.25, 20, 1 << 20)];
         let mut all = shapes.map(|(error_rate, exact_limit, exact_bytes)| {

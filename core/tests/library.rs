@@ -67,14 +67,14 @@ fn threads_read_the_same_values() {
     });
 }
 
-/// What a server does that saves without a fork: one thread saves values while another reads the same values, and
-/// creates and frees others that share their parameters.
+/// Servers may save without a fork. So one thread saves values while another reads them, and creates and frees values
+/// that share their parameters.
 #[test]
 fn values_are_saved_while_another_thread_reads_them_and_shares_their_parameters() {
     let filters = |round: u64| {
         let params = Params { error_rate: 0.01, capacity: 20, expansion: 2, seed: 0 };
         let window = Window::new(4, 4, 64, ClockSource::Manual).unwrap();
-        // A capacity of its own changes the pools of shared parameters.
+        // A new capacity adds an entry to the table of shared parameters.
         let own = Params { capacity: 100 + round, ..params };
         [
             filter(params, BitLayout::Lines, 50),
@@ -146,8 +146,8 @@ fn allocations(filter: &BloomFilter) -> (usize, usize) {
     (bitmaps, others)
 }
 
-/// Filters with equal parameters share what follows from the parameters; each has only its bits and a list of
-/// sub-filters. Even the longest chain leaves room in the pools of shared parameters.
+/// Filters with equal parameters share one copy of these. Each filter has only its bits and a list of sub-filters.
+/// Even the longest chain of sub-filters does not fill the table of shared parameters.
 #[test]
 fn filters_of_equal_parameters_have_only_their_bits() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

@@ -83,7 +83,7 @@ fn the_next_memory_is_where_the_next_bytes_go() {
     for filter in filters() {
         assert!(check_next_memory(&filter) > 1_000);
     }
-    // Of counters it is not known.
+    // Counters do not announce an address.
     assert_eq!(counters().each_ref().map(check_next_memory), [0; 2]);
 }
 
@@ -96,7 +96,7 @@ fn check_layouts<T: Stored>(value: &T) {
         loading.heap_layouts(&mut |layout| layouts.push(layout.size() as u64));
         assert!(layouts.contains(&(header.len() as u64)), "{layouts:?}");
         let (sum, received) = (layouts.iter().sum::<u64>(), loading.received_bytes());
-        // Positions take two bytes where they are held and four in the payload; members come with a table.
+        // A taken slot has two bytes in memory and four in the payload. Members also need a table.
         assert!((received / 2..4 * loading.total_bytes() + 8_192).contains(&sum), "{sum} bytes of {received}");
         loading.push(half).unwrap();
     }
@@ -168,7 +168,7 @@ fn chunks_overwrite_complete_classic_filters_alone() {
     for mut filter in filters() {
         let (before, classic) = (payload(&filter), filter.layout() == BitLayout::Classic);
         let mut expected = before.clone();
-        // All chunks but the header, each with other bytes, the last one first.
+        // All chunks but the header, with changed bytes, in reverse order.
         let mut chunks: Vec<_> =
             persist::dump(&filter).skip(1).map(|(next, chunk)| (next, chunk.into_owned())).collect();
         for (next, chunk) in chunks.iter_mut().rev() {

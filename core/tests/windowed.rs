@@ -46,15 +46,15 @@ fn pass(filter: &mut BloomFilter, slices: u64) {
     drop(filter.advance(newest + slices));
 }
 
-/// After an advance, a dump of more than a header cannot continue: the dumping side returns an error, and the loading
-/// side rejects mixed chunks.
+/// An advance between two chunks ends a dump: the dumping side returns an error, and the loading side rejects mixed
+/// chunks.
 #[test]
 fn a_dump_ends_with_its_slice() {
     let mut filter = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
     let chunks = scan(&mut filter, usize::MAX, |_| ()).unwrap();
     assert_eq!(chunks.len(), 3);
     assert!(is_header(chunks[0].0) && !is_header(chunks[1].0));
-    // Some clients hold integers in doubles.
+    // Some clients store integers as doubles, which are exact up to 2^53.
     assert!(chunks.iter().all(|(next, _)| *next < 1 << 53));
     let copy: BloomFilter = persist::load(chunks.clone(), &Unlimited).unwrap();
     assert!(copy == filter && reload(&filter) == filter);
@@ -72,8 +72,8 @@ fn a_dump_ends_with_its_slice() {
     assert!(reload_mixed(&chunks, later).is_err());
 }
 
-/// The iterators of a dump contain a stamp: the slice modulo 1,024. If the stamp repeats, the checksums of the chunks
-/// show that chunks of different slices are mixed.
+/// An iterator contains the slice modulo 1,024. If this number repeats, the checksums of the chunks still detect
+/// mixed chunks.
 #[test]
 fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
     let mut filter = windowed(params(40_000, 2), day(4, ClockSource::System, false), &[9_000, 9_000]);
@@ -89,7 +89,7 @@ fn a_stamp_that_came_round_is_rejected_where_it_is_loaded() {
     assert!(matches!(reload_mixed(&chunks, later), Err(Error::Corrupt { field: "payload checksum", .. })));
 }
 
-/// The iterators for a filter without a window are positions only, without the stamp of a slice.
+/// Without a window, iterators are positions only, and contain no slice.
 #[test]
 fn dumps_of_what_does_not_move_carry_no_stamp() {
     for layout in [BitLayout::Lines, BitLayout::Classic] {

@@ -21,7 +21,8 @@ fn params(error_rate: f64, exact_limit: u32) -> Params {
     Params { error_rate, exact_limit, exact_bytes: 16_384, seed: 7 }
 }
 
-/// Small and large counters, exact or not, with tags of each width. The payload of the largest is out of line.
+/// The number of test counters: small and large, exact or not, with tags of each width. The payload of the largest is
+/// out of line.
 const COUNTERS: usize = 20;
 
 fn counter_number(number: usize) -> Counter {
@@ -56,7 +57,7 @@ fn assert_reads_back(counter: &Counter, cut: u64) {
     assert!(same(counter, &reload(counter)));
     assert!(same(counter, &load_rdb::<PartialCounter>(&rdb_of(counter)).unwrap().finish().unwrap()));
     assert!(same(counter, &counter.try_clone().unwrap()));
-    // What is inline in a header never arrives by parts.
+    // A payload within the header arrives with the header, so the value is never partially loaded.
     if counter.payload().is_empty() {
         return;
     }
@@ -91,14 +92,14 @@ fn scan(counter: &mut Counter, at: usize, between: impl Fn(&mut Counter)) -> Res
     }
 }
 
-/// A dump of more than a header ends with an advance.
+/// An advance between two chunks ends a dump.
 #[test]
 fn a_dump_ends_with_its_slice() {
     for (slices, members) in [(12, &[90_000, 80_000][..]), (24, &[60_000])] {
         let mut counter = windowed_counter(params(0.0025, 0), slices, ClockSource::System, members);
         let chunks = scan(&mut counter, usize::MAX, |_| ()).unwrap();
         assert!(chunks.len() > 1 && is_header(chunks[0].0) && !is_header(chunks[1].0));
-        // Some clients hold integers in doubles.
+        // Some clients store integers as doubles, which are exact up to 2^53.
         assert!(chunks.iter().all(|(next, _)| *next < 1 << 53));
         let loaded: Counter = persist::load(chunks.clone(), &Unlimited).unwrap();
         assert!(same(&loaded, &counter));
@@ -166,11 +167,11 @@ fn headers_are_laid_out_as_documented() {
     let mut exact = windowed_counter(params(0.01, 250), 24, ClockSource::Manual, &[2, 1]);
     let before = exact.header();
     exact.rebase(998);
-    // Kind and version, representation, rate, exact limit, exact bytes, seed.
+    // The fields of the header: kind and version, representation, rate, exact limit, exact bytes, seed.
     let fields = b"\xd1\0\x02\x01\xfa\x01\x80\x80\x01\x07";
-    // Window, slices, clock source, newest slice, offset: three slices back of 255.
+    // The fields of the window: window, slices, clock source, newest slice, and an offset of 252 in base 255.
     let window = b"\x18\x18\x01\xe6\x07\xfc";
-    // 1001 mod 255 is 236, and tags begin with 1.
+    // The tag of a slice is its number modulo 255, plus 1: 236 for slice 1000, and 237 for slice 1001.
     let payload = b"\x01\xec\x09member:0:\xec\x09member:1:\xed\x09member:2:";
     let mut expected = [&fields[..], window, payload].concat();
     expected.extend_from_slice(&(checksum(&expected, 0) as u32).to_le_bytes());

@@ -62,14 +62,14 @@ impl Nodes {
             if let [first, last, Value::Array(primary), ..] = &range[..]
                 && let [host, port, ..] = &primary[..]
             {
-                // A node that does not know its own address gives none: it is that of the seed.
+                // A node that does not know its own address reports none. Its host is that of the first node.
                 let host: Option<String> = redis::from_redis_value_ref(host)?;
                 let host = host.filter(|host| !host.is_empty()).unwrap_or_else(|| host_of(self.seed.addr()));
                 let node = (host, redis::from_redis_value_ref(port)?);
                 known.push((redis::from_redis_value_ref(first)?, redis::from_redis_value_ref(last)?, node));
             }
         }
-        // Of a slot without a node any other is asked, which says so.
+        // If a slot has no node, any node is asked, and its error says so.
         let anyone = known.first().map(|(_, _, node)| node.clone()).unwrap_or_default();
         let owner = |slot: &u16| {
             let range = known.iter().find(|(first, last, _)| (first..=last).contains(&slot));
@@ -82,7 +82,7 @@ impl Nodes {
     /// Sends commands, each with its part, and returns the replies in the same order.
     fn ask<T: FromRedisValue>(&mut self, commands: &[(u32, Cmd)]) -> RedisResult<Vec<T>> {
         let replies = self.send_and_receive(commands).inspect_err(|_| {
-            // Replies may be under way that nobody waits for.
+            // Unread replies may arrive on these connections, so they are closed.
             self.connections.clear();
         })?;
         let mut moved = false;
@@ -93,7 +93,7 @@ impl Nodes {
             }
             other => Ok(redis::from_redis_value(other?)?),
         };
-        // All that were redirected are followed before an error is reported: what was sent is done.
+        // All redirected commands are repeated before an error is reported, so that every command has been executed.
         let followed: Vec<RedisResult<T>> = replies.into_iter().zip(commands).map(&mut follow).collect();
         if moved {
             self.look_up_owners()?;

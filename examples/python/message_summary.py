@@ -26,10 +26,10 @@ class Message:
 
     def __init__(self, rollcall: Rollcall[str], name: str):
         self.rollcall = rollcall
-        # In one slot of a cluster, since they are compared.
+        # The braces put both keys into one slot of a cluster, because commands compare them.
         self.received, self.read = f"rollcall-demo:{{{name}}}:received", f"rollcall-demo:{{{name}}}:read"
         self.seen = f"rollcall-demo:{{{name}}}:seen"
-        # Days pass by `advance` here. A service leaves out `manual`, and they pass by themselves.
+        # Here `advance` moves the window from day to day. Without `manual` the system clock does.
         rollcall.lc.reserve(self.seen, error_rate=0.01, exact=250, window=MONTH, slices=28, manual=True)
 
     def note(self, key: str, people: Iterable[str]) -> None:

@@ -15,7 +15,8 @@ import xxhash
 
 Item = Union[str, bytes]
 
-# The first 64 bits of the fraction of pi. Another one loses every item that was stored.
+# The first 64 bits of the fraction of pi. With another seed, stored items would not be
+# found.
 ROUTING_SEED = 0x243F_6A88_85A3_08D3
 MAX_PARTS = 16_384
 MAX_CAPACITY = 1 << 53
@@ -90,7 +91,7 @@ def in_order(shares: Sequence[Share], replies: Sequence[Sequence[Any]]) -> list:
         raise ValueError(f"lists of replies: expected {len(shares)}, got {len(replies)}")
     ordered = [None] * sum(len(share.places) for share in shares)
     for share, answers in zip(shares, replies):
-        # A filter that is full and does not scale ends its replies with an error.
+        # If a full filter cannot grow, the last element of its reply is an error.
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
@@ -151,7 +152,7 @@ class ClusterCounter(_OverCluster):
     """One logical counter of distinct members over all nodes."""
 
     def reserve(self, error_rate: float) -> None:
-        """Creates all parts with this standard error. The whole has it divided by the root of their number."""
+        """Creates all parts with this standard error. The standard error of the whole is smaller by the square root of the number of parts."""
         self._ask_all("LC.RESERVE", "ERROR", error_rate)
 
     def add(self, members: Sequence[Item]) -> None:

@@ -48,14 +48,15 @@ async def main(devices: int = 100_000) -> None:
     rollcall = AsyncRollcall(client)
     campaign = "rollcall-demo:push"
     await client.delete(campaign)
-    # The number of devices is known: a filter that need not grow is smaller. It goes away by itself after a week.
+    # The number of devices is known, so the filter need not grow, which makes it smaller. The key expires after a
+    # week.
     await rollcall.bf.reserve(campaign, ERROR_RATE, devices, noScale=True, ex=7 * 24 * 60 * 60)
     sent: list[str] = []
 
     async def send(tokens: list[str]) -> None:
         sent.extend(tokens)
 
-    # Three lists, of which each has half of the one before.
+    # Three lists. Each list starts in the middle of the one before.
     for start in (0, devices // 4, devices // 2):
         await send_once(rollcall, campaign, (f"token-{number}" for number in range(start, start + devices // 2)), send)
     size = await rollcall.bf.info(campaign, "SIZE")

@@ -41,7 +41,7 @@ fn full_filters_err_as_predicted() {
     ] {
         let mut filter = LineSubFilter::new(error_rate, capacity, 0, &Unlimited).unwrap();
         // The rate is promised for `capacity` distinct items. `num_items` is a little less, because items that set no
-        // bit are not counted. Filled up to that count, the filter would hold some more.
+        // bit are not counted. So adding until `num_items` reaches `capacity` would add too many items.
         for item in 0..capacity {
             filter.insert(hash128(&item.to_le_bytes(), 0));
         }
@@ -54,7 +54,7 @@ fn full_filters_err_as_predicted() {
             "p={error_rate} n={capacity}: measured {measured:e}, predicted {predicted:e}, tolerance {tolerance:e}"
         );
         assert!((measured - predicted).abs() <= tolerance, "{error_rate}: {measured} against {predicted}");
-        // The margin puts the prediction below the rate asked for, so the same tolerance serves for that rate.
+        // The predicted rate has a margin to the requested one, so the same tolerance also fits the requested rate.
         assert!(measured <= error_rate + tolerance, "{error_rate}: {measured}");
     }
 }
@@ -96,11 +96,11 @@ fn grown_chains_keep_their_rate() {
             next += 1;
         }
         assert_eq!((filter.sub_filters().len(), filter.capacity()), (10, 1_023_000));
-        // Items taken for known ones were not counted. Their share is at most the rate asked for.
+        // New items that were false positives were not counted. Their share is at most the requested rate.
         assert!((next - 1_023_000) as f64 <= error_rate * next as f64);
         let measured = measured_rate(trials, |item| filter.may_contain(item));
         let predicted = filter.false_positive_rate();
-        // The first sub-filter, of 1,000 items, has most of the rate and so of the noise.
+        // The first sub-filter, of 1,000 items, contributes most of the rate, and so most of the noise.
         let tolerance = tolerance(predicted, 10.0, 1000, trials);
         println!("p={error_rate}: measured {measured:e}, predicted {predicted:e}, {next} items tried");
         assert!((measured - predicted).abs() <= tolerance, "{error_rate}: {measured} against {predicted}");
@@ -172,7 +172,7 @@ fn filters_filled_until_they_reject_keep_their_rate() {
             println!("p={error_rate} n={capacity}: {rate:.4} p, standard error {se:.4} p, counted {card:.4} n");
             assert!(4.0 * se < 0.02, "{error_rate} {capacity}: a standard error of {se} shows nothing");
             assert!(rate <= 1.0 + 4.0 * se, "{error_rate} {capacity}: {rate}");
-            // Rounding up lines leaves room in small filters.
+            // Rounding up to whole lines gives small filters more space.
             assert!(
                 counted.contains(&card) || capacity == 1_000 && card <= 1.0 && card > counted.start,
                 "{error_rate}: {card}"
@@ -217,7 +217,7 @@ fn chains_of_high_rates_keep_their_rate_as_they_grow() {
             while filter.num_items() < 1_000_000 {
                 filter.live(Time::Reached).add(next.to_le_bytes(), &Unlimited).unwrap();
                 next += 1;
-                // The chain is measured each time that it is about to grow.
+                // The chain is measured just before each growth.
                 if filter.room() == 0 && filter.sub_filters().len() > measured_of {
                     measured_of = filter.sub_filters().len();
                     let measured = measured_rate(trials, |item| filter.may_contain(item));

@@ -51,7 +51,7 @@ fn rate(error_rate: f64, capacity: u64, seed: u64, probes: u64) -> f64 {
         filter.insert(hash);
         positions(hash, &shape).for_each(|(line, place)| lines[line][place as usize] = true);
     }
-    // The bits are those of the layout, so the rate below is the filter's.
+    // Checks that `positions` computes the bits of a real filter.
     let fills: Vec<usize> = lines.iter().map(|line| line.iter().filter(|&&is_set| is_set).count()).collect();
     let stored = filter.as_bytes().chunks(64).map(|line| line.iter().map(|byte| byte.count_ones() as usize).sum());
     assert!(fills.iter().copied().eq(stored), "{error_rate} {capacity}");

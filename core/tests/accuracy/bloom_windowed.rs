@@ -61,18 +61,18 @@ fn windows_at_capacity_keep_their_rate() {
                     }
                 }
             }
-            // What was answered as new is there for a whole window.
+            // Every item that was reported as new within the window is found.
             taken.retain(|_, slice| *slice >= 2 * live);
             assert!(taken.keys().all(|item| filter.may_contain(&item.to_le_bytes())));
             assert_eq!(filter.num_items(), taken.len() as u64);
             check_items(filter.num_items(), live * of_slice, error_rate);
             check_rate(&filter, error_rate, trials);
-            // What is older has expired, but for what the rate finds again.
+            // Of the older items, only false positives are found.
             let old = 2 * live * of_slice;
             let found = (0..old).filter(|item| filter.may_contain(&item.to_le_bytes())).count() as f64;
             let most = error_rate * old as f64;
             assert!(found <= most + 4.0 * most.sqrt(), "{found} of {old}");
-            // And all of it, once a window and a slice have passed.
+            // One window and one slice later, every item has expired.
             filter.advance(4 * live);
             assert!(filter.is_empty());
         }
@@ -98,13 +98,15 @@ fn renewed_items_stay_and_the_rate_is_kept() {
             assert!(last_added.keys().all(|item| filter.may_contain(&item.to_le_bytes())));
             let distinct = last_added.len() as u64;
             assert_eq!(distinct, active + (live - 1) * new);
-            // A renewed item may be taken from the count of a generation that answered by chance.
+            // For a renewed item, the wrong generation may lose one from its count, if that generation reports the
+            // item falsely.
             let off = filter.num_items().abs_diff(distinct) as f64;
             let expected = distinct as f64 * error_rate;
             assert!(off <= expected + 4.0 * expected.sqrt(), "{} of {distinct}", filter.num_items());
             assert!(filter.sub_filters().map(|one| one.num_items).sum::<u64>() > filter.num_items());
             let measured = measured_rate(trials, |item| filter.may_contain(item));
-            // Generations that share items err for the same absent ones, so this is below what they report.
+            // The reported rate adds up the generations' rates. The true rate is lower, because generations that
+            // share items have the same false positives.
             println!("p={error_rate} in {slices} slices: {measured:e}, reported {:e}", filter.false_positive_rate());
             let tolerance = tolerance(error_rate, 14.0, CAPACITY, trials);
             assert!(measured <= filter.false_positive_rate() + tolerance && measured <= error_rate);
@@ -112,8 +114,8 @@ fn renewed_items_stay_and_the_rate_is_kept() {
     }
 }
 
-/// Generations with the same items err for the same absent items. Their rates were added up once, to the number of
-/// generations times the rate.
+/// A regression test. Generations with the same items have the same false positives, but their rates were added up to
+/// the number of generations times the rate.
 #[test]
 fn the_reported_rate_counts_shared_items_once() {
     for (slices, share) in [(1, 100), (2, 100), (2, 90), (3, 50), (16, 100), (16, 95)] {

@@ -46,7 +46,7 @@ pub(super) fn assert_as_stated(errors: &[f64], stated: f64, what: &str) {
     println!("{what}: rms {:.4} %, mean {:+.4} %, stated {:.4} %", 100.0 * rms, 100.0 * mean, 100.0 * stated);
     let tolerance = SIGMAS / (2.0 * trials).sqrt();
     assert!(rms < stated * (1.0 + tolerance), "{what}: rms {rms}, stated {stated}");
-    // A stated error far above the true one would be no help either.
+    // The reported error must not be far above the true one either.
     assert!(rms > stated * (1.0 - tolerance), "{what}: rms {rms}, stated {stated}");
     assert!(mean.abs() < SIGMAS * stated / trials.sqrt(), "{what}: mean {mean}, stated {stated}");
 }
@@ -68,7 +68,7 @@ fn check(error_rate: f64, members: u64, trials: u64) {
 
 #[test]
 fn exact_to_the_exact_limit() {
-    // 2000 of these items are 16,000 bytes, within the 16 KiB that members may have.
+    // 2,000 items of 8 bytes fit into 16 KiB, the limit for exact members.
     for exact_limit in [1, 250, 2000] {
         let mut counter = Counter::new(Params { error_rate: 0.01, exact_limit, exact_bytes: 16_384, seed: 0 }).unwrap();
         for number in 0..u64::from(exact_limit) {
@@ -99,7 +99,7 @@ type Shape = fn(u64, u64) -> Vec<u8>;
 
 #[test]
 fn sequential_ids_are_as_good_as_random_ones() {
-    // Ids as applications make them, which weak hashes spread badly; random ones as the yardstick.
+    // Ids as applications make them, which weak hashes spread badly. Random ids are included for comparison.
     let (members, trials) = (50_000u64, 100);
     let stated = estimate::standard_error(Layout::new(12), members as f64);
     let shapes: [(&str, Shape); 4] = [
@@ -153,10 +153,11 @@ fn check_difference(error_rate: f64, common: u64, missing: u64, others: u64, tri
 
 #[test]
 fn differences_are_within_their_error() {
-    // Delivered but not read: B inside A. 100 of 50,000 are known to 3.3 members.
+    // B is a subset of A, as readers are a subset of recipients. The 100 missing members are known within 3.3
+    // members.
     check_difference(0.005, 49_900, 100, 0, 200);
     check_difference(0.01, 40_000, 10_000, 0, 200);
-    // Neither inside the other.
+    // Neither counter is a subset of the other.
     check_difference(0.01, 10_000, 10_000, 20_000, 200);
     check_difference(0.02, 50_000, 50_000, 20_000, 200);
 }
@@ -168,7 +169,7 @@ fn differences_are_within_their_error() {
 fn two_errors_cover_a_difference() {
     let trials = 100u32;
     let least = 0.88 * f64::from(trials) - SIGMAS * (0.88 * 0.12 * f64::from(trials)).sqrt();
-    // The members of both, those of A alone, those of B alone.
+    // The numbers of common members, of members only in A, and of members only in B.
     for error_rate in [0.01, 0.02, 0.005] {
         for (common, others) in [(1_000, 0), (50_000, 0), (100_000, 10_000)] {
             const MISSING: [u64; 5] = [0, 1, 10, 100, 1_000];
@@ -235,14 +236,15 @@ fn two_errors_cover_counts_that_are_hardly_off() {
         }
         println!("{members} members: {covered} of {TRIALS}, rms {}, stated {stated}", square.sqrt());
         assert!(covered as f64 >= least, "{members}: {covered} of {TRIALS}");
-        // Which whole number is next goes with how many found their slots taken, so rounding, by half a member at most,
-        // may add more than its own variance.
+        // Counts are rounded to whole members. Rounding is not independent of the error, so it may add up to half a
+        // member.
         let most = (stated * stated + 0.25) * (1.0 + SIGMAS / (TRIALS as f64 / 2.0).sqrt());
         assert!(square <= most, "{members}: {} of {stated}", square.sqrt());
     }
 }
 
-/// Small sets beside large ones: the pair of all slots says more than the size of the union less that of the others.
+/// The difference of a small and a large set is estimated from the slots of both counters. This is more precise than
+/// subtracting the large set's count from the union's.
 #[test]
 fn differences_of_small_sets_are_known_from_the_pair() {
     const TRIALS: u64 = 200;

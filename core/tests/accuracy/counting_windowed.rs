@@ -30,7 +30,7 @@ fn check(error_rate: f64, slices: u32, each: u64, trials: u64) {
     let params = |seed| Params { error_rate, exact_limit: 0, exact_bytes: 16_384, seed };
     let layout = Layout::for_error(error_rate).unwrap();
     let counters: Vec<Counter> = (0..trials).map(|seed| counter(params(seed), slices, each)).collect();
-    // A span of n slices has those of n and of the half slice before them.
+    // A span of n slices ends within a slice, so it has the members of n slices and of half of the slice before.
     for span in [1, slices / 2, slices] {
         let members = u64::from(span - 1) * (each / 2) + each;
         // On a manual clock the present moment is the last second of a slice.

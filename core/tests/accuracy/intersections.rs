@@ -27,7 +27,7 @@ fn covered(large: u64, sets: usize, trials: u64) -> Vec<(String, u64)> {
     let mut found = Vec::new();
     for trial in 0..trials {
         let member = |set: u64, number: u64| hash64(&[set.to_le_bytes(), number.to_le_bytes()].concat(), trial);
-        // The large sets have the first hundred members in common, and no other.
+        // The large sets have only the first hundred members in common.
         let members = |set: u64| (0..large).map(move |number| member(if number < 100 { 0 } else { set }, number));
         let others: Vec<_> = (1..sets as u64).map(|set| counter(layout, 0, members(set))).collect();
         let mut cell = 0;
@@ -91,7 +91,7 @@ fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
     const TRIALS: u64 = 40;
     for layout in [Layout::new(12), Layout::new(13), Layout::new(8)] {
         for (own, common) in [(10_000, 100), (1000, 0), (1000, 100), (300, 3), (1000, 10_000), (0, 1000), (0, 20_000)] {
-            // By the number of sets.
+            // Each list has an entry for every number of sets.
             let (mut covered, mut squares, mut stated) = ([0; 9], [0.0; 9], [0.0; 9]);
             for trial in 0..TRIALS {
                 let member = |number: u64| hash64(&number.to_le_bytes(), trial);
@@ -110,8 +110,8 @@ fn two_errors_cover_what_two_to_eight_sets_have_in_common() {
                 let case = format!("{sets} sets of {layout:?}, {own} members each and {common} in common");
                 let (covered, found, stated) = (covered[sets], f64::sqrt(squares[sets]), stated[sets]);
                 assert!(covered as f64 >= least(TRIALS), "{case}: {covered} of {TRIALS}");
-                // A reported number cannot be below 0, so where there are none it is off by less than it might be.
-                // Small sets are counted rightly every time: then the error is what may be unseen.
+                // Without common members, the error is small because a count cannot be negative. Counts of small sets
+                // are exact, while their reported error allows for unseen members.
                 assert!(common == 0 || stated <= 6.0 * found + 5.0, "{case}: {found} found, {stated} stated");
             }
         }
@@ -146,25 +146,24 @@ fn reported_and_found(layouts: &[Layout], exact_limit: u32, sets: &[Ranges<'_>],
 fn errors_are_as_reported() {
     let (fine, coarse) = (Layout::new(12), Layout::new(10));
     let cases: [(&[Layout], u32, &[Ranges<'_>], u64); 9] = [
-        // Two sets, a half and a tenth in common, few members and many.
+        // Two sets, small and large, with half or a tenth of their members in common.
         (&[fine], 0, &[&[(0, 4000)], &[(2000, 6000)]], 2000),
         (&[fine], 0, &[&[(0, 10_000)], &[(9000, 19_000)]], 1000),
         (&[coarse], 0, &[&[(0, 40_000)], &[(20_000, 60_000)]], 20_000),
-        // One within the other.
+        // One set is a subset of the other.
         (&[fine], 0, &[&[(0, 20_000)], &[(0, 2000)]], 2000),
         // Of different layouts.
         (&[fine, coarse], 0, &[&[(0, 9000)], &[(6000, 12_000)]], 3000),
         // Three and four.
         (&[fine], 0, &[&[(0, 9000)], &[(3000, 12_000)], &[(0, 6000)]], 3000),
         (&[fine], 0, &[&[(0, 4000)], &[(1000, 5000)], &[(0, 3000), (6000, 7000)], &[(2000, 8000)]], 1000),
-        // An exact one among them.
+        // One of the counters is exact.
         (&[coarse], 500, &[&[(0, 500)], &[(400, 3000)]], 100),
         (&[coarse], 500, &[&[(0, 500)], &[(100, 3000)], &[(300, 2500)]], 200),
     ];
     for (number, (layouts, exact_limit, sets, truth)) in cases.into_iter().enumerate() {
         let (ratio, trials) = reported_and_found(layouts, exact_limit, sets, truth);
-        // The standard error of a root mean square of normal errors; five of them either way, for nine cases of fixed
-        // seeds.
+        // Five standard errors of a root mean square of normal errors.
         let tolerance = 5.0 / (2.0 * trials as f64).sqrt();
         assert!((ratio - 1.0).abs() < tolerance, "case {number}: errors are {ratio} of those reported");
     }

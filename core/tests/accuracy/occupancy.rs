@@ -52,7 +52,7 @@ impl Random {
         if chance <= 0.0 {
             return 0.0;
         }
-        // By the gaps between successes.
+        // Draws the gaps between successes.
         let (mut successes, mut at) = (0.0, self.geometric(chance));
         while at <= trials {
             successes += 1.0;
@@ -65,11 +65,11 @@ impl Random {
     fn taken(&mut self, slots: f64, members: f64) -> f64 {
         let full = 2.0 * slots;
         if members > full {
-            // The last slots take by far the most members, so these are drawn one slot at a time.
+            // The last free slots take by far the most members to fill, so these slots are drawn one by one.
             let taken = self.taken(slots, full);
             return self.taken_further(slots, taken, members - full);
         }
-        // The chance that a slot is left free, and that two are: (1 - 1/C)^n and (1 - 2/C)^n.
+        // The probability that one given slot stays free, and that two do: (1 - 1/C)^n and (1 - 2/C)^n.
         let [free, two_free] = [1.0, 2.0].map(|n: f64| (members * (-n / slots).ln_1p()).exp());
         let found_taken = members - slots * (1.0 - free);
         if slots <= FEW_SLOTS || found_taken < MANY {
@@ -81,7 +81,7 @@ impl Random {
 
     /// The number of taken slots after `members` further members, drawn exactly, if `taken` slots were taken before.
     fn taken_further(&mut self, slots: f64, mut taken: f64, mut members: f64) -> f64 {
-        // No slot would be left but once in 10^9 times.
+        // The probability that any slot stays free is below 10^-9.
         if slots * (-members / slots).exp() < 1e-9 {
             return slots;
         }

@@ -97,7 +97,7 @@ fn counts_of_parts_add_up_with_their_errors() {
         if k == 1 {
             alone = stated;
         }
-        // Shares vary by sqrt(k/n), and the error a little with them.
+        // The number of members in a part varies by sqrt(k/n), and the error changes a little with it.
         let falls = alone / stated / f64::from(k).sqrt();
         println!("{k} parts: relative standard error {stated}, {falls} of sqrt({k}) times below that of one");
         assert!((falls - 1.0).abs() < 0.02, "{k}: {falls}");

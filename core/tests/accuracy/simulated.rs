@@ -32,13 +32,13 @@ fn every_layout_errs_as_it_states() {
             let errors = relative_errors(layout, members, TRIALS, &mut random);
             let square = errors.iter().map(|error| (error / stated).powi(2)).sum::<f64>() / trials;
             let mean = errors.iter().sum::<f64>() / trials;
-            // Where a handful of members found their slots taken, errors are those of a Poisson number, whose kurtosis
-            // is 3 + 1 / variance. The estimate has a bias of the order of its variance.
+            // With few collisions, errors follow a Poisson distribution, whose kurtosis is 3 + 1 / variance. The bias
+            // is of the order of the variance.
             let (variance, bias) = ((members * stated).powi(2), stated * stated);
             let of_square = (2.0 + 1.0 / variance) / trials;
             let what = format!("{layout:?}, {members} members: mean square {square}, mean {mean}, stated {stated}");
-            // With fewer such members than these in all trials a single outcome decides, and only all layouts together
-            // show. A mean square is chi-squared and skewed; its cube root is nearly normal (Wilson and Hilferty 1931).
+            // With fewer than 100 collisions in all trials, only the mean over all layouts is checked. The cube root
+            // of a mean square is nearly normal (Wilson and Hilferty 1931).
             if variance * trials > 100.0 {
                 let of_root = of_square / 9.0;
                 assert!((square.cbrt() - (1.0 - of_root)).abs() < SIGMAS * of_root.sqrt(), "{what}");
@@ -54,8 +54,8 @@ fn every_layout_errs_as_it_states() {
     assert!((together - 1.0).abs() < SIGMAS * noise, "{together} +- {noise}");
 }
 
-/// Beyond 10^10 members the last two segments fill up and the error grows, slowly if the layout is fine. At
-/// 10^11 members few slots are free, and the estimate is still finite.
+/// Beyond 10^10 members, the last two segments of a bitmap fill up and the error grows. At 10^11 members few slots
+/// are free, and the estimate is still finite.
 #[test]
 fn beyond_what_is_promised_the_error_grows_and_ends() {
     let mut random = Random::new(12);
@@ -96,7 +96,7 @@ fn drawn_slots_are_as_many_as_hashed_ones() {
         let variances = [0, 1].map(|at| squares[at] - sums[at] * sums[at]);
         let noise = ((variances[0] + variances[1]) / trials as f64).sqrt();
         assert!((sums[0] - sums[1]).abs() < 4.0 * noise, "{layout:?}: {sums:?}, {noise}");
-        // A variance found in N trials has a relative standard deviation of the square root of 2 / N.
+        // The variance of N trials has a relative standard deviation of sqrt(2 / N).
         let ratio = variances[0] / variances[1];
         assert!((ratio.ln()).abs() < 4.0 * (4.0 / trials as f64).sqrt(), "{layout:?}: {variances:?}");
     }

@@ -87,7 +87,7 @@ pub fn assert_dumps_load_or_fail<T: Stored>(value: &T) {
     reading_fails_cleanly("load", || {
         persist::load::<T, _>(dump.iter().map(|(next, chunk)| (*next, chunk)), &Unlimited)
     });
-    // A push may allocate or not. Where it fails it took nothing, and succeeds when it is tried again.
+    // If a push fails, it has taken no bytes, and succeeds when it is repeated.
     let mut loading = T::Partial::begin(&dump[0].1, &Unlimited).unwrap();
     for (next, chunk) in &dump[1..] {
         for n in 1.. {

@@ -41,14 +41,15 @@ fn views_of<'a>(counters: &[&'a Counter]) -> Vec<View<'a>> {
 fn a_union_of_members_says_what_it_needs() {
     let [one, other] = [4000, 3000].map(|members| counter(0.01, 65_536, members));
     for (counters, members) in [([&one, &other], 4000), ([&other, &one], 3000)] {
-        // A hash of 8 bytes, and a record of 32 with its prefix, of each member of the first.
+        // Each member of the first counter needs a hash of 8 bytes, and a record of 32 bytes with a prefix of its
+        // text.
         let views = views_of(&counters);
         let (outcome, _) = with_failure(1, || union_card(&views));
         assert_eq!(outcome, Err(Error::OutOfMemory { needed_bytes: 40 * members }));
     }
 }
 
-/// Includes small allocations: members and their index are in one buffer that grows.
+/// Members and their index share one buffer that grows. Failures of small allocations are included.
 #[test]
 fn members_say_what_the_next_one_needs() {
     let mut counter = counter(0.01, 65_536, 0);
@@ -84,7 +85,8 @@ fn counters_grow_or_stay_as_they_are() {
                     break;
                 }
                 failures += 1;
-                // A full segment that cannot be dropped stays.
+                // An add may succeed although an allocation failed: a full segment of the bitmap is then kept instead
+                // of removed.
                 if outcome.is_err() {
                     assert_out_of_memory("add", &outcome);
                     assert_eq!((counter.is_exact(), counter.estimate()), before);
@@ -135,7 +137,7 @@ fn counters_are_copied_and_loaded_or_not_at_all() {
     }
 }
 
-/// Compares and merges with one other counter, and with so many counters that the lists of pointers to them are large.
+/// Compares and merges a counter with one other, and with many others, so that the lists of pointers are large.
 #[test]
 fn counters_are_compared_and_merged_or_stay_as_they_are() {
     let counters = counters();
@@ -222,7 +224,7 @@ fn windowed_counters_are_copied_loaded_and_merged_or_not_at_all() {
             };
             fails_cleanly("admit", copy, admit, same_counter);
         }
-        // What has no memory for a fresh start is empty all the same.
+        // Without memory for new buffers, a counter in which everything has expired is still empty.
         for n in 0..3 {
             let mut dead = copy();
             with_failure(n, || dead.advance(1_000));

@@ -197,7 +197,7 @@ fn of_counters() -> Operations {
         push("copy", reading(make, Counter::try_clone));
         push("make one like", reading(make, Counter::new_like));
         push("count", reading(make, |counter| Ok(counter.count())));
-        // The first that is new to each.
+        // The first item that is new to the counter.
         let more = |counter: &mut Counter| {
             (0..)
                 .map(|n: u32| n.to_be_bytes())

@@ -27,14 +27,14 @@ impl Failing {
     }
 }
 
-// SAFETY: all memory is the system's, and null is what the system returns where it has none. The cells are
-// initialised at compile time and need no destructor, so to look at them allocates nothing.
+// SAFETY: all memory comes from the system's allocator. A failed allocation returns null, as the system does without
+// memory. The cells are constants without destructors, so reading them allocates nothing.
 unsafe impl GlobalAlloc for Failing {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if Self::fails(layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Failing {
         if Self::fails(layout.size()) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
@@ -50,12 +50,12 @@ unsafe impl GlobalAlloc for Failing {
         if Self::fails(new_size) {
             return std::ptr::null_mut();
         }
-        // SAFETY: as the caller promised.
+        // SAFETY: the caller upholds the contract of `realloc`.
         unsafe { System.realloc(pointer, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promised, and all memory is the system's.
+        // SAFETY: the caller upholds the contract of `dealloc`, and all memory comes from the system's allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }

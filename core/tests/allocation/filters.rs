@@ -107,7 +107,7 @@ fn filters_admit_what_they_are_to_or_nothing() {
             fails_cleanly("admit", || clone_of(&filter), admit, |a, b| a == b);
         }
     }
-    // Those that the newest slice has already are known, and the others of the window come to it.
+    // Items of the newest slice are known. Items of older slices are added to the newest slice again.
     let of_window: Vec<Vec<u8>> = (10_000..16_000).map(|item| format!("item:{item}").into_bytes()).collect();
     let asked: Vec<&[u8]> = of_window.iter().chain(&items[..15_000]).map(Vec::as_slice).collect();
     let window = || {
@@ -127,7 +127,7 @@ fn filters_admit_what_they_are_to_or_nothing() {
         filter.set_clock_source(ClockSource::System);
         filter
     };
-    // A move that is due comes with the items or not at all.
+    // If the clock requires an advance, the filter advances and admits the items, or does neither.
     for dry_run in [false, true] {
         let terms = Terms { limit: u64::MAX, all: false, dry_run };
         let admit = |filter: &mut BloomFilter| {

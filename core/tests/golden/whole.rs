@@ -1,6 +1,8 @@
-//! All bytes of a value whose golden file has only their checksums: the `DUMP` payload, then each chunk after its
-//! iterator, each preceded by its length. Runs of zero bytes are compressed: a part is a number of zeros, a number of
-//! other bytes, and these bytes. Numbers are u64, little-endian.
+//! Stores all bytes of a value whose golden file has only checksums: the `DUMP` payload, then each chunk after its
+//! iterator.
+//!
+//! Each part is preceded by its length. Runs of zero bytes are compressed: a number of zeros, a number of other
+//! bytes, and those bytes. Numbers are u64, little-endian.
 
 /// The length from which a run of zero bytes is compressed.
 const LONG_RUN: usize = 32;

@@ -157,7 +157,7 @@ fn a_growth_of_0_is_read_as_2_and_a_sub_filter_of_no_bits_is_left_out() {
         header.links.push(without_bits.clone());
         header.count += 1;
     }
-    // A sub-filter of no bits is rejected anywhere but at the end.
+    // A sub-filter without bits is accepted only at the end.
     header.links.swap(1, 3);
     assert_eq!(rejected_field(load_header(header.bytes())), "capacity");
     assert_eq!(rejected_field(load_rdb(&header.rdb())), "sub-filter without bits");
@@ -179,7 +179,7 @@ fn bits_beyond_all_positions_fill_nothing() {
     assert_eq!(load_rdb(&fields).unwrap().fill_ratio(0), 0.0);
 }
 
-/// The longest chain that RedisBloom can make has 1,075 sub-filters.
+/// The longest chain that RedisBloom can make has 1,075 sub-filters, which is above Rollcall's own limit.
 #[test]
 fn chains_longer_than_ours_are_read_whole() {
     let mut header = HeaderOf::of(&classic(params(0.01, 1, 1)));

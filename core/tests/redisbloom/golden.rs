@@ -184,7 +184,7 @@ fn filters_made_here_are_those_of_redisbloom() {
 fn filters_grown_from_a_dump_are_those_of_redisbloom() {
     let (golden, _) = goldens().pop().unwrap();
     let rate: f64 = 0.02;
-    // RedisBloom computes it so. None of its commands makes the header below.
+    // RedisBloom's formula. None of its commands makes the header below.
     let bits_per_item = -rate.ln() / 0.480453013918201;
     let link = Link { bytes: 64, bits: 512, size: 0, error_rate: rate, bits_per_item, hashes: 6, capacity: 62, n2: 9 };
     let header = HeaderOf { size: 0, count: 1, options: 4, growth: 2, links: vec![link] }.bytes();
@@ -199,7 +199,7 @@ fn dumps_and_rdb_values_load_and_go_on_alike() {
         assert_as_golden(&from_dump, &golden);
         let from_rdb = load_rdb(&golden.rdb, golden.rdb_encoding);
         assert!(from_rdb == from_dump, "{}", golden.command);
-        // A loaded filter goes on as one that was made here.
+        // A loaded filter grows like one that was created here.
         let Some(original) = filter else { continue };
         let mut both = [add_one_by_one(&original, &golden), from_dump].map(BloomFilter::from);
         assert!(both[0] == both[1], "{}", golden.command);

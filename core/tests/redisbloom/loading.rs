@@ -62,8 +62,8 @@ fn headers_are_distinguished() {
         let mut header = HeaderOf::of(&classic(params(0.01, 10, 2)));
         (header.size, header.links[0].size) = (size, size);
         assert!(is_redisbloom_header(&header.bytes()));
-        // This number of items takes as many bits. The kernel zeroes a page when it is first used, so the test touches
-        // little memory.
+        // RedisBloom's header claims this number of items and of bits. The kernel provides memory only on first use,
+        // so the test uses little.
         (header.links[0].bits, header.links[0].bytes) = (size.next_multiple_of(64), size.next_multiple_of(64) / 8);
         match <BloomFilter as Stored>::Partial::begin(&header.bytes(), &MaxBytes(1 << 30)) {
             Ok(loading) => {
@@ -225,7 +225,7 @@ proptest! {
             }
         }
         if let Ok(filter) = redisbloom::load_rdb(&mut Fields(&value), encoding, &MaxBytes(1 << 20), &mut |_| ()) {
-            // An accepted value can be used.
+            // An accepted value can be used without a panic.
             let mut filter = BloomFilter::from(filter);
             let mut live = filter.live(Time::Reached);
             for index in 0..200 {
