@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Expected: `redis-cli --bigkeys` only looks, as `--memkeys` does.
-# Seen: it is a use of every key but those of modules, because their type has no command for its length. Under
-# `allkeys-lru` all idle times become 0 and those of module keys stay, so the next keys to be evicted are the module's.
-# `--keystats` of redis-cli 8.10.2 does the same.
+# Expected: `redis-cli --bigkeys` only looks at keys, as `--memkeys` does.
+# Seen: it counts as a use of every key except module keys, because it has no command for their length. Under
+# `allkeys-lru` all other keys then look recently used, so the module's keys are evicted next. `--keystats` of
+# redis-cli 8.10.2 does the same.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom
@@ -14,7 +14,7 @@ for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
     start "$name" "$port" --maxmemory 1gb --maxmemory-policy allkeys-lru --loadmodule "$bloom"
     cli "$port" sadd set x >/dev/null
     cli "$port" bf.add filter x >/dev/null
-    # looked: which keys are idle still after a tool has looked.
+    # looked: prints which keys still look idle after a tool has run.
     looked() {
         local idle=""
         for key in set filter; do

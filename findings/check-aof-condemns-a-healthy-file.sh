@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: valkey-check-aof calls a file valid that the server of the same version wrote and reads.
-# Seen: on Valkey 9.1.2 any AOF after a rewrite is "not valid", with the advice to use --fix: the tool does not know the
-# first bytes of Valkey's own RDB format, which is the default base of an AOF. The server starts on it without a word.
-# Its point-in-time recovery, --truncate-to-timestamp, fails for the same reason; Redis' tools have neither fault.
+# Seen: Valkey 9.1.2's tool calls any AOF "not valid" after a rewrite, and advises --fix. It does not know the first
+# bytes of Valkey's own RDB format, in which servers write the base of an AOF by default. The server loads the file
+# without a message. The tool's --truncate-to-timestamp fails for the same reason. Redis' tools have neither fault.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 
@@ -18,7 +18,7 @@ for name in redis-7.0.15 redis-8.2.3 valkey-9.1.2; do
     done
     cli "$port" set two 2 >/dev/null
     cli "$port" shutdown >/dev/null 2>&1 || true
-    # Server and tool are one program, which goes by its name.
+    # Server and tool are the same program, which acts by the name under which it is called.
     tool="${path##* }"
     check() {
         (

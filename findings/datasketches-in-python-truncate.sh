@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: a sketch of DataSketches counts the values that it is given, or rejects their type.
-# Seen: the Python package 5.2.0 turns numbers that are neither int nor float of Python into integers. A thousand NumPy
-# float32, Decimal or Fraction values between 0 and 1 count as one value. Integers of 2^63 and above become floats: a
-# thousand consecutive ids there count as one in HLL and theta sketches.
+# Seen: the Python package 5.2.0 turns numbers into integers unless they are Python's int or float. A thousand NumPy
+# float32, Decimal or Fraction values between 0 and 1 count as one value. Integers from 2^63 on become floats, so a
+# thousand consecutive ids count as one in HLL and theta sketches.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 python_packages datasketches==5.2.0 numpy==2.4.6

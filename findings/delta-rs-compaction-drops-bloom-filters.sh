@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: a Delta table that was written with Bloom filters keeps them when its small files are compacted.
-# Seen: delta-rs 1.6.6 keeps the wish for filters nowhere: compact(), delete() and merge() write files without them,
-# unless each call gets the writer's properties again. And a filter is never larger than `ndv` says: with the ndv of a
-# smaller table it is written, and so small that it says yes to nearly all.
+# Seen: delta-rs 1.6.6 does not store that a table has filters. compact(), delete() and merge() write files without
+# them, unless each call gets the writer's properties again. The option `ndv` limits a filter's size: with the `ndv`
+# of a smaller table, the filter answers yes to nearly every question.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 python_packages deltalake==1.6.6 arro3-core==0.9.1 deprecated==1.3.1 wrapt==2.5.2 pyarrow==26.0.1

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Expected: under `allkeys-lru` and `allkeys-lfu` a key that is asked for all the time stays longest.
-# Seen: EXISTS is no use of the key. A deduplication key that is only asked by EXISTS looks as idle as a forgotten one,
-# so eviction takes it as one. GET, SET with NX, SISMEMBER and BF.EXISTS of RedisBloom are uses.
+# Expected: under `allkeys-lru` and `allkeys-lfu`, keys that are read all the time stay longest.
+# Seen: EXISTS does not count as a use of the key. A deduplication key that is read only by EXISTS looks as idle as a
+# forgotten one, so it is evicted. GET, SET with NX, SISMEMBER and RedisBloom's BF.EXISTS count as uses.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom
 
-# idle PORT KEY COMMAND...: whether the command made an idle key used.
+# idle PORT KEY COMMAND...: prints whether the command makes an idle key look used.
 idle() {
     local port=$1 key=$2
     shift 2
@@ -33,7 +33,8 @@ for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
     expect "  500 EXISTS leave OBJECT FREQ at that of a new key, 500 GET raise it" \
         "$([ "$asked" -le 5 ] && [ "$got" -gt 5 ] && echo yes || echo "no: $asked, $got")" yes
 
-    # Evicts a part: 40 keys that EXISTS asks for, 40 that GET asks for, and a limit that is 200 kB too low.
+    # 40 keys are read by EXISTS, and 40 by GET. Then a memory limit that is 200 kB too low makes the server evict
+    # some.
     cli "$port" flushall >/dev/null
     cli "$port" config set maxmemory-policy allkeys-lru maxmemory-samples 64 >/dev/null
     value=$(printf '%010000d' 0)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Expected: an exporter of metrics only reads.
-# Seen: with `-check-keys`, Debian's prometheus-redis-exporter 1.45.0 asks the size of each string by PFCOUNT. For a
-# HyperLogLog that changed since the last count, this is a write: it goes to the AOF and to replicas, and aborts
-# transactions that watch the key. For any other string it counts an error in `INFO errorstats`. The scrape is a use of
-# every key for LRU and LFU, but not of module keys, which get no metric either.
+# Seen: with `-check-keys`, Debian's prometheus-redis-exporter 1.45.0 asks for the size of each string by PFCOUNT. If
+# a HyperLogLog has changed since its last count, PFCOUNT writes to it: the write goes to the AOF and to replicas, and
+# aborts transactions that watch the key. For any other string it counts an error in `INFO errorstats`. The scrape
+# counts as a use of every key except module keys, which get no metric either.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom

@@ -1,19 +1,19 @@
 #!/usr/bin/env bash
-# Expected: a renamed or moved value keeps how often it was used, as it keeps its time to live.
-# Seen: RENAME keeps OBJECT FREQ on Redis 7.0.15 and resets it to that of a new key on 8.2.3, 8.10.2 and Valkey 9.1.2.
-# Slot migration of both resets it too, and a replica that was there before the reads knows nothing of them. Under
-# `allkeys-lfu` the hottest key is among the first to be evicted after a swap by RENAME, a reshard or a failover.
+# Expected: a renamed or moved value keeps its access frequency, as it keeps its time to live.
+# Seen: RENAME keeps OBJECT FREQ on Redis 7.0.15. On 8.2.3, 8.10.2 and Valkey 9.1.2 it resets the frequency to that of
+# a new key. Slot migration resets it too, and replicas do not learn of reads on their primary. Under `allkeys-lfu`,
+# the hottest key may therefore be evicted first after a RENAME, a slot migration or a failover.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 
-# heat PORT KEY: uses a key until it counts as used often.
+# heat PORT KEY: reads a key until its access frequency is high.
 heat() {
     cli "$1" set "$2" value >/dev/null
     while [ "$(cli "$1" object freq "$2")" -lt 20 ]; do
         for _ in $(seq 500); do echo "get $2"; done | cli "$1" >/dev/null
     done
 }
-# kept PORT KEY: whether the frequency is above that of a key that was just made and asked once.
+# kept PORT KEY: prints whether the frequency is higher than that of a new key.
 kept() {
     if [ "$(cli "$1" object freq "$2")" -ge 15 ]; then echo kept; else echo reset; fi
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: a slot that does not fit into the memory limit of its target stays where it is, or the target evicts.
-# Seen: on Redis 8.10.2 CLUSTER MIGRATION ends as completed, with an empty last_error. With `noeviction` the target is
-# then above maxmemory and rejects writes to the slots that it got; with `allkeys-lru` it evicts most of them.
-# On Valkey 9.1.2 the migration fails and the source keeps the keys, with `allkeys-lru` too: it never evicts for a slot.
+# Seen: on Redis 8.10.2 CLUSTER MIGRATION ends as completed, with an empty last_error. With `noeviction` the target
+# then exceeds maxmemory and rejects writes to the new slots. With `allkeys-lru` it evicts most of their keys. On
+# Valkey 9.1.2 the migration fails under either policy, and the source keeps the keys.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 

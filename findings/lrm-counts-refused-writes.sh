@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Expected: under `allkeys-lrm` (least recently modified, Redis 8.6) what changes nothing does not make a key younger.
-# Seen: for values of a module, opening the key for writing is a modification, unless the module opts out of implicit
-# signals: with RedisBloom, adding an item that is there already, and even a command that is answered with an error,
-# make it the newest key. SADD of a member that is there and SET with NX do not; HSET of an equal value and PERSIST do.
+# Expected: under `allkeys-lrm` (least recently modified, Redis 8.6), a command that changes nothing does not count as
+# a modification.
+# Seen: for values of a module, opening the key for writing counts as one, unless the module opts out of implicit
+# signals. With RedisBloom, adding a known item makes the key the newest, and so does a command that fails. SADD of a
+# known member and SET with NX do not count. HSET of an equal value and PERSIST do.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Expected: a client adds as many members as it is given, or fails.
-# Seen: lua-redis 2.0.5 of Debian sends numbers with 14 digits, so ids of 16 digits that are given as numbers become one
-# member; and a nil between members becomes the empty member. Both without an error.
+# Seen: Debian's lua-redis 2.0.5 sends numbers with 14 digits, so different ids of 16 digits become one member. A nil
+# between members becomes an empty member. Neither causes an error.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 debs lua-redis lua-redis=2.0.5~git20141117.880dda9-7 lua-socket lua5.1

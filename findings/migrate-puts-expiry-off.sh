@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Expected: a key that moves expires when it would have expired.
-# Seen: MIGRATE sends the time that is left, read before the value is sent, on all servers. So the key expires later, by
-# as long as the value is on its way: milliseconds for a small key, seconds for a large one, again at each move. Slot
-# migration (Redis 8.10.2, Valkey 9.1.2) keeps the time.
+# Expected: moving a key does not change when it expires.
+# Seen: on all servers, MIGRATE sends the remaining time to live, which it reads before it sends the value. So the key
+# expires later by the duration of the transfer: milliseconds for a small key, seconds for a large one, at each move.
+# Slot migration (Redis 8.10.2, Valkey 9.1.2) keeps the time.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Expected: slots do not move to a node that lacks the module of their values, or the migration fails.
-# Seen: on Redis 8.10.2 CLUSTER MIGRATION ends as completed with an empty last_error; the value is at neither node, and
-# its neighbours in the slot have moved. `redis-cli --cluster reshard` of 8.10.2 does it that way and exits with 0.
-# Valkey 9.1.2 refuses to migrate any slot while such a module is loaded, even if no key has a value of it.
+# Seen: on Redis 8.10.2, CLUSTER MIGRATION ends as completed with an empty last_error. The other keys of the slot have
+# moved, but the module's value is on neither node. `redis-cli --cluster reshard` of 8.10.2 uses this command, and
+# exits with 0. Valkey 9.1.2 refuses to migrate any slot while such a module is loaded, even if no key has a value of
+# it.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom
@@ -15,7 +16,7 @@ cli "$from" bf.add "{06S}filter" x >/dev/null
 cli "$from" set "{06S}text" x >/dev/null
 program redis-8.10.2 redis-cli
 result=0
-# {06S} is slot 0.
+# The key {06S} is in slot 0.
 $path --cluster reshard "127.0.0.1:$from" --cluster-from "$(cli "$from" cluster myid)" \
     --cluster-to "$(cli "$to" cluster myid)" --cluster-slots 1 --cluster-yes >"$work/reshard.log" 2>&1 || result=$?
 expect "  exit status of reshard" "$result" 0

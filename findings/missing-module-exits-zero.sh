@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Expected: a server that cannot load its data ends with an error status, as it does for a damaged file.
-# Seen: if the file has a value of a module that is not loaded, the server ends with status 0, and its last words are
-# that the file looks OK. systemd's Restart=on-failure and scripts with `set -e` take this for a success.
+# Seen: if the file has a value of a module that is not loaded, the server ends with status 0, and its log ends by
+# calling the file OK. systemd's Restart=on-failure and scripts with `set -e` take this for a success.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom
@@ -12,7 +12,7 @@ for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
     cli "$port" bf.add filter x >/dev/null
     cli "$port" save >/dev/null
     stop "$port"
-    # status: with which exit status a start on the file ends, and how often its last words say that the file is fine.
+    # status: prints the exit status of a server that starts on the file, and how often its log calls the file OK.
     status() {
         local result=0
         timeout 30 $path --port "$port" --dir "$work/$port" --save "" "$@" >"$work/$port/log" 2>&1 || result=$?

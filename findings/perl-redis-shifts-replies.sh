@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Expected: an error inside a reply is an element of it, or makes the command fail.
-# Seen: Perl's Redis 2.000 of Debian dies at the error, and leaves the rest of the reply unread. From then on every
-# command on the connection gets an earlier reply: GET of one key returns the value of another, without an error.
+# Seen: Debian's Redis 2.000 for Perl dies at the error, and leaves the rest of the reply unread. From then on,
+# every command on the connection gets the reply to an earlier one: GET of one key returns the value of another.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 debs perl-redis libredis-perl

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Expected: PFCOUNT is a read: its flag is `readonly`, and a user who may only read keys may call it.
-# Seen: it stores the count in the key. The first PFCOUNT after a change aborts the transaction of a client that watches
-# the key, and on Redis 8.10.2 makes the key the newest for `allkeys-lrm`. A user with read permission only (%R~*) may.
+# Expected: PFCOUNT is a read: its flag is `readonly`, and users who may only read keys may call it.
+# Seen: it stores the count in the key. The first PFCOUNT after a change aborts transactions of clients that watch the
+# key. On Redis 8.10.2 it makes the key the newest for `allkeys-lrm`. Even users with read permission only (%R~*)
+# cause this write.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 
@@ -12,7 +13,7 @@ for name in redis-7.0.15 redis-8.2.3 redis-8.10.2 valkey-9.1.2; do
     cli "$port" pfadd counter a b c >/dev/null
     cli "$port" pfadd counter d >/dev/null
     expect "  flags" "$(cli "$port" command info pfcount | grep -c '^readonly$')" 1
-    # transaction: what EXEC answers to a client that watched the key while the reader counted.
+    # transaction: prints the reply of EXEC to a client that watches the key while the reader counts.
     transaction() {
         coproc watcher { cli "$port"; }
         local in=${watcher[1]} out=${watcher[0]} line

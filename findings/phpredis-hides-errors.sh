@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Expected: an error of a command raises in phpredis, or never does.
-# Seen: in phpredis 5.3.7 of Debian the first word of the error decides. NOPERM and OOM raise; ERR and WRONGTYPE come as
-# `false`, from rawCommand and from methods. A condition takes it for a "no": with a module that is not loaded, every
-# item looks absent. Names inside a reply are `true`, unless OPT_REPLY_LITERAL is on.
+# Expected: either all errors of commands raise exceptions in phpredis, or none does.
+# Seen: in Debian's phpredis 5.3.7 the first word of the error decides. NOPERM and OOM raise exceptions. For ERR and
+# WRONGTYPE, rawCommand and methods return `false`, which a condition takes for "no". If the module is not loaded,
+# every item therefore looks absent. Status replies inside a reply become `true`, unless OPT_REPLY_LITERAL is set.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Expected: a client-side cache changes how fast a reply comes, not whether a command works.
-# Seen: with `cache_config`, redis-py 8.1.0 raises ValueError before it sends execute_command("GET", key), and so for
-# every command that it caches, unless `keys` is passed too; xpending_range and zrank of the client itself raise as
-# well. The same calls in a pipeline work. On Valkey 9.1.2 the connection fails: its version counts as Redis 7.2.4.
+# Seen: with `cache_config`, redis-py 8.1.0 raises ValueError for execute_command("GET", key), before anything is
+# sent. The same holds for every command that it caches, unless `keys` is passed too. Its own methods xpending_range
+# and zrank also raise. In a pipeline the same calls work. On Valkey 9.1.2 the connection fails, because Valkey
+# reports the version 7.2.4 of Redis.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 python_packages redis==8.1.0

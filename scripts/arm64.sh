@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed. Only images need
-# root.
+# Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed on the system.
+# Only images need root.
 #
-#   scripts/arm64.sh fetch         unpack what is needed from Debian's packages, into target/arm64/debian/ (200 MB once)
+#   scripts/arm64.sh fetch         unpack Debian's packages into target/arm64/debian/ (200 MB once)
 #   scripts/arm64.sh run COMMAND   run a command in the environment that compiles for AArch64, into target/arm64/
 #   scripts/arm64.sh test          test the core, then the module on a server, both under qemu
-#   scripts/arm64.sh installed FOLDER    use module and tool in FOLDER, an unpacked Debian package
+#   scripts/arm64.sh installed FOLDER    test the module and the tool in FOLDER, an unpacked Debian package
 #   scripts/arm64.sh python FOLDER FILE  run FILE by Debian's Python, with an unpacked wheel in FOLDER
-#   scripts/arm64.sh emulated COMMAND    run a command while the kernel starts programs for AArch64 by qemu, for images
+#   scripts/arm64.sh emulated COMMAND    run a command while the kernel starts programs for AArch64 under qemu
 #
-# The compiler is that of rust-toolchain.toml where `rustup target add aarch64-unknown-linux-gnu` has been run, else
-# Debian's rustc-web, which has no library for musl (LIBC=musl). zig links. Needs what `scripts/setup.sh build server
-# wheels package` and `scripts/tools.sh zig` install.
+# The compiler is that of rust-toolchain.toml if `rustup target add aarch64-unknown-linux-gnu` has been run. Otherwise
+# it is Debian's rustc-web, which has no library for musl (LIBC=musl). zig is the linker. First run `scripts/setup.sh
+# build server wheels package` and `scripts/tools.sh zig`.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -26,20 +26,20 @@ fail() { printf 'arm64: %s\n' "$*" >&2; exit 1; }
 step() { printf 'arm64: %s\n' "$*"; }
 has_rust() { rustc --print target-libdir --target "${1:-$target}" 2>/dev/null | xargs -r test -d; }
 
-# For AArch64: a server with all that it loads, libfaketime, and Python.
+# Packages for AArch64: a server with its libraries, libfaketime, and Python.
 packages=(redis-server redis-tools libc6 libgcc-s1 libstdc++6 libatomic1 libjemalloc2 liblua5.1-0 liblzf1 libssl3
     libsystemd0 libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1 lua-cjson lua-bitop libfaketime
     python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libexpat1 zlib1g)
 packages=("${packages[@]/%/:arm64}" qemu-user-static binutils-aarch64-linux-gnu)
-# The compiler, and Rust's library for both processors.
+# Packages for this machine: the compiler, and Rust's library for both processors.
 has_rust || packages+=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64)
 
-# apt's lists are kept here too, so that the system need not know a second architecture.
+# Runs apt with lists in a folder of its own, so that the system need not know a second architecture.
 apt() {
     "apt-$1" --quiet=2 -o APT::Architectures=amd64,arm64 -o Dir::State::Lists="$here/apt/lists" \
         -o Dir::Cache="$here/apt/cache" -o Dir::State::Status="$here/apt/status" -o APT::Sandbox::User= "${@:2}"
 }
-# The package of a name that begins with $2 which the package $1 depends on.
+# Prints the package that $1 depends on and whose name begins with $2.
 depends() { apt cache depends --important "$1" | sed -nE "s/^ *Depends: ($2[^:]*)$/\\1/p" | head -n 1; }
 
 fetch() {
@@ -53,7 +53,7 @@ fetch() {
     apt get update || fail "apt-get failed: its message is above"
     local more=() library
     if [[ " ${packages[*]} " == *" rustc-web "* ]]; then
-        # Their names have versions. What LLVM loads comes with libclang.
+        # The names of these packages contain versions. The libraries that LLVM loads come with libclang.
         library=$(depends libstd-rust-web-dev libstd-rust-web-)
         more=("$library" "$(depends "$library" libllvm)")
     fi
@@ -65,7 +65,7 @@ fetch() {
     mv "$here/new" "$debian"
 }
 
-# A shell script $1 in target/arm64/ that runs the command $2 with its own arguments.
+# Writes a shell script $1 to target/arm64/ that runs the command $2 with its arguments.
 script() {
     printf '#!/bin/sh\n%s "$@"\n' "$2" >"$here/$1"
     chmod 755 "$here/$1"
@@ -97,16 +97,16 @@ server_version() { "$here/redis-server" --version | cut -d ' ' -f 1-3; }
 
 tests() {
     local started=$SECONDS
-    # One test is left out: it starts itself anew, and the kernel cannot start what is for AArch64.
+    # One test is left out: it starts its own program again, which the kernel cannot do with a program for AArch64.
     step "the core, under qemu: unit tests, stored format, golden files, fuzz corpus"
     (environment && step "compiled by $("${RUSTC:-rustc}" --version)" &&
         cargo-zigbuild test --config .cargo/optimised.toml --locked --no-fail-fast --target "$target.2.28" \
         --package rollcall-core --package rollcall-fuzz --lib --tests -- \
         --skip an_allocation_that_fails_is_an_error_or_small)
     step "the core passed after $(((SECONDS - started) / 60)) min; now the module, in $(server_version)"
-    # The tests run on this processor, and the servers that they start are for AArch64. What needs RedisBloom does
-    # nothing: it is for x86-64 only. One test is left out: it measures the memory of the server's process, which is
-    # qemu's here.
+    # The tests run on this machine's processor, and start servers for AArch64. Tests with RedisBloom are skipped,
+    # because it exists only for x86-64. One test is left out: it measures the memory of the server's process, which
+    # is qemu here.
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUNNER="env CC=$here/cc" ROLLCALL_PATIENCE=4 \
         ROLLCALL_SERVER=$here/redis-server ROLLCALL_MODULE=$root/package-arm64/librollcall.so \
         ROLLCALL_OTHER_SERVER=$(command -v redis-server) ROLLCALL_OTHER_MODULE=$root/release/librollcall.so \
@@ -116,7 +116,7 @@ tests() {
     step "all passed after $(((SECONDS - started) / 60)) min"
 }
 
-# Starts a server with the module of the unpacked package $1, and asks it by the package's tool.
+# Starts a server with the module of the unpacked package $1, and queries it by the package's tool.
 installed() {
     environment
     local socket=$here/installed.sock cli=(redis-cli -s "$here/installed.sock") tries
@@ -135,8 +135,8 @@ installed() {
 binfmt=/proc/sys/fs/binfmt_misc
 undo=()
 emulated() {
-    # F: the kernel keeps qemu open, so that containers need not have it. P: busybox is told by which name it was
-    # called.
+    # F: the kernel keeps qemu open, so that containers need not contain it. P: programs such as busybox get the name
+    # by which they were called.
     if ! grep -ls '^magic .*0200b700$' "$binfmt"/* | xargs -r grep -qs '^flags:.*F'; then
         ((EUID == 0)) || fail "images for AArch64 need binfmt_misc: run this as root, or install qemu-user-static"
         trap 'for command in "${undo[@]}"; do eval "$command"; done' EXIT
@@ -144,7 +144,7 @@ emulated() {
             mount -t binfmt_misc none "$binfmt" || fail "this machine has no binfmt_misc"
             undo=("umount $binfmt")
         fi
-        # Magic and mask of an ELF file for AArch64, a program or a library.
+        # The first bytes of an ELF file for AArch64, a program or a library, and the mask of the bytes that count.
         magic="\x7fELF\x02\x01\x01$(bytes 9 00)\x02\x00\xb7\x00"
         mask="$(bytes 7 ff)\x00$(bytes 8 ff)\xfe$(bytes 3 ff)"
         echo ":rollcall:M::$magic:$mask:${qemu[0]}:PF" >"$binfmt/register" ||

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Measures. A full run writes its tables below target/, and a few figures into docs/ and README.md. A quick run
-# (QUICK=1), or one of some parts (ONLY=words), shows that all works and roughly what it gives.
+# Runs the measurements. A full run writes tables into target/, and some figures into docs/ and README.md. A
+# quick run (QUICK=1), or a run of some parts (ONLY=words), gives rough figures.
 #
-#   scripts/bench.sh server      beside RedisBloom, on redis-server or on SERVER=redis-8.2.3
-#   scripts/bench.sh accuracy    every claim about errors and rates; fails if one does not hold
+#   scripts/bench.sh server      compare with RedisBloom, on redis-server or on SERVER=redis-8.2.3
+#   scripts/bench.sh accuracy    measure every claim about errors and rates; fails if a claim does not hold
 set -euo pipefail
 cd "$(dirname "$0")/.."
 quick=${QUICK:-}
 [[ "$quick" != 0 ]] || quick=
-# A quick run is compiled as the tests are, without link-time optimisation: in a fifth of the time.
+# A quick run is compiled like the tests, without link-time optimisation, which takes a fifth of the time.
 options=(--profile bench)
 [[ -z "$quick" ]] || options=(--profile dev --config .cargo/optimised.toml)
 options+=(--workspace --locked)
@@ -18,9 +18,9 @@ case "${1:-}" in
         server=${SERVER:-redis-server}
         [[ -n "$(scripts/servers.py path redisbloom-2.8.2)" ]] ||
             { echo "bench: RedisBloom is for x86-64 Linux only" >&2; exit 1; }
-        # The rows `leases` are measured by redis-py too.
+        # The rows `leases` are also measured with redis-py.
         [[ ",${ONLY:-}," != *,leases,* ]] || scripts/clients.sh fetch python
-        # A gigabyte may take long to be saved.
+        # Saving a gigabyte may take long, so time limits are ten times as long.
         BENCH_QUICK=$quick BENCH_ONLY=${ONLY:-} ROLLCALL_PATIENCE=10 PYTHONPATH=target/clients/python \
             scripts/servers.py with "$server" -- cargo bench "${options[@]}" --bench server
         ;;

@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Runs commands beside each other: tests wait for servers about as long as they work.
+# Runs commands in parallel. Tests wait for servers about half of their time, so this uses the processors better.
 #
 #   scripts/beside.sh COMMAND COMMAND...    each is a line for bash
 #
-# The output of the first is shown at once, that of another when it has ended and the first has. If any fails, this
-# fails, when all have ended. What ends this ends them.
+# The output of the first command is shown at once. That of another command is shown after it and the first command
+# have ended. If any command fails, the script fails after all have ended. If the script is ended, it ends all
+# commands.
 set -euo pipefail
-# Each in a process group of its own, by which it is ended.
+# Puts each command into a process group of its own, so that it can be ended with all its children.
 set -m
 folder=$(mktemp -d)
 running=()

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Checks crates: forms and lints of those outside the workspace, licences and sources of all that any is built of,
-# advisories where they can be had, the list of what the library shows, and that the oldest Rust compiles.
+# Checks crates: format and lints of crates outside the workspace, licences and sources of all dependencies,
+# advisories if they can be downloaded, the library's list of public names, and that the oldest Rust compiles.
 #
-#   scripts/check_crates.sh            check; `scripts/tools.sh lint` has fetched cargo-deny
-#   scripts/check_crates.sh surface    write core/surface.txt anew
+#   scripts/check_crates.sh            check; `scripts/tools.sh lint` must have fetched cargo-deny
+#   scripts/check_crates.sh surface    rewrite core/surface.txt
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
-# They have lock files of their own. The third compiles with the nightly toolchain only.
+# These crates have lock files of their own. fuzz/libfuzzer is not among them, because it needs the nightly
+# toolchain.
 alone=(tests/clients/rust tests/surface)
 libfuzzer=fuzz/libfuzzer
 
@@ -38,7 +39,7 @@ surface | diff -u core/surface.txt - || {
     exit 1
 }
 deny check licenses bans sources
-# An old local copy is better than none. Nothing fails without a network.
+# Without a network, the check uses an old local copy of the advisories, or is skipped.
 if timeout 60 "$target/tools/lint/bin/cargo-deny" --config deny.toml fetch db 2>/dev/null ||
     compgen -G "${CARGO_HOME:-$HOME/.cargo}/advisory-dbs/*/crates" >/dev/null; then
     deny --offline check advisories

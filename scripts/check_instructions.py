@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Compares how many instructions the core takes for fixed work with the numbers kept in benches/core/instructions.txt.
+"""Counts the instructions that the core executes for fixed work, and compares them with benches/core/instructions.txt.
 
     scripts/check_instructions.py            compare; exit 1 if any work takes over 3 % more instructions
     scripts/check_instructions.py --update   store the present numbers
 
-Time on a shared machine shows nothing below a factor of two. The instructions that valgrind's callgrind counts are the
+On a shared machine, times vary by a factor of two. The instructions that valgrind's callgrind counts are the
 same on every x86-64 machine with the same rustc. The work is fixed (benches/core/instructions.rs), and the code is
 compiled for the oldest processor. Loops that depend on the processor run without AVX-512, which valgrind does not know.
-Another rustc changes the numbers without any change of the code; then they are shown, and nothing fails. The numbers do
+Another rustc changes the numbers without a change of the code. Then they are shown, but nothing fails. The numbers do
 not include the time of waiting for memory, which `make bench` measures.
 
 If valgrind is missing (`scripts/setup.sh counts` installs it) or the architecture is not x86-64, the script says so and
@@ -27,11 +27,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = ROOT / "benches" / "core" / "instructions.txt"
-# More than a change of the allocator or of libc around the work costs, and less than a lost inlining.
+# Changes of the allocator or of libc cost less than this, and a lost inlining costs more.
 MARGIN = 0.03
 HEAD = """\
-# Instructions an item that the core takes for the work in benches/core/instructions.rs, counted by callgrind.
-# Compared by `make instructions` with a margin of 3 %; rewritten by `make instructions UPDATE=1`.
+# Instructions per item that the core executes for the work in benches/core/instructions.rs, counted by
+# callgrind. Compared by `make instructions` with a margin of 3 %; rewritten by `make instructions UPDATE=1`.
 """
 
 
@@ -45,7 +45,7 @@ def build() -> str:
 
 
 def count(program: str, name: str) -> int:
-    """Instructions while `measured` runs."""
+    """The number of instructions executed within the function `measured`."""
     with tempfile.TemporaryDirectory() as folder:
         command = ["valgrind", "--tool=callgrind", "--toggle-collect=*instructions*measured*"]
         command += [f"--callgrind-out-file={folder}/out", program, name]

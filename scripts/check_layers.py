@@ -89,7 +89,8 @@ class Tree(dict):
         tree, to = (LIBRARIES[first], ()) if first in LIBRARIES and not inside else (self, (*at, first))
         if to in tree:
             return tree.find(to, path[1:], True, seen)
-        # `use multiversion::multiversion;` leads to another crate. Then this module is the last of ours on the way.
+        # A path may lead through `use` into another crate, as with `use multiversion::multiversion;`. Then the last
+        # module of this crate on the way is returned.
         found = used and used[0] != first and used not in seen and self.find(at, used + path[1:], False, (used, *seen))
         return found or ((self, at) if used or inside else None)
 
@@ -98,7 +99,7 @@ class Tree(dict):
         for at, module in self.items():
             for path, where, name, public in module.names:
                 tree, to = self.find(at, path) or (None, None)
-                # A path that leads no further than the `use` of its first name counts there.
+                # If a path leads no further than the `use` of its first name, it counts as a use there.
                 if tree and (name or path[0] not in module.uses or (tree, to) != self.find(at, path[:1])):
                     passed_on = public and tree is self and to[: len(at)] == at and name not in module.words
                     yield module, tree[to], where, "::".join(path), passed_on

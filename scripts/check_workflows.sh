@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks .github/workflows/ by actionlint (are they right?) and zizmor (are they safe: pinned actions, few
-# permissions?), which `scripts/tools.sh lint` fetched. Neither asks the network anything.
+# Checks .github/workflows/ by actionlint (correctness) and zizmor (security: pinned actions, few
+# permissions). `scripts/tools.sh lint` fetches both. Neither uses the network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

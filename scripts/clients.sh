@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs the suites of tests/clients/ against the module: redis-py, node-redis, redis-rs, valkey-glide, redigo, phpredis,
-# redis-rb and Perl's Redis, and the examples of ioredis.
+# Runs the suites of tests/clients/ against the module: redis-py, node-redis, redis-rs, valkey-glide, redigo,
+# phpredis, redis-rb and Perl's Redis, and the examples of ioredis.
 #
 #   scripts/clients.sh fetch          fetch the clients at pinned versions, into target/clients/ and by cargo
-#   scripts/clients.sh fetch python   fetch those for Python alone
-#   scripts/clients.sh run [bloom]    run all suites, or (bloom) the part that holds for RedisBloom's module too
+#   scripts/clients.sh fetch python   fetch only the clients for Python
+#   scripts/clients.sh run [bloom]    run all suites; with `bloom` only the tests that RedisBloom also passes
 #
-# `with-server` (tests/kit) starts a server for each suite, and a cluster where one is needed. What was fetched is
-# fetched again only when its pins change; from redigo on they are Debian's. Needs what
-# `scripts/setup.sh build server wheels node go others` installs.
+# `with-server` (tests/kit) starts a server for each suite, and a cluster if it needs one. A client is fetched again
+# only when its pinned version changes. redigo, phpredis, redis-rb and Perl's Redis are packages of Debian. First run
+# `scripts/setup.sh build server wheels node go others`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
@@ -17,13 +17,13 @@ sources=$PWD/tests/clients
 fetched=$PWD/target/clients
 crate=(--locked --manifest-path "$sources/rust/Cargo.toml")
 
-# Time limit of a suite, seconds. A suite takes a few, unless a client waits in vain.
+# Time limit of a suite in seconds. A suite takes a few seconds, unless a client never gets a reply.
 seconds=300
 
-# Whether folder $1 holds what the file $2 pins, by the copy that a finished fetch leaves there.
+# Whether the folder $1 has the versions that the file $2 pins. A finished fetch leaves a copy of the file there.
 holds() { cmp -s "$2" "$1/fetched-by"; }
 
-# Unpacks the wheels that the file $2 pins into folder $1; $3 says what they are.
+# Unpacks the wheels that the file $2 pins into the folder $1. $3 is their description.
 fetch_wheels() {
     ! holds "$1" "$2" || return 0
     echo "clients: fetching $3"
@@ -54,7 +54,7 @@ fetch_node() {
     cp "$pins" "$folder/fetched-by"
 }
 
-# The name and version of each client, from the client itself.
+# Functions that print the name and version of each client, as the client reports them.
 python_version() {
     PYTHONPATH=$fetched/python python3 -c '
 import platform
@@ -89,7 +89,7 @@ run_python() {
 run_node() {
     local suites=(bloom.test.js generic.test.js glide.test.js documents.test.js)
     [[ -z "$1" ]] || suites=(bloom.test.js)
-    # Node looks for packages beside the file that imports them, so the suites are copied to the packages.
+    # Node.js looks for packages in the folder of the importing file, so the suites are copied there.
     cp "$sources"/node/*.js "$fetched/node/"
     cd "$fetched/node"
     ROLLCALL_CLIENTS_DOCUMENT=$sources/../../docs/clients.md ROLLCALL_CLIENTS_COMMANDS=$sources/commands.json \
@@ -107,7 +107,7 @@ run_others() {
 }
 
 run_go() {
-    # Where Debian has the source of packages: Go fetches nothing.
+    # Debian's folder of Go packages, so that Go downloads nothing.
     cd "$sources/go"
     GO111MODULE=off GOPATH=/usr/share/gocode GOCACHE=$fetched/go "$with_server" timeout "$seconds" go test -count=1 .
 }
@@ -120,7 +120,7 @@ case "${1:-} ${2:-}" in
         ;;
     "fetch python") fetch_python ;;
     "run " | "run bloom")
-        # With a test, as the tests are compiled: nothing is compiled a second time.
+        # Naming a test makes cargo compile each crate as for the tests, so nothing is compiled twice.
         cargo build --quiet --locked --workspace --bin with-server --test tool
         with_server=$CARGO_TARGET_DIR/debug/with-server
         declare -A names=([python]=redis-py [node]=node-redis [rust]=redis-rs [go]=redigo [others]=phpredis)
@@ -131,7 +131,7 @@ case "${1:-} ${2:-}" in
         for client in "${clients[@]}"; do
             version="${names[$client]} $("${client}_version")"
             echo "== $version"
-            # This does not stand after `||` or `if`: bash would ignore `set -e` inside the subshell there.
+            # The function is not called after `||` or `if`: there, bash would ignore `set -e` inside the subshell.
             set +e
             (set -e; "run_$client" "${2:-}")
             status=$?

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Fuzzes the library in process: cargo-fuzz runs the targets of fuzz/libfuzzer.
 #
-#   scripts/fuzz.sh run SECONDS [TARGET...]   each target (all of them) so long, $FUZZ_JOBS at a time
+#   scripts/fuzz.sh run SECONDS [TARGET...]   run each target, or all targets, for SECONDS; $FUZZ_JOBS at a time
 #   scripts/fuzz.sh keep [TARGET...]          write fuzz/corpus anew: of what was found, at most 250 inputs of a target
 #
 # FUZZ_SANITIZER=address runs them under it. $NIGHTLY is the toolchain. Inputs that fail are in target/fuzz/failed/.
@@ -10,11 +10,12 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 export fuzz=$target/fuzz PATH="$target/tools/fuzz/bin:$PATH" ASAN_OPTIONS=allocator_may_return_null=1
 export cargo_fuzz="cargo +${NIGHTLY:-nightly} fuzz"
-# No input has to guess a value that it is compared with: without marks of comparisons it is a third faster.
+# The fuzzer does not need to know the operands of comparisons, because no input has to contain a certain value.
+# Without recording them it is a third faster.
 export build="--fuzz-dir fuzz/libfuzzer --target-dir $fuzz/build --no-trace-compares"
 build+=" --sanitizer ${FUZZ_SANITIZER:-none}"
-# Longer inputs reach no more. A value takes at most 1 MiB (fuzz/src/limit.rs), what is computed of several 64 MiB.
-# Nothing leaks without `unsafe`, and weighing inputs takes longer than they do.
+# Longer inputs do not reach more code. A value takes at most 1 MiB (fuzz/src/limit.rs), and unions of several values
+# up to 64 MiB. Code without `unsafe` does not leak. Weighing inputs would take longer than running them.
 export limits="-max_len=512 -malloc_limit_mb=100 -rss_limit_mb=2048 -timeout=10 -detect_leaks=0 -entropic=0 -reload=0"
 
 verb=${1:-}
@@ -36,7 +37,7 @@ else
     for name in "$@"; do
         find "$fuzz/corpus/$name" -type f -exec cp -t "fuzz/corpus/$name" {} +
         $cargo_fuzz cmin $build "$name" "fuzz/corpus/$name" -- $limits -use_counters=0
-        # The longest reach most.
+        # Keeps the longest inputs, which reach most code.
         (cd "fuzz/corpus/$name" && ls -Sr | head -n -250 | xargs -r rm --)
     done
 fi

@@ -41,7 +41,7 @@ def python() -> list[str]:
 
 
 def block(name: str, lines: list[str]) -> str:
-    """The manifest `name`, with these lines between the two comments."""
+    """The content of the manifest `name`, with `lines` between its two comments."""
     pattern = r"(?s)(?<=\n)(# identity: [^\n]*\n).*?(# identity: end\n)"
     text, found = re.subn(
         pattern, lambda match: match[1] + "".join(f"{line}\n" for line in lines) + match[2], (ROOT / name).read_text()
@@ -51,7 +51,7 @@ def block(name: str, lines: list[str]) -> str:
 
 
 def filled() -> dict[str, str]:
-    """The new content of each file that has values of the identity."""
+    """The new content of each file that contains values of packaging/identity.toml."""
     files = {name: block(name, cargo()) for name in ("Cargo.toml", "core/Cargo.toml", "cli/Cargo.toml")}
     files["python/pyproject.toml"] = block("python/pyproject.toml", python())
     log = "packaging/debian/changelog"

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Builds the images of what `scripts/package.sh build` made for glibc and for musl: what `make image` runs.
+# Builds the images from the module and the tool that `scripts/package.sh build` compiled for glibc and for musl.
+# `make image` runs it.
 #
-#   scripts/image.sh build [IMAGE...]   all of them, or these
-#   scripts/image.sh name IMAGE         print an image's full name; `base IMAGE`: that of the image which it is built on
-#   scripts/image.sh list               print the images: one with the files alone, and a server in each of the others;
-#                                       `folder`: print the folder that they are built in
+#   scripts/image.sh build [IMAGE...]   build these images, or all
+#   scripts/image.sh name IMAGE         print an image's full name; `base IMAGE`: print the name of its base image
+#   scripts/image.sh list               print the images: one has only the files, the others a server each;
+#                                       `folder`: print the folder in which images are built
 #
-# Podman builds them, ENGINE=docker has Docker do it. ARCH=arm64 (or amd64): for another processor than this machine's,
-# whose programs the kernel must be able to start (`scripts/arm64.sh emulated`).
+# Podman builds the images; with ENGINE=docker, Docker does. ARCH=arm64 or amd64 builds for another processor. The
+# kernel must then be able to start its programs (`scripts/arm64.sh emulated`).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,10 +33,10 @@ version=$(scripts/package.sh version)
 repository=$(scripts/identity.py image)
 source=$(scripts/identity.py repository)
 
-# Images for another processor than this machine's bear its name: `podman manifest` unites both.
+# The name of an image for another processor contains that processor. `podman manifest` can unite both images.
 name() { echo "${repository:-rollcall}:$version-$1$([[ $ARCH == "$here" ]] || echo "-$ARCH")"; }
 
-# The folder that the Containerfile copies from.
+# Collects the files that the Containerfile copies.
 stage() {
     local libc out packages files=$context/$ARCH
     umask 022
@@ -48,7 +49,7 @@ stage() {
     done
     [[ $(readelf --file-header "$files"/*/*.so | grep -c "Machine:.*$machine") == 2 ]] ||
         fail "the modules are not for $ARCH"
-    # The tool that needs no C library runs in every image, also where there is nothing else.
+    # This tool needs no C library, so it runs even in an image with nothing else.
     install -m 755 "$out/rollcall" "$files/bin/"
     install -m 755 packaging/images/entrypoint.sh "$context/rollcall-entrypoint.sh"
     mapfile -t packages < <(scripts/package.sh packages)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Changes lines of core/src and asks whether a test notices: cargo-mutants. .cargo/mutants.toml names changes that none
-# can.
+# Runs cargo-mutants: it changes lines of core/src, and checks whether a test fails. .cargo/mutants.toml has the
+# changes that no test can notice.
 #
 #   scripts/mutants.sh [SINCE]    the lines that are new since a commit, else main; FILES="core/src/persist/*.rs": these
 #                                 files whole; NOTICED_BY="--lib bloom::": by these tests alone
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
-# One folder of builds: crates of others are compiled once.
+# A build folder of its own, so that dependencies are compiled only once.
 out=$target/mutants
 mkdir -p "$out"
 git diff "${1:-main}" -- core/src >"$out/diff"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Makes the packages of a processor: what `make package` runs, once its tools are there.
+# Makes the packages for one processor. `make package` installs the tools and runs it.
 #
-#   scripts/package.sh build      compile the module and the tool, split off their symbols, check what they need
-#   scripts/package.sh pack       from these, all that a release has, in target/package/
+#   scripts/package.sh build      compile the module and the tool, split off their symbols, check the libraries that they need
+#   scripts/package.sh pack       make all packages of a release, in target/package/
 #   scripts/package.sh bill FOLDER FILE    write the bill of materials of the crate in this folder
-#   scripts/package.sh check FILE          fail if this library or program needs a newer glibc, or more than glibc
+#   scripts/package.sh check FILE          fail if FILE needs a newer glibc, or another library
 #   scripts/package.sh version    print the version; likewise `target` (Rust's name), `label` (of files),
 #                                 `packages` (crates), `folder` (where they go)
 #
-# ARCH=arm64 makes them for AArch64, on x86-64, in target/package-arm64/; the default is this machine's processor.
-# LIBC=musl makes them for musl, in target/package-musl/ and without a Debian package; the default is glibc 2.28 and
-# later. The time in all files is that of the last commit, and paths of this machine are left out: the same commit gives
-# the same bytes.
+# By default, packages are for this machine's processor and for glibc 2.28 and later. ARCH=arm64 makes packages for
+# AArch64 on x86-64, in target/package-arm64/. LIBC=musl makes them for musl, in target/package-musl/, without a
+# Debian package. The same commit gives the same bytes: all files have the time of the last commit, and contain no
+# paths of this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ glibc=2.28
 libc=${LIBC:-gnu}
 out=target/package
 [[ $libc == gnu ]] || out+=-$libc
-# Cargo.toml names this folder, for the Debian package.
+# The Debian package is made of this folder (Cargo.toml names it).
 parts=target/package-parts
 
 fail() { printf 'package: %s\n' "$*" >&2; exit 1; }
@@ -38,7 +38,7 @@ if [[ $machine != "$(uname -m)" ]]; then
     out+=-arm64
     case "${1:-}" in
         build | pack)
-            # With the compiler and the binutils for AArch64, and what runs the tool.
+            # For AArch64, runs the script again with AArch64's compiler and binutils, and with qemu to run the tool.
             [[ -n ${ROLLCALL_ARM64:-} ]] || exec scripts/arm64.sh run "$0" "$@"
             read -ra emulator <<<"$CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER"
             ;;
@@ -46,7 +46,7 @@ if [[ $machine != "$(uname -m)" ]]; then
 fi
 case "$libc" in
     gnu) zig_target=$machine-unknown-linux-gnu.$glibc module_flags=() ;;
-    # The module uses the server's own C library; the tool has musl inside, as is the default.
+    # The module uses the server's C library. The tool contains musl, which is Rust's default.
     musl) zig_target=$machine-unknown-linux-musl module_flags=(-C target-feature=-crt-static) ;;
     *) fail "LIBC=$libc is neither gnu nor musl" ;;
 esac
@@ -56,17 +56,17 @@ version=$(sed -nE '/^\[workspace.package\]/,/^\[/s/^version = "(.*)"/\1/p' Cargo
 revision=$(sed -nE '1s/^rollcall \((.*)\) .*/\1/p' packaging/debian/changelog)
 label=rollcall-$version-$machine-linux-$libc
 
-# The module and the tool: their crates, and what these are compiled to.
+# The crates of the module and the tool, and the names of their compiled files.
 packages=(rollcall rollcall-cli)
 binaries=(librollcall.so rollcall)
 
 bill_of() { echo "$out/$label-$1.cdx.json"; }
 
-# The time that everything made here bears.
+# The modification time of all files made here.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)} ||
     fail "the time of the last commit is not known: run this in a checkout, or set SOURCE_DATE_EPOCH"
 export SOURCE_DATE_EPOCH
-# For the debug symbols, which are split off.
+# Debug symbols, which are split off later.
 export CARGO_PROFILE_RELEASE_DEBUG=line-tables-only
 
 # Compiles package $1, with further flags of rustc.
@@ -74,20 +74,21 @@ compile() {
     local crates=${CARGO_HOME:-$HOME/.cargo}/registry/src
     local flags=("--remap-path-prefix=$PWD=/rollcall" "--remap-path-prefix=$crates=/crates" "${@:2}")
     step "compiling $1 $version for $zig_target (some minutes)"
-    # From another folder than the root: Zig names what lies below the current one by relative paths, and the bindings'
-    # generator runs elsewhere and would not find the C library's headers.
+    # Runs in another folder than the root, for two reasons. Zig writes relative paths of files below the current
+    # folder. The generator of the bindings runs elsewhere, and would not find the C library's headers by them.
     (cd packaging && PATH=$tools/zig/bin:$PATH PYTHONPATH=$tools/zig RUSTFLAGS="${flags[*]}" \
         cargo zigbuild --release --locked --target "$zig_target" --package "$1") ||
         fail "compiling failed: the message is above. Crates that are missing need a network once: cargo fetch --locked"
 }
 
-# Whether the file $1 runs wherever its C library is: auditwheel and its like look into wheels only.
+# Checks whether the file $1 runs with every C library that it is made for. auditwheel and similar tools look only
+# into wheels.
 check() {
     local foreign newest allowed='^(ld-linux-.*|lib(c|m|dl|rt|pthread))\.so\.[0-9]+$'
     [[ $libc == gnu ]] || allowed='^libc(\.musl-.*)?\.so(\.1)?$'
     foreign=$(objdump --private-headers "$1" | awk '$1 == "NEEDED" { print $2 }' | { grep -vE "$allowed" || true; })
     [[ -z $foreign ]] || fail "$1 needs $foreign, which is no part of the C library"
-    # A crate that calls something newer is the likely reason.
+    # The likely reason for a failure is a crate that calls a newer function.
     newest=$(objdump --dynamic-syms "$1" | grep -o 'GLIBC_[0-9.]*' | sort --version-sort | tail -n 1 || true)
     if [[ $libc == musl ]]; then
         [[ -z $newest ]] || fail "$1 needs glibc, and is for musl"
@@ -119,7 +120,7 @@ build() {
     done
 }
 
-# The tool's man pages and completions, written by the tool itself.
+# Runs the tool to write its own man pages and completions.
 tool_documents() {
     mkdir -p "$parts/man" "$parts/completions"
     "${emulator[@]}" "$out/rollcall" man "$parts/man"
@@ -128,10 +129,10 @@ tool_documents() {
     "${emulator[@]}" "$out/rollcall" completions fish >"$parts/completions/rollcall.fish"
 }
 
-# Writes the bill of materials (CycloneDX) of the crate in the folder $1 into the file $2. The tool takes its time from
+# Writes the bill of materials (CycloneDX) of the crate in the folder $1 to the file $2. Its time is
 # SOURCE_DATE_EPOCH.
 bill() {
-    # It writes beside each Cargo.toml of the workspace, and every one: all but this are removed.
+    # cargo-cyclonedx writes a file next to each Cargo.toml of the workspace. All files but this one are removed.
     "$tools/cyclonedx/bin/cargo-cyclonedx" cyclonedx --quiet --format json --spec-version 1.5 --target "$target" \
         --override-filename .rollcall-bill ||
         fail "cargo-cyclonedx failed: its message is above. Where it is missing:  scripts/tools.sh cyclonedx"
@@ -139,14 +140,14 @@ bill() {
     find . -path ./target -prune -o -name .rollcall-bill.json -exec rm {} +
 }
 
-# The documents that findings name, into folder $1, whose files for monitoring are in $2.
+# Copies the documents to which findings refer into the folder $1. $2 is the folder of the files for monitoring.
 reference() {
     mkdir -p "$1"
     scripts/reference.py write "$1" "$2"
     find "$1/docs" "$1/SECURITY.md" -type f -exec chmod 644 {} +
 }
 
-# A folder as an archive: sorted, owned by root, of the commit's time.
+# Packs a folder into an archive: sorted, owned by root, with the commit's time.
 archive() {
     tar --create --format=gnu --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" \
         --directory "$parts" "$1" | gzip -9n >"$out/$1.tar.gz"
@@ -172,14 +173,14 @@ tarball() {
     archive "$label-debug"
 }
 
-# What goes where is in Cargo.toml ([package.metadata.deb]).
+# Makes the Debian package. Cargo.toml ([package.metadata.deb]) says where files go.
 deb() {
     [[ ${revision%-*} == "$version" ]] ||
         fail "packaging/debian/changelog is at $revision, Cargo.toml at $version: give the changelog an entry"
     gzip -9nk "$parts/THIRD-PARTY"
     reference "$parts/reference" examples/monitoring
     cp "${binaries[@]/#/$out/}" "$parts/"
-    # The binaries have been stripped, of more than it would strip.
+    # The binaries are stripped already, of more than cargo-deb would strip.
     "$tools/deb/bin/cargo-deb" --quiet --no-build --no-strip --target "$target" --deb-version "$revision" \
         --output "$out/rollcall_${revision}_$debian.deb" >/dev/null ||
         fail "cargo-deb failed: its message is above. Where it is missing:  scripts/tools.sh deb"

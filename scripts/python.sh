@@ -3,24 +3,27 @@
 #
 #   scripts/python.sh wheel             build the wheel for glibc 2.28 and the source distribution, into
 #                                       target/python/wheels/
-#   scripts/python.sh plain             build a wheel for this machine, as the tests are compiled, into
+#   scripts/python.sh plain             build a wheel for this machine, compiled like the tests, into
 #                                       target/python/plain/
-#   scripts/python.sh test              check forms and types, and run python/tests with that one installed
+#   scripts/python.sh test              check format and types, and run python/tests with the plain wheel installed
 #   scripts/python.sh bench [OPTION..]  run python/benches with the wheel installed
 #
-# Each Python has its virtual environment in target/python/, with what python/tests/requirements.txt or
-# python/benches/requirements.txt pins. It is made again when the pins change. Of the Pythons from 3.11 on, `python3`
-# and the newest are tested that are found, by the names python3.12 and so on, in pyenv, or where GitHub's machines have
-# them. What needs a server takes ROLLCALL_MODULE, ROLLCALL_SERVER and ROLLCALL_TOOL. Needs what `scripts/setup.sh build
-# wheels` installs, and `node` for types; `wheel` needs what `scripts/tools.sh zig cyclonedx` fetches. ARCH=arm64 makes
-# the wheel for AArch64, on x86-64, into target/python/wheels-arm64/, without the source distribution.
+# Each version of Python has a virtual environment in target/python/, with the packages that
+# python/tests/requirements.txt or python/benches/requirements.txt pins. It is made again when the pins change. The
+# tests run on `python3` and on the newest Python, both from 3.11 on. The newest is looked for by names such as
+# python3.12, in pyenv, and in the folders of GitHub's machines. Tests with servers use ROLLCALL_MODULE,
+# ROLLCALL_SERVER and ROLLCALL_TOOL.
+#
+# First run `scripts/setup.sh build wheels`, and `node` for types. `wheel` also needs `scripts/tools.sh zig
+# cyclonedx`. ARCH=arm64 makes the wheel for AArch64 on x86-64, in target/python/wheels-arm64/, without the source
+# distribution.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$PWD/target}
 
 sources=$PWD/python
-# With ARCH=arm64 all but what is compiled stays where it is.
+# With ARCH=arm64 only compiled files go to another folder.
 target_dir=${CARGO_TARGET_DIR%/arm64}
 folder=$target_dir/python
 export MYPY_CACHE_DIR=$folder/mypy
@@ -28,7 +31,8 @@ wheels=$folder/wheels
 plain=$folder/plain
 pip=(python3 -m pip --quiet --disable-pip-version-check)
 
-# Path of the environment of Python $1 with the pins of the file $2, made if it is missing.
+# Prints the path of the environment of Python $1 with the versions that the file $2 pins. Makes the environment if it
+# is missing.
 environment() {
     local version path
     version=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])')
@@ -36,9 +40,10 @@ environment() {
     if ! cmp -s "$path/made-by" "$2"; then
         echo "python: installing what tests and benchmarks need, for Python $version" >&2
         rm -rf "$path"
-        # Without pip of its own: Debian leaves out what would make one. Ours installs into it.
+        # The environment has no pip of its own, because Debian leaves out ensurepip. The system's pip installs into
+        # it.
         "$1" -m venv --without-pip "$path"
-        # pybloom-live has no wheel.
+        # pybloom-live has no wheel, so it is built from source.
         "${pip[@]}" --python "$path/bin/python" install --progress-bar off --only-binary=:all: \
             --no-binary pybloom-live --require-hashes --requirement "$2" >&2
         cp "$2" "$path/made-by"
@@ -55,7 +60,7 @@ maturin() {
 # Builds a wheel for the Rust target $1 into the folder $2, with further options of maturin.
 build() {
     rm -rf "$2"
-    # What is compiled in comes with its licences.
+    # The wheel contains the licences of all crates that are compiled into it.
     scripts/third_party.py "$1" rollcall-python >"$sources/THIRD-PARTY"
     maturin build "$2" --locked --quiet "${@:3}"
 }
@@ -65,7 +70,7 @@ install_wheel() {
     "${pip[@]}" --python "$1/bin/python" install --force-reinstall --no-deps --no-index "$2"/rollcall_redis-*.whl
 }
 
-# Pythons from 3.11 on, one of each version, the first of which is python3 if that is new enough.
+# Prints the versions of Python from 3.11 on, each once. The first is python3, unless it is older.
 pythons() {
     local candidates=(python3) name seen=" " version
     for minor in 11 12 13 14 15; do
@@ -86,7 +91,8 @@ pythons() {
 
 case "${1:-}" in
     wheel)
-        # As scripts/package.sh compiles: for an old glibc, without paths of this machine, with the last commit's time.
+        # Compiles like scripts/package.sh: for an old glibc, without paths of this machine, with the last commit's
+        # time.
         target=$(scripts/package.sh target)
         if [[ ${target%%-*} != "$(uname -m)" ]]; then
             [[ -n ${ROLLCALL_ARM64:-} ]] || exec scripts/arm64.sh run "$0" wheel
@@ -101,13 +107,13 @@ case "${1:-}" in
         RUSTFLAGS+=" --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}/registry/src=/crates"
         build "$target" "$wheels" --release --target "$target" --zig --compatibility manylinux_2_28 \
             --sbom-include "$bill"
-        # It warns of what a crate lacks that is not published.
+        # maturin warns of missing fields of crates that are not published.
         [[ -n ${ROLLCALL_ARM64:-} ]] || maturin sdist "$wheels" 2>"$folder/sdist.log" ||
             { cat "$folder/sdist.log" >&2; exit 1; }
         ls "$wheels"
         ;;
     plain)
-        # As the tests are compiled: much of it is there already.
+        # Compiles like the tests, so that much is already compiled.
         build "$(rustc --version --verbose | sed -n 's/^host: //p')" "$plain" --profile dev \
             --config .cargo/optimised.toml
         ;;
@@ -120,20 +126,20 @@ case "${1:-}" in
         "$path/bin/ruff" format --check --quiet .
         "$path/bin/ruff" check --quiet .
         "$path/bin/mypy" --no-error-summary rollcall_redis
-        # Of tests, a folder at a time: each has its own `conftest`.
+        # mypy checks the tests folder by folder, because each folder has its own `conftest`.
         for tests in tests/ tests/*/; do
             files=("$tests"*.py)
             [[ ! -e "${files[0]}" ]] ||
                 (cd "$tests" && "$path/bin/mypy" --no-error-summary --config-file "$sources/pyproject.toml" ./*.py)
         done
         "$path/bin/pyright" --pythonpath "$path/bin/python" rollcall_redis tests/*typed.py
-        # The stubs, beside the installed module.
+        # Compares the stub file with the installed module.
         (cd "$path" && "$path/bin/python" -P -m mypy.stubtest --concise rollcall_redis._rollcall)
-        # The newest Python on the first server alone: what differs between servers does not depend on Python, and the
-        # stable ABI leaves nothing to Pythons in between. It runs while `python3` waits for servers.
+        # The newest Python runs the tests only on the first server. Differences between servers do not depend on
+        # Python, and the stable ABI covers the versions in between. It runs while `python3` waits for servers.
         run_tests() {
             echo "== tests of the Python package, on $("$1/bin/python" --version)"
-            # -P: what is tested is the package that is installed, not the folder beside the tests.
+            # -P makes Python import the installed package instead of the folder next to the tests.
             PYTHONDONTWRITEBYTECODE=1 "$1/bin/python" -P -W error::ResourceWarning -m pytest -q -p no:cacheprovider \
                 tests
         }

@@ -5,7 +5,7 @@ pipelines.
     scripts/python_commands.py            fail if a file is not what would be written
     scripts/python_commands.py --write    write the files
 
-What a command is sent and how its reply is read stands once, in _filters.py and _counters.py, as methods that return
+_filters.py and _counters.py define once how a command is sent and its reply is read, as methods that return
 `Command[T]`. The classes have the same signatures and comments, and return T, an awaitable T, or `Queued[T]`. They are
 written out, because type checkers and editors read them.
 """
@@ -105,7 +105,7 @@ def call(run: str, name: str, arguments: list[str], *, is_overloaded: bool) -> l
     """The body of a generated method, which runs the command."""
     pad = INDENT * 2
     if is_overloaded:
-        # Which overload it is, the caller has decided.
+        # The caller has decided which overload it is.
         line = f"{pad}command: Command[Any] = cast(Any, self._commands).{name}({', '.join(arguments)})"
         return [line, f"{pad}return {run}(command)"]
     line = f"{pad}return {run}(self._commands.{name}({', '.join(arguments)}))"
@@ -135,7 +135,7 @@ def parameter(argument: ast.arg, default: ast.expr | None) -> str:
 
 
 def passed(arguments: ast.arguments) -> list[str]:
-    """The arguments with which a generated method passes on its own parameters."""
+    """The arguments with which a generated method passes its parameters on."""
     texts = [argument.arg for argument in arguments.args[1:]]
     if arguments.vararg:
         texts.append(f"*{arguments.vararg.arg}")

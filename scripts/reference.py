@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The documents as packages hold them.
+"""Copies the documents into packages, and checks their links.
 
     scripts/reference.py write FOLDER MONITORING   copy docs/ and SECURITY.md into FOLDER; MONITORING is where the
                                                    package has the files of packaging/monitoring, as a path from FOLDER

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Rehearses a release: checks all that a machine can check, gathers what would be published in target/release-VERSION/,
-# and says what is left for a person. It tags, pushes, publishes and signs nothing. `make release VERSION=X.Y.Z` runs
-# it.
+# Rehearses a release: checks everything that a program can check, collects the files to publish in
+# target/release-VERSION/, and lists the remaining manual steps. It does not tag, push, publish or sign anything.
+# `make release VERSION=X.Y.Z` runs it.
 #
 #   scripts/release.sh check VERSION     the tree: clean, versions agree, golden files, changelog, names and addresses
 #   scripts/release.sh gather VERSION    the packages, wheel and images made of it, the crates, and what was measured
 #
-# What is wrong stops it. What is missing is a gap: it is named at the end, and with FINAL=1 it stops too.
+# An error stops the script. A missing part is listed at the end; with FINAL=1 it also stops the script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +21,7 @@ command=${1:-} version=${2:-}
 out=target/release-$version
 identity() { scripts/identity.py "$1"; }
 
-# The version's part of CHANGELOG.md, from its heading to the next.
+# Prints the section of the version in CHANGELOG.md.
 changes() { awk -v head="## [$version]" '/^## /{ inside = index($0, head) == 1 } inside' CHANGELOG.md; }
 
 find_gaps() {
@@ -33,7 +33,7 @@ find_gaps() {
     [[ -n $date ]] || fail "CHANGELOG.md has no heading '## [$version] - DATE'"
     [[ $date =~ ^[0-9]{4}-[0-9]{2}-[0-9]{2}$ ]] || gap "CHANGELOG.md says '$date' where the date will be"
     ! grep -q "^Version .*not released yet" README.md || gap "README.md says 'not released yet'"
-    # After the check of the list in `check`: what was listed at an earlier tag still is.
+    # `check` has verified the list. Every line of an earlier tag's list must still be there.
     golden=$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || return 0
     [[ $golden != "v$version" ]] || fail "the tag $golden is there already"
     ! git diff "$golden" -- core/tests/golden/released.txt | grep '^-[^-]' ||
@@ -65,14 +65,14 @@ check() {
         fail "golden files: the message is above"
 }
 
-# Copies what matches into $out, or names the gap $1.
+# Copies matching files into $out. If there are none, records the missing part $1.
 take() {
     local files=()
     mapfile -t files < <(compgen -G "$2" || true)
     if ((${#files[@]})); then cp "${files[@]}" "$out/"; else gap "$1"; fi
 }
 
-# Images stay where they were built: their digests are noted.
+# Lists the images with their digests. They are not copied.
 images() {
     local image name
     command -v podman >/dev/null && [[ -x scripts/image.sh ]] ||
@@ -93,7 +93,7 @@ gather() {
     mkdir -p "$out"
     step "packages"
     (cd target/package && sha256sum --quiet --check SHA256SUMS) || fail "target/package is not what make package made"
-    # All files in the archive bear the time of the commit that they were made of.
+    # All files in the archive have the time of the commit.
     commit=$(TZ=UTC git log -1 --format=%cd --date=format-local:'%Y-%m-%d %H:%M:%S')
     made=$(TZ=UTC tar --list --verbose --full-time --file "target/package/$label.tar.gz" |
         awk 'NR == 1 { print $4, $5 }')
@@ -118,7 +118,7 @@ gather() {
         fail "cargo package: its message is above"
     cp "target/crates/package/rollcall-core-$version.crate" "target/crates/package/rollcall-cli-$version.crate" "$out/"
     step "notes and sums"
-    # The notes stand alone, so a link within the repository becomes its text.
+    # Release notes are read outside the repository, so links to its files become plain text.
     changes | sed -E '1d; s/\[([^]]*)\]\([^):]*\)/\1/g' >"$out/NOTES.md"
     (cd "$out" && LC_ALL=C && sha256sum -- * >SHA256SUMS)
     (cd "$out" && LC_ALL=C && for file in *; do printf '  %10d  %s\n' "$(stat -c %s "$file")" "$file"; done)
@@ -127,7 +127,7 @@ gather() {
     step "$version is rehearsed, with ${#gaps[@]} gaps: $out"
 }
 
-# What no machine does here.
+# Prints the remaining manual steps.
 left() {
     printf '# Left for a person, before %s is published\n\n' "$version"
     ((!${#gaps[@]})) || printf -- '- gap: %s\n' "${gaps[@]}"

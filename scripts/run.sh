@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs redis-server with the module by the repository's redis.conf, in the foreground.
 #
-#   scripts/run.sh check PORT    fails if PORT is no port or is taken, before anything is built
-#   scripts/run.sh start PORT    becomes the server, and says what to type next once that answers
+#   scripts/run.sh check PORT    fail if PORT is invalid or in use, before anything is built
+#   scripts/run.sh start PORT    starts the server in place of the script, and prints what to type next
 set -euo pipefail
 cd "$(dirname "$0")/.."
 step=$1 port=$2
@@ -35,8 +35,8 @@ Ctrl-C stops it; what it holds is saved to target/run/ and is back at the next s
 TEXT
 }
 server=$$ # `exec` keeps it
-# The hint comes once the server answers, below its banner and log. It comes from a grandchild, because the server would
-# take a child for one of its own.
+# Prints the hint after the server answers, so that it is below the server's banner and log. A grandchild process
+# prints it, because the server would treat a child process as its own.
 (
     {
         until [[ "$(redis-cli -p "$port" PING 2>/dev/null)" == PONG ]]; do

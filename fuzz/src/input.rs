@@ -5,8 +5,8 @@ use std::sync::LazyLock;
 /// Number of different items that an input can choose from.
 pub const ITEMS: usize = 1024;
 
-/// All items. Item 0 is empty, every 211th item is long, and one in seven is a UUID or a text that nearly is one.
-/// Others are decimal numbers, alone or behind a prefix, hex digits, or either but for their length.
+/// All items. Item 0 is empty, every 211th item is long, and one in seven is a UUID or nearly one. The others are
+/// numbers with and without a prefix, hexadecimal digits, and texts that are nearly of these kinds.
 static POOL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let item = |number: usize| match number {
         0 => Vec::new(),
@@ -108,7 +108,7 @@ impl<'a> Input<'a> {
     /// The numbers of consecutive items.
     pub fn items(&mut self) -> Vec<usize> {
         let (first, len) = (self.item(), self.byte());
-        // One list in sixteen is a long one, and one has each item twice.
+        // One list in sixteen is long, and one has each item twice.
         let len = usize::from(len) * if len % 16 == 3 { 4 } else { 1 };
         let step = if len % 16 == 5 { 2 } else { 1 };
         (0..len).map(|at| (first + at / step) % ITEMS).collect()

@@ -58,7 +58,7 @@ fn check_stored<T: Family>(value: &T) {
     });
     assert!(is_same(persist::load(chunks, &limit).expect("what SCANDUMP says loads")));
     assert!(is_same(value.load(&value.save(), &limit).expect("what is saved loads")));
-    // In the form of ours around any kind.
+    // Any filter can also be stored as Rollcall's own data type.
     let fields = written(|sink| rdb::save(value, sink));
     assert!(is_same(load_ours::<T::Partial>(&fields, &limit).and_then(|mut all| all.finish()).expect("so does ours")));
 }
@@ -87,7 +87,7 @@ fn check_cut<T: Family>(value: &T, cut: u64) {
 /// If a law is broken.
 pub fn check_loading<L: Partial>(loading: &L) {
     if loading.total_bytes() == 0 {
-        // Complete from its header on.
+        // The header already contains the whole payload.
         return;
     }
     let limit = Limit::of(LOADED_BYTES);

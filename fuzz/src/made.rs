@@ -47,7 +47,7 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
             let windowing = Windowing::new(seconds, slices, clock_source(input), input.flag())?;
             BloomFilter::windowed(params, windowing.with_volatile(seconds % 2 == 1), first_slice(input), limit)
         }
-        // With options that no command of ours sets, as RedisBloom's powers of two.
+        // Sets options that no command of Rollcall sets, such as RedisBloom's bitmaps with a power of two as size.
         _ => {
             let rules = Rules { options: FORCE64 | u32::from(input.byte() & 15), growth };
             let shape = Shape::new(error_rate, capacity, rules.options)?;
@@ -64,7 +64,7 @@ pub fn empty_filter(input: &mut Input<'_>, limit: &Limit) -> Result<BloomFilter,
 pub fn empty_counter(input: &mut Input<'_>) -> Result<Counter, Error> {
     let (is_windowed, error_rate) = (input.flag(), input.rate().max(counting::Params::MIN_ERROR_RATE));
     let (exact_limit, exact_bytes) = (input.number() as u32, input.number() as u32);
-    // Mostly the default number of bytes.
+    // Mostly the default for `exact_bytes`.
     let exact_bytes = if exact_bytes < 64 { counting::Params::DEFAULT_EXACT_BYTES } else { exact_bytes };
     let params = counting::Params { error_rate, exact_limit, exact_bytes, seed: input.choice(2).into() };
     let counter = Counter::new(params)?;

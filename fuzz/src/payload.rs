@@ -93,7 +93,7 @@ pub fn forge(value: &[u8], version: &[u8]) -> Vec<u8> {
 
 /// An RDB file that has this value at the key `k`. The checksum 0 tells servers to skip the check.
 pub fn rdb_file(value: &[u8]) -> Vec<u8> {
-    // Version, database; type, key, value; end.
+    // The file's version and database, then type, key and value, then the end.
     [b"REDIS0010\xfe\x00", &value[..1], b"\x01k", &value[1..], b"\xff\0\0\0\0\0\0\0\0"].concat()
 }
 
@@ -142,7 +142,7 @@ fn take_length(rest: &mut &[u8]) -> Option<u64> {
 
 /// CRC-64 as Redis computes it: Jones' polynomial, bits reflected, nothing inverted.
 pub fn crc64(bytes: &[u8]) -> u64 {
-    /// The remainder of each byte.
+    /// The CRC of each possible byte.
     const REMAINDERS: [u64; 256] = {
         let mut remainders = [0; 256];
         let mut byte = 0;

@@ -81,7 +81,7 @@ impl Random {
                 let to = self.below(bytes.len() + 1);
                 bytes.splice(to..to, copied);
             }
-            // What another input does from somewhere on.
+            // Appends the end of the other input.
             7 => {
                 let from = self.below(other.len() + 1);
                 bytes.truncate(at);

@@ -113,7 +113,7 @@ pub fn windowed(params: bloom::Params, windowing: bloom::Windowing, items: &[u32
 }
 
 pub fn counter(error_rate: f64, exact_limit: u32, members: u32) -> Counter {
-    // Room for all members up to the limit.
+    // Enough bytes for all members up to the limit.
     let params = counting::Params { error_rate, exact_limit, exact_bytes: 16_384.max(16 * exact_limit), seed: 7 };
     let mut counter = Counter::new(params).unwrap();
     for member in 0..members {

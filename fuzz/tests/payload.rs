@@ -16,7 +16,7 @@ fn payloads_are_taken_apart_as_they_were_put_together() {
     let payload = encode("RCfilter-", 1, &fields);
     assert_eq!(decode(&payload), Some(("RCfilter-".to_owned(), 1, fields)));
     assert_eq!(decode(&payload[1..]), None);
-    // The empty value of `MBbloom--`, encoding version 4, byte for byte.
+    // Every byte of the empty value of `MBbloom--`, encoding version 4.
     let empty = encode("MBbloom--", 4, &[]);
     assert_eq!(empty[..12], [7, 0x81, 0x30, 0x16, 0xe5, 0xa2, 0x89, 0xbe, 0xf8, 4, 0, 10]);
 }

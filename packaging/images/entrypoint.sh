@@ -1,14 +1,15 @@
 #!/bin/sh
-# Adds the image's modules to the server's arguments, then does what the image of the server does. A module that the
-# arguments or the configuration file load already is left out: CONFIG REWRITE writes a line for each module into that
-# file, and a server does not start if it has to load a module twice.
+# Adds the image's modules to the server's arguments, then runs the entrypoint of the server's image.
+#
+# Modules that the arguments or the configuration file load already are left out. CONFIG REWRITE writes a line for
+# each module into that file, and a server that has to load a module twice does not start.
 
 # Prints the lines that load modules in the configuration file $1, and in files that it includes up to $2 levels deep.
 loaded() {
     grep -i '^[[:space:]]*loadmodule[[:space:]]' "$1"
     [ "$2" = 0 ] || grep -i '^[[:space:]]*include[[:space:]]' "$1" | while unset IFS && read -r _ pattern; do
         pattern=${pattern#[\"\']}
-        # The path may have spaces, and stand for several files.
+        # The path may contain spaces, and may be a pattern that matches several files.
         IFS=
         for file in ${pattern%[\"\']}; do unset IFS && loaded "$file" $(($2 - 1)); done
     done

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Makes images under the names of those that ours are built on, where no registry has them: Redis 8.2.3 and Valkey 9.1.2
-# on Debian's files, Redis 7.0 and Valkey 8.1 on musl, compiled here from Debian's sources; ARCH=arm64: for AArch64.
-# Ours rely on what the official ones have: the user 999, its folder /data, and a `docker-entrypoint.sh` that passes
-# options to the server and, in Redis's, loads each module of a folder.
+# Makes substitutes for the official images that the images are built on, for machines without a registry: Redis 8.2.3
+# and Valkey 9.1.2 on Debian's files, and Redis 7.0 and Valkey 8.1 for musl, compiled here from Debian's sources.
+# ARCH=arm64 makes them for AArch64.
+#
+# They have the parts of the official images that matter: the user 999 with the folder /data, and a
+# `docker-entrypoint.sh` that passes options to the server. That of Redis also loads each module of a folder.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -22,7 +24,7 @@ mkdir -p "$work/sources/lists/partial"
 redis=redis-8.2.3$suffix valkey=valkey-9.1.2$suffix
 scripts/servers.py fetch "$redis" "$valkey" redisbloom-2.8.2
 
-# The archive $1 with the packages that follow, unpacked only: a server needs none of their scripts.
+# Unpacks these packages into the archive $1. Their scripts are not run, because a server needs none of them.
 root() {
     local packages=${*:2}
     [[ ! -e $work/$1 ]] || return 0
@@ -33,18 +35,18 @@ root() {
     mv "$work/part.tar" "$work/$1"
 }
 
-# The server $1 and its client for musl, from the newest source package of Debian $2. A minute each.
+# Compiles the server $1 and its client for musl, from the newest source package of Debian $2. Takes a minute.
 compile() {
     local out=$work/musl/$1 sources=$work/sources site options
     [[ ! -e $out ]] || return 0
     step "compiling $1 for musl"
-    # From where this machine has its packages.
+    # The mirror from which this machine gets its packages.
     site=$(apt-get indextargets --format '$(SITE)' 'Origin: Debian' 'Codename: bookworm' | sed -n 1p)
     echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $site $2 main" >"$sources/list"
     options=(-o Dir::Etc::SourceList="$PWD/$sources/list" -o Dir::Etc::SourceParts=-
         -o Dir::State::Lists="$PWD/$sources/lists" -o APT::Sandbox::User=root)
     apt-get "${options[@]}" --quiet=2 update || fail "apt-get has no list of Debian $2's sources"
-    # Without Debian's patches, which are for its own libraries.
+    # Debian's patches are left out, because they use Debian's own libraries.
     (cd "$sources" && rm -rf "$1"[-_]* &&
         apt-get "${options[@]}" --quiet=2 --tar-only --download-only source "$1" >/dev/null &&
         tar -xf "$1"_*.orig.tar.* && mv "$1"-[0-9]* "$1-source") || fail "the source of $1 could not be fetched"
@@ -56,7 +58,7 @@ compile() {
     mv "$out.part" "$out"
 }
 
-# The image of the server $2 for our image $1, from the archive $3 and the files that follow.
+# Makes the base image for the image $1 with the server $2, from the archive $3 and the files in further arguments.
 image() {
     local server=$2 context=$work/base prepare=true after=true
     step "$(scripts/image.sh base "$1")"
@@ -64,7 +66,7 @@ image() {
     mkdir -p "$context/bin" "$context/modules"
     cp -l "$work/$3" "$context/root.tar"
     install -m 755 "${@:4}" "$context/bin/"
-    # Theirs for BF.*, which ours has to remove.
+    # RedisBloom, which the Containerfile has to remove.
     [[ $server != redis ]] || install -m 755 "$(scripts/servers.py path redisbloom-2.8.2)" "$context/modules/"
     if [[ $1 == *-alpine ]]; then
         prepare='["/bin/busybox", "sh", "-c", "cd bin && /bin/busybox --install -s ."]'

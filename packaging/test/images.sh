@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Builds the images, runs each with a read-only root, and follows what docs/containers.md and packaging/images/ say.
-# `make test-image` runs it, as root. Images, containers and volumes are in target/image/ and apart from the machine's
-# own. ARCH=arm64 runs images for AArch64 under qemu, without the examples for Compose and Kubernetes, which name the
-# others. BASES=registry builds on the real images, where there is a registry.
+# Builds the images, runs each with a read-only root, and follows docs/containers.md and packaging/images/. `make
+# test-image` runs it, as root. Images, containers and volumes are in target/image/, apart from those of the machine.
+#
+# ARCH=arm64 runs images for AArch64 under qemu. The examples for Compose and Kubernetes are left out then, because
+# they name other images. BASES=registry builds on the official images, if a registry can be reached.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -13,7 +14,7 @@ here=$(dpkg --print-architecture)
 export ARCH=${ARCH:-$here}
 work=$PWD/$(scripts/image.sh folder)
 mkdir -p "$work"
-# runc and these limits work inside of containers and virtual machines too.
+# With runc and these limits, Podman works even inside containers and virtual machines.
 cat >"$work/containers.conf" <<END
 [containers]
 default_ulimits = ["nofile=4096:4096", "nproc=4096:4096"]
@@ -41,7 +42,7 @@ trap finish EXIT
 
 [[ ${BASES:-} == registry ]] || packaging/test/base_images.sh
 scripts/image.sh build
-# Where there is no systemd, Podman says that nothing runs the health checks: this test does.
+# Without systemd, Podman warns that nothing runs the health checks. This test runs them itself.
 podman() {
     local usual='systemd connection|connect to syslog|found in DB|does not match the expected platform'
     command podman "$@" 2> >(grep -vE "$usual" >&2)
@@ -59,7 +60,7 @@ cli() {
     podman exec ${password:+--env "REDISCLI_AUTH=$password"} "${container:-server}" \
         sh -c '$(command -v valkey-cli || command -v redis-cli) "$@"' cli "$@"
 }
-# The servers have these inside.
+# The loaded modules, without those that are compiled into the server.
 modules() { cli MODULE LIST | sed -n '/^name$/ { n; p }' | grep -vxE 'vectorset|lua'; }
 option() { cli CONFIG GET "$1" | tail -n 1; }
 expect() {
@@ -115,7 +116,7 @@ answers() {
     for _ in {1..50}; do [[ $(cli BF.ADD seen "$RANDOM-$RANDOM" 2>/dev/null) == 1 ]] && return; sleep 0.2; done
     return 1
 }
-# Runs a server with the module $1; all else goes to podman.
+# Runs a server with the module $1. Further arguments are for podman.
 mounted() {
     podman run --detach --name server --network none --read-only --user 999 --tmpfs /data:mode=1777 "${@:2}" \
         --loadmodule "$1" >/dev/null
@@ -125,7 +126,7 @@ mounted() {
 for flavour in valkey redis-alpine; do
     base=$(scripts/image.sh base "$flavour")
     libc=gnu options=()
-    # The entrypoint of Redis 8's image would load its own module with BF.* too.
+    # The entrypoint of Redis 8's image would also load RedisBloom, so it is bypassed.
     [[ $flavour == valkey ]] || { libc=musl && options=(--entrypoint redis-server); }
     step "$base as it is, with the module from $files: as an image volume, and from an init container"
     mounted "/rollcall/$libc/librollcall.so" --mount "type=image,source=$files,destination=/rollcall" "${options[@]}" \

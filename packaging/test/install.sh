@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Installs a package, runs a server by what it installed, and removes it again: in a scratch root (scratch_root.sh).
+# Installs a package, runs a server with its module, and removes it again, in a temporary root (scratch_root.sh).
 #
 #   packaging/test/scratch_root.sh packaging/test/install.sh deb FILE.deb DOCUMENT
 #   packaging/test/scratch_root.sh packaging/test/install.sh tarball FILE.tar.gz VERSION
 #
-# The server is the machine's redis-server, as the user and under the rule that Debian's unit gives it: code is run and
-# loaded from ExecPaths only.
+# The server is the machine's redis-server. It runs as the user, and under the rule, of Debian's unit: code is
+# executed and loaded from ExecPaths only.
 set -euo pipefail
 root=$ROLLCALL_ROOT
 kind=$1 package=$2
@@ -28,7 +28,7 @@ grep -qx 'NoExecPaths=/' "$root$unit" ||
     fail "$unit has no NoExecPaths=/ any more: look at what it has, and change this test"
 read -ra exec_paths <<<"$(sed -n 's/^ExecPaths=//p' "$root$unit")"
 
-# The same files as the server sees them: nothing may be executed or mapped as code but below exec_paths.
+# The server sees the same files, but may execute code only from exec_paths.
 confined=$(dirname "$root")/confined
 confine() {
     mkdir -p "$confined"
@@ -50,7 +50,8 @@ socket=/tmp/rollcall-test.sock
 cli() { inside redis-cli -s "$socket" "$@"; }
 start() {
     rm -f "$root$socket"
-    # The file's own `daemonize`, `port` and folders are those of a service: this server is a child, without a port.
+    # The options `daemonize`, `port` and the folders in the configuration file are for a service. This server is a
+    # child process without a port.
     chroot --userspec=redis:redis "$confined" /usr/bin/redis-server /etc/redis/redis.conf --daemonize no --port 0 \
         --unixsocket "$socket" --dir /tmp --logfile '' --pidfile '' --save '' "$@" >"$root/tmp/log" 2>&1 &
     server=$!
@@ -85,7 +86,7 @@ use_it() {
         fail "the server does not say that it has version $1"
 }
 
-# The tool: it runs, and its page and completions are where they are looked for.
+# Runs the tool, and checks its man page and completions.
 use_tool() {
     step "the tool, its page and completions"
     inside "$1/rollcall" --version | grep -qF "$2" || fail "rollcall --version does not say $2"
@@ -95,7 +96,8 @@ use_tool() {
     inside bash -n /usr/share/bash-completion/completions/rollcall
 }
 
-# The shell commands of the document $1 from the heading $2 to the next: the $3-th block of them, or all.
+# Prints the shell commands of the document $1 between the heading $2 and the next: the block number $3, or all
+# blocks.
 commands() {
     awk -v heading="$2" -v wanted="${3:-0}" '
         /^##* / { within = index($0, heading) || (within && !/^##/) }
@@ -103,7 +105,8 @@ commands() {
         within && inside && (!wanted || block == wanted) { print }
         within && /^```sh$/ { inside = 1; block++ }' "$1"
 }
-# Runs them inside, in the folder /tmp/$1. There is no systemd: restarting is for the test to do.
+# Runs commands in the folder /tmp/$1 of the temporary root. There is no systemd, so the test itself restarts the
+# server.
 obey() {
     [[ -s $root/tmp/commands ]] || fail "the document has no such commands"
     inside sh -e -c "systemctl() { :; }; cd /tmp/$1 && . /tmp/commands" >"$root/tmp/commands.log" 2>&1 ||
@@ -131,7 +134,7 @@ install_deb() {
         fail "installing does not say how to load the module: $(cat "$root/tmp/commands.log")"
 }
 
-# As INSTALL.md says: the commands are its own.
+# Runs the commands of INSTALL.md.
 install_tarball() {
     version=$3
     local folder
@@ -179,7 +182,7 @@ if [[ $kind == deb ]]; then
     step "installing again; then purging as ${document##*/} says"
     commands "$document" "Debian and Ubuntu" 1 >"$root/tmp/commands"
     obey .
-    # The server's keys are deleted in the server tests (every_server/install.rs): this one has none.
+    # The server tests (every_server/install.rs) delete a server's keys before removal. This server has none.
     { commands "$document" "## Removing" 3 && commands "$document" "## Removing" 4; } >"$root/tmp/commands"
     obey .
     ! grep -q 'still names' "$root/tmp/commands.log" ||
@@ -188,8 +191,7 @@ if [[ $kind == deb ]]; then
     started
     stop
     ! inside dpkg-query --status rollcall >/dev/null 2>&1 || fail "dpkg still knows the package"
-    # Nothing differs from before, but dpkg's own records, the server's log, and its configuration, which this test
-    # changed.
+    # Nothing differs from before the installation, except dpkg's records and the server's log and configuration.
     left=$(cd "$ROLLCALL_CHANGES" && find . \( -path ./var/lib/dpkg -o -path ./var/cache/man \
         -o -path ./var/log/dpkg.log -o -path ./var/log/redis -o -path ./etc/redis/redis.conf \) -prune \
         -o ! -type d -print)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks packaging/images/*.yaml against the schemas of Compose and Kubernetes, and against our version and image
-names.
+"""Checks packaging/images/*.yaml against the schemas of Compose and Kubernetes, and against the version and
+the image names of this repository.
 
     packaging/test/manifests.py check
     packaging/test/manifests.py pod     print the StatefulSet's first pod, which `podman kube play` runs
@@ -24,7 +24,7 @@ COMPOSE = yaml.safe_load((ROOT / "packaging/images/compose.yaml").read_text())
 
 
 def validate(document: object, schema: Path) -> None:
-    # Schemas of Kubernetes refer to a file beside them by an address.
+    # A schema of Kubernetes refers to another file by a URL, which becomes a path here.
     parsed = json.loads(schema.read_text().replace('"/api/_definitions.json', '"_definitions.json'))
     for key in ("$id", "id", "$schema"):
         parsed.pop(key, None)
@@ -53,7 +53,7 @@ def check() -> None:
 
 
 def pod() -> None:
-    """What the controller of StatefulSets would make: Podman knows none."""
+    """The pod that Kubernetes would create for the StatefulSet. Podman does not know StatefulSets."""
     stateful = KUBERNETES[1]
     (claim,) = stateful["spec"]["volumeClaimTemplates"]
     pod_name = f"{stateful['metadata']['name']}-0"
@@ -61,7 +61,8 @@ def pod() -> None:
     template = stateful["spec"]["template"]
     template["spec"]["volumes"].append({"name": volume, "persistentVolumeClaim": {"claimName": f"{volume}-{pod_name}"}})
     template["metadata"]["name"] = pod_name
-    # Else Podman 4.3 removes init containers when they end, and sometimes fails because they have not ended.
+    # Without this annotation, Podman 4.3 removes init containers when they end, and sometimes fails because
+    # one still runs.
     template["metadata"]["annotations"] = {"io.podman.annotations.init.container.type": "always"}
     yaml.safe_dump({"apiVersion": "v1", "kind": "Pod", **template}, sys.stdout)
 

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Checks what `make package` left in target/package/: sums, symbols, contents, bills of materials, and that packing
-# again gives the same bytes; then the Debian package by lintian, and both packages installed, used and removed. `make
-# test-package` runs it, and the server tests on the packaged module. ARCH=arm64: what is for AArch64 runs under qemu,
-# from the unpacked Debian package.
+# Checks the results of `make package` in target/package/: checksums, symbols, contents, bills of materials, and that
+# packing again gives the same bytes. Then lintian checks the Debian package, and both packages are installed, used
+# and removed.
+#
+# `make test-package` runs it, and also the server tests on the packaged module. ARCH=arm64 runs the programs of the
+# unpacked Debian package under qemu.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -33,8 +35,8 @@ for file in librollcall.so rollcall; do
         fail "$file still has the sections above"
     ! grep -aqF "$PWD" "$out/$file" || fail "$file names this folder: $PWD"
 done
-# A crash report can be read: the module leads to its symbols, by name and sum, and these to a line of our own source
-# for the function that servers call first.
+# Crash reports must be readable. The module names its file of symbols and that file's checksum. The symbols lead from
+# the function that servers call first to a line of source.
 address=$(nm --dynamic "$out/librollcall.so" | sed -n 's/ T RedisModule_OnLoad$//p')
 line=$(addr2line --exe "$out/librollcall.so" "$address")
 [[ $line =~ ^/rollcall/src/.*\.rs:[0-9]+ ]] || fail "no line for RedisModule_OnLoad: $line"
@@ -65,7 +67,7 @@ done
 
 step "packing again gives the same bytes"
 cp "$out/SHA256SUMS" "$scratch/first"
-# By the time that these have: there may be a commit since.
+# Uses the time of the packed files, because there may be a later commit.
 SOURCE_DATE_EPOCH=$(stat -c %Y "$scratch/$label/INSTALL.md") scripts/package.sh pack >"$scratch/log" ||
     fail "packing failed: $(cat "$scratch/log")"
 diff "$scratch/first" "$out/SHA256SUMS" || fail "these files differ from one packing to the next"

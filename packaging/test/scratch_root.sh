@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command as root in a copy of this machine's file system that is thrown away: what is installed there is gone
-# afterwards, however the command ends.
+# Runs a command as root in a temporary copy of this machine's file system. Everything that the command installs is
+# gone afterwards, even if it fails.
 #
 #   packaging/test/scratch_root.sh COMMAND [ARGUMENT...]
 #
-# The copy is at $ROLLCALL_ROOT while the command runs, in a mount namespace of its own; what was changed in it is at
-# $ROLLCALL_CHANGES. Nothing is copied: changes go to memory (overlayfs on tmpfs).
+# The copy is at $ROLLCALL_ROOT, in a mount namespace of its own. Changed files are at $ROLLCALL_CHANGES. Nothing is
+# really copied: changes go to memory (overlayfs on tmpfs).
 set -euo pipefail
 
 fail() { printf 'scratch root: %s\n' "$*" >&2; exit 1; }

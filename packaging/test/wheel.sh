@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Checks what `make wheel` left in target/python/wheels/: what the wheel needs and holds, that a wheel built from the
-# source distribution in an empty environment works, and that pip installs the wheel on Debian 11, which has glibc 2.31.
-# Debian 11 is a folder in target/python/, with a Python 3.11 that is compiled in it: some minutes, the first time.
-# Making it needs root and mmdebstrap. `make test-wheel` runs this. ARCH=arm64: the wheel for AArch64, with an arm64
-# Python under qemu instead.
+# Checks the results of `make wheel` in target/python/wheels/: the libraries that the wheel needs, its contents, a
+# wheel built from the source distribution in an empty environment, and the installation by pip on Debian 11, which
+# has glibc 2.31.
+#
+# Debian 11 is a folder in target/python/. A Python 3.11 is compiled in it, which takes some minutes the first time.
+# Making the folder needs root and mmdebstrap. `make test-wheel` runs this script. ARCH=arm64 tests the wheel for
+# AArch64, with an arm64 Python under qemu.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -23,7 +25,7 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 pip=(python3 -m pip --quiet --disable-pip-version-check)
 
-# What a user does first.
+# The first steps of a user.
 cat >"$scratch/use.py" <<'PYTHON'
 import os, platform, sys
 import rollcall_redis
@@ -76,7 +78,7 @@ step "pip install on Debian 11"
 if [[ ! -e $root/usr/local/bin/python3.11 ]]; then
     ((EUID == 0)) || fail "a root for Debian 11 can only be made by root: run this as root"
     rm -rf "$root" "$folder/debian-sources"
-    # Unpacked only: a compiler needs none of the packages' scripts.
+    # Packages are unpacked without running their scripts, which a compiler does not need.
     mmdebstrap --quiet --variant=extract \
         --include=gcc,libc6-dev,make,zlib1g-dev,libc-bin,bash,dash,coreutils,sed,grep,mawk,diffutils,findutils \
         bullseye "$root" ||

@@ -1,9 +1,9 @@
-"""Measures the Python package beside what a Python programmer would take otherwise.
+"""Compares the speed of the Python package with that of alternatives.
 
     bench.py [--quick] [--write FILE]
 
-Items a second, and bytes, of a million different items (in a quick run, a tenth of that). Each figure is the median of
-five runs (of three), in which the candidates take turns, so that all meet the same noise. With --write the tables
+Measures items per second, and bytes, for a million different items; a quick run has a tenth. Each figure is the median
+of five runs (quick: three). The candidates take turns, so that noise affects all alike. With --write, the tables
 replace what stands between the marks of the document.
 """
 
@@ -27,14 +27,15 @@ from rollcall_redis import BloomFilter, Counter
 
 MARKS = ("<!-- measured: python, written by make bench-python -->", "<!-- measured: end -->")
 ERROR_RATE = 0.01
-# Registers of HyperLogLog, as a power of two: the fewest of which the standard error is at most 1 %.
+# The number of HyperLogLog's registers as a power of two: the smallest with a standard error of at
+# most 1 %.
 PRECISION = 14
 
 Work = Callable[[], Any]
 
 
 class Candidate(NamedTuple):
-    """One way to do it: what makes a set, and what is done with it, step by step, each over all items."""
+    """One alternative: a function that makes an empty set, and the steps to measure, each over all items."""
 
     name: str
     steps: dict[str, Callable[[Any], Any]]
@@ -49,7 +50,7 @@ def each(call: Callable[[Any], Any], items: list[Any]) -> None:
 
 def filters(count: int) -> list[Candidate]:
     items = [f"user:{number:012}" for number in range(count)]
-    # Half of what is asked for is there.
+    # Half of the items that are looked up are in the set.
     asked = items[: count // 2] + [f"none:{number:012}" for number in range(count // 2)]
     rows, asked_rows = np.array(items, "S"), np.array(asked, "S")
 
@@ -126,7 +127,7 @@ def counters(count: int) -> list[Candidate]:
 
 
 def measure(candidates: list[Candidate], count: int, runs: int) -> tuple[dict[tuple[str, str], float], dict[str, int]]:
-    """Items a second by candidate and step, and bytes by candidate."""
+    """Returns the items per second of each candidate and step, and the bytes of each candidate."""
     seconds: dict[tuple[str, str], list[float]] = {}
     sizes: dict[str, int] = {}
     for run in range(runs):
@@ -146,7 +147,7 @@ def measure(candidates: list[Candidate], count: int, runs: int) -> tuple[dict[tu
 
 
 def shown(number: float) -> str:
-    """Three digits."""
+    """Formats a number with three digits."""
     for unit, factor in (("M", 1e6), ("k", 1e3)):
         if number >= factor:
             return f"{number / factor:.3g} {unit}"
@@ -154,7 +155,7 @@ def shown(number: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """Two digits, or whole ones."""
+    """Formats a ratio: with two digits if it is below 10, otherwise as a whole number."""
     return f"{ratio:,.0f}x" if ratio >= 10 else f"{ratio:.2g}x"
 
 

@@ -62,7 +62,8 @@ _COMPILED = frozenset(
 
 
 def __getattr__(name: str) -> object:
-    # The compiled half is loaded when it is asked for: `rollcall_redis.redis` works without it.
+    # The compiled module is loaded on first use, because `rollcall_redis.redis` works without
+    # it.
     if name in _COMPILED:
         from rollcall_redis import _rollcall
 

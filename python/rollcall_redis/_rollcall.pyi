@@ -153,7 +153,8 @@ class BloomFilter:
     def save(self, path: str | PathLike[str]) -> None: ...
     @classmethod
     def load(cls, path: str | PathLike[str], max_bytes: int | None = None) -> BloomFilter: ...
-    # An asynchronous client is a client, and the first of these.
+    # Type checkers take the first overload that fits, and an asyncio client also fits
+    # the other one.
     @overload
     @classmethod
     def download(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]
@@ -280,7 +281,8 @@ class Counter:
     def save(self, path: str | PathLike[str]) -> None: ...
     @classmethod
     def load(cls, path: str | PathLike[str], max_bytes: int | None = None) -> Counter: ...
-    # An asynchronous client is a client, and the first of these.
+    # Type checkers take the first overload that fits, and an asyncio client also fits
+    # the other one.
     @overload
     @classmethod
     def download(  # type: ignore[overload-overlap]  # pyright: ignore[reportOverlappingOverload]

@@ -99,11 +99,12 @@ def uploading(
         elif not (yield Command(("RENAMENX", temporary, key))):
             raise KeyExistsError(f"the key {shown(key)} has come up meanwhile: pass replace=True to replace it")
     except GeneratorExit:
-        # Nothing was sent: an upload that was never awaited.
+        # The upload was never awaited, so nothing was sent.
         raise
     except BaseException as error:
-        # Also when the program is interrupted, or its task cancelled. A lost connection has lost this command too. The
-        # time to live sees to the rest, but before it was set and after it was changed for good.
+        # Also runs if the program is interrupted or its task cancelled. If the connection is lost, DEL fails too;
+        # then the key's time to live deletes it, unless the connection was lost before it was set or after it was
+        # removed.
         try:
             yield Command(("DEL", temporary))
         except Exception as further:
@@ -118,7 +119,7 @@ def beside(key: bytes) -> bytes:
     deciding = key[start:end] if start and end > start else key
     name = PREFIX + secrets.token_hex(8).encode()
     if not deciding or b"}" in deciding:
-        # There is no other name in its slot, so a cluster does not rename this one, and nothing is left.
+        # No other name has the same slot. A cluster then rejects the rename, and no temporary key is left.
         return name
     return name + b"{" + deciding + b"}"
 
@@ -177,6 +178,6 @@ async def run_awaited(client: Client, steps: Steps[Result], pending: Awaitable[A
 
 
 def send(client: Client, command: Command) -> Any:
-    # Both clients ask for this option by its presence.
+    # Both client libraries test only whether this option is present.
     options: dict[str, Any] = {"NEVER_DECODE": []} if command.is_binary else {}
     return client.execute_command(*command.words, **options)

@@ -36,7 +36,7 @@ class KeyMissingError(Error, KeyError):
     """The server does not have the key."""
 
     def __str__(self) -> str:
-        # That of KeyError shows the quotes of its argument.
+        # KeyError's own method would put the message in quotes.
         return Error.__str__(self)
 
 
@@ -47,7 +47,7 @@ class KeyExistsError(Error):
 class Estimate(NamedTuple):
     """A number of members, and its standard error."""
 
-    # Tuples have a method of this name, which nobody looks for in a pair of numbers.
+    # Tuples have a method `count`, which nobody needs for a pair of numbers.
     count: int  # type: ignore[assignment]  # pyright: ignore[reportIncompatibleMethodOverride]
     """The number of members, rounded."""
     standard_error: float

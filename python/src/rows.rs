@@ -48,7 +48,7 @@ impl Rows {
         if holds(format, b"wu") {
             return Err(PyTypeError::new_err("an array of str holds UTF-32: pass array.tolist()"));
         }
-        // Among them the letters of complex numbers, `Zf`, `Zd` and `Zg`.
+        // These letters also occur in the formats of complex numbers: `Zf`, `Zd` and `Zg`.
         if holds(format, b"efdg") {
             return Err(PyTypeError::new_err(
                 "floats are no items, and a missing value makes floats of whole numbers: drop missing values before, \
@@ -58,7 +58,7 @@ impl Rows {
         let is_structure = format.starts_with(b"T{");
         let (of_shape, padded) = match (buffer.shape(), format) {
             (&[_], [.., b's']) => (Some(buffer.item_size()), true),
-            // Bytes without a type, as NumPy's void has.
+            // Bytes without a type, such as NumPy's void.
             (&[_], [.., b'x']) => (Some(buffer.item_size()), false),
             (&[_, last], b"B" | b"b" | b"c") => (Some(last), false),
             _ => (None, false),
@@ -84,7 +84,7 @@ impl Rows {
             }
         };
         let len = match (width, buffer.len_bytes()) {
-            // With rows of zero bytes, only the shape tells the number of rows.
+            // If rows have zero bytes, the number of rows follows only from the shape.
             (0, 0) if of_shape == Some(0) => buffer.shape().first().copied().unwrap_or(0),
             (0, _) => return Err(PyValueError::new_err("width must be at least 1, got 0")),
             (width, bytes) if bytes % width == 0 => bytes / width,
@@ -144,8 +144,8 @@ impl Rows {
     }
 }
 
-/// Whether a format has one of these characters, in a structure that of any field. The format of a structure is
-/// `T{<i8:name:...}`.
+/// Whether a format has one of these characters; in the format of a structure, `T{<i8:name:...}`, as the type of a
+/// field.
 fn holds(format: &[u8], characters: &[u8]) -> bool {
     // Types and names alternate, separated by ":".
     format.split(|&byte| byte == b':').step_by(2).any(|types| types.iter().any(|byte| characters.contains(byte)))

@@ -1,6 +1,7 @@
 """Servers and clusters for tests.
 
-`ROLLCALL_MODULE` is the module. `ROLLCALL_SERVER` is the server, or several with ":" between them, one after the other.
+`ROLLCALL_MODULE` is the path of the module. `ROLLCALL_SERVER` is the path of a server, or several paths with ":"
+between them; the tests run on each server.
 """
 
 import os
@@ -19,7 +20,7 @@ WITH_SERVER = os.environ.get("ROLLCALL_WITH_SERVER") or str(ROOT / "target/debug
 
 
 def version(program: str) -> str:
-    """The name and version of a server, as it says itself."""
+    """The name and version that a server program reports."""
     words = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout.split()
     return f"{words[0].lower()} {words[2].removeprefix('v=')}"
 
@@ -31,7 +32,7 @@ class Server(NamedTuple):
 
 @pytest.fixture(scope="session", params=SERVERS, ids=version)
 def program(request: pytest.FixtureRequest) -> str:
-    """A server's program."""
+    """The path of a server program."""
     assert MODULE.is_file(), f"{MODULE} is missing: make build, or set ROLLCALL_MODULE"
     name: str = request.param
     return name
@@ -39,8 +40,8 @@ def program(request: pytest.FixtureRequest) -> str:
 
 @contextmanager
 def beside(program: str, *options: str) -> Iterator[int]:
-    """The port of a server with the module, or of a node of a cluster, by tests/kit. It ends with its input."""
-    # The shell says where the server is, and ends when we close its input.
+    """Starts a server or cluster with the module, by tests/kit, and returns the port of a node."""
+    # The shell prints the server's URL, and ends when its input is closed.
     command = [WITH_SERVER, *options, "sh", "-c", "echo $ROLLCALL_URL; exec cat >/dev/null"]
     environment = {**os.environ, "ROLLCALL_SERVER": program, "ROLLCALL_MODULE": str(MODULE)}
     with subprocess.Popen(

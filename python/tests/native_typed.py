@@ -1,4 +1,4 @@
-"""What type checkers make of the package: mypy and pyright check this file, nothing runs it."""
+"""Tests the package's type annotations: mypy and pyright check this file, and nothing runs it."""
 
 from collections.abc import Awaitable
 from datetime import timedelta

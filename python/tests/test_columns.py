@@ -1,4 +1,4 @@
-"""Columns of pandas, Polars, Arrow and NumPy: the lines of docs/python.md, and what would make other items."""
+"""Tests columns of pandas, Polars, Arrow and NumPy: the lines of docs/python.md, and columns that give wrong items."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -17,11 +17,12 @@ TEXTS = ["ann", None, "zoe"]
 
 
 def masked(values: list[Any]) -> Any:
-    """As DuckDB gives columns to NumPy."""
+    """A masked array, as DuckDB returns columns to NumPy."""
     return np.ma.array([value or 0 for value in values], mask=[value is None for value in values])
 
 
-# The lines of the document: what is missing is left out, and whole numbers are their digits.
+# Lines of docs/python.md. Missing values are left out, and whole numbers become their
+# digits.
 RIGHT: dict[str, Callable[[], Iterable[Any]]] = {
     "pandas": lambda: map("{:d}".format, pd.Series(WITH_MISSING, dtype="Int64").dropna()),
     "pandas, without what is missing": lambda: map("{:d}".format, pd.Series(IDS).dropna()),
@@ -32,7 +33,7 @@ RIGHT: dict[str, Callable[[], Iterable[Any]]] = {
     "NumPy, masked": lambda: map("{:d}".format, masked(WITH_MISSING).compressed().tolist()),
 }
 
-# Each was accepted, or would make members of floats, of `nan` or of what is masked.
+# Each of these was once accepted, or would add floats, `nan` or masked values.
 WRONG: dict[str, Callable[[], Any]] = {
     "pandas": lambda: pd.Series(WITH_MISSING),
     "pandas as an array": lambda: pd.Series(WITH_MISSING).to_numpy(),
@@ -59,7 +60,7 @@ def test_a_missing_value_changes_no_other(items: Callable[[], Iterable[Any]]) ->
     expected, counter = Counter(exact_limit=2000), Counter(exact_limit=2000)
     expected.update(map(str, IDS))
     counter.update(items())
-    # They were 1,996 and 0.
+    # A regression test: the union was 1,996 and the intersection 0.
     assert union_card(expected, counter) == inter_card(expected, counter) == (1000, 0.0)
 
 
@@ -95,7 +96,7 @@ def test_answers_select_rows() -> None:
     seen = BloomFilter(10)
     seen.add("ann")
     frame = pd.DataFrame({"email": ["ann", "zoe"]}, index=[7, 7])
-    # A list of bool has no `~`.
+    # A list of bool does not support `~`.
     assert frame[~seen.contains_many(frame.email)].email.tolist() == ["zoe"]
     other = pl.DataFrame({"email": ["ann", "zoe"]})
     assert other.filter(~seen.contains_many(other["email"]))["email"].to_list() == ["zoe"]

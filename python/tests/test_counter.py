@@ -1,4 +1,4 @@
-"""`rollcall_redis.Counter`."""
+"""Tests `rollcall_redis.Counter`."""
 
 import copy
 import pickle
@@ -36,7 +36,8 @@ def test_many_members_are_estimated() -> None:
     visitors = counter_of(0, 10_000)
     count, error = visitors.estimate()
     assert 0 < error < 100
-    # The seed is fixed: this is one draw, within four standard errors.
+    # The seed is fixed, so the result is always the same. It is within four standard
+    # errors.
     assert abs(count - 10_000) < 4 * error
     assert not visitors.is_exact
     assert visitors.standard_error == pytest.approx(error / count, rel=1e-3)
@@ -155,7 +156,8 @@ def test_windows() -> None:
     assert inter_card(visitors, other, now=later).count == 1
     assert inter_card((visitors, 3600), (other, 3600), now=later).count == 0
     assert union_card((visitors, timedelta(hours=1)), (other, None), now=later).count == 2
-    # In the last day and not in the last hour, and beside a counter without a window.
+    # Members of the last day that were not added in the last hour, also with a counter
+    # without a window.
     assert diff(visitors, (visitors, 3600), now=later) == [b"ann"]
     assert inter(visitors, counter_of(0, 10) | Counter(), now=later) == []
     with pytest.raises(rollcall.ParameterError, match="seconds"):
@@ -179,7 +181,7 @@ def test_windows_by_hand() -> None:
     same.advance(1)
     same.add("ben")
     assert same == visitors
-    # The same members, seen in another slice.
+    # The members are the same, but one was last added in another slice.
     same.add("ann")
     assert same != visitors
     visitors.advance(4)
@@ -195,7 +197,7 @@ def test_admission() -> None:
     with pytest.raises(rollcall.NotExactError, match="up to which the counter is exact"):
         readers.admit([str(number) for number in range(10)], 100)
     assert readers.members() == [b"ann", b"ben"]
-    # What was admitted can be given back.
+    # Admitted members can be removed.
     assert readers.remove(["ann", "cem", "ann"]) == [True, False, False]
     assert readers.admit(["cem"], 2) == [1] and readers.members() == [b"ben", b"cem"]
     assert readers.remove(["ben", b"cem"]) == [True, True] and len(readers) == 0 and readers.exact_limit == 3

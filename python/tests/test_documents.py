@@ -1,4 +1,4 @@
-"""The examples of docs/python.md in one's own process, the tutorials, and the package's page."""
+"""Runs the tutorials, and the examples of docs/python.md and of the package's page that need no server."""
 
 import doctest
 import os
@@ -18,7 +18,7 @@ TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
 
 
 def blocks(page: str, heading: str, language: str) -> list[str]:
-    """The fenced blocks of a language under a heading of the second level."""
+    """The code blocks of a language under a second-level heading."""
     text = (ROOT / page).read_text()
     section = re.split(r"^## ", text, flags=re.MULTILINE)
     (found,) = [part for part in section if part.startswith(heading + "\n")]
@@ -43,7 +43,7 @@ def test_examples_print_what_is_shown(server: Any, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("page", TUTORIALS, ids=lambda page: page.stem)
 def test_tutorials_run_from_top_to_bottom(server: Any, page: Path) -> None:
-    """A reader types the commands, installs what a page says, and runs its programs, all on one server. Programs once
+    """Runs a tutorial's commands and programs in order on one server, as a reader would. A regression test: programs
     reserved keys that the commands had reserved. The replies to commands are compared by tests/docs."""
     text = page.read_text()
     programs = 0

@@ -1,4 +1,4 @@
-"""`rollcall_redis.BloomFilter`."""
+"""Tests `rollcall_redis.BloomFilter`."""
 
 import copy
 import pickle
@@ -42,7 +42,8 @@ def test_error_rate_is_kept_beside_a_set() -> None:
     assert new == len(seen) <= len(items)
     absent = [item for item in (draw.randbytes(40) for _ in range(100_000)) if item not in items]
     found = sum(seen.contains_many(absent))
-    # 0.01 at most, and three standard errors of a hundred thousand questions.
+    # The rate is at most 0.01, plus three standard errors of a hundred thousand
+    # look-ups.
     assert found / len(absent) <= 0.01 + 3 * (0.01 / len(absent)) ** 0.5
     assert seen.false_positive_rate < 0.011
     assert 0 < seen.fill_ratio < 1
@@ -120,7 +121,7 @@ def test_properties_are_what_it_was_made_with() -> None:
     assert (daily.window, daily.slices, daily.refresh, daily.manual) == (DAY, 24, True, True)
     assert BloomFilter(1000, window=DAY).slices == 4 and BloomFilter(1000, window=3).slices == 3
     assert BloomFilter(1000, window=DAY, refresh=True).slices == 2
-    # As few slices of whole seconds as cover the window.
+    # The filter has the least number of slices of whole seconds that cover the window.
     assert BloomFilter(1000, window=65, slices=64).slices == 33
 
 
@@ -170,7 +171,7 @@ def test_windows_forget_by_the_time_given() -> None:
     assert sent.contains_many(["ann", "ben"], now=NOON) == [True, False]
     assert sent.add_many(["ann", "ben"], now=later) == [True, True]
     assert pickle.loads(pickle.dumps(sent)) == sent
-    # The clock of this machine is past all that.
+    # The clock of this machine is later than these slices.
     assert sent.newest_slice == later // 3600
 
 

@@ -1,4 +1,4 @@
-"""Items in lists, iterables, arrays and other buffers."""
+"""Tests items in lists, iterables, arrays and other buffers."""
 
 import array
 import ctypes
@@ -18,7 +18,7 @@ ROWS = 200_000
 
 
 def many(items: Any, **options: Any) -> Any:
-    """The answers of a filter, after it was asked for what was added too."""
+    """Adds items and returns the answers. Also looks up the added items."""
     seen = BloomFilter(1000)
     added = seen.add_many(items, **options)
     assert all(seen.contains_many(items, **options))
@@ -58,7 +58,7 @@ def test_other_items_are_rejected(item: Any) -> None:
     ):
         with pytest.raises(TypeError, match="an item is str, bytes, bytearray or memoryview, got "):
             rejected()
-    # All of a list are looked at before the first is added.
+    # All items of a list are read before the first is added.
     assert len(seen) == 0
 
 
@@ -94,7 +94,7 @@ def test_voids_are_their_bytes() -> None:
     assert b"ann\0" in seen and b"ann" not in seen
 
 
-# Integer arrays added their raw bytes, so that a server did not find the digits that clients send.
+# A regression test: integer arrays added their raw bytes, while clients send digits to servers.
 @pytest.mark.parametrize("kind", ["<i8", "<u4", ">i8", "?", "i2,i4"])
 def test_bytes_of_numbers_are_items_only_if_their_width_is_given(kind: str) -> None:
     rows = np.zeros(2, dtype=kind)
@@ -105,11 +105,13 @@ def test_bytes_of_numbers_are_items_only_if_their_width_is_given(kind: str) -> N
             rejected(rows)
     seen = BloomFilter(1000)
     assert seen.add_many(rows, width=rows.itemsize).tolist() == [True, True]
-    # Scalars of NumPy have this machine's byte order, their arrays that of their type.
+    # Scalars of NumPy have this machine's byte order. Elements of an array have the order of the
+    # array's type.
     assert rows[1:].tobytes() in seen and rows[:1].tobytes() in seen and len(seen) == 2
 
 
-# A missing value made floats of a column of whole numbers, and with them other items.
+# A regression test: a missing value turns a column of integers into floats, and so into other
+# items.
 @pytest.mark.parametrize("kind", ["<f8", ">f4", "f2", "g", "c16", "i4,f8"])
 def test_floats_are_rejected_whatever_their_width(kind: str) -> None:
     seen = BloomFilter(1000)
@@ -121,7 +123,7 @@ def test_floats_are_rejected_whatever_their_width(kind: str) -> None:
     assert len(seen) == 0
 
 
-# What is masked was counted.
+# A regression test: masked values were counted.
 @pytest.mark.parametrize("values", [[b"1", b"2"], [1, 2], ["1", "2"]])
 def test_masked_arrays_are_rejected(values: list[Any]) -> None:
     masked = np.ma.array(values, mask=[False, True])
@@ -178,7 +180,7 @@ def test_columns_of_arrow() -> None:
     ("items", "error", "message"),
     [
         (np.array(["ann"]), TypeError, r"UTF-32: pass array.tolist\(\)$"),
-        # astype("S") would make an item of what is missing, and cut final zeros.
+        # astype("S") would make an item of a missing value, and cut off zero bytes at the end.
         (np.array(["ann", None], object), TypeError, r"an array of objects holds no bytes: pass array.tolist\(\)$"),
         (np.zeros(3, np.uint8), TypeError, "got one dimension of format 'B': .* or width= for its bytes"),
         (np.zeros((2, 2, 2), np.uint8), TypeError, "got 3 dimensions of format 'B': width= for its bytes"),
@@ -203,7 +205,7 @@ def test_empty_arrays() -> None:
         answers = BloomFilter(10).contains_many(empty)
         assert answers.dtype == np.bool_ and len(answers) == 0
     assert len(BloomFilter(10).contains_many(b"", width=4)) == 0
-    # Rows of no bytes are empty items.
+    # Rows of zero bytes are empty items.
     seen = BloomFilter(10)
     assert seen.add_many(np.zeros((3, 0), np.uint8)).tolist() == [True, False, False]
     assert b"" in seen
@@ -215,7 +217,7 @@ def test_other_buffers() -> None:
         seen = BloomFilter(1000)
         seen.update(mapped, width=8)
         assert "annetten" in seen
-        # It is not held on to.
+        # The call keeps no reference to the memory, so it can be resized.
         mapped.resize(8192)
     numbers = (ctypes.c_uint32 * 3)(1, 2, 3)
     assert list(BloomFilter(10).add_many(numbers, width=4)) == [True] * 3
@@ -248,14 +250,14 @@ def test_structures_are_their_bytes_and_hold_no_objects() -> None:
     seen = BloomFilter(100)
     seen.update(rows, width=12)
     assert rows[0].tobytes() in seen and rows[1].tobytes() in seen
-    # Names of fields are no types.
+    # The names of fields do not count as types.
     assert many(np.array([(1,), (2,)], dtype=[("Of", "<u8")]), width=8) is not None
     with pytest.raises(TypeError, match="objects"):
         seen.update(np.array([("a", 1)], dtype=[("x", "O"), ("y", "<i8")]), width=16)
 
 
 def test_memory_that_is_not_there_is_an_error() -> None:
-    """In a process of its own, whose address space ends above what it has."""
+    """Runs in a process whose address space is limited to little more than it already uses."""
     program = """
 import resource
 import numpy as np

@@ -1,4 +1,4 @@
-"""What the installed package says of itself, and what comes with it."""
+"""Tests the metadata and the files of the installed package."""
 
 import importlib.metadata
 import sys

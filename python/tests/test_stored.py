@@ -1,4 +1,4 @@
-"""Bytes and files, which are those of the command-line tool."""
+"""Tests bytes and files in the format of the command-line tool."""
 
 import errno
 import itertools
@@ -19,7 +19,7 @@ Value = BloomFilter | Counter
 
 
 def values() -> list[Value]:
-    """Of each kind one, empty, small and large."""
+    """Values of each kind: empty, small and large."""
     made: list[Value] = []
     for items in (0, 5, 3000):
         for value in (

@@ -1,4 +1,4 @@
-"""Threads that share a filter or a counter."""
+"""Tests threads that share a filter or a counter."""
 
 import sys
 import threading
@@ -15,7 +15,7 @@ ITEMS = 20_000
 
 @pytest.fixture(autouse=True)
 def switches_often() -> Iterator[None]:
-    """Python's lock changes hands a thousand times as often."""
+    """Makes Python switch between threads a thousand times as often."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-6)
     yield
@@ -23,7 +23,7 @@ def switches_often() -> Iterator[None]:
 
 
 def together(*works: Callable[[], None]) -> None:
-    """Runs works at the same time, and raises what one of them raises."""
+    """Runs functions at the same time, and raises the first exception."""
     raised: list[BaseException] = []
     start = threading.Barrier(len(works))
 
@@ -136,12 +136,13 @@ def test_lists_and_arrays_that_change_meanwhile() -> None:
             data[:] = number % 256
 
     together(adds, changes)
-    # An item that is half of one write and half of another is still an item: nothing else is promised.
+    # An item whose bytes change during the call may be read half changed. It is still added as an
+    # item.
     assert "5" in seen or "-5" in seen
 
 
 def test_other_threads_run_during_long_calls() -> None:
-    """A thread counts while another adds: it would stand still for the whole of each call."""
+    """A thread keeps counting while another one adds items. It would stop if calls kept Python's lock."""
     seen = BloomFilter(2_000_000)
     rows = np.arange(2_000_000).view("V8")
     ticks = 0

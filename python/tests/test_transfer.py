@@ -1,4 +1,4 @@
-"""Filters and counters to and from servers, by every client in every way it may be set up."""
+"""Tests transfers of filters and counters to and from servers, by every client with every setting."""
 
 import asyncio
 import inspect
@@ -66,7 +66,7 @@ def run(request: pytest.FixtureRequest, server: Any) -> Run:
 
 @pytest.fixture
 def plain(server: Any) -> Iterator[Any]:
-    """A client that prepares and looks."""
+    """A plain client that prepares keys and checks results."""
     with redis.Redis(port=server.port) as client:
         client.flushall()
         yield client
@@ -75,7 +75,7 @@ def plain(server: Any) -> Iterator[Any]:
 
 
 def with_key(use: Callable[[Any, Any], Any], key: Any) -> Callable[[Any], Any]:
-    """Something with a client and this key."""
+    """Makes a function of a client from `use`, with this key."""
     return lambda client: use(client, key)
 
 
@@ -176,7 +176,7 @@ def test_keys_without_a_name_beside_them_are_rejected_by_clusters(cluster: int) 
 
 
 class Failing:
-    """A client that fails at its nth command, before or after the server got it."""
+    """A client whose nth command fails, before or after the server received it."""
 
     def __init__(self, client: Any, at: int, is_late: bool, error: BaseException):
         self.client, self.at, self.is_late, self.error, self.calls = client, at, is_late, error, 0
@@ -228,7 +228,8 @@ def test_an_upload_that_fails_leaves_nothing(
         except type(error):
             pass
         kept = BloomFilter.download(plain, "key") if plain.exists("key") else None
-        # All or nothing; a rename whose answer was lost was made all the same.
+        # The upload happens completely or not at all. If the reply to the rename was
+        # lost, the key was renamed.
         assert kept in (before if replace else None, value), f"command {at}"
         assert not plain.keys("rollcall.*"), f"command {at}"
     assert at > 6 and BloomFilter.download(plain, "key") == value
@@ -276,7 +277,7 @@ def test_a_download_of_what_changes_meanwhile_is_rejected_or_whole(plain: Any) -
 
 def test_chunks_out_of_place_are_rejected() -> None:
     class Server:
-        """What replies as no server does."""
+        """A fake server with replies that no real server sends."""
 
         def __init__(self, replies: list[Any]):
             self.replies = iter(replies)

@@ -1,4 +1,4 @@
-"""docs/without-the-module.md, on a server without the module, SQLite and, where it is installed, Postgres."""
+"""Tests docs/without-the-module.md with a server without the module, SQLite, and Postgres if it is installed."""
 
 import glob
 import os
@@ -27,7 +27,7 @@ def blocks(language: str) -> list[str]:
 
 @pytest.fixture(scope="module")
 def plain(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[redis.Redis]:
-    """A client of a server that has no module."""
+    """A client of a server without the module."""
     folder = tmp_path_factory.mktemp("plain")
     options = ["--port", "0", "--unixsocket", "s", "--save", "", "--dir", str(folder)]
     with subprocess.Popen([shutil.which(program) or program, *options], stdout=subprocess.PIPE, text=True) as server:
@@ -43,7 +43,7 @@ def plain(program: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[re
 
 @pytest.fixture
 def page(plain: redis.Redis) -> dict[str, Any]:
-    """What the page defines."""
+    """The functions that the page defines."""
     names: dict[str, Any] = {}
     for block in blocks("python"):
         exec(block, names)
@@ -91,7 +91,7 @@ def test_a_filter_takes_the_place_of_a_counter(page: dict[str, Any]) -> None:
 
 
 def merge_rows(page: dict[str, Any], connections: list[Any]) -> None:
-    """Each connection in a thread."""
+    """Merges rows by several connections at the same time, each in its own thread."""
     (statement,) = blocks("sql")
     connections[0].execute(statement)
     connections[0].commit()
@@ -114,7 +114,7 @@ def merge_rows(page: dict[str, Any], connections: list[Any]) -> None:
 
 
 class Lite:
-    """SQLite, with psycopg's marks for arguments."""
+    """SQLite with psycopg's placeholders."""
 
     def __init__(self, path: Path) -> None:
         self.connection = sqlite3.connect(path, check_same_thread=False, timeout=60)
@@ -129,7 +129,7 @@ def test_rows_of_sqlite(page: dict[str, Any], tmp_path: Path) -> None:
 
 
 class Postgres:
-    """A connection of pg8000, with psycopg's `execute`."""
+    """A connection of pg8000 with the method `execute` of psycopg."""
 
     def __init__(self, folder: str) -> None:
         self.connection = pg8000.dbapi.connect("test", database="postgres", unix_sock=f"{folder}/.s.PGSQL.5432")
@@ -142,12 +142,12 @@ class Postgres:
 
 
 def test_rows_of_postgres(page: dict[str, Any]) -> None:
-    # Debian has it outside of PATH.
+    # Debian installs Postgres outside of PATH.
     where = os.pathsep.join([os.environ["PATH"], *glob.glob("/usr/lib/postgresql/*/bin")])
     initdb, postgres = shutil.which("initdb", path=where), shutil.which("postgres", path=where)
     if initdb is None or postgres is None:
         pytest.skip("no Postgres is here")
-    # Postgres does not run as root.
+    # Postgres refuses to run as root.
     user = "nobody" if os.geteuid() == 0 else None
     with tempfile.TemporaryDirectory() as folder:
         if user is not None:

@@ -112,7 +112,7 @@ fn chunk_of<T: Family>(input: &mut Input<'_>, sources: &[T], key: &Key<T>) -> (u
             let next = position.saturating_add(piece.len() as u64).saturating_add(1);
             (next | stamp, forge::chunk(loading.chunk_format(), position, &piece))
         }
-        // As the server would give it.
+        // The chunk that the server would return.
         (0 | 1 | 3 | 4 | 5, _) => match scandump(source, input.number()) {
             Ok((next, chunk)) => (next, chunk.into_owned()),
             Err(_) => (input.number(), Vec::new()),

@@ -83,7 +83,8 @@ impl Tracked {
             }
             14 => {
                 self.check();
-                // Not checked against the limit, because lists have a different capacity now.
+                // This size is not compared with the limit, because the lists of a reloaded value have another
+                // capacity.
                 self.counter = laws::reloaded(&self.counter, input.byte());
                 return;
             }
@@ -131,7 +132,7 @@ impl Tracked {
 
     /// Checks that adding a list gives the same counter as adding its members one by one.
     fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
-        // Both copies: lists of the original may have room left.
+        // Both counters are copies, because lists of the original may have spare capacity.
         let (mut single, mut reported, slice) = (self.counter.copy(), Vec::new(), self.newest());
         self.counter = self.counter.copy();
         let mut live = single.live(Time::Reached);
@@ -243,7 +244,7 @@ impl Tracked {
         assert_eq!(replica.at(time).count(), count, "a move changed an answer");
         let followed = replica.live(Time::Reached).add_all(items_of(&numbers[..reported]), &Unlimited, |_| ());
         assert!(followed.is_ok() && replica.is_same(&self.counter));
-        // Slices that were renumbered are so for these items too, after this.
+        // If the counter renumbered its slices, these members get the new numbers.
         let slice = self.newest().max(newest.into());
         self.seen.extend(numbers[..reported].iter().map(|&number| (number, slice)));
     }
@@ -313,7 +314,7 @@ fn check_together(one: &Tracked, other: &Tracked) {
     check_views(&ours[0], &theirs[0]);
     theirs.reverse();
     ours.iter().zip(theirs.iter().cycle()).for_each(|(ours, theirs)| check_views(ours, theirs));
-    // Only some on the system clock and some on a manual one are rejected, by now.
+    // Counters with different clock sources cannot be united; all others can.
     if let Ok(made) = Counter::union(&one.counter, &[&other.counter], &Limit::of(64 << 20)) {
         made.check_answers();
     }

@@ -87,7 +87,8 @@ impl Tracked {
             }
             14 => {
                 self.check();
-                // Not checked against the limit, because lists have a different capacity now.
+                // This size is not compared with the limit, because the lists of a reloaded value have another
+                // capacity.
                 self.filter = laws::reloaded(&self.filter, input.byte());
                 return;
             }
@@ -132,7 +133,7 @@ impl Tracked {
 
     /// Checks that adding a list gives the same filter as adding its items one by one.
     fn add_both_ways(&mut self, numbers: &[usize], limit: &Limit) {
-        // Both copies: lists of the original may have room left.
+        // Both filters are copies, because lists of the original may have spare capacity.
         let (mut single, mut reported) = (self.filter.copy(), Vec::new());
         self.filter = self.filter.copy();
         let one_by_one = numbers.iter().try_for_each(|&number| {
@@ -142,7 +143,8 @@ impl Tracked {
         let mut together = Vec::new();
         let added = self.filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| together.push(is_new));
         let same = reported.iter().zip(&together).all(|(one, other)| one == other);
-        // The spec of a sub-filter is counted with none while others share it, so one way may be rejected later.
+        // Sub-filters with equal parameters share them, and only the first one counts them. So one of both ways may
+        // reach the size limit earlier.
         let both = added.is_ok() && one_by_one.is_ok();
         assert!(same && (!both || reported.len() == together.len() && self.filter.is_same(&single)));
         for (&number, is_new) in numbers.iter().zip(together) {
@@ -168,7 +170,8 @@ impl Tracked {
             assert!(self.filter.is_same(&before));
             return;
         }
-        // Of a slice not more items are seen again than it has; what is known by chance counts as more.
+        // A renewed item is taken from the count of an older slice, but no count goes below 0. Items known by chance
+        // make the total larger.
         let by_chance = if self.filter.windowing().is_some_and(|windowing| windowing.refresh) {
             count(Admission::Known)
         } else {
@@ -193,7 +196,8 @@ impl Tracked {
         let mut new = 0;
         let added = filter.live(Time::Reached).add_all(items_of(numbers), limit, |is_new| new += u64::from(is_new));
         let built = hashed.live(Time::Reached).add_hashes(&hashes, limit);
-        // As above: the filter is counted with the specs that the other shares then, and may be rejected earlier.
+        // The filter may reach the size limit earlier, because shared parameters count only for the first filter that
+        // uses them.
         if let Err(Error::TooLarge { .. }) = added {
             return;
         }
@@ -231,7 +235,7 @@ impl Tracked {
         assert!(followed.is_ok() && again == reported && replica.is_same(&self.filter));
         let has_changed = outcome.changed || outcome.before != Move::Stay;
         assert!(has_changed != self.filter.is_same(&before));
-        // Slices that were renumbered are so for these items too, after this.
+        // If the filter renumbered its slices, these items get the new numbers.
         let slice = self.newest().max(newest.into());
         for (&number, is_new) in numbers.iter().zip(reported) {
             if is_new || self.filter.renews() {

@@ -53,7 +53,7 @@ def encoded(item: Item) -> bytes:
         return item
     if isinstance(item, bytearray | memoryview):
         return bytes(item)
-    # True is an int too, whose digits nobody expects.
+    # True is an int too, but nobody expects it to be sent as 1.
     if isinstance(item, int) and not isinstance(item, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
         return int.__repr__(item).encode()
     raise TypeError(
@@ -80,7 +80,7 @@ def span(token: str, value: Seconds | None) -> list[Word]:
 def numbered(keys: Sequence[Key], since: Spans) -> list[Word]:
     if since is None:
         return [len(keys), *keys]
-    # One text would be taken apart into its characters.
+    # A single str would be split into its characters.
     if isinstance(since, str | bytes | bytearray | memoryview):
         raise TypeError(f"since must be seconds, a timedelta or a list of them, got {type(since).__name__}")
     spans = [since] if isinstance(since, int | timedelta) else since

@@ -42,7 +42,7 @@ class _Queueing(Generic[Member]):
         if _has(pipeline, "watching") and not _has(pipeline, "explicit_transaction"):
             raise RuntimeError("the pipeline watches keys and does not queue yet: call client.multi() first")
         if command.content == "binary" and _is_transaction(pipeline) and _decodes(pipeline):
-            # The client decodes the reply of EXEC as a whole, and a byte that is no text would break its connection.
+            # The client decodes the whole reply of EXEC. Bytes that are not UTF-8 would break its connection.
             raise TypeError(f"{command.name} in a transaction needs a client without decode_responses")
         self._forget_reset()
         position = len(pipeline)
@@ -168,20 +168,21 @@ def _settle(queued: list[tuple[int, Queued[Any]]], replies: list[Any], raise_on_
 
 
 def _has(pipeline: Any, flag: str) -> bool:
-    # Pipelines of a cluster have a strategy, and the flag there.
+    # In pipelines of a cluster, the flag is an attribute of their strategy.
     owner = getattr(pipeline, "_execution_strategy", None) or pipeline
     return any(getattr(owner, name, False) is True for name in (flag, f"_{flag}"))
 
 
 def _is_transaction(pipeline: Any) -> bool:
-    # Of blocking and asyncio clients, and of cluster clients, whose pipelines have a strategy.
+    # The names of the flag in blocking, asyncio and cluster clients. In pipelines of a cluster, their strategy has
+    # it.
     flags = ("transaction", "is_transaction", "explicit_transaction")
     strategy = getattr(pipeline, "_execution_strategy", None)
     return any(getattr(pipeline, flag, False) is True for flag in flags) or "Transaction" in type(strategy).__name__
 
 
 def _decodes(pipeline: Any) -> bool:
-    # Pipelines of a cluster have no connections of their own: the manager of nodes has the options of all.
+    # Pipelines of a cluster have no connections of their own. The node manager has the options of all connections.
     owner = getattr(pipeline, "connection_pool", None) or getattr(pipeline, "nodes_manager", None)
     if owner is None:
         owner = pipeline.cluster_client.nodes_manager

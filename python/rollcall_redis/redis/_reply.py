@@ -126,7 +126,7 @@ def list_of(parse: Callable[[Any], T]) -> Callable[[Any], list[T]]:
 
     def parse_list(reply: Any) -> list[T]:
         values: list[T] = []
-        # Members are a set in clients that make sets of RESP3's.
+        # Some clients return the members in a set, because RESP3 has sets.
         for element in _elements(reply):
             if isinstance(element, Exception):
                 setattr(element, _REPLIES_BEFORE, values)

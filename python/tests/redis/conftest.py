@@ -1,8 +1,7 @@
-"""Clients for the tests of `rollcall_redis.redis`, of the servers that the tests above have.
+"""Clients for the tests of `rollcall_redis.redis`, connected to the servers of ../conftest.py.
 
-A test that takes `rollcall` runs in some of the ways of `redis_ways`, others for each test, and all tests together in
-all of them; with ROLLCALL_ALL_WAYS=1 each in all. What it gets has `bf` and `lc`, whose methods give the value, however
-it came.
+The fixture `rollcall` has `bf` and `lc`, whose methods return the value itself in every variant of `redis_ways`. Each
+test runs in some variants, and all tests together in all of them. With ROLLCALL_ALL_WAYS=1, each test runs in all.
 """
 
 import asyncio
@@ -23,14 +22,14 @@ def runner() -> Iterator[asyncio.Runner]:
 
 @pytest.fixture(scope="session")
 def clients(server: Any, runner: asyncio.Runner) -> Iterator[dict[Any, Any]]:
-    """Clients of the server, made when they are first asked for."""
+    """The clients of the server by variant. A client is created on first use."""
     made: dict[Any, Any] = {}
     yield made
     for client in made.values():
         close(client, runner)
 
 
-# A test takes every so many-th way. It shares no factor with any number of choices, so that all of each are in.
+# A test runs in every seventh variant. Seven divides no number of choices, so every choice occurs.
 STEP = 1 if os.environ.get("ROLLCALL_ALL_WAYS") == "1" else 7
 
 

@@ -1,4 +1,4 @@
-"""What type checkers infer. Not run: mypy and pyright read it."""
+"""Tests the types that mypy and pyright infer for commands. This file is not run."""
 
 from typing import Any, assert_type
 

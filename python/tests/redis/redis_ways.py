@@ -1,4 +1,4 @@
-"""Ways of using `rollcall_redis.redis`: each client library, protocol and decoding, and each kind of call."""
+"""The variants of using `rollcall_redis.redis`: client libraries, protocols, decoding of replies, kinds of calls."""
 
 import asyncio
 import inspect
@@ -46,7 +46,7 @@ LIBRARIES = {
 }
 
 WAYS = ("call", "pipeline", "transaction", "await", "async pipeline", "async transaction")
-# Without a protocol redis-py speaks RESP3 and shapes the replies that it knows as those of RESP2.
+# Without a protocol, redis-py uses RESP3 and converts known replies to their RESP2 form.
 PROTOCOLS = {"redis-py": ("2", "3", "default"), "valkey-py": ("2", "3")}
 
 
@@ -66,7 +66,8 @@ class Variant(NamedTuple):
 
     @property
     def options(self) -> dict[str, Any]:
-        # A client's own limit may pass on a busy machine, and then it sends the command again.
+        # The client's default time limit may pass on a busy machine. Then the client would repeat
+        # the command.
         options: dict[str, Any] = {"decode_responses": self.decodes, "socket_timeout": 60}
         return options if self.protocol == "default" else {**options, "protocol": int(self.protocol)}
 
@@ -84,7 +85,7 @@ VARIANTS = [
 
 
 class Driven:
-    """`bf` and `lc` in one way of calling."""
+    """The methods of `bf` and `lc` in one variant, which return the value itself."""
 
     def __init__(self, variant: Variant, client: Any, rollcall: Any, runner: asyncio.Runner):
         self.variant = variant
@@ -96,7 +97,7 @@ class Driven:
         self.lc = Family(self, "lc")
 
     def got(self, value: Any) -> Any:
-        """A value, or what an awaitable gives."""
+        """A value, or the result of an awaitable."""
 
         async def awaited() -> Any:
             return await value
@@ -105,13 +106,13 @@ class Driven:
 
     @contextmanager
     def rejects(self, pattern: str) -> Generator[pytest.ExceptionInfo[Exception]]:
-        """Expects the client's error, with a message that matches. Notes of a pipeline are no part of that."""
+        """Expects the client's error with a matching message. Notes that a pipeline adds are ignored."""
         with pytest.raises(self.ResponseError) as caught:
             yield caught
         assert re.search(pattern, str(caught.value))
 
     def command(self, *words: Any) -> Any:
-        """The client's own call."""
+        """Sends a command by the client's generic call."""
         return self.got(self.client.execute_command(*words))
 
     def invoke(self, family: str, name: str, arguments: Any, options: Any) -> Any:
@@ -138,12 +139,12 @@ class Family:
 
 
 CENTURY = datetime(2100, 1, 1, tzinfo=UTC)
-# No text in UTF-8.
+# Not valid UTF-8.
 BINARY = b"\xff\x00\xfe"
 
 
 def connect(variant: Variant, port: int) -> Any:
-    """A client for a variant. `bf()` was called on it, which sets the callbacks of its own API on the client."""
+    """A client for a variant. `bf()` has been called on it, which adds the client's own reply callbacks."""
     make = variant.library.asyncio if variant.is_async else variant.library.blocking
     client = make(port=port, **variant.options)
     client.bf()
@@ -166,7 +167,7 @@ def drive(variant: Variant, client: Any, runner: asyncio.Runner, decode_response
 
 
 def is_exactly(value: object, expected: object) -> None:
-    """Equal, and of equal types all the way down: 1 and True are equal in Python."""
+    """Asserts that two values are equal and have equal types at every depth. In Python 1 equals True."""
     assert repr(value) == repr(expected)
 
 

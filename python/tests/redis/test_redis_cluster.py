@@ -1,4 +1,4 @@
-"""Cluster clients: of both libraries, in both protocols, with and without decoding, blocking and with asyncio."""
+"""Tests cluster clients of both libraries, in both protocols, with and without decoding, blocking and asyncio."""
 
 import asyncio
 from collections.abc import Iterator
@@ -43,12 +43,12 @@ def client(way: Way, cluster: int) -> Iterator[Any]:
 
 @pytest.fixture
 def async_client(way: Way, cluster: int, client: Any, runner: asyncio.Runner) -> Iterator[Any]:
-    """Of a cluster that the blocking client has emptied."""
+    """A client of a cluster that the blocking client has emptied."""
     make = way.library.asyncio_cluster
 
     async def made() -> Any:
         client = make(host="127.0.0.1", port=cluster, protocol=way.protocol, decode_responses=way.decodes)
-        # Many commands at once on a client that knows no nodes yet may be sent twice, or fail: in both libraries.
+        # If a new client has to send many commands at once, both libraries may send some twice, or fail.
         return await client.initialize()
 
     client = runner.run(made())

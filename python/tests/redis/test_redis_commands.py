@@ -1,4 +1,4 @@
-"""Nothing is missing: what the server says of its commands, beside what the package sends."""
+"""Compares the package's methods with the commands that the server reports."""
 
 import ast
 import inspect
@@ -51,7 +51,7 @@ def test_every_argument_of_a_command_can_be_sent(client: Any, name: str) -> None
     tokens = set(tokens_of(docs["arguments"]))
     assert tokens <= known
     assert {word for word in known if word.isupper()} <= tokens
-    # Without a token: keys, items and numbers, of which some may be given several times.
+    # Arguments without a token: keys, items and numbers. Some may be repeated.
     places = [
         argument
         for argument in docs["arguments"]
@@ -72,12 +72,12 @@ def tokens_of(arguments: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def send_everything(method: Any) -> Command[Any]:
-    """A call with a value for every parameter."""
+    """Calls a method with a value for every parameter."""
     return call(method, everything=True)
 
 
 def send_least(method: Any) -> Command[Any]:
-    """A call with what has to be given, and one of what may be given several times."""
+    """Calls a method with the required parameters only, and one value for each repeated parameter."""
     return call(method, everything=False)
 
 
@@ -90,7 +90,7 @@ def call(method: Any, everything: bool) -> Command[Any]:
         if parameter.kind is inspect.Parameter.VAR_POSITIONAL
     ]
     for parameter in inspect.signature(method).parameters.values():
-        # One of "key [key ...]" is there already.
+        # For "key [key ...]" the call already has the first key.
         is_second = parameter.name == "keys" and variadic == ["keys"]
         if is_second or not (everything or parameter.default is inspect.Parameter.empty):
             continue
@@ -106,7 +106,7 @@ def call(method: Any, everything: bool) -> Command[Any]:
 
 
 def sample(parameter: inspect.Parameter) -> Any:
-    """A value that a parameter may have."""
+    """A valid value for a parameter."""
     if parameter.name in ("items", "keys", "others", "sources") and parameter.kind is inspect.Parameter.VAR_POSITIONAL:
         return "x"
     if parameter.name == "items":
@@ -122,7 +122,7 @@ def sample(parameter: inspect.Parameter) -> Any:
 
 
 def literals(method: Any) -> set[str]:
-    """What the types of the parameters allow by name."""
+    """The literal values that the types of parameters allow."""
     found: set[str] = set()
     for function in [method.__func__, *get_overloads(method.__func__)]:
         hints = get_type_hints(function, include_extras=True)
@@ -165,14 +165,14 @@ def test_the_classes_are_as_the_script_writes_them() -> None:
 
 
 def test_the_package_imports_no_client() -> None:
-    """The extras are optional, and one of them is enough."""
+    """The package can be imported without any client library."""
     program = "import sys, rollcall_redis.redis; print([name for name in ('redis', 'valkey') if name in sys.modules])"
     result = subprocess.run([sys.executable, "-P", "-c", program], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 
 
 def test_types_are_inferred() -> None:
-    """redis_typed.py is checked by mypy in strict mode; a wrong claim in it would be an error."""
+    """mypy checks redis_typed.py in strict mode. A wrong type in it would be an error."""
     typed = Path(__file__).with_name("redis_typed.py")
     claims = [node for node in ast.walk(ast.parse(typed.read_text())) if isinstance(node, ast.Call)]
     assert sum(ast.unparse(claim.func) == "assert_type" for claim in claims) > 30

@@ -1,4 +1,4 @@
-"""LC.*: every command and every option, in every way of calling."""
+"""Tests every LC.* command and every option, in every variant of calling."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -142,7 +142,7 @@ def test_windows(rollcall: Driven) -> None:
     is_exactly(lc.countsince("staff", 3600), 2)
     is_exactly(lc.countsince("staff", timedelta(days=1)), 4)
     is_exactly(lc.unioncard("staff", "missing", since=timedelta(days=1)), Estimate(4, 0.0))
-    # In the last day and not in the last hour.
+    # Members of the last day that were not added in the last hour.
     is_exactly(sorted(lc.diff("staff", "staff", since=[None, 3600])), [b"ann", b"ben"])
     is_exactly(
         lc.history("staff"),
@@ -213,7 +213,7 @@ def test_the_zone_of_a_moment_counts(rollcall: Driven) -> None:
 
 
 def test_variants_are_what_their_names_say(rollcall: Driven) -> None:
-    """The tests above would pass with one connection under all names."""
+    """Checks that the variants really differ. Otherwise the other tests would pass with a single connection."""
     variant: Variant = rollcall.variant
     fields: Any = rollcall.command("HELLO")
     if variant.protocol != "default":

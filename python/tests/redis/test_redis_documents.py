@@ -1,5 +1,5 @@
-"""The section "Commands" of docs/python.md, and the programs of examples/python: they run. What docs/clients.md says of
-valkey-py and of redis-py's cache."""
+"""Runs the section "Commands" of docs/python.md and the programs of examples/python. Tests what docs/clients.md says
+about valkey-py and about redis-py's cache."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from rollcall_redis.redis import Counters, Filters
 
 ROOT = Path(__file__).resolve().parents[3]
 URL = "redis://127.0.0.1:6379"
-# A quoted line of each that shows its promise was measured.
+# A line that each program prints if its promises hold.
 PROGRAMS = {
     "message_summary.py": r"class: to remind: class-\d+, .*\nclass: came back: class-\d+, ",
     "push_dedupe.py": r"\d+ of 100000 devices notified",

@@ -1,4 +1,4 @@
-"""BF.*: every command and every option, in every way of calling."""
+"""Tests every BF.* command and every option, in every variant of calling."""
 
 from datetime import timedelta
 from typing import Any

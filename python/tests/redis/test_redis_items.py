@@ -1,4 +1,4 @@
-"""Items of typed commands: the bytes that the server gets, and values without one text, which are rejected."""
+"""Tests the items of typed commands: the bytes that the server gets, and rejected values whose text is ambiguous."""
 
 import array
 from enum import IntEnum, StrEnum
@@ -20,7 +20,8 @@ class Colour(StrEnum):
 
 
 NUMBERS = array.array("I", [1, 2])
-# redis-py sends `<Role.ADMIN: 7>`, and breaks the protocol at a memoryview whose elements are no bytes.
+# redis-py alone sends `<Role.ADMIN: 7>` for an enum. For a memoryview with elements of several bytes it
+# sends a wrong length.
 ITEMS: list[tuple[Any, bytes]] = [
     ("bén", "bén".encode()),
     (b"\xff\x00", b"\xff\x00"),

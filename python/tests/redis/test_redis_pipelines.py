@@ -1,4 +1,4 @@
-"""Pipelines and transactions beyond the single command, which all other tests have, and how clients are wrapped."""
+"""Tests pipelines and transactions of several commands, and how clients are wrapped."""
 
 import asyncio
 from collections.abc import Iterator
@@ -114,7 +114,7 @@ def test_a_watched_key_makes_a_transaction_fail(client: Any, library: Library) -
 
 
 def test_a_transaction_of_the_client_can_be_wrapped(client: Any) -> None:
-    """The client's `transaction` calls again until the watched keys did not change meanwhile."""
+    """The client's `transaction` repeats the call until no watched key has changed during it."""
     rollcall = Rollcall(client)
 
     def add_one(pipeline: Any) -> None:
@@ -165,7 +165,7 @@ def test_a_wrong_client_is_rejected(client: Any, async_client: Any) -> None:
 
 
 def test_the_other_family_of_names(client: Any, async_client: Any, runner: asyncio.Runner) -> None:
-    """RF.* are known beside another module's BF.*, and are rules of access of their own."""
+    """The prefix RF works next to another module's BF.*, and ACL rules treat it separately."""
     client.execute_command("ACL", "SETUSER", "default", "-bf.add", "-bf.info")
     try:
         with pytest.raises(Exception, match=r"(?i)no permissions"):
@@ -181,7 +181,7 @@ def test_the_other_family_of_names(client: Any, async_client: Any, runner: async
 
 
 def test_the_client_stays_as_it_was(client: Any) -> None:
-    """Its own API and callbacks answer as before."""
+    """The client's own methods and callbacks still work as before."""
     client.bf()
     callbacks = dict(client.response_callbacks)
     rollcall = Rollcall(client)
@@ -189,13 +189,13 @@ def test_the_client_stays_as_it_was(client: Any) -> None:
     assert rollcall.bf.info("seen", "FILL") == 0.0
     assert dict(client.response_callbacks) == callbacks
     info: Any = client.bf().info("seen")
-    # The client's own object, or a map, with labels as they came.
+    # The client's own class, or a dict with the labels as the server sent them.
     rows: dict[Any, Any] = {"Capacity": info.capacity} if hasattr(info, "capacity") else dict(info)
     assert 1000 in (rows.get("Capacity"), rows.get(b"Capacity"))
 
 
 def test_rows_that_come_later_are_kept() -> None:
-    """As a later server might answer."""
+    """Rows that only a later version of the server sends are kept."""
     replies: list[Any] = []
 
     class Answers:
