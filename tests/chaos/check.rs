@@ -16,8 +16,8 @@ use rollcall_testkit::client::{error_text, number, show, words};
 
 /// Number of items in one command.
 const LIST: usize = 1000;
-/// Milliseconds by which a key may expire later than it should. `MIGRATE` sends the time that is left, so the expiry is
-/// put off by as long as the move takes.
+/// Milliseconds by which a key may expire later than it should. `MIGRATE` sends the remaining time, so the key
+/// expires later by the duration of the move.
 const MOVED_LATER: u64 = 60_000;
 /// Number of items that are looked up in each filter although they were never added.
 const STRANGERS: u64 = 500;
@@ -60,7 +60,8 @@ impl Tally {
                     "{shape}: {keys} filters, {hits} of {strangers} strangers found, {expected_hits:.1} expected, at \
                      most {bound_of_hits:.1} promised"
                 ));
-                // A filter's own rate scatters around what its fill says: 3 % on the mean is more than that takes.
+                // The true rate of a filter differs by chance from the rate predicted by its set bits. On average,
+                // the difference is below 3 %.
                 let (hits, scatter) = (hits as f64, 0.03 * expected_hits);
                 if (hits - expected_hits).abs() > SIGMAS * expected_hits.sqrt() + FEW + scatter {
                     let came = format!("{hits} of {strangers} strangers found");
@@ -78,7 +79,8 @@ impl Tally {
                      standard error {:.1}",
                     variance.sqrt(),
                 ));
-                // Counts are whole numbers. Of counters that are all full alike, rounding goes the same way in all.
+                // Counts are rounded to whole numbers. Counters of the same size may all be rounded in the same
+                // direction.
                 if deviation.abs() > SIGMAS * variance.sqrt() + 0.5 * counters as f64 + FEW {
                     let came = format!("off by {deviation}, standard error {}", variance.sqrt());
                     run.violation(shape, &format!("{members} members of {counters} counters"), &came);
@@ -196,7 +198,7 @@ impl Look<'_> {
         for piece in promised.chunks(LIST) {
             let items: Vec<Vec<u8>> = piece.iter().map(|at| key.item(*at)).collect();
             let answers = self.ask_list("BF.MEXISTS ?", name, &items)?;
-            // Of what a window on the system clock may have dropped meanwhile nothing is asked.
+            // For a window with the system clock, items that may have expired meanwhile are not required.
             let still = must(key);
             let missing: Vec<u64> = piece
                 .iter()
@@ -343,7 +345,7 @@ impl Look<'_> {
         }
         if let Some(len) = key.shadow {
             let copied = number(&self.ask(&command("LC.COUNT ?", &key.shadow_name()))?) as u64;
-            // A copy may have been made again, but has nothing that the key has not.
+            // The copy may have been made again since, but it has no items that the key lacks.
             let least = oracle(params, key, len);
             if !(least..=most).contains(&copied) {
                 self.broken(&format!("LC.COUNT {copied} of the copy, expected from {least} to {most}"));
@@ -358,14 +360,14 @@ impl Look<'_> {
         let (count, error) = self.estimate(&name)?;
         let least: u64 = self.writers.iter().map(|key| key.acked).sum();
         let most: u64 = self.writers.iter().map(|key| key.sent).sum();
-        // Of a window so long all was seen in its first slice.
+        // The window is so long that all items were added in its first slice.
         if self.key().shape.create.contains("WINDOW")
             && (self.pair_of(&format!("LC.UNIONCARD 1 {name} SINCE 1"))? != (count, error)
                 || self.pair_of(&format!("LC.DIFFCARD 2 {name} {name} SINCE - 1"))?.0 != 0.0)
         {
             self.broken(&format!("a span of LC.UNIONCARD {count} {error} has other members"));
         }
-        // Of few members the errors are whole ones.
+        // With few members, errors are whole members.
         let off = 6.0 * error + if error > 0.0 { 3.0 } else { 0.0 };
         if count < least as f64 - off || count > most as f64 + off {
             self.broken(&format!("LC.UNIONCARD {count} {error}, expected from {least} to {most}"));

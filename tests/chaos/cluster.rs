@@ -28,8 +28,8 @@ const WRITERS: u64 = 4;
 const LOAD: Load = Load { commands: 8, items: 100, share: 4, expires: true };
 /// One of this number of moves kills a primary.
 const KILLED_ONE_IN: u64 = 8;
-/// Microseconds that a source takes for each key while another fault than the death of the source is to happen before
-/// the target takes over.
+/// A source that should not die is slowed down: it waits this number of microseconds for each key, so that another
+/// fault can happen before the target takes over.
 const SLOW: u64 = 200_000;
 /// Number of slots that move at the same time.
 const AT_ONCE: usize = 6;
@@ -99,7 +99,7 @@ impl Moves {
         let owned = nodes.range_of(from, slot).expect("the slot's range");
         let can_be_slow = !nodes.servers[from].version().is_valkey;
         let is_slow = can_be_slow && fault != Fault::None;
-        // A slow move has many keys, and is under way when the fault happens.
+        // A slow move needs many keys, so that it is still running when the fault happens.
         let (before, after) = if is_slow { (2500, 2500) } else { (self.random.below(300), 200) };
         let slots = (slot.saturating_sub(before).max(owned.0), (slot + after).min(owned.1));
         if is_slow {
@@ -195,7 +195,7 @@ fn a_cluster_on_the_move_loses_nothing() {
     }
     let items = check_all(&mut line, &run, &writers, Some(&tally));
     tally.judge(&run);
-    // These keys may expire on a primary before its replica knows.
+    // These keys may expire on a primary before its replica deletes them.
     let is_volatile = |key: &&Key| key.shape.name == VOLATILE.name;
     for key in writers.iter().flat_map(|writer| &writer.keys).filter(is_volatile) {
         line.write(&[(key.name.clone(), vec![b"DEL".to_vec(), key.name.clone().into_bytes()])]);

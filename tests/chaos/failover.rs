@@ -16,7 +16,7 @@ fn new_server(random: &mut Random) -> Server {
     Setup::default()
         .line(&format!("repl-diskless-sync {diskless}"))
         .line(&format!("repl-diskless-load {load}"))
-        // Clients create keys by bare additions, on each server once it is the primary.
+        // Clients create keys by commands without options, on whichever server is the primary.
         .args(&rollcall_testkit::pair::OTHER_DEFAULTS.replace("auto-create no", "auto-create yes"))
         .more_args("max-key-bytes 64mb")
         .start()

@@ -125,7 +125,7 @@ impl Key {
             shape,
             name,
             prefix: format!("{writer}.{generation}:"),
-            // Enough to pass the limits of what is exact or admitted.
+            // Keys have enough items to exceed the limits of exact counters and of admission.
             capacity: (shape.items / share).max(shape.items.min(400)),
             exists: false,
             acked: 0,
@@ -358,7 +358,7 @@ impl Key {
     fn settle_add(&mut self, first: u64, count: u64, reply: &Value) -> Result<u64, String> {
         let unexpected = || Err(format!("{} to {count} items from {first}", show(reply)));
         let Some(mut answers) = replies(reply) else { return unexpected() };
-        // A list ends with the error that stopped it. What is before that is in.
+        // If the list was stopped by an error, the reply ends with it. The items before the error were added.
         let stopped = answers.last().and_then(error_text);
         if let Some(error) = &stopped {
             if !passes(error) {
@@ -374,7 +374,7 @@ impl Key {
         let mut new = 0;
         for (number, answer) in (first..).zip(answers) {
             match answer {
-                // The one number that LC.ADD answers is how many were new.
+                // The reply of LC.ADD is the number of new items.
                 Value::Int(sum) if !is_list && (0..=count as i64).contains(sum) => new = *sum as u64,
                 Value::Int(1) => new += 1,
                 Value::Int(0) => drop(self.excused.insert(number)),

@@ -33,7 +33,7 @@ fn kills_lose_nothing_that_was_acknowledged() {
                 let (run, tally) = (&run, &tally);
                 scope.spawn(move || writer.work(&mut line, run, tally));
             }
-            // Some die while a snapshot or a rewrite of the AOF is under way.
+            // Some servers are killed during a snapshot or a rewrite of the AOF.
             let mut client = server.client();
             std::thread::sleep(std::time::Duration::from_millis(moment / 2));
             match random.below(6) {
@@ -56,7 +56,7 @@ fn kills_lose_nothing_that_was_acknowledged() {
             run.say(&format!("{kill} kills; {}; {checked} looked for after them", run.load()));
         }
     }
-    // What was on its way is sent again. Then nothing is in doubt any more.
+    // Unacknowledged commands are sent again. Afterwards the outcome of every command is known.
     let mut line = Single::new(&server);
     for writer in &mut writers {
         writer.settle(&mut line, &run);

@@ -21,7 +21,7 @@ pub trait Line {
 /// The outcome of a command, from its reply.
 pub fn outcome(reply: Value) -> Outcome {
     match error_text(&reply) {
-        // A list may have been stopped in its middle.
+        // This error may have stopped a command between two items of its list.
         Some(error) if error.contains("more than max-key-bytes") => Outcome::Unknown,
         Some(error) if passes(&error) => Outcome::Rejected,
         _ => Outcome::Done(reply),

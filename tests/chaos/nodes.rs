@@ -217,7 +217,8 @@ impl Nodes {
                     between(self, moved);
                     let line = format!("MIGRATE 127.0.0.1 {} {} 0 10000 REPLACE", self.servers[to].port(), text(key));
                     let reply = client.cmd(&line);
-                    // NOKEY: a client has deleted it meanwhile. An error of the target is tried again.
+                    // NOKEY means that a client has deleted the key meanwhile. An error of the target is temporary,
+                    // so the key is sent again.
                     match error_text(&reply) {
                         None => moved += 1,
                         Some(error) if error.starts_with("IOERR") => {}
@@ -233,7 +234,7 @@ impl Nodes {
                 self.servers[*at].client().expect(&format!("CLUSTER SETSLOT {slot} NODE {to_id}"), "+OK");
             }
         }
-        // What has moved is nowhere else by now, so it has to be in two places before the node may die.
+        // The moved keys exist only on this node. A replica must have them before the node may be killed.
         for at in [to, from] {
             self.wait_copied(at);
         }
@@ -263,13 +264,13 @@ impl Nodes {
         self.servers[at].client().int("CLUSTER MIGRATION CANCEL ALL") > 0
     }
 
-    /// Has the replica of a primary take over while both run.
+    /// Makes the replica of a primary take over while both nodes run.
     pub fn exchange(&self, primary: usize) {
         let replica = self.replica_of(primary).expect("a replica");
         let mut client = self.servers[replica].client();
         let mut asked: Option<Instant> = None;
         wait_until("the replica to take over", || {
-            // The servers give up after five seconds. Another request before that would begin again.
+            // The servers give up a takeover after five seconds. An earlier request would restart it.
             if asked.is_none_or(|asked| asked.elapsed() > Duration::from_secs(6)) {
                 client.cmd("CLUSTER FAILOVER");
                 asked = Some(Instant::now());

@@ -78,7 +78,7 @@ fn what_is_lost_is_noticed() {
                 with_damage(&mut client, name, &line, || assert_noticed(&server, &run, key, &line));
             }
         }
-        // The latest list alone. Of a count that has an error it may be within that.
+        // Pretends that the last list is missing in the key. Counts with a standard error may hide such a loss.
         let must = key.must();
         (key.acked, key.sent) = (key.acked + MORE, key.sent + MORE);
         if key.shape.kind != Kind::Theory && key.must() != must {

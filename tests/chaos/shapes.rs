@@ -106,11 +106,12 @@ pub const SHAPES: [Shape; 19] = [
         shadow: Shadow::Merge,
         ..FILTER
     },
-    // Classic ones so small err a quarter more often than their bits say, as RedisBloom's do.
+    // In the layout `classic`, such small sub-filters have a quarter more false positives than their set bits
+    // predict, as in RedisBloom. So this key has the layout `lines`.
     Shape { name: "chain", create: "BF.RESERVE ? 0.01 50 EXPANSION 2 LAYOUT lines", shadow: Shadow::Copy, ..FILTER },
     Shape { name: "classic", create: "BF.RESERVE ? 0.01 1000 LAYOUT classic", shadow: Shadow::Copy, ..FILTER },
-    // Above 8 MiB: freed in the background, stored in several pieces, and with huge pages where ROLLCALL_ARGS asks for
-    // them.
+    // A filter above 8 MiB is freed in the background and stored in several pieces. It uses huge pages if
+    // ROLLCALL_ARGS enables them.
     Shape { name: "large", create: "BF.RESERVE ? 0.01 8000000", shadow: Shadow::Copy, ..FILTER },
     Shape { name: "default", kind: Kind::Filter { rate: 1.0, has_card: true }, items: 2_000, ..FILTER },
     Shape {

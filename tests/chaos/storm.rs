@@ -23,9 +23,9 @@ const CHECKPOINT: Duration = Duration::from_secs(8);
 /// allocator.
 const SLACK: i64 = 1 << 20;
 
-/// The largest size of the pools of shared parameters, in bytes. Values with equal parameters share them, and the pools
-/// keep them after the values are gone. There are five pools (for counters, and for first and later sub-filters of two
-/// layouts), each with 1,024 entries of up to 150 bytes.
+/// The largest size of the tables of shared parameters, in bytes. Values with equal parameters share one entry, and
+/// entries remain after the values are gone. There are five tables (for counters, and for first and later sub-filters
+/// of two layouts), each with 1,024 entries of up to 150 bytes.
 const POOLS: i64 = 5 * 1024 * 150;
 
 /// Options of the module, each with three values to set.
@@ -75,7 +75,7 @@ impl Storm<'_> {
                 let (diskless, load) =
                     (*self.random.of(&["yes", "no"]), *self.random.of(&["disabled", "on-empty-db", "swapdb"]));
                 let mut replica = self.pair.replica.client();
-                // It may be loading what its primary sends.
+                // The replica may be loading data from its primary, and then rejects the command.
                 wait_until("the replica to take an option", || {
                     let reply = replica.cmd(&format!("CONFIG SET repl-diskless-load {load}"));
                     (show(&reply) == "+OK").then_some(())
@@ -138,13 +138,13 @@ impl Storm<'_> {
     }
 
     /// Reloads the data set with DEBUG RELOAD, from an RDB file of its own. A background save could replace the usual
-    /// file before it is read. Expired keys are waited for first, because the server does not replicate the expiry of
-    /// keys that it finds expired while loading.
+    /// file before it is read. Waits for expired keys first, because the server does not replicate the expiry of keys
+    /// that it finds expired while loading.
     fn reload(&mut self) -> &'static str {
         wait_expired(&mut self.primary());
         let lines = ["CONFIG SET dbfilename reload.rdb", "DEBUG RELOAD", "CONFIG SET dbfilename dump.rdb"];
         let commands: Vec<Vec<&str>> = lines.iter().map(|line| line.split(' ').collect()).collect();
-        // In one piece the server does them without looking at anything else in between.
+        // In one pipeline, the server executes the commands without other commands in between.
         let replies = self.primary().pipeline(&commands);
         if replies != [Value::Okay, Value::Okay, Value::Okay] {
             let replies: Vec<String> = replies.iter().map(show).collect();
@@ -209,7 +209,7 @@ impl Storm<'_> {
             );
         }
         let (on_primary, on_replica) = (settled_figures(&mut here), settled_figures(&mut there));
-        // The bytes may differ from one allocation to the next.
+        // Sizes in bytes are not compared, because they may differ between allocations.
         for (name, value) in on_primary.iter().filter(|(name, _)| is_of_values(name) && !name.ends_with("_bytes")) {
             if on_replica[name] != *value {
                 run.violation(
@@ -296,7 +296,7 @@ fn assert_memory_is_flat(run: &Run, server: &Server, before: i64, begun: &BTreeM
         run.violation("allocated_bytes", &format!("{at_start} before the run"), &allocated.to_string());
     }
     drop(client);
-    // The server gives back buffers and tables by and by.
+    // The server releases buffers and tables gradually.
     let start = Instant::now();
     let mut after = used_memory(server);
     while after > before + SLACK && start.elapsed() < deadline() {
@@ -369,7 +369,7 @@ fn everything_at_once_loses_nothing() {
         .into();
     run.say(&done.join(", "));
     check_all(&mut line, &run, &writers, Some(&tally));
-    // The gate is free: this time nothing is in flight because nobody writes.
+    // Unlike before, no lock is needed: nobody writes any more, so no command is in flight.
     let unfinished = writers.iter().flat_map(|writer| &writer.keys).filter(|key| key.pending.is_some()).count();
     assert_eq!(unfinished, 0, "what was on its way is acknowledged");
     check_on_replica(&mut storm, &run, &writers);

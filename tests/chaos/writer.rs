@@ -39,7 +39,7 @@ impl Writer {
 
     /// Sends one pipeline of commands to different keys.
     pub fn round(&mut self, line: &mut dyn Line, run: &Run, tally: &Tally) {
-        // A poisoned gate is that of a run that has failed.
+        // If the lock is poisoned, the run has already failed.
         let Ok(_in_flight) = run.gate.read() else { return };
         let most = 1 + self.random.below(self.load.commands);
         let mut chosen: Vec<usize> = Vec::new();
@@ -52,7 +52,7 @@ impl Writer {
         for at in &chosen {
             let key = &mut self.keys[*at];
             if key.pending.is_none() && key.is_full() && !key.shape.is_shared {
-                // Everything acknowledged to it is looked at once more before it goes.
+                // A full key is checked once more before it is deleted.
                 check(line, run, &[key], Some(tally));
                 if !line.is_up() {
                     return;

@@ -82,7 +82,7 @@ fn hex(digits: Option<&[u8]>) -> Option<u8> {
 
 /// The lines that redis-cli prints for the reply to `command`.
 pub fn printed(command: &[Vec<u8>], reply: &Value) -> Vec<String> {
-    // INFO's text is printed as it is, not as a quoted string.
+    // The reply to INFO is printed as plain text, not as a quoted string.
     let is_info = command.first().is_some_and(|name| name.eq_ignore_ascii_case(b"INFO"));
     let text = match reply {
         Value::BulkString(bytes) if is_info => String::from_utf8_lossy(bytes).into_owned(),
@@ -96,7 +96,7 @@ fn format(reply: &Value, prefix: &str) -> String {
     match reply {
         Value::Nil => "(nil)".to_owned(),
         Value::Int(n) => format!("(integer) {n}"),
-        // The fewest digits that give the same double, as newer servers send it; `console` compares by value.
+        // Newer servers send the fewest digits that give the same double. The comparison in `console` is by value.
         Value::Double(x) if x.fract() == 0.0 => format!("(double) {x}"),
         Value::Double(x) => format!("(double) {x:?}"),
         Value::Boolean(value) => format!("({value})"),

@@ -1,8 +1,8 @@
-//! Compares the documents with the module. Every console example is run and its output compared. Every command, option
-//! and field of INFO must be documented. The module `examples/demo`, which the programs in examples/ share, is tested
-//! here too.
+//! Compares the documents with the module. Every console example is run and its output compared. Every command,
+//! option and field of INFO must be documented. The module `examples/demo`, which the programs in examples/ share, is
+//! tested here too.
 //!
-//! The harness of the server tests is used, so `ROLLCALL_SERVER` and `ROLLCALL_MODULE` mean the same.
+//! `ROLLCALL_SERVER` and `ROLLCALL_MODULE` name the server and the module, as in the server tests.
 
 mod cli;
 mod console;
@@ -189,7 +189,7 @@ fn every_field_of_info_is_explained() {
     let page = document(&documents, "docs/operations.md");
     let fields: Vec<_> = info.lines().filter_map(|line| Some(line.split_once(':')?.0)).collect();
     assert!(fields.len() >= 30, "{info}");
-    // In the first cell of a row, maybe with others.
+    // The word may be in the first cell of a row, together with others.
     let first_cells: Vec<_> =
         page.text.lines().filter_map(|line| line.strip_prefix("| ")?.split(" |").next()).collect();
     let missing = |field: &&str| !first_cells.iter().any(|cell| cell.contains(&format!("`{field}`")));
@@ -229,7 +229,7 @@ fn mapped(text: &str) -> Vec<String> {
     found
 }
 
-/// `make bench` writes between marks, and finds a server's column by its head.
+/// `make bench` replaces text between marks, and finds a server's column by its heading.
 #[test]
 fn the_table_of_benchmarks_has_a_figure_of_every_row_on_every_server() {
     let documents = documents();

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::sentence::Words;
 
-/// Number of commands that are kept: more than are sent between two comparisons of all values.
+/// Number of commands that are kept, which exceeds the number between two comparisons of all values.
 const KEPT: usize = 1_000;
 
 /// Number of commands that are shown.

@@ -57,7 +57,7 @@ impl Speaker {
     fn first_key(&self, words: &[Vec<u8>]) -> Option<(String, Vec<u8>)> {
         let name = String::from_utf8_lossy(words.first()?).to_lowercase();
         let command = self.commands.iter().find(|command| command.name == name)?;
-        // Of numbered keys the number comes first.
+        // If the command begins with a number of keys, the first key follows it.
         let position = command.arguments.iter().position(|argument| argument.kind == Kind::Key)?;
         Some((command.family().to_owned(), words.get(position + 1)?.clone()))
     }

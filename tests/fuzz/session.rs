@@ -86,7 +86,7 @@ struct Tally {
 
 /// The servers, their clients, and a history of the commands.
 pub struct Session {
-    // First, so that it is shown while the servers are still there.
+    // The first field is dropped first, so the history is printed while the servers still run.
     history: History,
     speaker: Speaker,
     /// One client that speaks RESP2, and one that speaks RESP3.
@@ -104,7 +104,7 @@ pub struct Session {
 impl Session {
     /// Starts the servers.
     pub fn start(seed: u64) -> Session {
-        // The AOF has every command as it is, until it is rewritten as commands.
+        // With these options, the AOF has every command unchanged until it is rewritten as commands.
         let lines = ["appendonly yes", "appendfsync no", "aof-use-rdb-preamble no", "auto-aof-rewrite-percentage 0"];
         let primary = lines.into_iter().fold(Setup::default().args(ARGUMENTS), Setup::line);
         let pair = Pair::of(primary, Setup::default());
@@ -163,7 +163,8 @@ impl Session {
                 self.tallies.get(&command.name).unwrap_or(&Tally { served: 0, rejected: 0 });
             let _ = write!(report, "{} {served}/{}, ", command.name, served + rejected);
             assert!(served + rejected > 0, "{} was never said", command.name);
-            // A number of keys that never fits would be rejected before anything is asked.
+            // Every command with a number of keys succeeded at least once. If its number never matched, the command
+            // itself would be untested.
             assert!(*served > 0 || !command.is_numbered(), "{} was never served", command.name);
         }
         let count = |of: fn(&Tally) -> usize| self.tallies.values().map(of).sum::<usize>();
@@ -338,8 +339,8 @@ impl Session {
             assert_eq!(text(&client.call(&["ECHO", &mark])), mark, "replies are out of step");
         }
         let client = &mut self.clients[0];
-        // None goes by its time while the values are compared. A server that loads leaves out what has gone by it, and
-        // reports no replica: SCAN, other than KEYS, deletes that before.
+        // No key may expire while values are compared, so expiry is removed. SCAN first deletes keys that have
+        // expired. A loading server would drop them without telling replicas.
         let reply = client.cmd("SCAN 0 COUNT 1000000");
         let Value::Array(parts) = reply else { panic!("SCAN gave {}", show(&reply)) };
         for key in strings(&parts[1]) {

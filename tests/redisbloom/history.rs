@@ -208,7 +208,7 @@ fn redis_8_2_8_out_of_bounds_write_after_restore() {
         let fields = with_field(FIRST_DATA, Bytes(vec![0; bytes]));
         victim.rejects_value(&format!("a bitmap of {bytes} bytes for {len}"), &fields);
     }
-    // Shifts by at least the width of a number, and powers of two that do not match the bytes.
+    // Shifts by at least the width of a number, and powers of two that do not match the number of bytes.
     for n2 in (1..=255).chain([256, 1 << 32, u64::MAX]) {
         victim.rejects_value(&format!("n2 {n2}"), &with_field(9, Unsigned(n2)));
     }
@@ -225,7 +225,7 @@ fn mod_15943_restore_with_a_number_of_sub_filters_that_overflows() {
 #[test]
 fn mod_12225_rejected_values_leave_no_memory_behind() {
     let mut victim = Victim::start();
-    // A bitmap that is read, before a field that is wrong.
+    // The bitmap is read before the wrong field is reached.
     let mut fields = with(|h| (h.links[0].bytes, h.links[0].bits) = (1 << 20, 1 << 23)).rdb();
     fields.truncate(FIRST_DATA + 2);
     victim.rejects_value("before", &fields);
@@ -250,7 +250,7 @@ fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     for iterator in [0, 2, 9, len as u64, len as u64 + 1, len as u64 + 9, 1 << 32, i64::MAX as u64, u64::MAX] {
         for size in [1, 7, 8, 100, len + 1, len + 8] {
             let chunk = &long[..size];
-            // The one place where a chunk of this size is right.
+            // Only this chunk fits this position.
             if iterator == size as u64 + 1 && size <= len {
                 continue;
             }
@@ -261,7 +261,7 @@ fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     for (iterator, chunk) in &dump[1..] {
         assert_eq!(victim.load(*iterator, chunk), Value::Okay);
     }
-    // The dump is complete: any further chunk is past the end.
+    // The dump is complete, so any further chunk is beyond its end.
     for iterator in [1, 2, len as u64 + 1, len as u64 + 2, len as u64 + 9] {
         victim.client.expect(&format!("BF.LOADCHUNK key {iterator} 12345678"), "-ERR received bad data");
     }
@@ -290,7 +290,7 @@ fn headers_whose_sizes_overflow() {
     for bytes in [1 << 40, 1 << 60, 1 << 61, 1 << 62, 1 << 63, u64::MAX, u64::MAX - 7] {
         victim.rejects_header(&format!("{bytes} bytes"), &sized(bytes).bytes());
     }
-    // Each fits, the sum does not.
+    // Each size is valid, but their sum overflows.
     let summed = with(|h| h.links.iter_mut().for_each(|link| (link.bytes, link.bits) = (1 << 60, 1 << 63)));
     victim.rejects_header("a sum of bytes that overflows", &summed.bytes());
     victim.rejects("items that overflow", &with(|h| (h.links[0].size, h.links[1].size) = (u64::MAX, 1)));
@@ -356,7 +356,7 @@ fn items_added_after_a_part_of_a_dump() {
             assert_eq!(victim.load(*iterator, chunk), Value::Okay);
         }
         victim.waits_for_more();
-        // The server's own operations on a key do not look at missing bits either.
+        // The server's own commands do not use the missing bits either.
         for line in ["DEBUG RELOAD", "COPY key copy", "DEL key copy"] {
             assert!(error_text(&victim.client.cmd(line)).is_none(), "{line}");
         }
@@ -378,7 +378,7 @@ fn chunks_and_values_of_a_cuckoo_filter() {
     assert!(error_text(&reply).is_some(), "{}", show(&reply));
     victim.is_unharmed("a Cuckoo filter's own type");
 
-    // The same from RedisBloom itself.
+    // Repeats the test with a Cuckoo filter of RedisBloom itself.
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     let theirs = Setup::default().without_module().module_before(&peer).start();
     let mut client = theirs.client();

@@ -1,29 +1,29 @@
-/* A module for tests, which does to ours what other modules and other servers may do. Its first argument is its role;
- * without one it does nothing:
+/* A test module that imitates other modules and other servers. Its first argument is its role; without one it does
+ * nothing:
  *
- *   pin FILE                  maps the library FILE for good, as on systems where dlclose() unmaps nothing
- *   hold NAME                 has a command of this name
+ *   pin FILE                  keeps the library FILE in memory, as on systems where dlclose() unmaps nothing
+ *   hold NAME                 registers a command of this name
  *   host FILE [odd] [valkey] [knows OPTIONS] [lacks FUNCTION]... [loses FUNCTION] [-- ARGUMENT...]
- *                             loads the module FILE as the server would, and stands between both:
- *     odd                     blocks of memory are at odd multiples of 8, as where malloc has no malloc_usable_size()
- *     valkey                  the server has the functions of the API under Valkey's names too
- *     knows OPTIONS           the server knows these options of modules, a number
- *     lacks FUNCTION          the server has no such function
- *     loses FUNCTION          the module panics if it calls the function after it has loaded its options
- *     HOST.BREAK FUNCTION     takes the function away, which makes the module panic where it calls it
- *     HOST.MEND               gives all of them back
- *     HOST.SENT               how many events the module has sent
- *     HOST.OPEN               how many of them while it had a key open
+ *                             loads the module FILE in place of the server, and passes calls on:
+ *     odd                     memory blocks are at odd multiples of 8, as if malloc had no malloc_usable_size()
+ *     valkey                  the server also has the API's functions under Valkey's names
+ *     knows OPTIONS           the server knows these module options (a bit set)
+ *     lacks FUNCTION          the server lacks this function
+ *     loses FUNCTION          the module panics if it calls this function after loading its options
+ *     HOST.BREAK FUNCTION     removes the function, so that the module panics when it calls it
+ *     HOST.MEND               restores all functions
+ *     HOST.SENT               the number of events that the module has sent
+ *     HOST.OPEN               the number of events that it sent while a key was open
  *     HOST.OPTIONS            the options that the module has set
- *     HOST.USE 1              as while the server saves: keys cannot be opened for writing, until HOST.USE 0
+ *     HOST.USE 1              as during a save: keys cannot be opened for writing, until HOST.USE 0
  *
- * What the server's API is called here follows its documentation; no header of a server is needed.
+ * The names of the server's API are declared here, so no header of a server is needed.
  */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct Context { int (*get_api)(const char *, void *); } Context; /* Its first word is all that counts here. */
+typedef struct Context { int (*get_api)(const char *, void *); } Context; /* Only its first word is used. */
 typedef struct String String;
 typedef int Command(Context *, String **, int);
 
@@ -31,7 +31,7 @@ enum { OK = 0, ERR = 1, FUNCTIONS = 1024 };
 
 static int (*server_api)(const char *, void *);
 
-/* A function of the server's API. */
+/* Returns a function of the server's API by name. */
 static void *function(const char *name) {
     void *found = NULL;
     server_api(name, &found);
@@ -54,7 +54,7 @@ static int command(Context *context, const char *name, Command *entry) {
     return create(context, name, entry, "readonly", 0, 0, 0);
 }
 
-/* The functions that the hosted module has asked for, and where it keeps them. */
+/* The functions that the hosted module has requested, and where it stores them. */
 static struct { const char *name; void **place; void *function; } asked[FUNCTIONS];
 static int num_asked;
 
@@ -68,7 +68,7 @@ static void *(*server_open_key)(Context *, String *, int);
 static void (*server_close_key)(void *);
 static int (*server_notify)(Context *, int, const char *, String *);
 
-/* Whether keys are in use, as by a save of Valkey 9.2 without a fork. */
+/* Whether keys are in use, as while Valkey 9.2 saves without a fork. */
 static int keys_in_use;
 enum { WRITE = 1 << 1 };
 
@@ -132,7 +132,7 @@ static void odd_free(void *block) { server_free(unshifted(block)); }
 static size_t odd_size(void *block) { (void)block; return 0; }
 static void *odd_defrag(void *context, void *block) { return shifted(server_defrag(context, unshifted(block))); }
 
-/* The module frees what it has loaded. */
+/* The module frees the value that it has loaded. */
 static char *odd_load(void *io, size_t *length) {
     char *loaded = server_load(io, length);
     if (!loaded) return NULL;

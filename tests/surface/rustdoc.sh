@@ -1,4 +1,4 @@
 #!/bin/sh
-# rustdoc with what is unstable in it, such as JSON, by the stable toolchain. The variable is not for all of cargo,
-# since build scripts look at it too: cargo would compile all that depends on one anew.
+# Runs the stable toolchain's rustdoc with unstable features, such as JSON. The variable is set only here. If it
+# were set for cargo, build scripts would see it, and their crates would be compiled again.
 RUSTC_BOOTSTRAP=1 exec rustdoc "$@"

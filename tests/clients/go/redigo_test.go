@@ -1,4 +1,4 @@
-// Every command by redigo, which has one call for all commands and speaks RESP2.
+// Tests every command with redigo, a Go client that has one method for all commands and speaks RESP2.
 package clients
 
 import (
@@ -22,7 +22,7 @@ type row struct {
 	reply interface{}
 }
 
-// rows has those of commands.json that are no remarks.
+// rows returns the rows of commands.json that are not remarks.
 func rows(t *testing.T) (found []row) {
 	text, err := os.ReadFile("../commands.json")
 	check(t, err)
@@ -42,7 +42,7 @@ func rows(t *testing.T) (found []row) {
 	return found
 }
 
-// bytes makes a byte of each character.
+// bytes returns a text as bytes, one for each character.
 func bytes(text string) string {
 	var found []byte
 	for _, character := range text {
@@ -51,7 +51,7 @@ func bytes(text string) string {
 	return string(found)
 }
 
-// expected is a reply of commands.json as RESP2 has it, with texts quoted.
+// expected converts a reply of commands.json to RESP2, with quoted texts.
 func expected(reply interface{}) interface{} {
 	switch reply := reply.(type) {
 	case bool:
@@ -77,7 +77,7 @@ func expected(reply interface{}) interface{} {
 				return expected([]interface{}{value})
 			}
 		}
-		// In any order: Go's maps have none.
+		// Maps are sorted, because maps in Go have no order.
 		lines := []string{}
 		for name, value := range reply["map"].(map[string]interface{}) {
 			if value != "any" {
@@ -90,7 +90,7 @@ func expected(reply interface{}) interface{} {
 	return reply
 }
 
-// found is what redigo gives in the same form.
+// found converts a reply of redigo to the form of expected.
 func found(reply interface{}, pattern interface{}) interface{} {
 	switch reply := reply.(type) {
 	case []byte:
@@ -223,7 +223,7 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// The example of docs/clients.md prints what its comments say.
+// Runs the example of docs/clients.md, which must print what its comments say.
 func TestDocument(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/clients.md")
 	check(t, err)
@@ -247,7 +247,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// Members are those of the table of docs/clients.md.
+// Checks the members in the table of docs/clients.md.
 func TestMembers(t *testing.T) {
 	client := connect(t)
 	page, err := os.ReadFile("../../../docs/clients.md")
@@ -256,7 +256,7 @@ func TestMembers(t *testing.T) {
 	if len(cells) != 2 {
 		t.Fatal("a row of redigo")
 	}
-	tenth := 0.1 // Of constants the sum would be exact.
+	tenth := 0.1 // The sum is computed at run time, because Go adds constants exactly.
 	var found []string
 	for _, value := range []interface{}{1.0, tenth + 0.2, 1e16, 1e21, true, nil} {
 		_, err := client.Do("DEL", "members")

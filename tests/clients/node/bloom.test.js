@@ -1,4 +1,4 @@
-// Every command of node-redis' `client.bf`. The module may be RedisBloom too: nothing here is ours alone.
+// Tests every command of node-redis' `client.bf`. RedisBloom passes these tests too.
 
 import assert from "node:assert/strict";
 
@@ -57,7 +57,7 @@ inBothProtocols("bloom", (test) => {
       assert.ok(added[3] instanceof ErrorReply);
       assert.equal(added[3].message, FULL);
     } else {
-      assert.equal(added[3], false); // what the client makes of an element that is not 1
+      assert.equal(added[3], false); // the client's value for elements other than 1
       const [first, error, ...rest] = await client.sendCommand(["BF.MADD", key(), "a", "d", "e"]);
       assert.equal(first, 0);
       assert.ok(error instanceof ErrorReply);
@@ -112,7 +112,7 @@ inBothProtocols("bloom", (test) => {
     assert.deepEqual(await client.bf.insert(key(), ["a", "b"], { ...options, NOCREATE: true }), [false, true]);
     const found = await info(client, key());
     assert.deepEqual([found.Capacity, found["Expansion rate"]], [9, null]);
-    // BF.RESERVE, unlike BF.INSERT, rejects both.
+    // BF.RESERVE rejects a filter that has an expansion and cannot grow. BF.INSERT accepts it.
     await rejected(/nonscaling/i, () => client.bf.reserve(key("other"), 0.1, 9, { EXPANSION: 3, NONSCALING: true }));
   });
 
@@ -123,7 +123,7 @@ inBothProtocols("bloom", (test) => {
   });
 
   test("scanDump and loadChunk", async ({ client, binary }, key) => {
-    // 4 MB, which makes several chunks where a chunk has at most 1 MiB.
+    // The filter has 4 MB, which this module dumps in several chunks of at most 1 MiB.
     await client.bf.reserve(key(), 0.0001, 1_500_000);
     const items = Array.from({ length: 20_000 }, (_, at) => `user:${at}`);
     await client.bf.mAdd(key(), items);

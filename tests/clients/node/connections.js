@@ -1,4 +1,4 @@
-// One connection for each protocol, and keys of their own for every test.
+// Connects once for each protocol, and gives every test its own keys.
 
 import assert from "node:assert/strict";
 import { after, before, describe, it } from "node:test";

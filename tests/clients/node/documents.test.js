@@ -1,5 +1,5 @@
-// The examples of docs/clients.md. Those of a client build on each other, so they run as one program. Also what the
-// page says of values and of node-redis's cache.
+// Runs the examples of docs/clients.md. The examples of a client build on each other, so they run as one program.
+// Also tests the page's statements about values and about node-redis' cache.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -29,8 +29,8 @@ for (const [client, assertions, [address, here]] of [
     const program = blocks.join("\n");
     assert.ok(program.split("assert.").length > assertions);
     assert.equal(program.split(address).length, 2);
-    // A file beside this one finds the client. A process of its own ends at the first example that fails, even if that
-    // leaves a connection open.
+    // The file is in this folder, so that Node.js finds the client. It runs in a process of its own, which ends at
+    // the first failing example.
     const file = fileURLToPath(new URL(`documents-${client}.generated.js`, import.meta.url));
     await writeFile(file, program.replace(address, here));
     await promisify(execFile)(process.execPath, [file]);

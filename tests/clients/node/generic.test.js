@@ -1,4 +1,5 @@
-// Commands for which node-redis has no method, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG, windows.
+// Tests commands without a method in node-redis, by its generic call: LC.*, BF.MERGE, BF.CLEAR, BF.DEBUG, and
+// windows.
 
 import assert from "node:assert/strict";
 

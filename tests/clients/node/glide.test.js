@@ -1,4 +1,4 @@
-// Every command by the generic call of Valkey GLIDE, in both protocols. It has no methods for filters.
+// Tests every command with the generic call of Valkey GLIDE, in both protocols. GLIDE has no methods for filters.
 
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
@@ -30,14 +30,14 @@ function found(value, pattern) {
   return { key: found(value.key), value: found(value.value, pattern?.value) };
 }
 
-// Otherwise it prints every error of the server.
+// Without this, GLIDE prints every error of the server.
 Logger.setLoggerConfig("off");
 
 for (const RESP of [2, 3]) {
   describe(`glide, RESP${RESP}`, () => {
     let client;
     const protocol = RESP === 3 ? ProtocolVersion.RESP3 : ProtocolVersion.RESP2;
-    // Milliseconds. The default of 250 may pass on a busy machine.
+    // In milliseconds. A busy machine may exceed the default of 250.
     const options = { addresses: [{ host, port: Number(port) }], protocol, requestTimeout: 60_000 };
     before(async () => (client = await GlideClient.createClient(options)));
     after(() => client.close());

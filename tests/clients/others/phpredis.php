@@ -1,5 +1,6 @@
 <?php
-// Sends each line of the input, a list of words in JSON, by phpredis, and prints the reply. A character is a byte.
+// Sends each input line by phpredis, and prints the reply. A line is a list of words in JSON, and a character is a
+// byte.
 $redis = new Redis();
 $redis->connect($argv[1], (int) $argv[2], 60);
 $redis->setOption(Redis::OPT_REPLY_LITERAL, true);

@@ -1,4 +1,5 @@
-# Sends each line of the input, a list of words in JSON, by redis-rb, and prints the reply. A character is a byte.
+# Sends each input line by redis-rb, and prints the reply. A line is a list of words in JSON, and a character is a
+# byte.
 require "json"
 require "redis"
 

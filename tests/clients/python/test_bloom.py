@@ -112,7 +112,8 @@ class Bloom(Suite):
         self.is_exactly(await self.got(self.bf.insert, key, ["a", "b"], noCreate=True, **options), self.flags(0, 1))
         info = await self.info(key)
         self.assertEqual((info["capacity"], info["expansionRate"]), (9, None))
-        # BF.RESERVE, unlike BF.INSERT, rejects both.
+        # BF.RESERVE rejects a filter that has an expansion and cannot grow. BF.INSERT
+        # accepts it.
         await self.is_rejected("(?i)nonscaling", self.bf.reserve, self.key("other"), 0.1, 9, expansion=3, noScale=True)
 
     async def test_card(self):
@@ -132,7 +133,8 @@ class Bloom(Suite):
 
     async def test_scandump_and_loadchunk(self):
         key, copy = self.key(), self.key("copy")
-        # 4 MB, which makes several chunks where a chunk has at most 1 MiB.
+        # The filter has 4 MB, which this module dumps in several chunks of at most 1
+        # MiB.
         await self.got(self.bf.reserve, key, 0.0001, 1_500_000)
         items = [f"user:{number}" for number in range(20_000)]
         await self.got(self.bf.madd, key, *items)

@@ -91,7 +91,7 @@ class Documents(unittest.TestCase):
         here = f'NodeAddress("{address.hostname}", {address.port})'
         program = program.replace('NodeAddress("127.0.0.1", 6379)', here)
         self.assertIn(here, program)
-        # The client prints errors of the server, also those that are caught.
+        # GLIDE prints errors of the server even if they are caught.
         self.run_program(program, printed="Error executing command: .*non scaling filter is full\n")
 
     def run_program(self, program, printed=""):

@@ -14,7 +14,7 @@ from variants import URL
 
 ADDRESS = urlsplit(URL)
 
-# Otherwise it prints every error of the server.
+# Without this, GLIDE prints every error of the server.
 glide.Logger.set_logger_config(glide.LogLevel.OFF)
 
 
@@ -27,7 +27,7 @@ class Glide:
         configuration = module.GlideClientConfiguration(
             [module.NodeAddress(ADDRESS.hostname, ADDRESS.port)],
             protocol=module.ProtocolVersion.RESP3 if self.resp == 3 else module.ProtocolVersion.RESP2,
-            # Milliseconds. The default of 250 may pass on a busy machine.
+            # In milliseconds. A busy machine may exceed the default of 250.
             request_timeout=60_000,
         )
         self.client = await self.got(module.GlideClient.create(configuration))
@@ -105,7 +105,8 @@ class BlockingResp3(Resp3):
     module = glide_sync
 
     def setUp(self):
-        # The client prints every error of the server, whatever its logger is told.
+        # GLIDE prints every error of the server whatever its log level is, so standard
+        # error is redirected.
         kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 2)
         self.addCleanup(os.close, kept)

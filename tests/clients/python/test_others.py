@@ -1,5 +1,6 @@
-"""Tests every command by clients of other languages that Debian has: phpredis, redis-rb and Perl's Redis. A program of
-each (tests/clients/others) sends what this file tells it, and prints the replies."""
+"""Tests every command by clients of other languages that Debian has: phpredis, redis-rb
+and Perl's Redis. A program for each client, in tests/clients/others, sends the commands
+of this file and prints the replies."""
 
 import json
 import re
@@ -35,7 +36,7 @@ class Other:
         return f"{self.id()}:{name}"
 
     def seen(self, reply):
-        """A reply of RESP2 as the client gives it."""
+        """The client's value for a reply of RESP2."""
         return [self.seen(element) for element in reply] if isinstance(reply, list) else reply
 
     def test_every_command(self):

@@ -148,7 +148,8 @@ class OverCluster(unittest.TestCase):
         known = [f"item:{number}" for number in range(ITEMS)]
         new, on_the_way = 0, []
         for round_, first in enumerate(range(0, ITEMS, BATCH)):
-            # A list meets keys that have not left yet, then ASK, then MOVED.
+            # The commands of one list meet keys that have not moved yet, keys that cause ASK, and keys that cause
+            # MOVED.
             if round_ % 3 == 0:
                 for key in (keys * 2)[2 * round_ : 2 * round_ + 4]:
                     slot = self.nodes[0].ask("CLUSTER", "KEYSLOT", key)
@@ -165,7 +166,7 @@ class OverCluster(unittest.TestCase):
             answers = filter_.add(known[first : first + BATCH])
             new += sum(answers)
             counter.add(known[first : first + BATCH])
-            # The same again is known, in its place.
+            # The old items are reported as known, at their positions in the list.
             mixed = [item for at in range(10) for item in (known[first + at], f"stranger:{first + at}")]
             self.assertTrue(all(filter_.may_contain(mixed)[::2]))
         self.assertGreater(self.answered("ASK"), 0)
@@ -173,7 +174,7 @@ class OverCluster(unittest.TestCase):
 
         self.assertTrue(all(filter_.may_contain(known)))
         self.assertEqual(filter_.card(), new)
-        # New items that were taken for known ones: fewer than at the full filter's rate, four standard errors above.
+        # New items that are false positives: at most as many as in a full filter, plus four standard errors.
         self.assertLess(ITEMS - new, 0.01 * ITEMS + 4 * (0.01 * ITEMS) ** 0.5)
         found = sum(filter_.may_contain([f"stranger:{number}" for number in range(ITEMS)]))
         self.assertLess(found, 0.01 * ITEMS + 4 * (0.01 * ITEMS) ** 0.5)
@@ -188,5 +189,5 @@ class OverCluster(unittest.TestCase):
         self.assertEqual(filter_.add([]), [])
         self.cluster.set(parts.key(parts.part_of("ann")), "text")
         self.assertRaisesRegex(redis.ResponseError, "WRONGTYPE", filter_.add, ["ann", "ben", "cem"])
-        # Parts do not lie in one slot, so what takes several keys rejects them.
+        # The parts are in different slots, so commands with several keys reject them.
         self.assertRaises(redis.exceptions.ClusterCrossSlotError, self.nodes[0].ask, "LC.COUNT", *parts.keys())

@@ -22,8 +22,8 @@ class Variant(NamedTuple):
     parses_info: bool  # whether client.bf().info() is a BFInfo; else what the server sent
 
 
-# By default redis-py speaks RESP3, with replies shaped as in RESP2. `legacy_responses=False` is its other mode, in
-# which both protocols give the same shapes.
+# By default redis-py speaks RESP3 and converts replies to their RESP2 form. With `legacy_responses=False`, replies
+# have the same form in both protocols.
 WAYS = {
     "Resp2": ({"protocol": 2}, 2, True),
     "Resp3": ({"protocol": 3}, 3, False),
@@ -45,7 +45,8 @@ class Suite(unittest.IsolatedAsyncioTestCase):
         self.bf = self.client.bf()
 
     def connect(self, **options):
-        # The client's own limit of 5 seconds may pass on a busy machine, and then it sends the command again.
+        # The client's default time limit of 5 seconds may pass on a busy machine. Then the client would repeat the
+        # command.
         client = self.variant.client.from_url(URL, socket_timeout=60, **self.variant.options, **options)
         close = client.aclose if inspect.iscoroutinefunction(getattr(client, "aclose", None)) else client.close
         self.addAsyncCleanup(self.got, close)

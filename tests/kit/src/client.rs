@@ -24,7 +24,7 @@ use redis::{PushKind, Value};
 
 use crate::reply::Reply;
 
-/// The factor by which a test waits longer than usual: `ROLLCALL_PATIENCE`, for servers that something slows down.
+/// The factor by which time limits are longer: `ROLLCALL_PATIENCE`, for servers that run slowly, as under valgrind.
 pub fn patience() -> u32 {
     static PATIENCE: OnceLock<u32> = OnceLock::new();
     let read = || std::env::var("ROLLCALL_PATIENCE").ok().map(|times| times.parse().expect("a whole number of times"));
@@ -36,7 +36,7 @@ pub fn deadline() -> Duration {
     Duration::from_secs(30) * patience()
 }
 
-/// Calls `probe` until it gives a value; panics with `what` after the deadline.
+/// Calls `probe` until it returns a value. Panics with `what` after the time limit.
 pub fn wait_until<T>(what: &str, mut probe: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + deadline();
     loop {
@@ -127,13 +127,13 @@ impl Client {
     /// Sends all commands together and returns the replies: fewer than commands if the server goes away.
     pub fn try_pipeline<C: AsRef<[A]>, A: AsRef<[u8]>>(&mut self, commands: &[C]) -> Vec<Value> {
         let packed: Vec<u8> = commands.iter().flat_map(|args| pack(args.as_ref())).collect();
-        // Replies to what went out before the server did may have arrived.
+        // If the server went away, replies to earlier commands may still be there to read.
         let _ = self.write(&packed);
         commands.iter().map_while(|_| self.try_receive().ok()).collect()
     }
 
-    /// Sends packed commands, the last of which is `ECHO end`, and reads the replies without parsing them: where two
-    /// processors share a core, a busy client makes the server slower.
+    /// Sends packed commands, the last of which is `ECHO end`, and reads the replies without parsing them. A busy
+    /// client would slow down a server on the same core.
     pub fn exchange(&mut self, packed: &[u8]) {
         const END: &[u8] = b"$3\r\nend\r\n";
         self.write(packed).unwrap_or_else(|error| self.lost(&error));
@@ -155,7 +155,7 @@ impl Client {
 
     /// Sends all commands in one pipeline and returns the replies.
     pub fn pipeline<A: AsRef<[u8]>>(&mut self, commands: &[Vec<A>]) -> Vec<Value> {
-        // In pieces, so that the server does not have to hold all the replies.
+        // The pipeline is split into pieces, so that the server need not buffer all replies.
         let mut replies = Vec::with_capacity(commands.len());
         for piece in commands.chunks(500) {
             let packed: Vec<u8> = piece.iter().flat_map(|args| pack(args)).collect();

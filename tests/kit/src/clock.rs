@@ -35,7 +35,7 @@ impl Clock {
         let next = self.dir.path().join("next");
         fs::write(&next, format!("{now}\n")).expect("the time is written");
         fs::rename(next, self.file()).expect("the time is set");
-        // Valkey 9 asks for the time at most once a millisecond, by a clock that goes on.
+        // Valkey 9 reads the time at most once a millisecond of the monotonic clock, so this waits longer than that.
         std::thread::sleep(Duration::from_millis(3));
     }
 
@@ -53,8 +53,8 @@ impl Clock {
     /// The setup of a server that uses this clock.
     #[track_caller]
     pub fn setup(&self) -> Setup {
-        // The C library's allocator comes before that of a server which loads another one dynamically: libfaketime
-        // asks for memory when that other one, half made, asks for the time.
+        // Loads the C library first, so that its allocator is used. libfaketime needs memory while another allocator,
+        // which asks for the time, is still being initialised.
         let mut preload = OsString::from(library());
         preload.push(" libc.so.6");
         Setup::default()
@@ -63,10 +63,10 @@ impl Clock {
             .environment("FAKETIME_FMT", "%s")
             .environment("FAKETIME_NO_CACHE", "1")
             .environment("FAKETIME_DONT_FAKE_MONOTONIC", "1")
-            // libfaketime is for one thread. A second one that asks for the time, as jemalloc's own does, makes the
-            // first one see the real time once: a server on an early clock then catches up on decades of its cron.
+            // libfaketime supports one thread. If jemalloc's thread also asked for the time, the server would see the
+            // real time once, and then run its periodic tasks for decades.
             .line("jemalloc-bg-thread no")
-            // A clock that jumps ends no link.
+            // The time limit is so high that a jump of the clock does not end the replication link.
             .line("repl-timeout 2000000000")
     }
 

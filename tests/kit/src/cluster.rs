@@ -15,7 +15,8 @@ pub fn cluster_of(primaries: usize, setup: &Setup) -> Vec<Server> {
     for (at, node) in nodes.iter().enumerate() {
         let (first, end) = (SLOTS * at / primaries, SLOTS * (at + 1) / primaries);
         node.client().expect(&format!("CLUSTER ADDSLOTSRANGE {first} {}", end - 1), "+OK");
-        // Different epochs from the start: nodes that have to settle a conflict of epochs may do so at any moment.
+        // Nodes get different epochs at the start. Otherwise they would resolve conflicts of epochs at any later
+        // moment.
         node.client().expect(&format!("CLUSTER SET-CONFIG-EPOCH {}", at + 1), "+OK");
     }
     for node in &nodes[1..] {
@@ -124,7 +125,7 @@ impl Moving {
                 let line = format!("MIGRATE 127.0.0.1 {target} {} 0 60000", text(key));
                 let reply = client.cmd(&line);
                 assert!(error_text(&reply).is_none(), "{line} gave {}", show(&reply));
-                // NOKEY: the key expired or was deleted meanwhile.
+                // NOKEY means that the key expired or was deleted meanwhile.
                 moved += usize::from(text(&reply) == "OK");
             }
         }

@@ -88,7 +88,7 @@ fn wait(command: &mut Child, ended_by: &AtomicUsize) -> Option<u8> {
                 status.code().or_else(|| std::os::unix::process::ExitStatusExt::signal(&status).map(|n| 128 + n));
             return Some(code.map_or(1, |code| code as u8));
         }
-        // Ctrl-C reaches the command too. It may end in its own time.
+        // Ctrl-C also reaches the command, which may take its time to end.
         let signal = ended_by.load(Ordering::Relaxed);
         if signal != 0 && signal != SIGINT as usize {
             let _ = command.kill();

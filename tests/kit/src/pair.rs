@@ -35,8 +35,8 @@ impl Pair {
             let mut client = pair.replica.client();
             client.expect("CONFIG SET propagation-error-behavior panic-on-replicas", "+OK");
         }
-        // A replica of Valkey 9.1 looks once a second whether it has received the whole file. It loads from the link at
-        // once. Replicas outside pairs load from files.
+        // A replica of Valkey 9.1 checks for the complete file only once a second, so pairs load directly from the
+        // connection. Other replicas of the tests load from files.
         if pair.primary.version().is_valkey {
             for server in [&pair.primary, &pair.replica] {
                 server.client().expect("CONFIG SET repl-diskless-load flush-before-load", "+OK");
@@ -49,7 +49,7 @@ impl Pair {
     /// Panics unless the replica, once it has received everything, has equal values.
     #[track_caller]
     pub fn assert_equal(&self, after: &str) {
-        // A key may expire between the two digests: then the data is equal, and so are the next digests.
+        // A key may expire between the two digests. Then the data is equal, and so are the next digests.
         for _ in 0..3 {
             self.replica.wait_synced(&self.primary);
             let (primary, replica) =

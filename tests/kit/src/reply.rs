@@ -40,7 +40,7 @@ impl Reply {
         })
     }
 
-    /// The reply as the `redis` crate has it. What is not frequent is parsed by the crate.
+    /// The reply in the type of the `redis` crate. Rare kinds of replies are parsed by that crate.
     pub fn value(self) -> Value {
         let parsed = |bytes: Vec<u8>| redis::parse_redis_value(&bytes).expect("a reply that the crate knows");
         match self {

@@ -203,7 +203,7 @@ impl Server {
 
     /// The lines in the log that the module under test wrote.
     pub fn module_log(&self) -> Vec<String> {
-        // A line written outside any command or load begins with the word for all modules.
+        // If no command or load is running, the log line begins with `<module>` instead of the module's name.
         let ours = |line: &&str| line.contains("<rollcall>") || line.contains("<module>");
         self.log().lines().filter(ours).map(str::to_owned).collect()
     }
@@ -285,7 +285,7 @@ impl Server {
     #[track_caller]
     pub fn save(&self) {
         let mut client = self.client();
-        // A background save may still run, for a full synchronisation for instance.
+        // A background save may still run, for example for a full synchronisation.
         wait_until("background saves to end", || (client.info_number("rdb_bgsave_in_progress") == 0).then_some(()));
         client.expect("SAVE", "+OK");
     }
@@ -297,7 +297,7 @@ impl Server {
         let started = client.text("BGREWRITEAOF");
         assert!(started.starts_with("Background append only file rewriting"), "{started}");
         wait_until("the AOF to be rewritten", || {
-            // In this order: a rewrite that begins between the two questions is seen in progress.
+            // The order of the questions matters: a rewrite that begins between them is then seen in progress.
             let idle = ["aof_rewrite_scheduled", "aof_rewrite_in_progress"].map(|field| client.info_number(field));
             (idle == [0, 0]).then_some(())
         });
@@ -377,10 +377,10 @@ impl Server {
             "save \"\"",
             "enable-debug-command yes",
             "enable-module-command yes",
-            // A sync starts at once, and no ping moves the replication offset while a test watches it.
+            // Synchronisation starts at once, and no ping changes the replication offset during a test.
             "repl-diskless-sync-delay 0",
             "repl-ping-replica-period 3600",
-            // The slow log keeps arguments: on a busy machine, or with a debug build, of most commands.
+            // The slow log would keep arguments of commands, and so change the memory in use.
             "slowlog-log-slower-than -1",
         ]
         .map(str::to_owned)
@@ -391,7 +391,7 @@ impl Server {
         lines.extend(self.setup.lines_before.iter().cloned());
         if !self.setup.without_module {
             let module = self.setup.module.clone().unwrap_or_else(module_path);
-            // The last of two arguments of the same name counts.
+            // If an argument occurs twice, the server uses the last one.
             let of_all = match self.setup.module {
                 None => std::env::var("ROLLCALL_ARGS").unwrap_or_default(),
                 Some(_) => String::new(),
@@ -444,16 +444,16 @@ impl Server {
                     }
                     return Err(format!("{log}\n(ended with {status})\n"));
                 }
-                // The RDB file may end too soon. The checker of Redis 7.0, which then reads the file, may never come to
-                // an end. Lines of an earlier process do not count: a replica continues after such an end.
+                // If an RDB file ends too soon, Redis 7.0 runs its file checker, which may never end. Only lines of
+                // this process count, because a replica continues after such an error.
                 let log = read_log(self.dir.path());
                 let is_broken =
                     |line: &str| line.starts_with(&format!("{pid}:")) && line.contains("Internal error in RDB");
                 if log.lines().rev().take(20).any(is_broken) {
                     return Err(log);
                 }
-                // Only the answer of our own child counts, because another server may have taken the port. A server
-                // that gave up while loading takes connections but never answers.
+                // The answer must come from this process, because another server may have taken the port. A server
+                // that failed to load accepts connections but never answers.
                 if Client::connect(self.port, Duration::from_millis(200) * patience(), PathBuf::new())
                     .is_some_and(|mut client| is_ready(&mut client, &pid))
                 {
@@ -477,7 +477,7 @@ impl Drop for Server {
         if let Some(mut child) = self.child.take() {
             let _ = child.kill();
             let _ = child.wait();
-            // Shared memory of libfaketime, which would outlive a server with a clock of its own.
+            // libfaketime's shared memory, which would remain after the server has ended.
             for name in ["faketime_shm_", "sem.faketime_sem_"] {
                 let _ = fs::remove_file(format!("/dev/shm/{name}{}", child.id()));
             }
@@ -525,7 +525,7 @@ fn is_ready(client: &mut Client, pid: &str) -> bool {
         return false;
     }
     let ours = text(&reply).lines().any(|line| line.trim() == format!("process_id:{pid}"));
-    // INFO answers while a data set is loading; PING does not.
+    // A server that is loading data answers INFO, but not PING.
     ours && client.try_call(&["PING"]).is_some_and(|pong| crate::client::error_text(&pong).is_none())
 }
 

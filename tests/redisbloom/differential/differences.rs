@@ -144,13 +144,13 @@ pub const DIFFERENCES: [Difference; 30] = [
             && case.theirs.fails_with("ERR wrong number of arguments for 'bf.reserve' command")
             && (case.ours.error().is_some() || case.has_own_options())
     }),
-    // Where several things are wrong, each server may report another one.
+    // If a command has several errors, the servers may report different ones.
     same("several-faults", |case| {
         let (ours, theirs) = (case.ours.error().unwrap_or_default(), case.theirs.error().unwrap_or_default());
         let expands = ["Nonscaling filters cannot expand", "ERR no expansion"].contains(&theirs)
             && (ours.starts_with("ERR bad expansion: ") || ours.starts_with("ERR expansion should be "))
             && case.has_option("NONSCALING");
-        // RedisBloom reads all values before it checks any of them, and takes numbers beyond i64 for no numbers.
+        // RedisBloom parses all values before it checks any of them, and does not accept numbers beyond 64 bits.
         let texts = INSERT_ERRORS.iter().any(|(text, _)| *text == theirs);
         let reported = INSERT_ERRORS.iter().any(|(_, starts)| starts.iter().any(|start| ours.starts_with(start)));
         let faults = case.options().len() > 3;
@@ -223,7 +223,7 @@ pub const DIFFERENCES: [Difference; 30] = [
             && case.theirs.last_error().is_none()
             && case.ours.last_error().is_some_and(|text| text.starts_with("ERR bad number of sub-filters: "))
     }),
-    // The server checks the arity of our commands. RedisBloom checks its own, later.
+    // The server checks the number of arguments for this module. RedisBloom checks it itself, later.
     diverging("arity-by-server", |case| {
         let wrong = |text: &str| text.starts_with("ERR wrong number of arguments for '");
         let ours = case.ours.error().unwrap_or_default();
@@ -270,13 +270,13 @@ pub const DIFFERENCES: [Difference; 30] = [
         let is = |reply: &Reply, name: &str| *reply == Reply::Line(b'+', name.into());
         case.is(&["TYPE"]) && is(case.ours, "RCfilter-") && is(case.theirs, "MBbloom--")
     }),
-    // The first byte says that a module's value follows; the next 9 name its type.
+    // The first byte marks a module value, and the next 9 name its type.
     same("values-of-dump", |case| {
         let (ours, theirs) = (case.ours.bulk(), case.theirs.bulk());
         case.is(&["DUMP"]) && ours.is_some() && theirs.is_some() && ours.map(|o| &o[..10]) != theirs.map(|t| &t[..10])
     }),
     same("sizes", |case| {
-        // Only the number of bytes may differ.
+        // The size in bytes may differ; everything else must be equal.
         let size = Reply::Line(b'+', "Size".into());
         let alone = case.command.get(2).is_some_and(|field| field.eq_ignore_ascii_case(b"SIZE"));
         let is_size = |at: usize| {

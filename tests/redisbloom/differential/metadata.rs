@@ -29,7 +29,7 @@ fn without_fast(value: &Value) -> Vec<String> {
 const CATEGORIES: &str = "command-categories";
 
 pub const METADATA: [Part; 5] = [
-    // RedisBloom declares no arity.
+    // RedisBloom declares no number of arguments.
     ("command-arity", 1, |_, ours, theirs| *theirs == Value::Int(-1) && *ours != Value::Int(-1)),
     ("command-flags", 2, |_, ours, theirs| without_fast(ours) == without_fast(theirs)),
     (CATEGORIES, 6, |name, ours, theirs| {
@@ -37,7 +37,7 @@ pub const METADATA: [Part; 5] = [
         let has = |category: &str| names(ours).iter().any(|given| given == category);
         names(theirs).is_empty() && has("@bloom") && has(access) && names(ours).len() == 3
     }),
-    // A windowed filter changes with time alone.
+    // Replies about windowed filters change with time, which the command's tips say.
     ("command-tips", 7, |name, ours, theirs| {
         let changes_with_time = READS.contains(&name) && !["bf.scandump", "bf.debug"].contains(&name);
         names(theirs).is_empty() && changes_with_time && names(ours) == ["nondeterministic_output"]
@@ -98,7 +98,7 @@ fn the_server_reports_the_same_of_the_commands() {
     for (name, ..) in METADATA.iter().filter(|(name, ..)| *name != CATEGORIES || has_categories) {
         assert!(seen.contains(name), "allowed, but not there any more: {name}");
     }
-    // The statistics, which dashboards read, have the same names.
+    // The statistics have the same names as RedisBloom's, because dashboards read them.
     let stats = |client: &mut Client| {
         let text = client.text("INFO commandstats");
         let names = text.lines().filter_map(|line| line.strip_prefix("cmdstat_bf.")?.split(':').next());
@@ -109,7 +109,7 @@ fn the_server_reports_the_same_of_the_commands() {
     let ours = stats(&mut one);
     assert_eq!(ours, stats(&mut other));
     assert_eq!(ours.len(), COMMANDS.len());
-    // The type has the same name.
+    // The key's type has the same name as RedisBloom's.
     one.cmd("BF.ADD k i");
     other.cmd("BF.ADD k i");
     assert_eq!(one.cmd("TYPE k"), other.cmd("TYPE k"));

@@ -43,7 +43,7 @@ fn run_layout(peer: &Path, layout: Layout) -> Hits {
         check(1, &format!("fixed sequence {index}"), sequence);
     }
     for index in 0..from_environment("ROLLCALL_SEQUENCES", SEQUENCES) {
-        // Each sequence has a seed of its own, so that one can be run without those before it.
+        // Each sequence has its own seed, so that it can be repeated without the earlier ones.
         let sequence = Generator::new(seed.wrapping_add(index), layout).sequence();
         check(index, &format!("sequence {index} of seed {seed}"), sequence);
     }

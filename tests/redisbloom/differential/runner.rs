@@ -13,7 +13,7 @@ use rollcall_testkit::server::{Server, Setup};
 
 /// Starts both servers with the same defaults.
 pub fn servers(peer: &Path, layout: Layout) -> (Server, Server) {
-    // In lines, the two have false positives for different items. At this rate, no item of a run is one.
+    // In the layout `lines`, both servers have different false positives. At this low rate, no item of a run is one.
     let (ours, theirs) = match layout {
         Layout::Classic => ("bf-layout classic", ""),
         Layout::Lines => ("bf-error-rate 1e-9", " ERROR_RATE 0.000000001"),
@@ -134,7 +134,7 @@ impl Pair {
         let mut rejected = false;
         for command in commands {
             let (ours, theirs) = self.both(command);
-            // A server that rejects a command here rejects the whole transaction.
+            // An error in a queued command makes the server reject the whole transaction.
             rejected |= ours != theirs;
             if let Err(found) = self.compare(command, true, ours, theirs) {
                 self.both(&words("DISCARD"));
@@ -154,7 +154,7 @@ impl Pair {
         }
         let mut diverged = false;
         for (command, (one, other)) in commands.iter().zip(one.iter().zip(other)) {
-            // After a command that only one server executed, the later replies differ too.
+            // If only one server executed the command, later replies differ too.
             if !diverged {
                 diverged = self.compare(command, true, one.clone(), other.clone())?;
             }
@@ -174,8 +174,8 @@ impl Pair {
         let Some((ours, theirs)) = self.dump(from)? else { return Ok(false) };
         let whole = chunks >= ours.len().max(theirs.len());
         if self.layout == Layout::Lines || ours.len() != theirs.len() {
-            // The servers cut their bits into different chunks. So only a whole dump or a header alone can be compared,
-            // and only under a new key. Our header of a small filter is all of it.
+            // The servers cut dumps into different chunks. So only complete dumps or single headers are compared,
+            // under new keys. For a small filter, this module's header contains everything.
             let (exists, _) = self.both(&[words("EXISTS"), vec![to.to_vec()]].concat());
             if exists.number() != Some(0) || !(whole || (chunks == 1 && ours.len() > 1)) {
                 return Ok(false);
@@ -214,7 +214,7 @@ impl Pair {
         let mut chunks = (Chunks::new(), Chunks::new());
         let mut at = (0, 0);
         let command = |iterator: i64| vec![b"BF.SCANDUMP".to_vec(), key.to_vec(), iterator.to_string().into_bytes()];
-        // Both dumps go on together, and then the longer one alone.
+        // Reads both dumps in parallel, and then the rest of the longer one.
         for round in 0.. {
             let (one, other) = (command(at.0), command(at.1));
             let go_on = (round == 0 || at.0 != 0, round == 0 || at.1 != 0);
@@ -238,7 +238,7 @@ impl Pair {
                     _ => *at = 0,
                 }
             }
-            // A filter of more than 1 MiB is cut into other chunks here than there. All of them are compared at the
+            // For a filter of more than 1 MiB, the servers' chunks differ. The complete dumps are compared at the
             // end.
             let is_cut = self.layout == Layout::Classic && chunks.1.iter().any(|(_, chunk)| chunk.len() > 1 << 20);
             if let (Some(ours), Some(theirs)) = (ours, theirs) {

@@ -144,7 +144,7 @@ pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
             "DEL one",
         ]),
         calls(&["BF.LOADCHUNK one 2 abc", "BF.LOADCHUNK one 0 abc", "BF.LOADCHUNK one 1 abc", "BF.SCANDUMP one x"]),
-        // A filter of several sub-filters, of which all chunks are loaded.
+        // A filter with several sub-filters, which is transferred completely.
         vec![
             Step::Call(words("BF.RESERVE one 1e-9 100 EXPANSION 1")),
             adds(0..400),
@@ -153,7 +153,8 @@ pub fn fixed(layout: Layout) -> Vec<Vec<Step>> {
         ],
     ];
     if layout == Layout::Classic {
-        // Ours grows to the most sub-filters that it may have. RedisBloom's grows until its rate is 0.
+        // This module's filter grows to its largest number of sub-filters. RedisBloom's filter grows until its error
+        // rate is 0.
         let chain = (0..21).map(|hundred| adds(hundred * 100..hundred * 100 + 100));
         all.push(calls(&["BF.RESERVE one 0.5 1 EXPANSION 1"]).into_iter().chain(chain).collect());
     }
@@ -185,7 +186,7 @@ impl Generator {
             }
             1 | 2 => {
                 let command = self.command();
-                // In a script, the order of a map is that of its hash table, and is never the same.
+                // In a script with RESP3, maps have a random order, so INFO is left out.
                 let resp3 = self.random.one_in(3) && !command[0].eq_ignore_ascii_case(b"BF.INFO");
                 Step::Script(command, resp3)
             }
@@ -240,7 +241,8 @@ impl Generator {
     }
 
     fn capacity(&mut self) -> Vec<u8> {
-        // After the first 13 come words that are no capacities, and one capacity too large for us.
+        // The list continues with words that are not capacities, and with a capacity that is too large for this
+        // module.
         let choices = match (self.random.one_in(8), self.layout) {
             (true, _) => &CAPACITIES[13..],
             (false, Layout::Classic) => &CAPACITIES[..13],
@@ -348,7 +350,7 @@ impl Generator {
             32 | 33 => with("BF.INFO", vec![self.random.of(&FIELDS).as_bytes().to_vec()]),
             34 => with("BF.DEBUG", Vec::new()),
             35 | 36 => with("BF.SCANDUMP", vec![self.random.of(&ITERATORS).as_bytes().to_vec()]),
-            // Chunks that no server may take for a header: a forged header could crash RedisBloom.
+            // These chunks cannot be mistaken for a header. A forged header could crash RedisBloom.
             37 => {
                 let data = *self.random.of(&[b"".as_slice(), b"data", b"\0\0\0"]);
                 with("BF.LOADCHUNK", vec![self.random.of(&ITERATORS).as_bytes().to_vec(), data.to_vec()])

@@ -32,10 +32,10 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let (mut lines, mut shown) = (Vec::new(), BTreeMap::new());
     for item in api.items() {
         let (line, own) = (item.to_string(), entry(&item.id().0));
-        // The line of a trait's impl says it all. Blocks of methods are nobody's concern, but their methods are.
+        // For a trait, the line of the impl is enough. For other impls, the lines of the methods are enough.
         let of_trait = item.parent_id().is_some_and(|id| !entry(&id.0)["inner"]["impl"]["trait"].is_null());
         let of_methods = !own["inner"]["impl"].is_null() && own["inner"]["impl"]["trait"].is_null();
-        // What an item belongs to: the path that comes first, or of an impl the one behind `for`.
+        // The item's owner: the first path, or for an impl the path after `for`.
         let place = line.rsplit_once(" for ").map_or(&*line, |(_, place)| place);
         let place = place.find(CRATE).map_or("", |start| &place[start..]).to_owned();
         let of_unstable = place.starts_with(UNSTABLE) || line.starts_with("impl") && line.contains(UNSTABLE);
@@ -52,7 +52,7 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
         }
         lines.push((place, line));
     }
-    // By path, so that moving code within a file changes nothing.
+    // Sorted by path, so that moving code within a file changes nothing.
     lines.sort();
     lines.dedup();
     lines.iter().for_each(|(_, line)| println!("{line}"));

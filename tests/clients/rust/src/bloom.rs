@@ -145,7 +145,7 @@ in_every_way! {
         );
         assert_eq!(reserved, Ok(()));
         assert_eq!(info(session, &key)["Expansion rate"], 0.0);
-        // The client turns an array with an error into that error; the items before it are in.
+        // If an element is an error, the client returns only this error. The items before it have been added.
         assert_eq!(error(madd(session, &key, &["a", "b", "c", "d", "e"])), FULL);
         assert_eq!(card(session, &key), Ok(3));
         assert_eq!(error(insert(session, &key, &["a", "d"])), FULL);
@@ -211,7 +211,7 @@ in_every_way! {
 
     fn scandump_and_loadchunk(session: &mut Session) {
         let (key, copy) = (session.key("key"), session.key("copy"));
-        // 4 MB, which makes several chunks where a chunk has at most 1 MiB.
+        // The filter has 4 MB, which this module dumps in several chunks of at most 1 MiB.
         reserve(session, &key, 0.0001, 1_500_000).expect("a filter");
         let items: Vec<String> = (0..20_000).map(|number| format!("user:{number}")).collect();
         madd(session, &key, &items).expect("items");

@@ -36,7 +36,7 @@ fn members_are_those_of_the_table() {
     });
     let shown: Vec<&str> = row.split(" | ").map(|cell| cell.trim_matches('`')).collect();
     assert_eq!(shown, found);
-    // Beside other members a missing one is left out.
+    // A list with a missing value adds the other members.
     let added: u64 = cmd("LC.ADD").arg("documents:left-out").arg(&["ann"]).arg(None::<&str>).query(connection).unwrap();
     assert_eq!(added, 1);
 }
