@@ -4,7 +4,7 @@
 # fails.
 #
 #   scripts/check_memory.sh memcheck [FILTER...]   under valgrind's memcheck
-#   scripts/check_memory.sh sanitize [FILTER...]   with a module compiled with the address and leak sanitizer, by $NIGHTLY
+#   scripts/check_memory.sh sanitize [FILTER...]   with the address and leak sanitizer in the module, by $NIGHTLY
 #
 # FILTERs select tests of `cargo test --test server --test fuzz` by name. The server is $ROLLCALL_SERVER, by default
 # redis-server. The tool replaces the server's malloc, so it sees every block of the module. Most tests end their

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the packages for one processor. `make package` installs the tools and runs it.
 #
-#   scripts/package.sh build      compile the module and the tool, split off their symbols, check the libraries that they need
+#   scripts/package.sh build      compile the module and the tool, split off symbols, check needed libraries
 #   scripts/package.sh pack       make all packages of a release, in target/package/
 #   scripts/package.sh bill FOLDER FILE    write the bill of materials of the crate in this folder
 #   scripts/package.sh check FILE          fail if FILE needs a newer glibc, or another library

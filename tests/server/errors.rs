@@ -27,13 +27,13 @@ fn furnish(client: &mut Client) {
 /// of the words that follow the command. The words are separated by `|`, in any case.
 #[track_caller]
 fn all_fail(server: &mut Server, prefix: &str, cases: &[(Vec<&str>, &str)]) {
-    // With a replica attached, the replication offset shows whatever is propagated.
+    // The replication offset of an attached replica shows every replicated command.
     let replica = Server::start();
     replica.replicate(server);
     let mut client = server.client();
     furnish(&mut client);
     let before = state(&mut client);
-    // Redis 8 has no code before some of its texts about filters, which are ours there.
+    // On Redis 8, some error texts about filters have no error code, and the module uses the same texts.
     let has_bare_texts = server.version().has_unprefixed_configs();
     let begins = |error: &str| error.starts_with(prefix) || has_bare_texts && error.starts_with("Bad ");
     let mut wrong = Vec::new();
@@ -244,7 +244,7 @@ fn reserving_a_key_that_exists() {
     for (prefix, cases) in [
         ("ERR item exists", vec![("BF.RESERVE bf 0.01 100", names), ("BF.RESERVE bf 0.01 100 EXPANSION 7", names)]),
         ("ERR ", vec![("LC.RESERVE lc", names), ("LC.RESERVE lc EXACT 250", names)]),
-        // These keys have another type too: either error is clear.
+        // The keys also have the wrong type. Either error is clear.
         ("", vec![("BF.RESERVE string 0.01 100", names), ("LC.RESERVE string", names)]),
         ("", vec![("BF.RESERVE lc 0.01 100", names), ("LC.RESERVE bf", names)]),
     ] {
@@ -461,7 +461,7 @@ fn keys_that_are_missing() {
 #[test]
 fn texts_begin_as_redisblooms() {
     let server = Server::start();
-    // Redis 8 has other texts: `commands_bloom` tests them.
+    // Redis 8 has other texts, which `commands_bloom` tests.
     if server.version().has_unprefixed_configs() {
         return;
     }
@@ -501,12 +501,12 @@ fn texts_begin_as_redisblooms() {
     ] {
         client.expect(line, &format!("-{text}*"));
     }
-    // A number is shown as it was given, however large.
+    // The error shows a number as it was given, however large it is.
     client.expect(
         "BF.RESERVE new 0.01 100 EXPANSION 4294967298",
         "-ERR bad expansion: expected from 0 to 32768, got 4294967298",
     );
-    // The expansion is stored and not used.
+    // The filter stores the expansion but does not use it.
     client.expect("BF.INSERT new NONSCALING EXPANSION 3 CAPACITY 1 ITEMS a b", "[1, -ERR non scaling filter is full]");
     client.expect("BF.INFO new EXPANSION", "[nil]");
 }
@@ -522,7 +522,8 @@ fn a_panic_is_an_error_and_ends_a_connection_only_amid_a_reply() {
         client.expect(command, "-ERR internal error, see the server's log");
         client.expect("ECHO here", "\"here\"");
     }
-    // The array has fewer elements than it began with, which no reply to a later command may make up for.
+    // The array has fewer elements than announced, so the connection must be closed. Otherwise the reply to the next
+    // command would complete the array.
     for command in ["BF.MEXISTS f a b", "LC.MEXISTS c a b"] {
         let mut other = server.client();
         assert_eq!(other.try_call(&words(command)), None, "{command}");

@@ -21,7 +21,7 @@ pub fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Ve
 /// The events since the last call.
 #[track_caller]
 pub fn events_so_far(client: &mut Client, subscriber: &mut Client) -> Vec<String> {
-    // A message of our own marks the end of the command's.
+    // This message marks the end of the events that the command caused.
     client.cmd("PUBLISH __keyevent@0__:end-of-command -");
     let mut events = Vec::new();
     loop {
@@ -108,7 +108,7 @@ fn what_changes_nothing_is_not_reported() {
         let reported = events(&mut client, &mut subscriber, command);
         let ours: Vec<_> =
             reported.iter().filter(|event| event.starts_with("bf.") || event.starts_with("lc.")).collect();
-        // What is rejected is reported, although nothing changes.
+        // A rejection causes an event although nothing changes.
         let is_rejection = |event: &String| event.contains(".reject ") && command.contains(".ADMIT ");
         assert!(ours.iter().all(|event| is_rejection(event)) && ours.len() < 2, "{command}: {ours:?}");
     }

@@ -1,4 +1,4 @@
-//! A fake primary that sends the data that a test chooses, and any part of it.
+//! A fake primary that sends any data that a test chooses, completely or in part.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};

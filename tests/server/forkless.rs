@@ -1,6 +1,6 @@
-//! Tests what Valkey 9.2 asks of modules for saves without a fork. No such server is at hand: the test module plays it.
+//! Tests the support for Valkey 9.2's saves without a fork. The test module `neighbour.c` imitates such a server.
 //!
-//! That values may be saved on another thread is tested in `core/tests/library.rs`.
+//! `core/tests/library.rs` tests that values can be saved on another thread.
 
 use crate::metadata::COMMANDS;
 use crate::neighbour::hosted;
@@ -27,8 +27,8 @@ fn the_option_is_set_where_the_server_knows_it() {
     }
 }
 
-/// The server passes null for a key that it is saving. The module took the key for a missing one: it answered that it
-/// had added the items, and dropped them.
+/// A regression test: for a key that is being saved, the server passes null. The module treated the key as missing,
+/// so it dropped items that it had reported as added.
 #[test]
 fn a_key_in_use_is_not_a_missing_one() {
     let server = hosted("").line("appendonly yes").start();

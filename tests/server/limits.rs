@@ -39,7 +39,7 @@ fn keys_have_a_bound_where_nothing_was_set() {
     client.expect(&reserve("k"), "+OK");
     needed_bytes(&last_error(&client.cmd("BF.RESERVE k2 0.001 4000000000")).unwrap_or_default(), 4 << 30);
     client.expect("CONFIG SET maxmemory 0", "+OK");
-    // What the error says to do is enough.
+    // Following the advice of the error is enough.
     client.expect("CONFIG SET rollcall.max-key-bytes 1gb", "+OK");
     client.expect(&reserve("k3"), "+OK");
 }
@@ -60,8 +60,7 @@ fn filters_beyond_max_key_bytes_are_rejected() {
         needed_bytes(&error, 512 << 20);
         client.expect("EXISTS new", "0");
     }
-    // The layout takes 10.163 bits an item, with a margin of half a per cent. The size classes of the allocator come on
-    // top.
+    // The layout takes 10.163 bits per item, plus a margin of half a per cent and rounding by the allocator.
     let needed = needed_bytes(&client.error("BF.RESERVE new 0.01 1099511627776"), 512 << 20) as f64;
     let expected = (1u64 << 40) as f64 * 10.163 * 1.005 / 8.0;
     assert!((0.998..1.25).contains(&(needed / expected)), "{needed} instead of {expected}");
@@ -82,7 +81,7 @@ fn filters_beyond_max_key_bytes_are_rejected() {
 fn filters_stop_growing_at_max_key_bytes() {
     let mut server = Server::with_args("max-key-bytes 1048576");
     let mut client = server.client();
-    // 130 KB, and a second sub-filter of more than a megabyte.
+    // The filter takes 130 KB, and its second sub-filter would take more than a megabyte.
     client.expect("BF.RESERVE k 0.01 100000 EXPANSION 8", "+OK");
     let mut next = 0;
     let error = loop {
@@ -96,7 +95,7 @@ fn filters_stop_growing_at_max_key_bytes() {
     needed_bytes(&error, 1 << 20);
     let (card, digest) = (client.int("BF.CARD k"), client.digest("k"));
     assert_eq!(card, 100_000, "it holds what it was made for");
-    // A stranger is rejected, unless it is a false positive. What is in stays found.
+    // New items are rejected unless they are false positives. Items in the filter are still found.
     let strangers = client.pipeline(&(0..20).map(|i| with_items("BF.ADD k", "out", i..i + 1)).collect::<Vec<_>>());
     for reply in strangers {
         match error_text(&reply) {
@@ -117,13 +116,13 @@ fn filters_stop_growing_at_max_key_bytes() {
 fn counters_stop_growing_at_max_key_bytes() {
     let mut server = Server::with_args("max-key-bytes 1048576");
     let mut client = server.client();
-    // A mebibyte of members and an index.
+    // The counter has a mebibyte of members, and an index.
     client.expect("LC.RESERVE k EXACT 65536 BYTES 1048576", "+OK");
     let mut next = 0;
     let error = loop {
         let reply = client.call(&with_items("LC.ADD k", "a-member-of-some-forty-bytes-in-all:", next..next + 100));
         let usage = client.int("MEMORY USAGE k");
-        // Room ahead of the members is not part of what is checked.
+        // Spare capacity of the list of members does not count against the limit.
         assert!(usage < 2 << 20, "the counter grew over its limit, to {usage}");
         if let Some(error) = error_text(&reply) {
             break error;
@@ -182,7 +181,7 @@ fn clients_restore_no_more_than_limits_let_them() {
     rejected(&mut client);
     assert_eq!(client.info_number("rollcall_rejected_limit"), 1);
     server.set_parameter("max-key-bytes", "4194304");
-    // `maxmemory` is the server's to check, before the command.
+    // The server itself checks `maxmemory`, before the command.
     let maxmemory = client.info_number("used_memory") + (1 << 20);
     client.expect(&format!("CONFIG SET maxmemory {maxmemory}"), "+OK");
     assert_eq!(text(&restore(&mut client, "copy")), "OK");
@@ -191,7 +190,7 @@ fn clients_restore_no_more_than_limits_let_them() {
     client.expect("DEL copy", "1");
     client.expect("CONFIG SET maxmemory 0", "+OK");
 
-    // A replica that would let its own clients make nothing so large.
+    // A replica whose own clients could not create a value of this size.
     let replica = Server::with_args("max-key-bytes 1048576");
     replica.replicate(&server);
     assert_eq!(text(&restore(&mut client, "copy")), "OK");
@@ -211,7 +210,7 @@ fn clients_restore_no_more_than_limits_let_them() {
 fn what_the_machine_cannot_give_is_an_error() {
     let mut server = Server::with_args("max-key-bytes 1125899906842624");
     let mut client = server.client();
-    // The filter takes some 4 TB. A machine that overcommits memory may say OK, because no page is touched.
+    // The filter needs 4 TB. A machine that overcommits memory may reply OK, because no page is used.
     let reply = client.cmd("BF.RESERVE new 0.000001 1099511627776 NONSCALING");
     match error_text(&reply) {
         Some(error) => {
@@ -225,11 +224,11 @@ fn what_the_machine_cannot_give_is_an_error() {
 
 #[test]
 fn memory_that_was_given_back_may_be_used_at_once() {
-    // A server that frees in the background itself (Valkey's default) does so when it likes.
+    // The server's own background freeing (Valkey's default) is switched off, because its time is not predictable.
     let setup = Setup::default().line("lazyfree-lazy-user-del no").line("maxmemory-policy noeviction");
     let mut server = setup.start();
     let mut client = server.client();
-    // The filter takes 126 MB, for which there is room once.
+    // The filter takes 126 MB. The memory is enough for one such filter.
     client.expect("BF.RESERVE k 0.01 100000000", "+OK");
     leave_sixteen_megabytes(&mut client);
     for _ in 0..20 {
@@ -241,7 +240,8 @@ fn memory_that_was_given_back_may_be_used_at_once() {
 
 #[test]
 fn eviction_of_a_large_filter_takes_no_other_key_along() {
-    // A server that evicts in the background (Valkey's default) takes other keys along, whatever their type.
+    // A server that evicts in the background (Valkey's default) evicts further keys of any type, so this is switched
+    // off.
     let setup = Setup::default().line("lazyfree-lazy-eviction no").line("maxmemory-policy volatile-ttl");
     let mut server = setup.line("maxmemory-samples 64").start();
     let mut client = server.client();
@@ -268,7 +268,7 @@ fn a_counter_whose_first_item_is_rejected_is_not_created() {
     replica.wait_synced(&primary);
     let mut client = primary.client();
     client.expect("CONFIG SET maxmemory 1000", "+OK");
-    // Only a script that may write when memory is full reaches the module then.
+    // When memory is full, only scripts with the flag `allow-oom` reach the module.
     for command in ["'LC.ADD', KEYS[1], 'a'", "'LC.INSERT', KEYS[1], 'ITEMS', 'a', 'b'"] {
         let script = format!("#!lua flags=allow-oom\nreturn redis.call({command})");
         let reply = client.call(&["EVAL", &script, "1", "k"]);
@@ -302,7 +302,7 @@ fn a_key_named_many_times_is_read_once() {
         ("LC.MERGE union", "large", "+OK".to_owned()),
         ("BF.MERGE union-of-filters", "filter", "+OK".to_owned()),
     ] {
-        // To read a key anew for each mention would take minutes, for which this client does not wait.
+        // The key is named 500,000 times but read once. Reading it each time would exceed this client's time limit.
         let words = command.split(' ').chain(std::iter::repeat_n(name, 500_000));
         assert_eq!(show(&client.call(&words.collect::<Vec<_>>())), reply, "{command}");
     }

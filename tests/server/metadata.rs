@@ -107,7 +107,7 @@ fn categories_of_our_own_where_the_server_has_them() {
     let server = Server::start();
     let mut client = server.client();
     if !server.version().has_acl_categories() {
-        // Older servers have no categories of modules, and reply with an error.
+        // Older servers do not support categories of modules, and return an error.
         assert!(error_text(&client.cmd("ACL CAT counting")).is_some());
         return;
     }
@@ -124,7 +124,7 @@ fn categories_of_our_own_where_the_server_has_them() {
         }
         assert!(found.iter().all(|name| name.starts_with(prefix) || name.starts_with(twin)), "{found:?}");
     }
-    // Each command is also in the server's own category that its flags stand for.
+    // Each command is also in the server's category for its flags, `read` or `write`.
     for (category, writing) in [("read", false), ("write", true)] {
         let found = names(&client.cmd(&format!("ACL CAT {category}")));
         for (name, writes, ..) in COMMANDS {
@@ -139,14 +139,14 @@ fn users_can_be_limited_to_reading() {
     let mut admin = server.client();
     admin.expect("BF.ADD r:f a", "1");
     admin.expect("LC.ADD r:c a", "1");
-    // A user limited by commands. Where modules' commands have no categories, each command is named.
+    // A user whose commands are limited. On servers without categories of modules, each command is named.
     let reads = COMMANDS.iter().filter(|(_, writes, ..)| !writes);
     let commands: Vec<_> = match server.version().has_acl_categories() {
         true => vec!["+@read".to_owned()],
         false => reads.map(|(name, ..)| format!("+{name}")).collect(),
     };
     admin.expect(&format!("ACL SETUSER reader on nopass ~* -@all {}", commands.join(" ")), "+OK");
-    // A user limited by keys: r: may be read, w: may be read and written.
+    // A user whose keys are limited: keys with `r:` may be read, and keys with `w:` may be read and written.
     admin.expect("ACL SETUSER keeper on nopass +@all %R~r:* %RW~w:*", "+OK");
     let mut reader = server.client();
     reader.expect("AUTH reader any", "+OK");
@@ -270,7 +270,7 @@ fn key_specs_say_what_happens_to_the_keys() {
         }
         let multi = keys.contains(' ') && !writes;
         assert!(!multi || flags.iter().all(|flags| flags.contains("ro")), "{name}: {flags:?}");
-        // Keys behind their number, by which proxies and clients of clusters find them.
+        // Keys that follow their number. Proxies and cluster clients find them by this specification.
         let found = field(&specs[0], "find_keys");
         let is_counted = SETS.iter().any(|set| set.eq_ignore_ascii_case(name));
         assert_eq!(text(&field(&found, "type")) == "keynum", is_counted, "{name}: {}", show(&found));

@@ -63,7 +63,7 @@ fn into_a_running_server_beside_redisbloom() {
     let mut server = Setup::default().module_before(&peer).without_module().start();
     assert!(load(&server, &module_path(), "").starts_with("-ERR "));
     assert_one_line_names_the_way_out(&server.log());
-    // The failed load left nothing behind that is in the way now.
+    // The failed load has left nothing behind that prevents another load.
     server.client().expect("LC.ADD c a", "-ERR unknown command *");
     server.client().expect("BF.ADD f a", "1");
     assert_eq!(load(&server, &module_path(), "commands lc"), "+OK");
@@ -93,7 +93,7 @@ fn server_that_unmaps_nothing() -> Server {
 #[test]
 fn a_failed_load_leaves_no_data_type_where_nothing_is_unmapped() {
     let mut server = server_that_unmaps_nothing();
-    // The data type MBbloom-- is ours already when the command is rejected.
+    // The command is rejected after the module has already registered the data type MBbloom--.
     assert_eq!(load(&server, neighbour(), "hold bf.add"), "+OK");
     assert!(load(&server, &module_path(), "").starts_with("-ERR "));
     assert_one_line_names_the_way_out(&server.log());
@@ -131,7 +131,7 @@ fn every_function_that_is_called_unasked_is_asked_for_at_loading() {
     for name in names {
         let reported = load(&server, neighbour(), &format!("host {} lacks {name}", module_path().display()));
         assert!(reported.starts_with("-ERR "), "{name}: {reported}");
-        // Without the log there is nobody to tell.
+        // Without the function for logging, the module cannot report the error.
         let line = format!("rollcall was not loaded: this server lacks {name};");
         assert!(server.log().contains(&line) || name == "RedisModule_Log", "{name}");
         server.client().expect("BF.ADD f a", "-ERR unknown command *");
@@ -142,7 +142,7 @@ fn every_function_that_is_called_unasked_is_asked_for_at_loading() {
 #[test]
 fn a_panic_while_loading_rejects_the_load() {
     let mut server = Setup::default().without_module().start();
-    // The first of these functions registers a data type, the last is what loading ends with.
+    // The first of these functions registers a data type, and the last one completes loading.
     for name in ["CreateDataType", "CreateCommand", "RegisterInfoFunc", "SubscribeToServerEvent"] {
         let options = format!("host {} loses RedisModule_{name}", module_path().display());
         assert!(load(&server, neighbour(), &options).starts_with("-ERR "), "{name}");

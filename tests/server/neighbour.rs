@@ -13,7 +13,7 @@ pub fn neighbour() -> &'static Path {
     MODULE.get_or_init(|| {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/server/neighbour.c");
-        // Another run may use the module meanwhile, so it is exchanged whole.
+        // Another test run may use the file meanwhile, so a new file replaces it by renaming.
         let (made, module) = (folder.join(format!("{}.so", std::process::id())), folder.join("neighbour.so"));
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
         let mut command = Command::new(compiler);

@@ -1,8 +1,8 @@
-//! Two servers for two processors do the same work. What they reply and store is equal byte for byte, and each loads
-//! what the other stored.
+//! Tests two servers on different processors. Their replies and stored data must be equal byte for byte, and each
+//! must load the other's data.
 //!
-//! The other server and its module are in `ROLLCALL_OTHER_SERVER` and `ROLLCALL_OTHER_MODULE`. Without them these tests
-//! pass and do nothing.
+//! `ROLLCALL_OTHER_SERVER` and `ROLLCALL_OTHER_MODULE` name the server and the module for the other processor.
+//! Without them these tests do nothing.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,7 +21,7 @@ fn setups() -> Option<[Setup; 2]> {
     Some([Setup::default(), Setup::default().binary(&server).module(&module)].map(|setup| setup.line("databases 100")))
 }
 
-/// Values of every kind, the largest of some 100 KiB. None depends on the time of day.
+/// Creates values of every kind, of up to 100 KiB. None depends on the time of day.
 fn populate(client: &mut Client) {
     populate_without_ttl(client);
     persistence_golden::populate(client);
@@ -48,7 +48,7 @@ fn populate(client: &mut Client) {
     }
 }
 
-/// Replies of numbers that are computed, and of many yes and no.
+/// Replies with computed numbers, and replies with many yes and no.
 fn replies(client: &mut Client) -> Vec<(String, Value)> {
     let probes: Vec<String> = (19_000..23_000).map(|item| format!("item:{item}")).collect();
     let of_filters = ["lines", "classic", "rare", "grown", "filter", "bf:wide", "bf:tight", "bf:chain"];
@@ -84,19 +84,19 @@ fn payloads(client: &mut Client) -> BTreeMap<String, Value> {
     keys.into_iter().map(|key| (key.clone(), client.call(&["DUMP", &key]))).collect()
 }
 
-/// The RDB file of these keys, from its first database to its checksum. Before that are the server's version, the time
-/// and the memory in use.
+/// The RDB file of these keys, from its first database to its checksum. The part before has the server's version, the
+/// time and the memory in use.
 fn rdb_file(server: &Server) -> Vec<u8> {
     let mut client = server.client();
     let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();
     keys.sort();
-    // The order of keys in a database is random. So each gets a database of its own.
+    // The order of keys within a database is random, so each key gets its own database.
     for (number, key) in keys.iter().enumerate().skip(1) {
         client.expect(&format!("MOVE {key} {number}"), "1");
     }
     server.save();
     let bytes = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
-    // Database 0 with one key and no time to live. No number before it is as long.
+    // The header of database 0, with one key and no time to live. Nothing before it looks like this.
     let first = b"\xfe\x00\xfb\x01\x00";
     let start = bytes.windows(first.len()).position(|part| part == first).expect("the first database");
     bytes[start..bytes.len() - 8].to_vec()

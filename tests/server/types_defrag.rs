@@ -21,7 +21,7 @@ fn defragmented_values_stay_the_same() {
     add_many(&mut client, "BF.MADD bf:large", "item:", 0..5000);
     client.expect("LC.RESERVE lc:large EXACT 0", "+OK");
     add_many(&mut client, "LC.ADD lc:large", "item:", 0..50_000);
-    // Holes of many sizes between values that stay.
+    // Deleted values leave gaps of many sizes between the remaining ones.
     let mut commands = Vec::new();
     for i in 0..30_000 {
         let word = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -49,7 +49,7 @@ fn defragmented_values_stay_the_same() {
     ] {
         client.expect(&format!("CONFIG SET {line}"), "+OK");
     }
-    // Values are moved while they are read and written.
+    // Values are moved while commands read and write them.
     wait_until("values to be moved", || {
         client.cmd("BF.MEXISTS bf:large item:1 item:2");
         client.cmd("LC.ADD lc:large item:1");

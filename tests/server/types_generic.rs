@@ -63,7 +63,7 @@ fn keys_can_be_renamed_copied_and_moved() {
         client.expect(&format!("RENAME copy:{key} renamed"), "+OK");
         client.expect(&format!("RENAMENX renamed {key}"), "0");
         assert_eq!(client.digest("renamed"), digest, "{key}");
-        // The copy is independent: a change to it does not show in the original.
+        // A change of the copy does not change the original.
         let add = if key.starts_with("bf:") { "BF.MADD" } else { "LC.ADD" };
         add_many(&mut client, &format!("{add} renamed"), "more:", 0..600);
         assert_eq!(client.digest(key), digest, "{key}");
@@ -105,7 +105,7 @@ fn memory_comes_back_when_keys_go() {
         let mut client = server.client();
         run(&mut client, &["SET s x"]);
         let before = client.info_number("used_memory");
-        // The filter takes some 25 MB. The counter stays where a command names only one key.
+        // The filter takes 25 MB. The counter must stay if a command names only the filter.
         client.expect("BF.RESERVE k 0.01 20000000", "+OK");
         client.expect("LC.RESERVE l EXACT 0", "+OK");
         add_many(&mut client, "LC.ADD l", "x", 0..1000);
@@ -128,10 +128,10 @@ fn big_values_are_freed_in_the_background() {
     wait_until("the object to be freed lazily", || (client.info_number("lazyfreed_objects") == 1).then_some(()));
 }
 
-/// A small filter is not read before it is freed. One that has grown must not be taken for it.
+/// A small filter is freed without reading it. A filter that has grown must not be freed in this way.
 #[test]
 fn a_filter_that_was_small_is_freed_by_what_it_has_become() {
-    // Valkey's default is to free in the background itself after DEL.
+    // By default Valkey frees values in the background after DEL, so this is switched off.
     let server = Setup::default().line("lazyfree-lazy-user-del no").start();
     let mut client = server.client();
     let grow = |client: &mut Client| {
@@ -166,7 +166,7 @@ fn objects_report_about_themselves() {
     }
     client.expect("CONFIG SET maxmemory-policy allkeys-lru", "+OK");
     for (.., key) in FAMILIES {
-        // The clock of the key starts anew: so far the same field held its access frequency.
+        // The same field held the access frequency before, so the key's clock is reset.
         client.expect(&format!("TOUCH {key}"), "1");
         assert!(client.int(&format!("OBJECT IDLETIME {key}")) < 100);
     }
@@ -182,7 +182,7 @@ fn commands_of_other_types_do_not_take_them() {
             client.expect(&format!("{command} {key}"), "-WRONGTYPE *");
         }
     }
-    // But any key can be overwritten.
+    // A key of any type can be overwritten.
     run(&mut client, &["SET bf x", "SET lc y"]);
     client.expect("MGET bf lc", "[\"x\", \"y\"]");
 }
@@ -320,7 +320,7 @@ fn digests_see_when_items_came() {
 fn no_key_is_open_when_events_are_sent() {
     let server = hosted("").start();
     let mut client = server.client();
-    // A server sends events to modules whether clients ask for them or not.
+    // The server calls the module for events even if no client subscribes to them.
     populate(&mut client);
     run(
         &mut client,
@@ -371,7 +371,7 @@ fn values_are_the_same_where_malloc_aligns_to_8_bytes_alone() {
         let server = hosted(options).start();
         let mut client = server.client();
         populate(&mut client);
-        // Tables of members, which the processor reads 16 bytes at a time.
+        // A counter with a table of members, which the processor reads 16 bytes at a time.
         client.expect("LC.RESERVE lc:members EXACT 5000 BYTES 100000", "+OK");
         add_many(&mut client, "LC.ADD lc:members", "member:", 0..5000);
         add_many(&mut client, "LC.ADD lc:members", "member:", 0..5000);
@@ -381,7 +381,7 @@ fn values_are_the_same_where_malloc_aligns_to_8_bytes_alone() {
         let before = snapshot(&mut client);
         client.expect("DEBUG RELOAD", "+OK");
         assert_same(&snapshot(&mut client), &before);
-        // In the background by default in Valkey.
+        // SYNC, because Valkey frees in the background by default.
         client.expect("FLUSHALL SYNC", "+OK");
         assert_eq!(client.info("rollcall_filters"), "0");
         before

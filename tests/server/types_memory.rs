@@ -80,7 +80,7 @@ fn used_memory(server: &Server) -> i64 {
 
 #[test]
 fn memory_usage_is_what_the_allocator_gives() {
-    // What a server adds to a module's figure differs from release to release; so does malloc.
+    // The bytes that a server adds to a module's figure depend on its version, and so does malloc.
     let server = Server::start();
     let (version, allocator) = (server.version(), server.client().info("mem_allocator"));
     if version.is_valkey || version.major != 7 || !allocator.starts_with("jemalloc") {
@@ -90,7 +90,7 @@ fn memory_usage_is_what_the_allocator_gives() {
     let mut wrong = Vec::new();
     for Shape { name, keys, make, fill, items } in SHAPES {
         let server = Server::start();
-        // The same keys first hold one letter each, so that the server's own tables do not count.
+        // The keys first hold one letter each, so that the memory of the server's own tables is not measured.
         let key = |i: u64| format!("key:{i:07}");
         let sets: Vec<_> = (0..keys).map(|i| vec!["SET".to_owned(), key(i), "x".into()]).collect();
         server.client().pipeline(&sets);
@@ -122,8 +122,8 @@ fn memory_usage_is_what_the_allocator_gives() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// The bits of a small filter are in the memory block of its entry. They are there whichever way the filter came, and
-/// stay there whatever it is asked, and the block is freed as it was allocated.
+/// A small filter stores its bits in the memory block of its entry, however it was created. They stay there after any
+/// command, and the block is freed with its original size.
 #[test]
 fn a_small_filter_takes_the_same_memory_whichever_way_it_came() {
     let server = Server::start();
@@ -132,7 +132,7 @@ fn a_small_filter_takes_the_same_memory_whichever_way_it_came() {
         [(1, "lines"), (10, "lines"), (100, "lines"), (300, "lines"), (10, "classic"), (300, "classic")]
     {
         let mut left = Vec::new();
-        // The first round also allocates what later filters share.
+        // The first round also allocates memory that later filters share.
         for _ in 0..3 {
             client.expect(&format!("BF.RESERVE a 0.01 {capacity} NONSCALING LAYOUT {layout}"), "+OK");
             client.cmd("BF.ADD a item:0");
@@ -156,7 +156,7 @@ fn a_small_filter_takes_the_same_memory_whichever_way_it_came() {
             client.cmd("BF.ADD e item:0");
             client.expect("DEBUG RELOAD", "+OK");
             for key in ["a", "b", "c", "d", "e"] {
-                // More items than the filter takes: those that were added are taken back.
+                // The list has more items than the filter accepts, so the added items are removed again.
                 for terms in ["DRYRUN", "ALL"] {
                     let line = format!("BF.ADMIT {key} LIMIT 1000 {terms} ITEMS");
                     client.cmd(&with_items(&line, "new:", 0..capacity + 9).join(" "));

@@ -107,7 +107,7 @@ fn assert_forged_are_rejected(forged: impl Fn(&str, &[u8], &[u8]) -> Vec<(String
 
 #[test]
 fn truncated_payloads_are_rejected_at_every_length() {
-    // The server reads the first ten bytes, and the module the rest.
+    // The server reads the first ten bytes of a value, and the module reads the rest.
     assert_forged_are_rejected(|what, value, version| {
         (1..value.len()).map(|n| (format!("{what} of {n} bytes"), forge(&value[..n], version))).collect()
     });
@@ -115,7 +115,7 @@ fn truncated_payloads_are_rejected_at_every_length() {
 
 #[test]
 fn flipped_bits_are_noticed_even_under_a_right_checksum() {
-    // The first byte says that a module's value follows; the next nine name its type.
+    // The first byte marks a module value, and the next nine name its type.
     assert_forged_are_rejected(|what, value, version| {
         let flipped = |bit: usize| {
             let mut flipped = value.to_vec();
@@ -128,7 +128,7 @@ fn flipped_bits_are_noticed_even_under_a_right_checksum() {
 
 #[test]
 fn values_of_unknown_encodings_are_rejected() {
-    // The low ten bits of the type's number are the version of its encoding.
+    // The low ten bits of the type's id are the version of its encoding.
     let mut server = Server::start();
     let mut client = server.client();
     for (what, make) in VALUES {
@@ -138,7 +138,7 @@ fn values_of_unknown_encodings_are_rejected() {
         let (value, version) = split(&payload);
         let high = value[8] & !3;
         let encoding = u16::from(value[8] & 3) << 8 | u16::from(value[9]);
-        // Encodings above ours are unknown; those below may be RedisBloom's.
+        // Versions above the module's own are unknown. Lower versions may be RedisBloom's.
         let later = (encoding + 1..1024).step_by(13).map(|encoding| {
             let mut value = value.to_vec();
             value[8] = high | (encoding >> 8) as u8;
@@ -157,7 +157,7 @@ fn values_of_unknown_encodings_are_rejected() {
 fn random_bytes_in_the_place_of_a_value_are_rejected() {
     let mut server = Server::start();
     let mut client = server.client();
-    // A fixed sequence, by the generator of Knuth's MMIX.
+    // A fixed pseudo-random sequence, by Knuth's MMIX generator.
     let mut state = 0x5eed_u64;
     let mut random = move || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -173,7 +173,7 @@ fn random_bytes_in_the_place_of_a_value_are_rejected() {
                 let mut value = value.to_vec();
                 for _ in 0..=random() % 8 {
                     let at = 10 + random() % (value.len() - 10);
-                    // Bytes that mean something as a length or a kind, and random ones.
+                    // Bytes that have a meaning as length or kind, and random bytes.
                     value[at] = [0, 1, 2, 5, 0x7f, 0x80, 0x81, 0xff, random() as u8][random() % 9];
                 }
                 (format!("{what}, round {round}"), forge(&value, version))

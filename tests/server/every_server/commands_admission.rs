@@ -28,7 +28,7 @@ fn a_limit_is_kept_in_one_step() {
         ("?.ADMIT k LIMIT 6 ALL DRYRUN ITEMS a x x y", "[0, -1, -1, -1]", "[0, -1, -1, -1]"),
         ("?.ADMIT k LIMIT 6 DRYRUN ITEMS a x x y", "[0, 1, 0, -1]", "[0, 1, 0, -1]"),
         ("?.ADMIT k LIMIT 6 ITEMS x", "[1]", "[1]"),
-        // What admits nothing creates nothing.
+        // A call that admits no item creates no key.
         ("?.ADMIT new LIMIT 0 ITEMS a b", "[-1, -1]", "[-1, -1]"),
         ("?.ADMIT new LIMIT 1 ALL ITEMS a b", "[-1, -1]", "[-1, -1]"),
         ("?.ADMIT new LIMIT 9 DRYRUN EX 100 ITEMS a b", "[1, 1]", "[1, 1]"),
@@ -77,7 +77,7 @@ fn a_counter_stays_exact_or_says_why_not() {
     );
 }
 
-/// A limit above the EXACT limit was taken, and calls failed once the counter was full.
+/// A regression test: a limit above the EXACT limit was accepted, and calls failed once the counter was full.
 #[test]
 fn a_limit_above_the_exact_limit_is_rejected_at_once() {
     let server = Server::start();
@@ -88,7 +88,7 @@ fn a_limit_above_the_exact_limit_is_rejected_at_once() {
         ("new LIMIT 251 ALL DRYRUN", "LIMIT 251 is above the counter's EXACT limit of 250: "),
         ("new LIMIT 300 EXACT 299", "LIMIT 300 is above the counter's EXACT limit of 299: "),
         ("new LIMIT 65537 EXACT 65536", "EXACT limit of 65536: use BF.ADMIT, since EXACT is at most 65536"),
-        // The options of a call are those of a new key only.
+        // The options of a call apply only to a key that it creates.
         ("k LIMIT 4 EXACT 10", "LIMIT 4 is above the counter's EXACT limit of 3: create the counter with EXACT 4, or"),
     ] {
         let found = client.error(&format!("LC.ADMIT {command} ITEMS a"));
@@ -101,7 +101,7 @@ fn a_limit_above_the_exact_limit_is_rejected_at_once() {
     server.set_parameter("lc-exact-limit", "2");
     let found = client.error("LC.ADMIT other LIMIT 3 ITEMS a");
     assert!(found.contains("LIMIT 3 is above the counter's EXACT limit of 2: "), "{found}");
-    // Filters have no such limit.
+    // Filters have no EXACT limit.
     client.expect("BF.ADMIT f LIMIT 9223372036854775807 ITEMS a", "[1]");
 }
 
@@ -157,7 +157,7 @@ fn bad_terms_are_rejected() {
             assert!(found.starts_with(error), "{line}: {found}");
         }
     }
-    // Begins with a text of RedisBloom, which is another on Redis 8.
+    // On Redis 8 the error text begins differently.
     let found = client.error("BF.ADMIT k LIMIT 5 CAPACITY 0 ITEMS a");
     assert!(found.contains("apacity") && found.ends_with("got 0"), "{found}");
     client.expect("EXISTS k", "0");
@@ -182,7 +182,7 @@ fn effects_are_sent_and_never_the_admission() {
             assert!(sent(&mut client, &server, &format!("{family}.ADMIT {family} {nothing}")).is_empty(), "{nothing}");
         }
     }
-    // An option that creates is not sent where it created nothing.
+    // The expiry option is not replicated if the command created no key.
     assert_eq!(sent(&mut client, &server, "BF.INSERT BF EX 9 ITEMS a new"), ["RF.MADD BF a new"]);
     assert_eq!(sent(&mut client, &server, "LC.INSERT LC EXAT 9999999999 ITEMS a new"), ["LC.ADD LC a new"]);
 }

@@ -25,9 +25,9 @@ fn both_load_in_either_order_and_each_answers_for_its_own() {
         client.expect("TYPE ours", "+RCfilter-");
         client.expect("BF.EXISTS theirs a", "1");
         client.expect("RF.EXISTS ours a", "1");
-        // What RedisBloom has not is not ours either.
+        // RedisBloom lacks BF.CLEAR, and this module does not add it in this mode.
         client.expect("BF.CLEAR theirs", "-ERR unknown command *");
-        // Neither takes the other's values.
+        // Neither module accepts the other's values.
         client.expect("RF.ADD theirs a", "-WRONGTYPE *");
         client.expect("RF.MERGE new theirs", "-WRONGTYPE *");
         client.expect("BF.ADD ours a", "-WRONGTYPE *");
@@ -36,7 +36,7 @@ fn both_load_in_either_order_and_each_answers_for_its_own() {
         client.expect("DEBUG RELOAD", "+OK");
         client.expect("RF.MEXISTS ours a b", "[1, 0]");
         client.expect("BF.MEXISTS theirs a b", "[1, 0]");
-        // Those from before the reload may still be on their way out.
+        // The filters from before the reload may still wait to be freed.
         wait_until("the filters of before to go", || (client.info("rollcall_filters") == "2").then_some(()));
         server.assert_up();
     }
@@ -121,7 +121,7 @@ fn there_are_no_classic_filters_beside_another_module() {
     let error = error_text(&load(&mut client, "RF", "k", &classic[0])).expect("an error");
     assert!(error.contains("commands beside"), "{error}");
     client.expect("EXISTS k", "0");
-    // Nor does a payload make one.
+    // A payload of a classic filter is rejected too.
     let Value::BulkString(payload) = other.cmd("DUMP classic") else { panic!("a payload") };
     let restore: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
     assert!(error_text(&client.call(&restore)).is_some());
@@ -145,7 +145,7 @@ fn the_layout_of_new_filters_is_lines() {
     assert!(error.contains(line), "{error}");
     client.expect("CONFIG SET rollcall.bf-layout lines", "+OK");
     assert_eq!(server.config("rollcall.bf-layout").as_deref(), Some("lines"));
-    // Only the choice that is in force counts, wherever the other stood.
+    // Only the value in effect counts: the line of the configuration file overrides the argument.
     let setup = Setup::default().args("commands beside").line("rollcall.commands all");
     let server = setup.line("rollcall.bf-layout classic").start();
     server.client().expect("BF.ADD f a", "1");
@@ -260,7 +260,7 @@ fn what_a_mode_does_not_serve_is_reported_in_the_log_and_in_info() {
     let mut client = server.client();
     assert!(reported(&server).last().is_some_and(|line| line.contains("1 partially loaded classic filter is kept")));
     assert_eq!(client.info("rollcall_filters_not_served"), "1");
-    // It is kept as it is, and goes on where it can.
+    // The partially loaded filter is kept unchanged. Loading can continue on a server that serves classic filters.
     client.expect("TYPE arriving", "+RCfilter-");
     client.expect("RF.INFO arriving", "-ERR filter is still loading: *");
     client.expect("COPY arriving other", "1");

@@ -53,7 +53,7 @@ fn each_bf_command_has_an_rf_command() {
         let docs: Vec<_> = documented(&mut client, &name).iter().map(|text| text.replace("BF.", "RF.")).collect();
         assert_eq!(documented(&mut client, twin), docs, "{twin}");
         assert_eq!(documented(&mut other, twin), docs, "{twin}");
-        // Errors of arity come from the server, by the number that was registered.
+        // The server rejects wrong numbers of arguments by the arity that the module registered.
         let error = other.error(twin);
         assert!(error.contains("wrong number of arguments"), "{error}");
     }
@@ -78,7 +78,8 @@ fn categories_are_those_of_the_module_that_has_bf() {
     assert!(in_category(&mut client, "bloom", "rf.add"));
     assert!(in_category(&mut client, "filters", "rf.add"));
     assert!(!in_category(&mut client, "filters", "bf.add"));
-    // Another module may have to make its category itself, whichever is loaded first.
+    // Another module may have to create its own ACL category, so this module must not create it, whichever is loaded
+    // first.
     for args in ["commands beside", "commands lc"] {
         let server = Server::with_args(args);
         let mut client = server.client();
@@ -105,7 +106,7 @@ fn a_user_may_be_given_one_of_them() {
         user.expect("RF.ADD a:f x", "1");
         user.expect("RF.ADD b:f x", "-NOPERM *");
         user.expect("RF.EXISTS a:f x", "-NOPERM *");
-        // The name in the stream is ours to choose, and not the user's to be asked for.
+        // Additions by BF.ADD are replicated as RF.*. The user needs no permission for that name.
         if args == "commands all" {
             user.expect("BF.ADD a:f x", "-NOPERM *");
             admin.expect("ACL SETUSER old on nopass ~* -@all +bf.add", "+OK");

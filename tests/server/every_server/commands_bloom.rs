@@ -111,7 +111,8 @@ fn insert_creates_by_its_options_and_only_then() {
         ("BF.INSERT all ERROR 0.001 EXPANSION 4 CAPACITY 50 ITEMS x", "50 4", 0.001),
         ("BF.INSERT n NONSCALING CAPACITY 9 ITEMS x", "9 nil", 0.01),
         ("BF.INSERT zero EXPANSION 0 CAPACITY 9 ITEMS x", "9 nil", 0.01),
-        // Clients send both when both are given. RedisBloom takes both in BF.INSERT, though not in BF.RESERVE.
+        // Clients send both options if both are given. Like RedisBloom, BF.INSERT accepts both, and BF.RESERVE does
+        // not.
         ("BF.INSERT both EXPANSION 3 NONSCALING CAPACITY 9 ITEMS x", "9 nil", 0.01),
         ("BF.INSERT both-turned NONSCALING EXPANSION 3 CAPACITY 9 ITEMS x", "9 nil", 0.01),
     ] {
@@ -120,7 +121,7 @@ fn insert_creates_by_its_options_and_only_then() {
         assert_eq!(capacity_and_expansion(&mut client, key), expected, "{insert}");
         assert_eq!(number(&info_field(&mut client, key, "ERROR")), rate, "{insert}");
     }
-    // On a key that exists the options change nothing.
+    // If the key exists, the options have no effect.
     client.expect("BF.INSERT k CAPACITY 5000 ERROR 0.2 EXPANSION 7 ITEMS b", "[1]");
     assert_eq!(capacity_and_expansion(&mut client, "k"), "100 2");
 }
@@ -227,19 +228,19 @@ fn items_are_found_and_strangers_rarely() {
     add_many(&mut client, "BF.MADD k", "in", 0..9_800);
     let found = add_many(&mut client, "BF.MEXISTS k", "in", 0..9_800);
     assert_eq!(sum(&found), 9_800, "no false negatives");
-    // 100,000 strangers at a rate of at most 0.01 give 1,000. Added are five standard deviations of the draw (31.5) and
-    // of this filter's own rate (1.2 % of it).
+    // Expected are at most 1,000 false positives. The bound adds five standard deviations of the look-ups (31.5) and
+    // of this filter's own rate (12).
     let strangers = add_many(&mut client, "BF.MEXISTS k", "out", 0..100_000);
     let bound = 1000.0 + 5.0 * (31.5 + 12.0);
     assert!((sum(&strangers) as f64) < bound, "{} of 100000", sum(&strangers));
-    // An item that is a false positive when it is added is not counted.
+    // Items that were false positives when added are not counted.
     let card = client.int("BF.CARD k");
     assert!((9_750..=9_800).contains(&card), "{card}");
 }
 
 #[test]
 fn size_follows_the_layout() {
-    // Bits an item of the layout, with its margin of half a per cent, and a little for the headers.
+    // Bits per item of the layout, with its margin of half a per cent and the bytes of headers.
     let server = Server::start();
     let mut client = server.client();
     for (rate, bits) in [("0.1", 4.84), ("0.01", 9.92), ("0.001", 14.63), ("0.0001", 19.84), ("0.00001", 24.53)] {
@@ -345,10 +346,10 @@ fn merge_gives_the_union() {
             let found = add_many(&mut client, "BF.MEXISTS new", prefix, 0..300);
             assert!(found.iter().all(|reply| *reply == Value::Int(1) || *reply == Value::Boolean(true)));
         }
-        // An estimate from some 15,000 bits for 600 items: its error is well below 5 %.
+        // The number is estimated from 15,000 bits for 600 items. Its error is far below 5 %.
         let card = client.int("BF.CARD new");
         assert!((570..=630).contains(&card), "{card}");
-        // Items that are already in change nothing, nor do sources that are missing.
+        // Known items and missing sources change nothing.
         let digest = client.digest("new");
         client.expect("BF.MERGE new a b new", "+OK");
         client.expect("BF.MERGE new missing", "+OK");
@@ -413,7 +414,7 @@ fn merge_takes_chains_of_any_length_that_fit() {
         add_many(&mut client, "BF.MADD full", "y", 0..1100);
         add_many(&mut client, "BF.MADD long", "x", 1500..5000);
         add_many(&mut client, "BF.MADD short", "z", 0..50);
-        // A union is the same from either side, and an empty filter takes it as it is.
+        // The union does not depend on the order, and an empty filter becomes equal to its source.
         client.expect("BF.MERGE new short long", "+OK");
         client.expect("BF.MERGE long short", "+OK");
         client.expect("BF.MERGE short long", "+OK");
@@ -426,10 +427,10 @@ fn merge_takes_chains_of_any_length_that_fit() {
         let card = client.int("BF.CARD new");
         assert!((4950..=5100).contains(&card), "{card}");
         assert!(number(&info_field(&mut client, "new", "FPR")) <= 0.01);
-        // It goes on growing, and is dumped and restored as it is.
+        // The union can grow further.
         add_many(&mut client, "BF.MADD new", "more", 0..5000);
         assert_eq!(sum(&add_many(&mut client, "BF.MEXISTS new", "more", 0..5000)), 5000);
-        // Different items in full sub-filters do not fit.
+        // Two full filters with different items cannot be united.
         let digest = client.digest("full");
         let error = client.error("BF.MERGE full long");
         let rate = error.split([' ', ',']).find_map(|word| word.parse::<f64>().ok());
@@ -438,7 +439,7 @@ fn merge_takes_chains_of_any_length_that_fit() {
     }
 }
 
-/// A regression test: by its number of items alone the filter was not full yet, and found 69 of 100 absent items.
+/// A regression test: the filter counted too few items to be full, and reported 69 of 100 absent items as present.
 #[test]
 fn a_filter_of_a_high_rate_rejects_by_its_bits() {
     let server = Server::start();
@@ -464,13 +465,13 @@ fn merge_is_rejected_when_the_rate_would_not_hold() {
     let mut client = server.client();
     for (key, scaling) in [("a", "NONSCALING"), ("b", "NONSCALING"), ("c", ""), ("d", "")] {
         client.expect(&format!("BF.RESERVE {key} 0.01 1000 {scaling}"), "+OK");
-        // Just short of full, so that no chain grows.
+        // The filters are nearly full, so none of them grows.
         add_many(&mut client, &format!("BF.MADD {key}"), key, 0..990);
     }
     for (destination, source) in [("a", "b"), ("c", "d")] {
         let digest = client.digest(destination);
         let error = client.error(&format!("BF.MERGE {destination} {source}"));
-        // 1,980 items in a filter for 1,000: the rate is about one in ten.
+        // With 1,980 items in a filter for 1,000, the rate is about one in ten.
         let rates: Vec<f64> = error.split([' ', ',', '(', ')', '%']).filter_map(|word| word.parse().ok()).collect();
         assert!(error.starts_with("ERR ") && rates.iter().any(|rate| *rate > 0.02), "{error}");
         assert_eq!(client.digest(destination), digest);
@@ -507,8 +508,8 @@ fn keys_and_items_are_binary_safe() {
     assert_eq!(show(&client.call(&[&b"BF.EXISTS"[..], b"\0k", b""])), "0");
 }
 
-/// Commands, each with the beginning of its error: first on Redis 8, which has Bloom filters of its own, then on other
-/// servers, as in RedisBloom 2.8.2.
+/// Commands, each with the beginnings of two errors. The first is used on Redis 8, which has its own Bloom filters.
+/// The second is used on other servers, as by RedisBloom 2.8.2.
 const RANGES: [(&str, &str, &str); 12] = [
     (
         "BF.RESERVE k 0 100",
@@ -568,7 +569,7 @@ fn errors_of_range_begin_with_the_servers_texts() {
     for (command, on_redis_8, elsewhere) in RANGES {
         let error = client.error(command);
         assert!(error.starts_with(if is_redis_8 { on_redis_8 } else { elsewhere }), "{command}: {error}");
-        // The error goes on with what was given.
+        // The error continues with the given value.
         assert!(error.contains("got "), "{command}: {error}");
     }
     client.expect("DBSIZE", "0");

@@ -187,7 +187,7 @@ fn members_over_sixteen_kibibytes_end_exactness() {
 fn exactness_ends_with_the_bytes_asked_for() {
     let server = Server::start();
     let mut client = server.client();
-    // UUIDs count 16 bytes: 16 KiB end at 1,024 of them.
+    // A UUID counts as 16 bytes, so 16 KiB are enough for 1,024.
     let uuid = |number: usize| format!("{number:08x}-0000-4000-8000-{number:012x}");
     for (options, most) in
         [("EXACT 2000", 1024), ("EXACT 2000 BYTES 16000", 1000), ("BYTES 1048576", 250), ("BYTES 15", 0)]
@@ -205,7 +205,7 @@ fn exactness_ends_with_the_bytes_asked_for() {
         let error = client.error("LC.MEMBERS k");
         assert!(error.ends_with(&format!("EXACT limit of {limit} members and {bytes} bytes")), "{options}: {error}");
     }
-    // One member of a mebibyte.
+    // One member of a mebibyte fits if BYTES allows it.
     client.expect("LC.RESERVE large EXACT 1 BYTES 1048576", "+OK");
     assert_eq!(show(&client.call(&[&b"LC.ADD"[..], b"large", &vec![7; 1 << 20]])), "1");
     assert_eq!(text(&info(&mut client, "large", "Mode")), "exact");
@@ -282,7 +282,7 @@ fn counters_need_no_capacity() {
     }
     client.expect("DBSIZE", "1");
     assert_eq!(client.digest("c"), digest);
-    // Behind another option a number is an unknown option like any other word.
+    // After another option, a number is reported as an unknown option.
     assert!(client.error("LC.RESERVE k SEED 1 1000").starts_with("ERR unknown option '1000': expected ERROR, EXACT, "));
     client.expect("LC.INSERT c ITEMS CAPACITY 1000", "2");
 }
@@ -362,7 +362,8 @@ fn merged_counters_equal_one_that_saw_everything() {
 
 #[test]
 fn counters_of_different_errors_merge_at_the_larger() {
-    // Folding is exact: the result counts as if it had been built coarse.
+    // Merging reduces the finer counter without error: the result equals a counter that had the coarse layout from
+    // the start.
     let server = Server::start();
     let mut client = server.client();
     client.expect("LC.RESERVE fine ERROR 0.0025", "+OK");
@@ -382,7 +383,7 @@ fn counters_of_different_errors_merge_at_the_larger() {
     for key in ["fine", "new"] {
         assert_eq!(["Count", "Standard error"].map(|label| info(&mut client, key, label)), expected, "{key}");
     }
-    // How fine the result is stays with it when it is stored.
+    // The result keeps its layout when it is stored and loaded.
     let digest = client.digest("fine");
     let Value::BulkString(dump) = client.cmd("DUMP fine") else { panic!("a payload") };
     client.expect("DEL fine", "1");
@@ -540,7 +541,7 @@ fn keys_and_items_are_binary_safe() {
 
 #[test]
 fn counters_of_a_few_members_grow_one_by_one_whatever_the_malloc() {
-    // The tables of 1 to 7 members take 36 to 56 bytes. Not every malloc aligns such blocks as far as the tables need.
+    // The tables of 1 to 7 members take 36 to 56 bytes. Some allocators align such blocks less than the tables need.
     let mut server = Server::start();
     let mut client = server.client();
     let mut commands = Vec::new();

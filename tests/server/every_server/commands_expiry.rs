@@ -25,7 +25,7 @@ fn created_keys_expire_as_asked() {
     let server = Server::start();
     let mut client = server.client();
     for command in CREATING {
-        // In milliseconds: from, to.
+        // The options, and the bounds of the resulting time to live in milliseconds.
         for (options, from, to) in [
             ("EX 100", 90_000, 100_000),
             ("px 100000", 90_000, 100_000),

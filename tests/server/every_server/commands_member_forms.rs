@@ -1,4 +1,4 @@
-//! Members come back byte for byte, however they are kept.
+//! Tests that members are returned byte for byte, although UUIDs, numbers and others are stored in compact forms.
 
 use redis::Value;
 
@@ -9,7 +9,7 @@ fn list(client: &mut Client, line: &str) -> Vec<String> {
     client.list(line).iter().map(|value| show(value).trim_matches('"').to_owned()).collect()
 }
 
-/// Members of every kind, and such as nearly are of one.
+/// Members of every kind, and members that are nearly of these kinds.
 fn members() -> Vec<String> {
     let uuid = "1f0e3dad-9990-4d3c-b2c9-6a1d2b3c4d5e";
     let (digits, long) = ("0123456789abcdef".repeat(2), "x".repeat(300));
@@ -27,7 +27,8 @@ fn members_of_every_kind_come_back() {
     let mut client = server.client();
     let members = members();
     let words: Vec<&str> = members.iter().map(String::as_str).collect();
-    // A prefix of another member, or none, in the second.
+    // In the second counter the members are added in reverse order, because the first member decides about a shared
+    // prefix.
     for (key, options) in [("one", ""), ("two", " WINDOW 3600")] {
         client.expect(&format!("LC.RESERVE {key}{options}"), "+OK");
     }

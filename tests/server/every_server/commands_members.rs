@@ -99,7 +99,8 @@ fn intersections_are_exact_or_report_their_error() {
     assert!(estimate(&mut client, &format!("LC.INTERCARD 8 {}", keys[1..].join(" "))).0 > 200);
 }
 
-/// Just after the promotion, the count is known better than from the bits.
+/// Just after a counter stops being exact, its count is more precise than its bitmap alone. Every command must report
+/// the same number.
 #[test]
 fn one_value_has_one_number() {
     let server = Server::start();
@@ -146,7 +147,8 @@ fn estimates_are_counts_with_their_errors() {
     let relative = number(&rollcall_testkit::client::field(&client.cmd("LC.INFO a"), "Standard error"));
     let (count, error) = estimate(&mut client, "LC.UNIONCARD 1 a");
     assert!((error / count as f64 / relative - 1.0).abs() < 1e-3, "{error} of {count}, {relative} relative");
-    // Of few the error is that of the rounded number: half a member, also as a share of them and of a span.
+    // With few members, the error is that of rounding: half a member. This also holds for its share of the count, and
+    // for time spans.
     client.expect("LC.RESERVE few ERROR 0.0025 EXACT 10", "+OK");
     client.expect("LC.RESERVE seen ERROR 0.0025 EXACT 10 WINDOW 3600", "+OK");
     for key in ["few", "seen"] {
@@ -192,7 +194,7 @@ fn counters_that_are_loading_answer_nothing() {
     let server = Server::start();
     let mut client = server.client();
     client.expect("LC.ADD k a b", "2");
-    // What is small is complete with its header.
+    // A small counter is complete with its header, so a large one is used.
     add_many(&mut client, "LC.INSERT large EXACT 65536 BYTES 1048576 ITEMS", "x", 0..20_000);
     let chunk = client.list("LC.SCANDUMP large 0");
     let header: &[u8] = match &chunk[1] {

@@ -60,7 +60,7 @@ fn members_go_and_the_key_stays() {
     );
 }
 
-/// What `LC.ADMIT` gave, `LC.REM` gives back.
+/// `LC.REM` frees places that `LC.ADMIT` gave away.
 #[test]
 fn a_removed_member_makes_room() {
     let server = Server::start();
@@ -69,19 +69,18 @@ fn a_removed_member_makes_room() {
     client.expect("LC.REM k a", "1");
     client.expect("LC.ADMIT k LIMIT 2 ITEMS c a", "[1, -1]");
     client.expect("LC.MEMBERS k", "[\"b\", \"c\"]");
-    // So does the EXACT limit.
+    // Removing a member also frees a place within the EXACT limit.
     client.expect("LC.INSERT e EXACT 2 ITEMS a b", "2");
     client.expect("LC.REM e b", "1");
     client.expect("LC.ADD e c", "1");
     client.expect("LC.INFO e MODE", "[\"exact\"]");
-    // A merge brings back what the other has.
+    // A merge adds removed members again if the other counter has them.
     client.expect("LC.ADD other a x", "2");
     client.expect("LC.MERGE e other", "+OK");
     client.expect("LC.COUNT e", "3");
 }
 
-/// A counter is stored as one to which the removed members were never added, whatever their number, and it gives back
-/// their memory.
+/// A stored counter shows no trace of removed members, and their memory is freed.
 #[test]
 fn a_dump_does_not_show_what_was_there() {
     let server = Server::start();
@@ -102,7 +101,7 @@ fn a_dump_does_not_show_what_was_there() {
     }
 }
 
-/// A removal is sent as what was removed, and nothing is sent where nothing was.
+/// Only removed members are replicated, and nothing if none was removed.
 #[test]
 fn only_what_was_removed_is_sent() {
     let mut server = appending(Setup::default().line("notify-keyspace-events KEA"));
@@ -133,7 +132,7 @@ fn only_what_was_removed_is_sent() {
     assert_eq!(["k", "estimate"].map(|key| client.digest(key)), digests);
 }
 
-/// A watched key is touched by a removal, and not by a call that removes nothing.
+/// Removing members affects a watched key; a call that removes nothing does not.
 #[test]
 fn watched_keys_are_touched_by_what_is_removed() {
     let server = Server::start();
@@ -159,16 +158,17 @@ fn a_member_goes_from_whatever_slice_it_was_seen_in() {
     }
     let expire = |slice: u64| format!("PEXPIREAT k {}", expiry_of(slice));
     assert_eq!(client.int("PEXPIRETIME k"), expiry_of(SLICE + 3));
-    // Within the newest slice nothing moves.
+    // Within the newest slice, a removal changes neither the window nor the expiry.
     assert_eq!(sent(&mut client, &server, "LC.REM k b x"), ["LC.REM k b"]);
-    // In a later one the removal moves the window and the expiry, unless nothing is removed. By then `a` has expired.
+    // In a later slice, a removal advances the window and renews the expiry, unless nothing is removed. By then `a`
+    // has expired.
     clock.set(START + 50);
     assert!(sent(&mut client, &server, "LC.REM k a x").is_empty());
     assert_eq!(client.int("PEXPIRETIME k"), expiry_of(SLICE + 3));
     let moved = format!("LC.ADVANCE k {}", SLICE + 5);
     assert_eq!(sent(&mut client, &server, "LC.REM k a d"), [&*moved, "LC.REM k d", &expire(SLICE + 5)]);
     client.expect("LC.MEMBERS k", "[\"c\"]");
-    // The last member leaves an empty counter, which expires as before.
+    // Removing the last member leaves an empty counter, whose expiry is unchanged.
     assert_eq!(sent(&mut client, &server, "LC.REM k c"), ["LC.REM k c"]);
     client.expect("LC.COUNT k", "0");
     client.expect("LC.INFO k WINDOW", "[40]");

@@ -76,7 +76,7 @@ fn what_is_not_of_the_grammar_is_named() {
             assert!(error.starts_with("ERR ") && error.contains(expected), "{line}: {error}");
         }
         client.expect(&format!("{command} 2 w text"), "-WRONGTYPE *");
-        // A missing key takes any number of seconds.
+        // For a missing key, a time span of any length is accepted.
         assert!(error_text(&client.cmd(&format!("{command} 2 w missing SINCE 40 9999999"))).is_none());
     }
 }
@@ -85,7 +85,7 @@ fn what_is_not_of_the_grammar_is_named() {
 fn spans_and_counters_without_a_window_mix() {
     let server = Server::start();
     let mut client = server.client();
-    // Slices of 10 and of 5 seconds, moved on manually to second 129.
+    // Windows with slices of 10 and of 5 seconds. The present second of both is 129.
     client.expect("LC.RESERVE active WINDOW 40 MANUAL SLICES 4", "+OK");
     client.expect("LC.RESERVE paid WINDOW 40 MANUAL SLICES 8", "+OK");
     for (slice, names) in [(9, "ann ben"), (11, "cem"), (12, "ben dan")] {
@@ -104,7 +104,7 @@ fn spans_and_counters_without_a_window_mix() {
         ("UNION 1 active SINCE -", "ann ben cem dan"),
         ("UNION 2 active paid SINCE 9 4", "ben dan eve"),
         ("UNION 2 active staff SINCE 9 -", "ann ben cem dan"),
-        // In the last 40 seconds and not in the last 9.
+        // Members of the last 40 seconds that were not added in the last 9.
         ("DIFF 2 active active SINCE 40 9", "ann cem"),
         ("DIFF 3 active paid staff", "ben"),
         ("DIFF 3 active paid staff SINCE - 4 -", "ben"),
@@ -154,7 +154,7 @@ fn estimates_of_spans_are_within_their_errors() {
     for line in ["LC.UNION 1 w", "LC.INTER 2 plain w", "LC.DIFF 1 w SINCE 5"] {
         client.expect(line, "-ERR counter holds an estimate: members are listed only up to its EXACT limit *");
     }
-    // Of a span in which nothing was seen an estimate lists nobody.
+    // A counter that estimates can list the members of a time span if there are none.
     client.expect("LC.ADVANCE w 4", "+OK");
     client.expect("LC.UNION 1 w SINCE 5", "[]");
 }

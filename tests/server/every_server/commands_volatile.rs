@@ -58,10 +58,10 @@ fn a_key_lives_while_it_remembers_anything_and_no_longer() {
         clock.set(START + 50);
         client.expect("EXISTS k", "0");
         client.expect(&exists, "0");
-        // The same command makes the same key again.
+        // After the key has expired, the same command creates it again.
         run(&mut client, &writing(family, "a")[form]);
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 5));
-        // Each slice in which it is written to renews it.
+        // A write in a later slice renews the expiry.
         for slices in 1..12 {
             clock.set(START + 50 + slices * 10 + slices % 10);
             run(&mut client, &writing(family, &format!("b{slices}"))[form]);
@@ -83,13 +83,13 @@ fn it_is_set_once_a_slice_behind_what_moved_it() {
         let effects = sent(&mut client, &server, &insert);
         assert_eq!((effects.len(), &effects[1]), (2, &expire(SLICE)), "{effects:?}");
         assert!(effects[0].contains(" VOLATILE SLICE "), "{effects:?}");
-        // No other write of this slice sets it.
+        // Other writes in the same slice do not set the expiry again.
         clock.pass(9);
         for line in writing(family, "b").iter().chain([&format!("{family}.ADD k c"), &insert, &admit]) {
             let effects = sent(&mut client, &server, line);
             assert!(effects.iter().all(|effect| !effect.contains("PEXPIREAT")), "{line}: {effects:?}");
         }
-        // Nor does what changes nothing in a later slice.
+        // Commands that change nothing in a later slice do not set it either.
         clock.pass(1);
         for line in [format!("{family}.ADMIT k LIMIT 1 {WINDOW} ITEMS z"), format!("{family}.EXISTS k a")] {
             assert!(sent(&mut client, &server, &line).is_empty(), "{line}");
@@ -104,12 +104,12 @@ fn it_is_set_once_a_slice_behind_what_moved_it() {
             assert_eq!(effects.len(), 3, "{effects:?}");
             assert_eq!((&effects[0], &effects[2]), (&advance(SLICE + slices), &expire(SLICE + slices)));
         }
-        // A client that moves it.
+        // A client advances the window.
         clock.set(START + 45);
         let line = format!("{family}.ADVANCE k {}", SLICE + 4);
         assert_eq!(sent(&mut client, &server, &line), [advance(SLICE + 4), expire(SLICE + 4)]);
         assert!(sent(&mut client, &server, &line).is_empty());
-        // A clock that jumped ahead and came back.
+        // The clock jumps ahead, a window follows, and the clock returns.
         clock.set(START);
         let effects = sent(&mut client, &server, &format!("{family}.ADD k g"));
         assert_eq!((&effects[0], effects.last()), (&format!("{} REBASE", advance(SLICE)), Some(&expire(SLICE))));
@@ -159,7 +159,7 @@ fn it_is_set_even_if_an_item_fails_afterwards() {
         assert!(show(&client.cmd(&insert(&failing))).contains("max-key-bytes"));
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
         if family == "LC" {
-            // It has moved on by the time it rejects the first.
+            // The window advances before the first item is rejected, so the expiry is renewed.
             clock.pass(10);
             let effects = sent(&mut client, &server, &format!("LC.ADD k {large}"));
             let moved = [format!("LC.ADVANCE k {}", SLICE + 2), format!("PEXPIREAT k {}", expiry_of(SLICE + 2))];
@@ -183,16 +183,16 @@ fn what_is_set_manually_holds_until_the_next_move() {
         clock.pass(10);
         run(&mut client, &format!("{family}.ADD k d"));
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
-        // Emptied, it is what it was.
+        // CLEAR keeps the flag and the expiry.
         client.expect(&format!("{family}.CLEAR k"), "+OK");
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
         client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
-        // Copies and new names keep both.
+        // COPY and RENAME keep the flag and the expiry.
         client.expect("COPY k copy", "1");
         client.expect("RENAME copy k", "+OK");
         assert_eq!(expires_at(&mut client), expiry_of(SLICE + 1));
         client.expect(&format!("{family}.INFO k VOLATILE"), "[1]");
-        // A payload has the time to live that it is restored with.
+        // A restored value has the time to live that RESTORE sets.
         let payload = client.cmd("DUMP k");
         let redis::Value::BulkString(payload) = payload else { panic!("{}", show(&payload)) };
         client.call(&[&b"RESTORE"[..], b"k", b"0", &payload, b"REPLACE"]);
@@ -238,7 +238,7 @@ fn a_merge_goes_by_the_destination() {
         client.expect("PEXPIRETIME lasting", "-1");
         client.expect(&format!("{family}.MERGE k lasting"), "+OK");
         assert_eq!(expires_at(&mut client), expiry_of(SLICE));
-        // What is created is as the first source.
+        // A key that a merge creates is volatile if its first source is.
         for (line, is_volatile) in [("new k lasting", 1), ("other lasting k", 0)] {
             let (key, _) = line.split_once(' ').expect("keys");
             let effects = sent(&mut client, &server, &format!("{family}.MERGE {line}"));
@@ -249,7 +249,7 @@ fn a_merge_goes_by_the_destination() {
                 &if is_volatile == 1 { expiry_of(SLICE) } else { -1 }.to_string(),
             );
         }
-        // A merge may move it.
+        // A merge that advances the window renews the expiry.
         clock.pass(20);
         run(&mut client, &format!("{family}.ADD lasting c"));
         let effects = sent(&mut client, &server, &format!("{family}.MERGE k lasting"));
@@ -308,7 +308,7 @@ fn it_comes_back_from_both_files_and_a_promoted_replica_goes_on() {
     };
     check(&mut pair.replica.client(), SLICE + 1);
     pair.assert_no_errors();
-    // From the appended commands, from the rewritten ones, and from the RDB file.
+    // The values survive a restart from appended commands, from a rewritten AOF, and from an RDB file.
     for preamble in ["no", "yes"] {
         pair.primary.restart();
         check(&mut pair.primary.client(), SLICE + 1);

@@ -94,7 +94,7 @@ fn every_command_that_creates_makes_them() {
     for family in FAMILIES {
         for (options, expected) in [
             ("WINDOW 40 MANUAL SLICES 4", "40 4 0 manual"),
-            // As few slices of whole seconds as cover the window.
+            // The window gets the least number of slices of whole seconds that cover it.
             ("slices 5 manual window 7", "7 4 0 manual"),
             ("WINDOW 65 SLICES 64 MANUAL", "65 33 0 manual"),
             ("WINDOW 1 MANUAL SLICES 1", "1 1 0 manual"),
@@ -113,11 +113,11 @@ fn every_command_that_creates_makes_them() {
         client.expect(&reserve(family, "k", "WINDOW 100 MANUAL"), "+OK");
         let default = if family == "BF" { "100 4 0 manual" } else { "100 12 0 manual" };
         assert_eq!(window(&mut client, family, "k"), default);
-        // The options of a key that is there already are those that it was made with.
+        // Options have no effect on an existing key.
         client.cmd(&format!("{family}.INSERT k WINDOW 50 SLICES 2 ITEMS a"));
         client.cmd(&format!("{family}.ADMIT k LIMIT 9 WINDOW 50 SLICES 2 ITEMS b"));
         assert_eq!(window(&mut client, family, "k"), default);
-        // A window shorter than the default number of slices has a slice a second.
+        // If the window has fewer seconds than the default number of slices, each slice is a second.
         client.expect(&reserve(family, "short", "WINDOW 3 MANUAL"), "+OK");
         assert_eq!(window(&mut client, family, "short"), "3 3 0 manual");
         client.expect(&reserve(family, "plain", ""), "+OK");
@@ -301,7 +301,7 @@ fn effects_say_all_that_a_replica_needs() {
             let line = format!("{family}.{nothing}");
             assert!(sent(&mut client, &server, &line).is_empty(), "{line}");
         }
-        // Seen again in a later slice: that is a change, though nothing is new. In the same slice it is none.
+        // Adding a known item in a later slice is a change, because it is renewed. In the same slice nothing changes.
         let renewed = sent(&mut client, &server, &format!("{family}.ADD k a"));
         assert_eq!(renewed.len(), 1, "{renewed:?}");
         assert!(renewed[0].starts_with(sent_as(family)) && renewed[0].ends_with(" k a"), "{renewed:?}");
@@ -317,15 +317,15 @@ fn effects_say_all_that_a_replica_needs() {
         }
         client.cmd("DEL k");
     }
-    // Without REFRESH what is known is not written.
+    // Without REFRESH, adding a known item changes nothing.
     client.expect("BF.INSERT k WINDOW 40 MANUAL ITEMS a", "[1]");
     client.expect("BF.ADVANCE k 3", "+OK");
     assert!(sent(&mut client, &server, "BF.MADD k a a").is_empty());
     assert!(sent(&mut client, &server, "BF.ADMIT k LIMIT 9 ITEMS a").is_empty());
-    // To the clock's slice, which replicas need to know.
+    // The window advances to the slice of the system clock, and replicas get this slice too.
     assert_eq!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").len(), 2);
     assert!(sent(&mut client, &server, "BF.ADVANCE k CLOCK").is_empty());
-    // The slices that there are, not those that were asked for.
+    // The actual number of slices is replicated, not the requested one.
     for family in FAMILIES {
         let odd =
             sent(&mut client, &server, &format!("{family}.INSERT odd{family} WINDOW 65 SLICES 64 MANUAL ITEMS a"));
@@ -348,7 +348,7 @@ fn keys_of_the_commands_are_known_to_the_server() {
         let words: Vec<_> = ["COMMAND", "GETKEYS"].into_iter().chain(words(line)).collect();
         assert_eq!(show(&client.call(&words)), keys, "{line}");
     }
-    // Users who may only read the keys may ask, and may not advance.
+    // A user who may only read keys can use reading commands, but not ADVANCE.
     client.expect("ACL SETUSER reader on nopass %R~* +@all", "+OK");
     client.expect(&reserve("LC", "c", "WINDOW 40 MANUAL SLICES 4"), "+OK");
     client.expect("AUTH reader x", "+OK");

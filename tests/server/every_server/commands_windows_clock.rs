@@ -48,14 +48,14 @@ fn reads_skip_expired_items_and_write_nothing() {
         for (now, is_found) in [
             (START + 9, true),
             (START + 10, true),
-            // The window is over, but its slice is not.
+            // More than 40 seconds have passed, but items expire slice by slice.
             (START + 47, true),
             (START + 49, true),
             (START + 50, false),
             (START + YEAR, false),
             (START + 49, true),
             (START + 50, false),
-            // A clock set back does not take anything away.
+            // If the clock is set back, items are found again.
             (START, true),
             (START - YEAR, true),
             (0, true),
@@ -84,7 +84,7 @@ fn changes_advance_first_and_others_do_not() {
         client.expect("SET other x", "+OK");
         clock.pass(20);
         let before = client.digest("k");
-        // Nothing of this changes anything.
+        // None of these commands changes anything.
         let known = if family == "BF" { "BF.ADD k a" } else { "LC.EXISTS k a" };
         let nothing = [
             "ADMIT k LIMIT 1 ITEMS b",
@@ -104,7 +104,7 @@ fn changes_advance_first_and_others_do_not() {
         // Once a slice.
         clock.pass(9);
         assert_eq!(sent(&mut client, &server, &format!("{family}.ADD k c")).len(), 1);
-        // By every command that changes it; what was new is remembered from the present slice on.
+        // Every changing command advances the window first.
         for (at, line) in ["INSERT k ITEMS d", "ADMIT k LIMIT 9 ITEMS e"].iter().enumerate() {
             clock.set(START + 30 + 10 * at as u64);
             let effects = sent(&mut client, &server, &format!("{family}.{line}"));
@@ -112,7 +112,7 @@ fn changes_advance_first_and_others_do_not() {
             let advance = format!("{}.ADVANCE k {}", sent_as(family), SLICE + 3 + at as u64);
             assert_eq!(effects[0], advance, "{line}");
         }
-        // What empties it leaves no slice to be dropped.
+        // CLEAR leaves no data that could expire, so it does not advance the window.
         clock.pass(10);
         assert_eq!(sent(&mut client, &server, &format!("{family}.CLEAR k")), [format!("{}.CLEAR k", sent_as(family))]);
         clock.pass(1000);
@@ -154,7 +154,7 @@ fn limits_are_of_the_window() {
     for family in FAMILIES {
         let clock = Clock::at(START + 5);
         let (_server, mut client) = start(&clock, family, "WINDOW 3600 SLICES 60");
-        // Three an hour: a rate limit by distinct values.
+        // Used as a rate limit: three distinct values per hour.
         for minute in 0..600 {
             clock.set(START + 5 + 60 * minute);
             let admitted = client.cmd(&format!("{family}.ADMIT k LIMIT 3 ITEMS v{minute}"));
@@ -189,7 +189,7 @@ fn clients_advance_no_further_than_the_clock() {
         let (server, mut client) = start(&clock, family, WINDOW);
         assert!(is_new(&mut client, family, "k", "a"));
         let before = client.digest("k");
-        // The present slice, and the clock source that it has: nothing to do.
+        // The present slice and the present clock source need no change.
         for line in [format!("ADVANCE k {SLICE}"), "ADVANCE k CLOCK".to_owned()] {
             assert!(sent(&mut client, &server, &format!("{family}.{line}")).is_empty());
             client.expect(&format!("{family}.{line}"), "+OK");
@@ -200,14 +200,14 @@ fn clients_advance_no_further_than_the_clock() {
         client.error(&format!("{family}.ADVANCE k {SLICE} REBASE"));
         assert_eq!(client.digest("k"), before);
         clock.pass(30);
-        // A slice behind the present one, though ahead of what is stored.
+        // A slice later than the stored one, but earlier than the present one.
         client.error(&format!("{family}.ADVANCE k {}", SLICE + 1));
         client.error(&format!("{family}.ADVANCE k {}", SLICE + 4));
         assert_eq!(client.digest("k"), before);
         client.expect(&format!("{family}.ADVANCE k {}", SLICE + 3), "+OK");
         let after = client.digest("k");
         assert_ne!(after, before);
-        // The clock goes back: the present slice is what was reached.
+        // After the clock was set back, the newest slice reached so far counts as the present one.
         clock.set(START);
         client.error(&format!("{family}.ADVANCE k {SLICE}"));
         client.expect(&format!("{family}.ADVANCE k {}", SLICE + 3), "+OK");
@@ -234,7 +234,7 @@ fn a_manual_window_is_handed_to_the_clock() {
         assert!(exists(&mut client, family, "late"));
         clock.pass(1);
         assert!(!exists(&mut client, family, "late"));
-        // It is the clock's after a reload, too.
+        // After a reload the window still uses the system clock.
         client.expect("DEBUG RELOAD", "+OK");
         assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", slice + 3));
     }
@@ -250,15 +250,15 @@ fn a_clock_that_jumps_a_year_ahead_and_comes_back_freezes_nothing() {
         clock.set(START + YEAR + 10);
         assert!(is_new(&mut client, family, "k", "c"));
         clock.set(START + 20);
-        // Reads and dry runs leave it as it is, and find all that there is. An item that is rejected brings it back: a
-        // key at its limit would stand still.
+        // Reads and dry runs leave the window ahead of the clock, and find all items. Even a rejected item brings it
+        // back. Otherwise a key at its limit would stay ahead.
         assert!(exists(&mut client, family, "b") && exists(&mut client, family, "c"));
         assert!(sent(&mut client, &server, &format!("{family}.ADMIT k LIMIT 2 DRYRUN ITEMS d")).is_empty());
         let effects = sent(&mut client, &server, &format!("{family}.ADMIT k LIMIT 2 ITEMS d"));
         assert_eq!(effects, [format!("{}.ADVANCE k {} REBASE", sent_as(family), SLICE + 2)]);
         assert_eq!(sent(&mut client, &server, &format!("{family}.ADD k d")).len(), 1);
         assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", SLICE + 2));
-        // b is one slice older than c and d, and each has its window from now on.
+        // `b` is one slice older than `c` and `d`. From now on, all of them expire by the right clock.
         for (now, found) in [
             (START + 20, [true, true, true]),
             (START + 59, [true, true, true]),
@@ -329,7 +329,7 @@ fn spans_go_by_the_second() {
         clock.set(START + second);
         assert!(is_new(&mut client, "LC", "k", item));
     }
-    // At second 36: the spans that reach into a slice get all of it.
+    // At second 36. A time span includes the whole slice in which it begins.
     clock.set(START + 36);
     for (seconds, expected) in [(1, 1), (6, 1), (7, 2), (16, 2), (17, 4), (26, 4), (27, 5), (36, 5), (40, 5)] {
         client.expect(&format!("LC.COUNTSINCE k {seconds}"), &expected.to_string());
@@ -338,7 +338,7 @@ fn spans_go_by_the_second() {
     let start = START as i64;
     let rows = [(start + 30, 1), (start + 20, 2), (start + 10, 4), (start, 5), (start - 10, 5)];
     assert_eq!(history(&mut client, "k"), rows);
-    // Time goes on without any write.
+    // Counts change with time, without any write.
     clock.set(START + 52);
     client.expect("LC.COUNT k", "4");
     client.expect("LC.COUNTSINCE k 2", "0");
@@ -359,7 +359,7 @@ fn merging_does_not_advance() {
         assert!(is_new(&mut client, family, "k", "a"));
         clock.pass(20);
         assert!(is_new(&mut client, family, "from", "b"));
-        // Two slices ahead of what the destination has reached, but not of the present.
+        // The source is two slices ahead of the destination, but not ahead of the clock.
         clock.pass(10);
         let effects = sent(&mut client, &server, &format!("{family}.MERGE k from"));
         assert_eq!(effects, [format!("{}.MERGE k from", sent_as(family))]);
@@ -368,7 +368,7 @@ fn merging_does_not_advance() {
         assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [false, true]);
         clock.set(START + 70);
         assert_eq!(["a", "b"].map(|item| exists(&mut client, family, item)), [false, false]);
-        // A source from a clock far ahead would take all that is here.
+        // A source that is far ahead of the clock would make all items of the destination expire.
         client.cmd(&format!("{family}.ADD k c"));
         clock.pass(YEAR);
         client.cmd(&format!("{family}.ADD from d"));
@@ -435,7 +435,7 @@ fn windows_that_are_ahead_together_are_merged_before_one_comes_back() {
             assert_eq!(effects, expected, "{family} {into} {ahead}");
             assert_eq!(window(&mut client, family, "k"), format!("40 4 {slice} system"));
             assert_eq!(client.digest("from"), from, "no source is renumbered");
-            // The older one is a slice older still.
+            // Items of the window that was less far ahead are older by the difference.
             for (key, slices) in [("k", into), ("from", ahead)] {
                 let older = 10 * (into.max(ahead) - slices);
                 clock.set(START + 29 - older);
@@ -492,7 +492,7 @@ fn running_on_the_clock_frees_what_has_expired() {
         let mut client = server.client();
         client.expect(&reserve(family, "empty", WINDOW), "+OK");
         let empty = client.list(&format!("{family}.INFO empty SIZE"));
-        // Windows on the manual clock: at slice 0, long ago, and a little ahead of the system clock.
+        // Windows with the manual clock: at slice 0, far in the past, and a little ahead of the system clock.
         for (slice, move_of) in [(0, ""), (SLICE - 100, ""), (SLICE + 7, " REBASE")] {
             client.cmd("DEL k");
             client.expect(&reserve(family, "k", &format!("{WINDOW} MANUAL")), "+OK");
@@ -517,7 +517,7 @@ fn running_on_the_clock_frees_what_has_expired() {
             client.expect("DEBUG LOADAOF", "+OK");
             assert_eq!(client.digest("k"), digest);
         }
-        // On the system clock already: it does what the next change would.
+        // If the window uses the system clock already, the command advances it as the next change would.
         client.cmd("DEL k");
         client.expect(&reserve(family, "k", WINDOW), "+OK");
         client.cmd(&format!("{family}.ADD k a"));

@@ -75,7 +75,8 @@ fn only_what_is_live_is_a_member() {
     client.expect("LC.DIFFCARD 2 k l", "[2, \"0\"]");
     client.expect("LC.INTERCARD 2 k l", "[2, \"0\"]");
     client.expect("LC.UNIONCARD 2 k l", "[5, \"0\"]");
-    // Each goes by its own present slice: k drops what it has not seen since slice 0, l does not.
+    // Each counter has its own present slice: in `k`, members last added in slice 0 have expired; in `l` they have
+    // not.
     advance(&mut client, "k", 5);
     client.expect("LC.MEXISTS k a b c d e", "[0, 0, 1, 0, 1]");
     client.expect("LC.EXISTS k a", "0");
@@ -86,7 +87,7 @@ fn only_what_is_live_is_a_member() {
     assert_eq!(members(&mut client, "LC.DIFF 2 l k"), "b d");
     client.expect("LC.DIFFCARD 2 l k", "[2, \"0\"]");
     client.expect("LC.INTERCARD 2 k l", "[1, \"0\"]");
-    // In l the last second of slice 0 is the present one, in k that of slice 5: since slice 4.
+    // The present is the last second of the newest slice: slice 0 for `l`, and slice 5 for `k`.
     client.expect("LC.COUNTSINCE k 10", "0");
     client.expect("LC.UNIONCARD 2 k l SINCE 10", "[3, \"0\"]");
     client.expect("LC.UNIONCARD 2 k l SINCE 20", "[4, \"0\"]");

@@ -38,7 +38,7 @@ fn options_that_cannot_be() {
             ("WINDOW 1099511627777", "window"),
             ("WINDOW 18446744073709551616", "window"),
             ("WINDOW 9223372036854775807 SLICES 1", "window"),
-            // Fewer seconds than slices.
+            // The window has fewer seconds than slices.
             ("WINDOW 9 SLICES 10", "window|slice"),
             ("WINDOW 3 SLICES 4", "window|slice"),
             ("WINDOW 10 SLICES 0", "slices"),
@@ -130,7 +130,7 @@ fn what_cannot_be_joined() {
         }
         client.expect("EXISTS new", "0");
         if family == "LC" {
-            // Asked about together they mix.
+            // Commands that only read combine windows of different lengths.
             for other in ["plain", "longer", "finer"] {
                 client.expect(&format!("LC.COUNT window {other}"), "1");
                 client.expect(&format!("LC.INTERCARD 2 {other} window"), "[1, \"0\"]");
@@ -163,10 +163,10 @@ fn sources_that_are_too_far_ahead() {
         rejected(&mut client, &format!("{family}.MERGE to far near missing"));
         client.expect(&format!("{family}.MERGE to near"), "+OK");
         client.expect(&format!("{family}.MERGE to far"), "+OK");
-        // One that is behind, however far, is only old.
+        // A source that is behind the destination is accepted, however old it is.
         client.expect(&format!("{family}.ADVANCE to 1000"), "+OK");
         client.expect(&format!("{family}.MERGE to far near"), "+OK");
-        // A key that the command makes is like its first source.
+        // A key that the merge creates gets the window of its first source.
         client.expect(&format!("{family}.MERGE new far"), "+OK");
         client.expect("DEL to near far new", "4");
     }
@@ -189,7 +189,7 @@ fn spans_that_cannot_be() {
             assert!(error.contains(if is_number { "40" } else { "whole number" }), "{line}: {error}");
         }
     }
-    // The range is that of the window of each key, which the error names.
+    // The longest time span depends on each key's window. The error names the key.
     for line in
         ["LC.UNIONCARD 2 c long SINCE 41", "LC.UNIONCARD 2 long c SINCE 41", "LC.UNIONCARD 3 long missing c SINCE 80"]
     {
@@ -228,7 +228,7 @@ fn spans_that_cannot_be() {
 fn limits_that_cannot_be() {
     let server = Server::start();
     let mut client = server.client();
-    // The largest limit: of counters it is their EXACT limit.
+    // The largest limit that ADMIT accepts; for counters it is the EXACT limit.
     for (family, largest) in [("BF", "9223372036854775807"), ("LC", "250")] {
         for limit in ["-1", "1.5", "9223372036854775808", "x"] {
             rejected(&mut client, &format!("{family}.ADMIT k LIMIT {limit} WINDOW 40 MANUAL ITEMS a"));
@@ -245,7 +245,7 @@ fn limits_that_cannot_be() {
 fn a_window_has_room_for_all_its_generations() {
     let server = Server::with_args("max-key-bytes 1048576");
     let mut client = server.client();
-    // A plain filter of these items takes 0.6 MB, and so does each generation with REFRESH.
+    // A filter without a window takes 0.6 MB for these items, and so does each generation with REFRESH.
     client.expect("BF.RESERVE plain 0.001 300000", "+OK");
     for options in ["WINDOW 40 REFRESH", "WINDOW 40 MANUAL REFRESH SLICES 8"] {
         for line in [
@@ -257,7 +257,7 @@ fn a_window_has_room_for_all_its_generations() {
             client.expect("EXISTS k", "0");
         }
     }
-    // Growth beyond it is rejected as in any filter; what went in before stays.
+    // Growth beyond the size limit is rejected. Items that were added before stay.
     client.expect("BF.RESERVE k 0.01 1000 EXPANSION 2000 WINDOW 40 MANUAL SLICES 1", "+OK");
     rollcall_testkit::client::add_many(&mut client, "BF.MADD k", "x", 0..900);
     let reply = client.call(&rollcall_testkit::client::with_items("BF.MADD k", "x", 500..1500));

@@ -29,7 +29,7 @@ fn every_command_that_adds_refreshes() {
         advance(&mut client, "k", 8);
         assert!(!exists(&mut client, "k", "a"), "{line}");
     }
-    // What asks or rejects does not.
+    // Commands that only look up or reject do not renew items.
     for line in ["BF.EXISTS k a", "BF.ADMIT k LIMIT 1 ALL ITEMS a b", "BF.ADMIT k LIMIT 9 DRYRUN ITEMS a"] {
         client.cmd("DEL k");
         client.expect("BF.INSERT k WINDOW 40 MANUAL SLICES 4 REFRESH ITEMS a", "[1]");

@@ -99,7 +99,7 @@ fn a_rejected_merge_renumbers_nothing() {
         }
         client.expect("SET string x", "+OK");
         clock.set(START - 40);
-        // Filters that are full of others do not fit together.
+        // Two full filters with different items cannot be united.
         let sources = ["later", "earlier", "later beside", "seed", "slices", "manual", "plain", "string", "full"];
         for sources in sources.iter().filter(|sources| family == "BF" || **sources != "full") {
             events_so_far(&mut client, &mut subscriber);
@@ -136,7 +136,7 @@ fn an_error_changes_sends_and_announces_nothing() {
                 let options = match family {
                     "BF" => options.to_owned(),
                     _ if key == "last" => "EXACT 0 WINDOW 40 SLICES 4".to_owned(),
-                    // A counter has no more than its cells.
+                    // Counters have no EXPANSION, and a small EXACT limit makes them estimate.
                     _ => format!("EXACT 4 {}", options.trim_start_matches("EXPANSION 2000 ")),
                 };
                 let capacity = if key == "large" { 1000 } else { 100 };

@@ -57,7 +57,7 @@ const SETTABLE: [Parameter; 10] = [
         name: "max-key-bytes",
         default: "0",
         good: &["1048576", "0", "8388608"],
-        // No text at all is 0 to the server.
+        // The server parses an empty text as 0.
         bad: &["1048575", "1", "-1", "abc"],
     },
 ];
@@ -250,7 +250,7 @@ fn every_option_is_a_line_of_the_configuration_file() {
 
 #[test]
 fn rewritten_configurations_survive_a_restart() {
-    // Some options are given as arguments, which the rewritten file repeats. What was set later must win.
+    // Some options are load-time arguments, which the rewritten file repeats. A value set later must override them.
     let mut server = Server::with_args("bf-error-rate 0.07 lc-exact-bytes 1234 hash-seed 77");
     for (name, value) in [
         ("bf-error-rate", "0.05"),
@@ -293,7 +293,7 @@ fn keys_keep_the_seed_they_were_made_under() {
     client.cmd("BF.MADD f a b c");
     client.cmd("LC.INSERT c EXACT 0 ITEMS a b c");
     let made = (client.digest("f"), client.digest("c"));
-    // The same seed, by the option of the commands.
+    // A filter with the same seed, set by the option of the command.
     client.cmd("BF.INSERT f2 SEED 5 ITEMS a b c");
     client.cmd("BF.INSERT f3 SEED 6 ITEMS a b c");
     assert_eq!(client.digest("f2"), made.0);

@@ -22,7 +22,7 @@ fn only_commands_that_can_give_options_create_keys() {
     let server = Server::with_args("auto-create no");
     let mut client = server.client();
     assert_rejects(&mut client);
-    // A script and a transaction are no primary.
+    // Commands in scripts and transactions come from clients, so they are rejected too.
     client.expect("EVAL return{redis.pcall('BF.ADD',KEYS[1],'a')} 1 k", "[-ERR not found*");
     client.expect("MULTI", "+OK");
     client.expect("LC.ADD k a", "+QUEUED");
@@ -55,7 +55,7 @@ fn only_commands_that_can_give_options_create_keys() {
         assert_eq!(reply, Value::Okay, "{family}");
         for key in ["reserved", "inserted", "admitted", "merged", "loaded", "restored"] {
             client.expect(&format!("EXISTS {key}"), "1");
-            // An existing key takes plain additions.
+            // Plain additions to an existing key succeed.
             client.expect(&format!("{family}.ADD {key} new"), "1");
             client.expect(&format!("DEL {key}"), "1");
         }

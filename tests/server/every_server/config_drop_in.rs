@@ -18,9 +18,9 @@ const LINES: [(&str, &str); 10] = [
     ("CF_MAX_EXPANSIONS 8", "0.01 100 2"),
     ("cf_max_expansions 99999999999", "0.01 100 2"),
     ("ERROR_RATE 0.02 INITIAL_SIZE 200 CF_MAX_EXPANSIONS 8", "0.02 200 2"),
-    // The last one counts.
+    // If an argument is repeated, the last one counts.
     ("ERROR_RATE 0.02 ERROR_RATE 0.03", "0.03 100 2"),
-    // Tools that only inspect a module load it like this.
+    // Tools that inspect a module load it with an empty argument.
     ("\"\"", "0.01 100 2"),
 ];
 
@@ -82,7 +82,7 @@ fn every_line_that_redisbloom_takes_is_taken() {
 fn filters_are_made_by_redisblooms_arguments_as_there() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
     for (line, _) in LINES {
-        // RedisBloom makes a filter for 2^40 items without checking the memory.
+        // RedisBloom creates a filter for 2^40 items without checking the memory.
         if line.contains("1099511627776") {
             continue;
         }
@@ -115,7 +115,7 @@ fn every_line_that_redisbloom_rejects_is_rejected_by_name() {
         assert!(module_command(&mut client, "LOAD", &peer, line).starts_with("-ERR "), "{line}");
         assert!(module_command(&mut client, "LOAD", &module_path(), line).starts_with("-ERR "), "{line}");
     }
-    // What was rejected has no effect afterwards.
+    // The rejected load has left nothing behind.
     assert_eq!(module_command(&mut client, "LOAD", &module_path(), ""), "+OK");
     assert_eq!(defaults(&server), "0.01 100 2");
 }
@@ -128,7 +128,7 @@ fn a_line_of_the_configuration_goes_over_an_argument() {
     let load = format!("CONFIG {option} 0.02 ARGS ERROR_RATE 0.03 INITIAL_SIZE 55");
     assert_eq!(module_command(&mut server.client(), "LOADEX", &module_path(), &load), "+OK");
     assert_eq!(defaults(&server), "0.02 55 2");
-    // The same holds in a file. A value set at run time overrides both, if it was written to the file.
+    // The same arguments in a configuration file. A value that CONFIG SET and CONFIG REWRITE stored overrides them.
     let mut server = Setup::default().args("ERROR_RATE 0.03 INITIAL_SIZE 55").line(&format!("{option} 0.02")).start();
     assert_eq!(defaults(&server), "0.02 55 2");
     server.set_parameter("bf-initial-size", "66");
@@ -178,11 +178,11 @@ const REDIS_8: [&str; 8] = [
 #[test]
 fn a_configuration_of_redis_8_serves_as_it_is() {
     if !Server::start().version().has_unprefixed_configs() {
-        // Before it loads modules, the server ends at a name without a dot that is not its own.
+        // A server ends at such a line before it loads modules, because it does not know the option.
         for line in ["bf-error-rate 0.02", "cf-max-expansions 64"] {
             assert!(Setup::default().line(line).try_start().is_err(), "{line}");
         }
-        // The module does not try names that the server rejects.
+        // The module does not register names that the server rejects.
         let server = Server::start();
         assert!(!server.log().contains("Invalid character"), "{}", server.log());
         return;
@@ -209,7 +209,7 @@ fn a_configuration_of_redis_8_serves_as_it_is() {
     server.restart();
     assert_eq!(defaults(&server), "0.02 300 4");
     assert_eq!(server.config("cf-max-expansions").as_deref(), Some("7"));
-    // The same names as arguments, and when the module is loaded later.
+    // The same names as load-time arguments, also if the module is loaded later.
     let server = Setup::default().args("bf-error-rate 0.02 bf-initial-size 200 cf-max-expansions 3").start();
     assert_eq!(defaults(&server), "0.02 200 2");
     let server = Setup::default().without_module().start();
@@ -271,7 +271,7 @@ fn valkey_blooms_arguments_are_rejected_with_what_to_write_instead() {
 
 #[test]
 fn valkey_blooms_parameters_are_the_servers_to_reject() {
-    // These parameters carry the name of another module, so they never reach ours.
+    // These parameters begin with the name of another module, so the server does not pass them to this one.
     let server = Server::start();
     let error = server.client().error("CONFIG SET bf.bloom-capacity 1000");
     assert!(error.contains("bf.bloom-capacity"), "{error}");
@@ -287,7 +287,7 @@ fn a_configuration_that_nobody_takes_is_an_error_and_not_the_end() {
     let mut server = Setup::default().without_module().start();
     let version = server.version();
     if version.is_valkey || (version.major, version.minor) == (7, 4) {
-        // Valkey 9.1.2 and Redis 7.4.1 end here, with any module that has a data type.
+        // Valkey 9.1.2 and Redis 7.4.1 end here with any module that has a data type.
         return;
     }
     let redis_7 = version.major == 7;
@@ -297,7 +297,7 @@ fn a_configuration_that_nobody_takes_is_an_error_and_not_the_end() {
     assert!(load.starts_with("-ERR "), "{load}");
     server.assert_up();
     if redis_7 {
-        // Redis 7 cannot unload a module with a data type, and leaves it loaded.
+        // Redis 7 cannot unload a module with a data type, so the module stays loaded.
         assert_eq!(defaults(&server), "0.3 100 2");
     } else {
         client.expect("BF.ADD f a", "-ERR unknown command *");

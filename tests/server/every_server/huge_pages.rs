@@ -12,7 +12,7 @@ use rollcall_testkit::server::{Server, Setup};
 /// A filter of 11 MB.
 const LARGE: &str = "0.001 6000000";
 
-/// The bytes of whole huge pages that such a filter has at least.
+/// The least number of bytes in whole huge pages that such a filter has.
 const WHOLE_BYTES: u64 = 8 << 20;
 
 /// The state of the option, from INFO.
@@ -62,7 +62,7 @@ fn assert_same(with: &mut Client, without: &mut Client, when: &str) {
     assert_eq!(with.len(), without.len(), "{when}");
     for ((values, memory), (same_values, same_memory)) in with.iter().zip(&without) {
         assert_eq!(values, same_values, "{when}");
-        // The C library's malloc may leave some bytes more in a block.
+        // The C library's malloc may give blocks of slightly different size.
         assert!(memory.abs_diff(*same_memory) <= 64, "{when}: {memory} and {same_memory} bytes");
     }
 }
@@ -83,7 +83,7 @@ fn pages_of_large_filters_become_huge() {
     let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled").expect("the system's setting");
     assert!(setting.contains("[always]") || huge_bytes(&without) == 0);
     assert!(!with.log().contains("has no effect"));
-    // The memory goes back in whole pages.
+    // The memory is released in whole pages.
     with.client().expect("DEL large", "1");
     wait_until("the pages to go", || (huge_bytes(&with) <= WHOLE_BYTES / 4).then_some(()));
     with.assert_up();
@@ -152,7 +152,7 @@ fn nothing_else_changes() {
                 _ => client.cmd(step),
             }
         });
-        // Only that a background save starts or is scheduled differs.
+        // The replies differ only in whether a background save starts or is scheduled.
         assert!(
             replies[0] == replies[1] || step.starts_with("BG"),
             "{step}: {} {}",
@@ -165,14 +165,14 @@ fn nothing_else_changes() {
         clients.iter_mut().for_each(wait_for_frees);
         let [with, without] = &mut clients;
         assert_same(with, without, &format!("after {step}"));
-        // The list of pages and the message to the thread take some bytes.
+        // The list of pages, and the messages to the thread that collapses them, take some bytes.
         let bytes = clients.each_mut().map(|client| client.info_number("rollcall_allocated_bytes"));
         assert!(bytes[0].abs_diff(bytes[1]) < 10_000, "after {step}: {bytes:?} bytes");
     }
     servers.iter_mut().for_each(Server::assert_up);
 }
 
-/// Waits until everything is freed that waits to be.
+/// Waits until all memory that waits to be freed is freed.
 fn wait_for_frees(client: &mut Client) {
     wait_until("values to be freed", || {
         let waiting = ["rollcall_frees_waiting", "lazyfree_pending_objects"].map(|field| client.info_number(field));

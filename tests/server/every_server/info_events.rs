@@ -58,7 +58,7 @@ fn growths_promotions_and_advances_are_counted() {
         add_many(client, "LC.ADD c", "item:", 0..80_000);
     });
     assert_eq!(of_growing, [0; 5], "an estimate stays one");
-    // Also in the command that creates the key.
+    // An event also counts in the command that creates the key.
     let of_creating = grown(&mut client, names, |client| {
         add_many(client, "LC.INSERT c2 EXACT 10 ITEMS", "item:", 0..11);
         client.cmd("BF.ADMIT f2 LIMIT 9 CAPACITY 2 ITEMS a b c");
@@ -133,7 +133,7 @@ fn what_waits_to_be_freed_is_reported_until_it_is() {
     let mut client = server.client();
     client.expect("BF.RESERVE large 0.01 100000000", "+OK");
     assert!(figures(&mut client)["filters_lines_bytes"] > 100_000_000);
-    // Both come in one go, so that the second finds the first at work.
+    // Both commands are in one pipeline, so that INFO runs before the memory is freed.
     let replies = client.pipeline(&[vec!["DEL", "large"], vec!["INFO", "rollcall"]]);
     assert_eq!(replies[0], Value::Int(1));
     let reported = rollcall_testkit::client::text(&replies[1]);
@@ -142,7 +142,7 @@ fn what_waits_to_be_freed_is_reported_until_it_is() {
         line.and_then(|value| value.trim().parse::<i64>().ok()).expect("a number")
     };
     let (values, bytes) = (waiting("rollcall_frees_waiting:"), waiting("rollcall_frees_waiting_bytes:"));
-    // It may be done by then: both or neither.
+    // The memory may already be freed. Then both figures are 0.
     assert_eq!(values > 0, bytes > 100_000_000, "{values} of {bytes} bytes");
     wait_until("the filter to be freed", || {
         let reported = figures(&mut client);

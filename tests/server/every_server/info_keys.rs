@@ -1,6 +1,7 @@
-//! Tests the labels of `BF.INFO` and `LC.INFO`, what newer servers tell about keys, and that reading facts about a key
-//! is no use of the key: under `maxmemory` the server evicts keys by their last use (LRU), the number of uses (LFU) or
-//! the last change (LRM).
+//! Tests the labels of `BF.INFO` and `LC.INFO`, and what newer servers report about keys.
+//!
+//! Also tests that reading facts about a key is no use of the key. Under `maxmemory` the server evicts keys by their
+//! last use (LRU), their number of uses (LFU) or their last change (LRM).
 
 use redis::Value;
 
@@ -52,7 +53,7 @@ fn make_idle(client: &mut Client, key: &str) {
 fn facts_do_not_make_a_key_look_used_often() {
     let server = Server::start();
     let mut client = server.client();
-    // Each use counts, and none is forgotten.
+    // With these options, every use counts, and the counter never decays.
     client.expect("CONFIG SET maxmemory-policy allkeys-lfu lfu-log-factor 0 lfu-decay-time 0", "+OK");
     client.expect("BF.ADD f a", "1");
     client.expect("LC.ADD c a", "1");
@@ -66,7 +67,7 @@ fn facts_do_not_make_a_key_look_used_often() {
     }
 }
 
-/// Sends each command to a key that has been idle, and checks whether the key is idle no more.
+/// Sends each command to an idle key, and checks whether the key counts as used afterwards.
 fn check_idle(client: &mut Client, commands: &[&str], is_use: bool) {
     for command in commands {
         let key = key_of(command);
@@ -87,7 +88,7 @@ fn facts_do_not_make_a_key_look_used_lately() {
     }
 }
 
-/// For a value of a module the server counts any command that opens the key for writing, unless the module opts out.
+/// Servers count a command that opens a module's key for writing as a change, unless the module opts out.
 #[test]
 fn what_changes_nothing_does_not_make_a_key_the_newest() {
     let server = Server::start();
@@ -104,7 +105,8 @@ fn what_changes_nothing_does_not_make_a_key_the_newest() {
     }
 }
 
-/// Labels were simple strings, which some clients turn into `true`. Those of filters are, as in RedisBloom.
+/// A regression test: labels were simple strings, which some clients turn into `true`. Labels of filters still are,
+/// as in RedisBloom.
 #[test]
 fn labels_of_counters_are_bulk_strings() {
     let server = Server::start();
@@ -129,7 +131,7 @@ fn labels_of_counters_are_bulk_strings() {
     assert_eq!(labels(server.client3().cmd("LC.INFO c COUNT")), [Value::BulkString(b"Count".to_vec())]);
 }
 
-/// Redis 8.10 finds the keys that take the most time, and counts keys by size.
+/// Redis 8.10 finds the keys that take the most time, and makes histograms of key sizes.
 #[test]
 fn hot_keys_include_those_of_modules_and_histograms_do_not() {
     let plain = Server::start();
@@ -151,7 +153,7 @@ fn hot_keys_include_those_of_modules_and_histograms_do_not() {
     client.expect("SET text a", "+OK");
     let sizes = client.text("INFO keysizes");
     assert_eq!(sizes.matches("distrib_").count(), 1, "{sizes}");
-    // Conditions and digests are for strings.
+    // These commands of Redis 8.10 work only on strings.
     for command in ["INCREX filter", "DIGEST filter", "DELEX filter IFEQ a", "SET filter a IFEQ b"] {
         assert!(matches!(client.cmd(command), Value::ServerError(_)), "{command}");
     }

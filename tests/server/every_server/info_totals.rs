@@ -123,7 +123,7 @@ fn sums_are_those_of_all_values_whatever_became_of_them() {
         client.expect(&format!("LC.ADVANCE lc:slices {}", round + 1), "+OK");
         assert_sums(&mut client, &format!("round {round}"));
     }
-    // A list that makes a filter grow and is then rejected, and one that is rejected at its first item.
+    // A list that makes a filter grow before an item is rejected, and a list that is rejected at its first item.
     client.expect("CONFIG SET rollcall.max-key-bytes 1048576", "+OK");
     client.expect("BF.RESERVE bf:rejected 0.000000001 100000 EXPANSION 4", "+OK");
     add_many(&mut client, "BF.MADD bf:rejected", "item:", 0..99_000);

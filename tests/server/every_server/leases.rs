@@ -1,5 +1,6 @@
-//! Tests leases: `LC.ADMIT` acquires and renews, `LC.REM` releases, and what is not renewed expires. An acknowledged
-//! holder survives a crash and a failover, and so does an acknowledged release.
+//! Tests leases: `LC.ADMIT` acquires and renews, `LC.REM` releases, and a lease that is not renewed expires.
+//!
+//! Acknowledged holders survive a crash and a failover, and so do acknowledged releases.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,10 +29,10 @@ fn a_call_renews_a_known_holder_and_nothing_else() {
     let expiry = |slice: u64| format!("PEXPIREAT seats {}", (slice + 7) * 5000 - 1);
     assert_eq!(effects, [format!("LC.ADVANCE seats {}", SLICE + 5), "LC.ADD seats a".into(), expiry(SLICE + 5)]);
     client.expect("LC.COUNTSINCE seats 1", "1");
-    // Within a slice there is nothing to write.
+    // A renewal within the same slice changes nothing.
     assert!(sent(&mut client, &server, &admit("a")).is_empty());
     client.expect(&admit("a c"), "[0, -1]");
-    // Whoever does not call is gone after one window and at most one slice.
+    // A holder that does not renew loses its seat after the window plus at most one slice.
     clock.set(START + 34);
     client.expect(&admit("c"), "[-1]");
     clock.set(START + 35);

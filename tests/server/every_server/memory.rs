@@ -1,7 +1,7 @@
 //! Tests writes at `maxmemory`, under policies that evict and under `noeviction`.
 //!
-//! Without a slack beyond `maxmemory`, the module rejected whatever did not fit. Memory then stayed just below the line
-//! at which the server evicts: of 20,000 small filters 19,173 were rejected, and nothing was evicted.
+//! A regression test: the module rejected every write that exceeded `maxmemory`. Memory then stayed just below the
+//! limit, so the server evicted nothing, and 19,173 of 20,000 small filters were rejected.
 
 use redis::Value;
 
@@ -12,14 +12,15 @@ use rollcall_testkit::server::{Server, Setup};
 /// Policies that evict. All keys of these tests expire, so that `volatile-ttl` may evict them.
 const EVICTING: [&str; 3] = ["allkeys-lru", "allkeys-lfu", "volatile-ttl"];
 
-/// The server's own error of a write at `maxmemory`. Redis 8.10.2 answers so now and then although it could evict: once
-/// in some 50,000 writes, also of strings and without a module.
+/// The server's own error for a write at `maxmemory`. Redis 8.10.2 rarely returns it although it could evict keys:
+/// once in 50,000 writes, even for strings without a module.
 const SERVERS_OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 /// The bytes that `maxmemory` leaves for data.
 const ROOM: i64 = 12 << 20;
 
-/// A command for each of so many keys, whose number is `#`. The first is one of the server's own.
+/// Commands that create keys, each with its number of keys. `#` stands for the number of the key. The first command
+/// creates a string.
 const CREATIONS: [(usize, &str); 9] = [
     (2000, "SET string:# 0123456789012345678901234567890123456789012345678901234567890123456789 EX 100000"),
     (2000, "BF.RESERVE small:# 0.01 100 EX 100000"),
@@ -29,12 +30,12 @@ const CREATIONS: [(usize, &str); 9] = [
     (500, "LC.INSERT visitors:# WINDOW 86400 EX 100000 ITEMS a b c"),
     (200, "BF.INSERT volatile:# CAPACITY 1000 WINDOW 86400 VOLATILE ITEMS a b c"),
     (500, "LC.INSERT limited:# WINDOW 86400 VOLATILE ITEMS a b c"),
-    // The last: evicting one of these leaves room for many smaller keys.
+    // This is the last kind, because evicting one of its keys makes space for many smaller keys.
     (100, "BF.RESERVE filter:# 0.01 80000 EX 100000"),
 ];
 
-/// A command that creates a key, one that makes it grow by so many items, and the kilobytes of growth. The key may be
-/// evicted in between, which the second command answers with an error.
+/// For each kind: a command that creates a key, a command that makes it grow, the number of items, and the kilobytes
+/// of growth. The key may be evicted in between; then the second command returns an error.
 const GROWTHS: [(&str, &str, u64, u64); 4] = [
     ("BF.RESERVE grows:# 0.01 1000 EX 100000", "BF.INSERT grows:# NOCREATE ITEMS", 1500, 2),
     ("BF.RESERVE leaps:# 0.01 100 EXPANSION 1000 EX 100000", "BF.INSERT leaps:# NOCREATE ITEMS", 200, 120),
@@ -79,8 +80,8 @@ fn assert_none_failed(replies: &[Value], what: &str) {
     assert!(errors.is_empty(), "{what}: {} of {} failed: {}", errors.len(), replies.len(), errors[0]);
 }
 
-/// Creates all keys of [`CREATIONS`] on a server whose memory is full, and more of each kind until it evicts others.
-/// Earlier commands, whose buffers count as used memory, may have left some room.
+/// Creates all keys of [`CREATIONS`] on a server whose memory is full, and more of each kind until it evicts other
+/// keys. Buffers of earlier commands, which count as used memory, may have left some space.
 fn create_all(client: &mut Client, policy: &str) {
     let mut refused = 0;
     for (count, line) in CREATIONS {
@@ -122,7 +123,7 @@ fn keys_grow_while_the_server_evicts() {
         let mut client = server.client();
         leave_room(&mut client);
         for (create, grow, items, kilobytes) in GROWTHS {
-            // Other growth may have left room.
+            // Earlier growth may have caused evictions that left space.
             fill(&mut client, ROOM);
             let (mut evicted, mut least) = (0, i64::MAX);
             for at in 0..10 {
@@ -153,7 +154,7 @@ fn keys_grow_while_the_server_evicts() {
     }
 }
 
-/// Bytes beyond `maxmemory` that values may grow by.
+/// The number of bytes by which values may exceed `maxmemory`.
 fn slack(maxmemory: i64, policy: &str) -> i64 {
     if policy == "noeviction" { 64 << 10 } else { (1 << 20).max(maxmemory / 16) }
 }
@@ -167,7 +168,7 @@ fn without_eviction_full_memory_is_the_servers_error() {
     }
     leave_room(&mut client);
     fill(&mut client, ROOM - (1 << 20));
-    // Small filters fill the rest, to the last byte, as small strings would.
+    // Small filters fill the remaining memory completely, as small strings would.
     let error = (0..100_000).find_map(|at| error_text(&client.cmd(&format!("BF.RESERVE rest:{at} 0.01 100"))));
     assert!(error.as_ref().is_some_and(|error| error.starts_with("OOM ")), "{error:?}");
     for (_, line) in CREATIONS {
@@ -178,13 +179,13 @@ fn without_eviction_full_memory_is_the_servers_error() {
         assert!(show(&reply).starts_with("-OOM "), "{grow}: {}", show(&reply));
     }
     assert_eq!(client.info_number("rollcall_rejected_memory"), 0);
-    // What takes no memory works.
+    // A look-up takes no memory, so it succeeds.
     client.expect("BF.EXISTS grows:0 a", "0");
     for at in 0..20 {
         client.expect(&format!("DEL filler:{at}"), "1");
     }
     client.expect("BF.RESERVE last 0.01 100", "+OK");
-    // There is room for less than this.
+    // This filter needs more memory than is left.
     let error = client.error("BF.RESERVE larger 0.01 1000000");
     assert!(error.starts_with("ERR the filter needs ") && error.contains("maxmemory leaves"), "{error}");
     client.expect("EXISTS larger", "0");
@@ -222,7 +223,7 @@ fn a_script_or_transaction_stays_within_the_slack() {
         let mut server = Setup::default().line(&format!("maxmemory-policy {policy}")).start();
         let mut client = server.client();
         let maxmemory = leave_room(&mut client);
-        // The names of keys, and a thousand replies, come on top.
+        // The limit also allows for the names of keys and a thousand replies.
         let most = maxmemory + slack(maxmemory, policy) + (256 << 10);
         fill(&mut client, if policy == "noeviction" { ROOM / 2 } else { ROOM });
 
@@ -261,7 +262,7 @@ fn a_replica_and_an_aof_take_what_the_primary_took() {
         client.cmd(&create.replace('#', "0"));
         client.call(&with_items(&grow.replace('#', "0"), "a-member-of-some-length:", 0..items));
     }
-    // Nothing may be evicted while the data sets are compared.
+    // Without a limit, nothing is evicted while the data sets are compared.
     client.expect("CONFIG SET maxmemory 0", "+OK");
     pair.assert_equal("eviction");
     pair.assert_no_errors();

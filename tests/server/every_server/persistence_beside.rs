@@ -31,7 +31,7 @@ fn a_data_set_moves_by_rdb_file() {
         server.restart_as(|setup| mode.of(setup, &peer));
         assert_same_values(&before, &values(&mut server.client()), &format!("{mode:?}"));
     }
-    // After all the moves everything works on.
+    // After all restarts, every value can still be changed.
     server.save();
     server.restart_as(|setup| Mode::All.of(setup, &peer));
     let mut client = server.client();
@@ -52,7 +52,7 @@ fn a_data_set_moves_by_aof() {
             if rewritten {
                 server.rewrite_aof();
             }
-            // What is appended after that is read by the next one too.
+            // The next server also reads commands that are appended now.
             let mut client = server.client();
             changes += 1;
             add_many(&mut client, "BF.MADD classic", &format!("{changes}:"), 0..20);
@@ -96,7 +96,7 @@ fn a_classic_filter_that_had_not_fully_arrived_is_kept_whole() {
             server.restart();
             assert_same_values(&before, &values(&mut server.client()), &format!("{mode:?} {preamble}"));
         }
-        // The last AOF has it as commands, which every choice of commands takes.
+        // The last AOF has the values as commands that every value of the option accepts.
         server.restart_as(|setup| Mode::All.of(setup, &peer));
         let mut client = server.client();
         for chunk in &all[2..] {
@@ -113,7 +113,7 @@ fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
     let mut other = source.client();
     other.expect("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK");
     let all = chunks(&mut other, "BF", "classic");
-    // No server of ours writes this: it is what a forged or foreign AOF could have.
+    // This module never writes such an AOF. Another program could.
     let mut lines: Vec<Vec<&[u8]>> = vec![vec![b"RF.ADD", b"lines", b"a"]];
     lines.extend(
         all.iter()
@@ -138,7 +138,7 @@ fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
             client.expect("RF.MEXISTS lines a b c", "[1, 1, 0]");
             assert!(error_text(&client.cmd("RF.ADD classic item")).is_some());
         }
-        // It can be saved and loaded on.
+        // The value can be saved and loaded again.
         let before = values(&mut client);
         server.rewrite_aof();
         server.restart();

@@ -58,7 +58,7 @@ fn several_chunks(client: &mut Client, family: &str) -> Vec<(i64, Vec<u8>)> {
             add_many(client, "BF.MADD src", "item:", 0..10_000);
         }
         _ => {
-            // More bytes than its header holds.
+            // The members take more bytes than fit into the header.
             client.expect("LC.RESERVE src EXACT 65536 BYTES 1048576", "+OK");
             add_many(client, "LC.ADD src", "item:", 0..20_000);
         }
@@ -291,7 +291,7 @@ fn chunks_out_of_place_are_rejected() {
                 let reply = load(&mut client, family, "k", chunk);
                 assert_eq!(error_text(&reply).as_deref(), Some(BAD_DATA), "{family}: {other} after {at}");
             }
-            // The right chunk at the wrong place, and too long or too short for its place.
+            // The right chunk at the wrong position, or with a wrong length.
             if let Some((iterator, chunk)) = chunks.get(at + 1) {
                 for iterator in [0, 1, iterator - 1, iterator + 1, iterator + 64, i64::MAX] {
                     let reply = load(&mut client, family, "k", &(iterator, chunk.clone()));
@@ -370,7 +370,7 @@ fn truncated_and_flipped_chunks_are_rejected() {
                 let reply = load(&mut client, family, "k", &(*iterator, bad.clone()));
                 if !error_text(&reply).is_some_and(|error| error.starts_with("ERR ")) {
                     accepted.push(format!("{} bytes, {}", bad.len(), show(&reply)));
-                    // The key is brought back to where it was, for the next cases.
+                    // Restores the key to its earlier state for the next cases.
                     client.cmd("DEL k");
                     load_all(&mut client, family, "k", &chunks[..at]);
                 }

@@ -6,7 +6,7 @@ use rollcall_testkit::server::{Server, Setup};
 
 /// Starts a server with an RDB file. If the server does not start, the error is its log.
 fn start_with(rdb: &[u8]) -> Result<Server, String> {
-    // The file has no checksum of its own, so only ours can find the damage.
+    // The file has no checksum of its own, so only the module's checksums can detect the damage.
     Setup::default().line("rdbchecksum no").line("rdbcompression no").file("dump.rdb", rdb).try_start()
 }
 
@@ -20,7 +20,7 @@ fn saved(make: &str) -> (Vec<u8>, usize, usize) {
     let rdb = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
     let name = b"the-key-to-damage";
     let start = rdb.windows(name.len()).position(|window| window == name).expect("the key") + name.len();
-    // The number of the module's type takes nine bytes. After the value come its end mark and the file's checksum.
+    // The id of the module's type takes nine bytes. The value is followed by its end mark and the file's checksum.
     (rdb.clone(), start + 9, rdb.len() - 9)
 }
 
@@ -52,7 +52,7 @@ fn damaged_values_are_rejected_with_a_line() {
             match start_with(&damaged) {
                 Ok(_) => wrong.push(format!("{make}: byte {at} of {start}..{end} went unnoticed")),
                 Err(log) if log.contains("crashed") || log.contains("signal:") => wrong.push(format!("{make}: {log}")),
-                // The server may be the first to notice damage to a byte of its own, an opcode or a length.
+                // The server itself may detect damage to its own bytes, such as an opcode or a length.
                 Err(_) => {}
             }
         }

@@ -73,7 +73,7 @@ fn files_of_old_are_loaded() {
     assert_eq!(digests_of_old.lines().count(), KINDS.len() + 5);
     for (name, as_name, appendonly) in [
         ("dump.rdb", "dump.rdb", "no"),
-        // Without its list of files, an AOF is one file next to the folder.
+        // Without a list of files, an AOF is a single file in the server's folder.
         ("appended.aof", "appendonly.aof", "yes"),
         ("rewritten.aof", "appendonly.aof", "yes"),
     ] {

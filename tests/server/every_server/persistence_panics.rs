@@ -37,7 +37,7 @@ fn a_panic_while_saving_fails_the_save_and_keeps_the_file() {
     let before = files(&server);
     assert_eq!(before.len(), 1);
     client.expect("LC.ADD counter d", "1");
-    // Each data type begins with a number or a string. All of them panic at their first field or a later one.
+    // Saving a value of any data type calls one of these functions, so each of them panics.
     for function in ["RedisModule_SaveUnsigned", "RedisModule_SaveStringBuffer"] {
         client.expect(&format!("HOST.BREAK {function}"), "1");
         let saved = client.cmd("SAVE");

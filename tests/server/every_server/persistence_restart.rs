@@ -69,7 +69,7 @@ fn rewritten_aof_brings_everything_back() {
         server.restart_with_args(OTHER_DEFAULTS);
         let mut client = server.client();
         assert_same(&snapshot(&mut client), &before);
-        // Commands that are appended after the rewrite come back too.
+        // Commands appended after the rewrite are restored too.
         for line in ["BF.INSERT bf:new ITEMS a b", "BF.CLEAR bf:default", "BF.MERGE bf:left bf:right"] {
             assert!(rollcall_testkit::client::error_text(&client.cmd(line)).is_none(), "{line}");
         }
@@ -181,7 +181,7 @@ fn size_limits_are_not_checked_again_while_the_aof_loads() {
 
 #[test]
 fn appended_commands_carry_every_parameter() {
-    // The keys are made with one set of defaults and replayed under another.
+    // The keys are created with one set of defaults, and replayed on a server with other defaults.
     let mut server = Setup::default().line("appendonly yes").start();
     let mut client = server.client();
     for line in [
@@ -205,7 +205,8 @@ fn appended_commands_carry_every_parameter() {
     assert_same(&snapshot(&mut server.client()), &before);
 }
 
-/// A service manager that restarts after failures takes the first end for a success: docs/operations.md says so.
+/// A service manager that restarts only after failures does not restart the server if the module is missing, because
+/// the exit status is 0. docs/operations.md says so.
 #[test]
 fn without_the_module_only_a_damaged_file_ends_the_server_with_an_error() {
     let server = Server::start();
@@ -213,7 +214,7 @@ fn without_the_module_only_a_damaged_file_ends_the_server_with_an_error() {
     server.save();
     let mut file = fs::read(server.dir().join("dump.rdb")).expect("the RDB file");
     let end = |file: &[u8]| {
-        // The shell stays, and ends as the server does.
+        // The shell does not `exec` the server, and exits with its status.
         let setup = Setup::default().without_module().file("dump.rdb", file).script("\"$@\"; exit $?");
         let log = setup.try_start().err().expect("no start");
         assert!(log.contains("no matching module type 'RCcounter'"), "{log}");

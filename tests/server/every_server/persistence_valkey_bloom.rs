@@ -13,13 +13,13 @@ fn value(type_name: &str) -> Vec<u8> {
 fn an_append_only_file_with_bf_load_stops_the_start() {
     let lines = ["SELECT 0", "SET plain 1", "BF.LOAD lost data", "SET after 1"];
     let file: Vec<u8> = lines.into_iter().flat_map(|line| pack(&words(line))).collect();
-    // The server finds a file of before 7.0 by its name.
+    // The server finds an AOF of the form before 7.0 by its file name.
     let setup = Setup::default().line("appendonly yes").file("appendonly.aof", &file);
     let log = match setup.try_start() {
         Ok(server) => panic!("the server started with {}", show(&server.client().cmd("KEYS *"))),
         Err(log) => log,
     };
-    // Valkey has other words around these.
+    // The text around these words differs on Valkey.
     assert!(log.to_lowercase().contains("unknown command 'bf.load'"), "{log}");
     assert!(!log.contains("crashed") && log.contains("exit status: 1"), "{log}");
 }

@@ -74,7 +74,7 @@ fn small_keys_add_few_bytes_to_an_rdb_file() {
         server.save();
         std::fs::metadata(server.dir().join("dump.rdb")).expect("the RDB file").len()
     };
-    // The first key brings the record of its database.
+    // The first key also adds the header of its database to the file.
     client.cmd("SET before 1");
     let empty = saved();
     let items: Vec<String> = (0..100).map(|item| format!("item:{item}")).collect();
@@ -83,7 +83,7 @@ fn small_keys_add_few_bytes_to_an_rdb_file() {
     let filter = saved();
     client.cmd("LC.ADD counter:4 member-of-12");
     let counter = saved();
-    // Servers note their times and their memory in the file: numbers of one length or another.
+    // The file also has times and memory figures, whose length varies.
     assert!((filter - empty).abs_diff(168) <= 8, "{}", filter - empty);
     assert!((counter - filter).abs_diff(43) <= 8, "{}", counter - filter);
 }
@@ -124,7 +124,7 @@ fn headers_that_claim_what_cannot_be_are_rejected() {
     client.expect("DBSIZE", "0");
     assert_eq!(load_chunk(&mut client, "k", 1, &header(1200, 8)), "+OK");
     assert_eq!(load_chunk(&mut client, "k", 1201, &[0; 1200]), "+OK");
-    // The filter is full, as its header says, and too long to grow.
+    // The filter is full, and has too many sub-filters to grow.
     assert!(client.error("BF.ADD k a").contains("number of sub-filters"));
     client.expect("DEBUG RELOAD", "+OK");
     client.expect("BF.CARD k", &(1200 * 8).to_string());
@@ -158,8 +158,8 @@ fn a_file_of_redisbloom_with_growth_0_is_loaded() {
     client.expect("BF.MADD full c d e", "[1, 1, 1]");
 }
 
-/// The resident memory of the server in bytes, without what its allocator keeps of freed blocks: jemalloc 5.3.1 keeps
-/// the string from which a classic filter was loaded.
+/// The server's resident memory in bytes, minus freed blocks that the allocator keeps. jemalloc 5.3.1 keeps the
+/// string from which a classic filter was loaded.
 fn resident_bytes(client: &mut Client) -> u64 {
     client.expect("MEMORY PURGE", "+OK");
     let pid = client.info("process_id");

@@ -63,7 +63,7 @@ fn populate(client: &mut Client) {
         ("LC.ADD", "lc:right", 100),
     ];
     for (add, key, count) in windows {
-        // Two thirds of a slice are new in it. One slice is left out.
+        // In each slice two thirds of the items are new. One slice is left out.
         for slice in [0_u64, 1, 2, 4, 5] {
             client.expect(&format!("{}.ADVANCE {key} {slice}", &add[..2]), "+OK");
             add_many(client, &format!("{add} {key}"), "item:", count * slice * 2 / 3..count * slice * 2 / 3 + count);
@@ -205,7 +205,7 @@ fn chunks_bring_everything_back() {
             let (command, at) = (format!("{family}.LOADCHUNK"), next.to_string());
             let load: [&[u8]; 4] = [command.as_bytes(), key.as_bytes(), at.as_bytes(), chunk];
             assert_eq!(there.call(&load), Value::Okay, "{key}");
-            // The same again is out of place, and a loading value answers nothing else.
+            // The same chunk a second time is rejected, and a partially loaded value answers no other command.
             assert!(error_text(&there.call(&load)).is_some(), "{key}");
             (iterator, chunks) = (*next, chunks + 1);
         }
@@ -269,7 +269,7 @@ fn memory_is_that_of_what_is_live() {
         ("LC.RESERVE k EXACT 0 ERROR 0.0025 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
         ("LC.RESERVE k EXACT 60000 BYTES 1048576 WINDOW 40 MANUAL SLICES 24", "LC.ADD k", "LC"),
     ] {
-        // A server of its own: the value before would be freed in the background, at any time.
+        // A new server, because values of earlier tests would be freed in the background at any time.
         let server = Server::start();
         let mut client = server.client();
         let fill = |client: &mut Client, key: &str| {
@@ -277,19 +277,19 @@ fn memory_is_that_of_what_is_live() {
             let empty = client.int(&format!("MEMORY USAGE {key}"));
             for slice in 0..4_u64 {
                 client.expect(&format!("{family}.ADVANCE {key} {slice}"), "+OK");
-                // The buffers of this connection go with it.
+                // The buffers of this connection are freed when it closes.
                 let add = add.replace(" k", &format!(" {key}"));
                 add_many(&mut server.client(), &add, "item:", 5_000 * slice..5_000 * (slice + 1));
             }
             empty
         };
-        // What a server takes for its first commands, it keeps.
+        // The server keeps the memory of its first commands, so these run before the measurement.
         fill(&mut client, "first");
         let idle = client.info_number("used_memory");
         let empty = fill(&mut client, "k");
         let full = client.int("MEMORY USAGE k");
         assert!(full > empty + 40_000, "{make}: {empty}, {full}");
-        // What the value says of itself is what the server has spent, up to the buffers of one connection.
+        // The reported size equals the memory that the server has used, except for the buffers of one connection.
         wait_until(&format!("{make} to take {full} bytes"), || {
             let used = client.info_number("used_memory") - idle;
             ((used - full).abs() < full / 5 + 30_000).then_some(())
@@ -324,20 +324,20 @@ fn values_are_loaded_after_the_window_has_passed() {
                 let (before, count) = (client.digest("k"), if family == "BF" { "BF.CARD k" } else { "LC.COUNT k" });
                 match lines.len() {
                     0 => server.save(),
-                    // Some are replayed command by command.
+                    // Some values are replayed from single commands.
                     _ if passed != 40 => server.rewrite_aof(),
                     _ => {}
                 }
                 clock.pass(passed);
                 server.restart();
                 let mut client = server.client();
-                // Loading asks no clock, so nothing is lost; reading does.
+                // Loading does not use the clock, so the digest is unchanged. Reading does use it.
                 assert_eq!(client.digest("k"), before, "{family} {passed}");
                 client.expect(count, ["0", "1", "61"][usize::from(passed <= 40) + usize::from(passed < 40)]);
                 assert_eq!(window(&mut client, family, "k"), format!("40 4 {} system", clock.now() / 10));
                 clock.set(START + 10);
                 client.expect(count, "61");
-                // Back in time by a restart, it is as it was.
+                // After a restart with an earlier clock, the value is unchanged.
                 server.restart();
                 let mut client = server.client();
                 client.expect(count, "61");
@@ -362,7 +362,7 @@ fn defragmented_windows_stay_the_same() {
     }
     client.expect("CONFIG SET activedefrag no", "+OK");
     populate(&mut client);
-    // Holes of many sizes between windows that stay.
+    // Deleted windows leave gaps of many sizes between the remaining ones.
     let mut commands = Vec::new();
     for i in 0..20_000 {
         let word = |line: String| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -394,7 +394,7 @@ fn defragmented_windows_stay_the_same() {
     ] {
         client.expect(&format!("CONFIG SET {line}"), "+OK");
     }
-    // Values are moved while they are read and written.
+    // Values are moved while commands read and write them.
     wait_until("values to be moved", || {
         client.cmd("BF.MEXISTS bf:many item:1 item:2");
         client.cmd("LC.ADD lc:fine item:1000");

@@ -62,12 +62,12 @@ fn random_session(client: &mut Client, mode: Mode, seed: u64, mut after: impl Fn
         let line = match (family, random(16)) {
             (_, 0) => format!("DEL {target}"),
             (_, 1) => format!("RENAME {target} {other}"),
-            // RedisBloom's filters cannot be copied.
+            // RedisBloom's filters do not support COPY.
             ("CLASSIC", 2) => format!("BF.ADD {target} one"),
             (_, 2) => format!("COPY {target} {other} REPLACE"),
             ("CLASSIC", 3) => format!("BF.RESERVE {target} 0.05 15 EXPANSION 3 {layout}"),
             ("CLASSIC", 4..8) => format!("BF.INSERT {target} CAPACITY 30 ERROR 0.1 {layout} ITEMS {items}"),
-            // A filter of lines is not made where the key is missing.
+            // In this mode, commands with default options cannot create a filter in the layout `lines`.
             ("CLASSIC", _) => format!("BF.INSERT {target} NOCREATE ITEMS {items}"),
             ("LC", 3) => format!("LC.MERGE {target} {other}"),
             ("LC", _) => format!("LC.ADD {target} {items}"),
@@ -113,7 +113,7 @@ fn follow(primary_mode: Mode) {
         random_session(&mut client, primary_mode, 2024 + mode as u64, |round| {
             assert_equal(&primary, &replica, &format!("{what}, round {round}"));
         });
-        // On an empty data set, all of it comes by the stream.
+        // On an empty data set, all values come by the replication stream.
         client.expect("FLUSHALL", "+OK");
         fill(&mut client, primary_mode);
         assert_equal(&primary, &replica, &format!("{what}, by the stream"));
@@ -121,7 +121,7 @@ fn follow(primary_mode: Mode) {
         primary.assert_up();
         let mut other = replica.client();
         assert_eq!(other.info("total_error_replies"), "0", "{what}: {}", other.text("INFO errorstats"));
-        // The replica's own AOF has the same.
+        // The replica's own AOF has the same values.
         let before = values(&mut other);
         wait_for_aof(&mut other);
         replica.restart();
@@ -240,7 +240,7 @@ fn effects_are_named_after_the_layout_whatever_the_client_said() {
     for (line, expected) in SENT {
         assert_eq!(sent(&mut client, &server, line), expected, "{line}");
     }
-    // In transactions and scripts too.
+    // The names are the same in transactions and scripts.
     for line in ["MULTI", "BF.ADD l x", "RF.ADD c x", "EXEC"] {
         client.cmd(line);
     }
@@ -259,7 +259,7 @@ fn effects_are_named_after_the_layout_whatever_the_client_said() {
 #[test]
 fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
     let Some(peer) = optional_file("ROLLCALL_PEER") else { return };
-    // The AOF, turned on while clients write.
+    // The AOF is turned on while clients write.
     let mut server = Server::start();
     let mut client = server.client();
     client.expect("BF.RESERVE f 0.01 100000", "+OK");
@@ -279,7 +279,7 @@ fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
     server.restart_as(|setup| Mode::Lc.of(setup, &peer).line("appendonly yes"));
     assert_same_values(&before, &values(&mut server.client()), "AOF by CONFIG SET");
 
-    // Replicas, by file and without one, that come while clients write, and one that comes back.
+    // Replicas connect while clients write, with and without a file, and one reconnects.
     for diskless in ["no", "yes"] {
         let primary = Setup::default().line(&format!("repl-diskless-sync {diskless}")).start();
         let mut client = primary.client();
@@ -301,7 +301,7 @@ fn every_way_of_listening_is_distinguished_from_its_first_change_on() {
             });
             (0..100).for_each(|_| add(&mut client));
             assert_equal(&primary, &replica, &format!("diskless {diskless}, round {round}"));
-            // Gone for a while: it gets the changes from the backlog.
+            // The replica was disconnected, and gets the missing changes from the backlog.
             other.expect("CLIENT KILL TYPE master", "1");
             (0..100).for_each(|_| add(&mut client));
             wait_until("the replica's link", || (other.info("master_link_status") == "up").then_some(()));

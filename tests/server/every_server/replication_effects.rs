@@ -35,7 +35,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.RESERVE n 0.1 20 LAYOUT lines",
         "BF.RESERVE o 0.0123456789012345678 12345",
         "BF.RESERVE p 1e-300 1",
-        // Words that RedisBloom takes for options wherever they stand.
+        // A key with the name of an option, which RedisBloom mistakes for the option.
         "BF.RESERVE NONSCALING 0.05 20",
         "BF.RESERVE nonscaling 0.05 20 EXPANSION 3",
         "BF.RESERVE EXPANSION 0.05 20",
@@ -49,7 +49,7 @@ fn every_write_leaves_the_replica_equal() {
         "BF.MERGE q b c",
         "BF.MERGE b c",
         "BF.MERGE r missing b",
-        // It grows by what the source has more.
+        // The merge makes the destination grow by sub-filters.
         "BF.RESERVE short 0.05 20 EXPANSION 3",
         "BF.MADD short 1 2 3 new",
         "BF.MERGE short k",
@@ -128,8 +128,8 @@ fn every_write_leaves_the_replica_equal() {
     pair.assert_no_errors();
 }
 
-/// Where the primary has other defaults than the library, or an option whose effect depends on the server, a new key is
-/// sent with all its parameters.
+/// A new key is sent with all its parameters if the primary's defaults differ from the library's, or if an option
+/// depends on the server.
 #[test]
 fn a_new_key_is_sent_as_it_came_where_that_implies_its_parameters() {
     for (args, implies) in [("", true), ("lc-error-rate 0.2 bf-initial-size 7", false), ("hash-seed 5", false)] {
@@ -204,7 +204,7 @@ fn what_changes_nothing_is_not_sent_nor_counted() {
         client.cmd(line);
         assert_eq!(pair.marks(), before, "{line}");
     }
-    // A transaction and a script write nothing either.
+    // Commands without effect are not replicated from transactions and scripts either.
     for line in ["MULTI", "BF.ADD f a", "LC.ADD c a", "EXEC"] {
         client.cmd(line);
     }
@@ -325,7 +325,7 @@ fn chunks_are_sent_one_by_one() {
 fn random_sessions_leave_the_replica_equal() {
     let mut pair = Pair::with_args("bf-initial-size 20 lc-exact-limit 12 lc-error-rate 0.05");
     let mut client = pair.primary.client();
-    // A fixed sequence, by the generator of Knuth's MMIX.
+    // A fixed pseudo-random sequence, by Knuth's MMIX generator.
     let mut state = 2024_u64;
     let mut random = move |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -385,7 +385,7 @@ fn replicas_of_replicas_and_promoted_ones_agree() {
     third.wait_synced(&pair.replica);
     assert_eq!(third.client().text("DEBUG DIGEST"), pair.primary.client().text("DEBUG DIGEST"));
     pair.assert_no_errors();
-    // A promoted replica goes on with the parameters that the keys were made with.
+    // A promoted replica keeps the parameters with which the keys were created.
     pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
     for server in [&pair.primary, &pair.replica] {
         work(&mut server.client(), "y");

@@ -1,8 +1,8 @@
-//! Tests moving slots in one piece (Redis 8.4, Valkey 9) to a node that would reject the keys of its clients. The
-//! source deletes its keys whatever the target does, so the target has to take them all.
+//! Tests moving slots in one piece (Redis 8.4, Valkey 9) to a node whose limits would reject the keys of clients. The
+//! source deletes its keys whatever the target does, so the target has to accept all of them.
 //!
-//! Without an exemption for imports, 8.10.2 reported the move as completed, and every key that the target's limits
-//! reject was gone.
+//! A regression test: imports were not exempt from the limits. Redis 8.10.2 reported the move as completed, and every
+//! key above a limit was lost.
 
 use redis::Value;
 
@@ -30,7 +30,7 @@ const KEYS: [(&str, &[&str]); 15] = [
     ("limited", &["LC.INSERT ? EXACT 65536 WINDOW 1099511627776 VOLATILE ITEMS a b c"]),
 ];
 
-/// Writes to these keys, of which `#` is the number. Each changes its key: known items are refreshed, others are new.
+/// Writes to these keys; `#` stands for a number. Each write changes its key: it renews known items or adds new ones.
 const WRITES: [&str; 12] = [
     "BF.MADD {x}plain # #b",
     "BF.ADD {x}large #",
@@ -85,7 +85,7 @@ fn wait_keys(to: &Server) {
     wait_until("keys to arrive", || (figures(&mut client)["filters"] > 1).then_some(()));
 }
 
-/// Waits until the module has no value and nothing left to free. Returns the bytes that it has allocated then.
+/// Waits until the module has no values and no memory to free. Returns the number of bytes that it still uses.
 fn bytes_without_values(server: &Server) -> i64 {
     let mut client = server.client();
     wait_until("all values to be freed", || {
@@ -96,7 +96,7 @@ fn bytes_without_values(server: &Server) -> i64 {
     })
 }
 
-/// Sets a smaller limit of keys at the target than some keys have, and fills its memory. A full Valkey ends the import
+/// Sets the target's size limit below the size of some keys, and fills its memory. A full Valkey cancels the import
 /// itself, and the source keeps its keys.
 fn limit(to: &Server) {
     if !to.version().is_valkey {
@@ -107,7 +107,7 @@ fn limit(to: &Server) {
     to.set_parameter("max-key-bytes", "1mb");
 }
 
-/// Panics unless a client may restore nothing above `max-key-bytes` on `to`. `payload` is above it.
+/// Panics unless `to` rejects `payload`, which exceeds `max-key-bytes`, from a client.
 fn assert_limited(to: &Server, payload: &[u8]) {
     to.client().expect("CONFIG SET maxmemory 0", "+OK");
     let reply = to.client().call(&[b"RESTORE", b"{b}copy".as_slice(), b"0", payload]);
@@ -128,12 +128,12 @@ fn a_full_node_with_smaller_limits_imports_every_key() {
     start_move(from, to);
     wait_until("the slot to change hands", || (from.client().int("DBSIZE") == 0).then_some(()));
     assert_eq!(state(&mut to.client()), before);
-    // The exemption ends with the import.
+    // After the import, the limits apply again.
     assert_limited(to, &payload);
 }
 
-/// What the source acknowledges while the slot moves follows the snapshot as commands. A full target runs them, and not
-/// by its own limits and clock.
+/// Writes that the source accepts during the move are sent as commands after the snapshot. A full target executes
+/// them, without applying its own limits and clock.
 #[test]
 fn writes_during_a_move_arrive_at_a_full_node() {
     let Some([to, from]) = &pair() else { return };
@@ -142,7 +142,7 @@ fn writes_during_a_move_arrive_at_a_full_node() {
     fill(&mut other.client());
     limit(to);
     let mut client = from.client();
-    // The child that sends the snapshot takes a tenth of a second for each key.
+    // The child process that sends the snapshot waits a tenth of a second for each key.
     client.expect("CONFIG SET rdb-key-save-delay 100000", "+OK");
     start_move(from, to);
     if !from.version().is_valkey {
@@ -164,7 +164,7 @@ fn writes_during_a_move_arrive_at_a_full_node() {
     });
     assert!(acknowledged.is_some() && rounds > 0, "{acknowledged:?} after {rounds} rounds");
     wait_until("the slot to change hands", || (client.int("DBSIZE") == 0).then_some(()));
-    // Expiries of volatile keys and slices of the system's clock are those of the source.
+    // Volatile keys and windows with the system clock have the expiry times and slices of the source.
     let digests = |server: &Server| state(&mut server.client()).into_iter().map(|(key, digest, _)| (key, digest));
     assert_eq!(digests(to).collect::<Vec<_>>(), digests(&other).collect::<Vec<_>>());
     println!("{rounds} rounds of writes");
@@ -189,10 +189,11 @@ fn limits_hold_again_after_a_cancelled_import() {
     bytes_without_values(to);
 }
 
-/// The largest size of the pools of shared parameters, in bytes, which outlive the values: five pools of 1,024 entries.
+/// The largest size in bytes of the tables of shared parameters, which remain after the values are gone: five tables
+/// of 1,024 entries.
 const POOLS: i64 = 5 * 1024 * 150;
 
-/// The source deletes its keys in the background, as whole slots.
+/// The source deletes its keys in the background, slot by slot.
 #[test]
 fn slots_that_have_left_take_no_memory() {
     let Some([to, from]) = &pair() else { return };
@@ -210,8 +211,10 @@ fn slots_that_have_left_take_no_memory() {
     assert_eq!(figures(&mut to.client())["filters"], 9);
 }
 
-/// While keys arrive, the target dies and its replica takes over: the move is over, and the source has its keys. Then
-/// the source dies too: the import goes on from its replica, which has all that was acknowledged with WAIT 1.
+/// While keys arrive, the target dies, and its replica takes over. The move is cancelled, and the source keeps its
+/// keys.
+///
+/// Then the source dies during another move. Its replica continues with every write that WAIT 1 acknowledged.
 #[test]
 fn a_move_outlives_its_source_and_is_undone_without_its_target() {
     let version = Server::start().version();
@@ -222,13 +225,13 @@ fn a_move_outlives_its_source_and_is_undone_without_its_target() {
     let setup = Setup::default().line("cluster-node-timeout 2000").line("cluster-replica-validity-factor 0");
     let mut nodes = cluster_of(3, &setup);
     let [from_replica, to_replica] = [2, 0].map(|primary| add_replica(&nodes, primary, &setup));
-    // The second primary only votes.
+    // The second primary is only needed for majorities in elections.
     let (mut from, mut to) = (nodes.remove(2), nodes.remove(0));
     let mut client = from.client();
     fill(&mut client);
     client.expect("WAIT 1 20000", "1");
     let before = state(&mut client);
-    // The child that sends the keys takes a fifth of a second for each.
+    // The child process that sends the keys waits a fifth of a second for each key.
     client.expect("CONFIG SET rdb-key-save-delay 200000", "+OK");
     start_move(&from, &to);
     wait_keys(&to);
@@ -249,7 +252,7 @@ fn a_move_outlives_its_source_and_is_undone_without_its_target() {
     bytes_without_values(&from_replica);
 }
 
-/// Kills a primary, and waits until its replica has taken over and another node knows.
+/// Kills a primary, and waits until its replica has taken over and another node knows that.
 fn kill(primary: &mut Server, replica: &Server, other: &Server) {
     primary.kill();
     wait_until("the replica to take over", || (replica.client().info("role") == "master").then_some(()));

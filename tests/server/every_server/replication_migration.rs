@@ -137,7 +137,7 @@ impl Writer {
                 self.keys.remove(&key);
             }
             (9, _) => {
-                // The key is gone in a moment, by the primary's clock.
+                // The key expires in a moment, by the primary's clock.
                 let key = self.fresh("volatile:");
                 let some = self.some_items(&key, 5);
                 self.call(service, client, &with(&["BF.MADD", &key], &some));
@@ -258,7 +258,7 @@ fn assert_rollback(ours: &Server, peer: &Path) {
         let words = with(&["BF.MADD", key], &more);
         assert!(here.call(&words) == back.call(&words), "{key}");
         assert!(said(&mut here, key) == said(&mut back, key), "{key}");
-        // What RedisBloom dumps loads here again.
+        // A dump by RedisBloom can be loaded into this module again.
         let Value::BulkString(payload) = back.call(&["DUMP", key]) else { panic!("DUMP {key}") };
         let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
         assert_eq!(here.call(&words), Value::Okay, "{key}");
@@ -286,18 +286,18 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
         for writer in &writers {
             scope.spawn(|| writer.lock().expect("the writer").run(&service));
         }
-        // Whatever fails here, the writers end, and with them the scope.
+        // If an assertion fails, this guard stops the writers. Otherwise the scope would wait for them without end.
         let guard = EndOnDrop(&service.is_over);
         service.wait_steps(500);
 
-        // The full synchronisation, and writes while it runs.
+        // Full synchronisation, with writes while it runs.
         let before = service.steps.load(SeqCst);
         new.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");
         wait_until("the link", || (new.info("master_link_status") == "up").then_some(()));
         assert!(service.steps.load(SeqCst) > before, "nothing was written during the synchronisation");
         service.follows.store(true, SeqCst);
 
-        // The stream: while nothing is in flight, both servers say the same.
+        // Replication stream: while no write is in flight, both servers reply the same.
         for _ in 0..8 {
             service.wait_steps(400);
             let _none_in_flight = service.gate.write().expect("the gate");
@@ -305,10 +305,10 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
             assert_equal(&mut new, &mut old);
         }
         service.follows.store(false, SeqCst);
-        // From here on, no writer waits for the new server to follow.
+        // From here on, writers do not wait for the new server.
         drop(service.gate.write().expect("the gate"));
 
-        // The promotion: the old server holds writes back until the new one has all, and rejects them afterwards.
+        // Promotion: the old server rejects writes unless the new server has received all of them.
         old.expect("CONFIG SET min-replicas-to-write 1", "+OK");
         old.expect("CLIENT PAUSE 20000 WRITE", "+OK");
         ours.wait_synced(&theirs);
@@ -319,7 +319,7 @@ fn clients_write_while_the_server_is_changed_and_nothing_is_lost() {
         service.current.store(1, SeqCst);
         old.expect("CLIENT UNPAUSE", "+OK");
 
-        // The clients go on with the new one.
+        // Clients continue with the new server.
         service.wait_steps(1500);
         drop(guard);
     });

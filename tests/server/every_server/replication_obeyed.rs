@@ -34,7 +34,7 @@ const TAKEN: [(&str, bool); 61] = [
     ("BF.RESERVE b7 0.1 10 COUNT 7", true),
     ("BF.RESERVE b8 0.5 10 EXPANSION 40000", true),
     ("BF.RESERVE b9 0.999999999999 1099511627777 NONSCALING foo", true),
-    // RedisBloom takes the key for an option too, if it is the word of one.
+    // RedisBloom takes a key for an option if it has the name of one.
     ("BF.RESERVE nonscaling 0.01 10", false),
     ("BF.RESERVE NonScaling 0.01 10 foo", true),
     ("BF.RESERVE c0 1e-320 10", false),
@@ -73,13 +73,13 @@ const TAKEN: [(&str, bool); 61] = [
     ("BF.INSERT a8 NOCREATE NOCREATE c 3 ITEMS x", true),
     ("BF.INSERT f7 CAPACITY 100 EXPANSION 40000 c 10 ITEMS x y", true),
     ("BF.ADD f8 x", false),
-    // To RedisBloom these are expansions, or words that it does not know.
+    // RedisBloom reads these words as an expansion, or as unknown words.
     ("BF.INSERT g0 EX 4 ITEMS x", false),
     ("BF.INSERT g1 EXAT 4 ITEMS x", true),
     ("BF.RESERVE g2 0.01 10 EX 4", false),
 ];
 
-/// Keys of filters that cannot grow, because the next sub-filter would take terabytes.
+/// Filters that cannot grow, because their next sub-filter would take terabytes.
 const TOO_LARGE_TO_GROW: [&str; 2] = ["b1", "b3"];
 
 fn key_of(line: &str) -> &str {
@@ -150,7 +150,7 @@ fn all_that_redisbloom_takes_arrives() {
     let (theirs, mut replica, strict) = (primary(&peer), ours().start(), ours().start());
     replica.replicate(&theirs);
     let mut here = replica.client();
-    // Commands sent from now on are appended to the replica's AOF as commands of its own.
+    // From now on, received commands are appended to the replica's AOF.
     wait_until("the AOF to begin anew", || {
         let rewriting = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| here.info_number(field));
         (rewriting == [0, 0]).then_some(())
@@ -171,7 +171,8 @@ fn all_that_redisbloom_takes_arrives() {
         full += elements.iter().filter(|element| error_text(element).is_some()).count();
     }
     replica.wait_synced(&theirs);
-    // Commands that failed there and were sent all the same did nothing here: a replica may be set to end at an error.
+    // Commands that failed on the primary but were sent anyway do nothing here. They must not fail, because a replica
+    // may be set to end at an error.
     let stats = here.text("INFO errorstats");
     assert!(full > 0 && !stats.contains("errorstat_ERR"), "{full} filters are full: {stats}");
     assert_equal(&replica, &theirs, &keys, "replicated");
@@ -231,7 +232,7 @@ fn chunks_in_any_order_arrive() {
     let keys = ["source", "other", "again", "backwards", "with holes", "mixed", "added", "added2", "added3", "empty"];
     assert_equal(&replica, &theirs, &keys, "replicated");
     assert_equal(&loaded("bf-layout classic", &appended(&theirs)), &theirs, &keys, "loaded");
-    // Our clients may load chunks only in order.
+    // Clients of this module may load chunks only in order.
     let strict = Server::start();
     let (mut ours, mut here) = (strict.client(), replica.client());
     for key in keys {
@@ -268,7 +269,7 @@ fn what_names_no_layout_is_made_classic_also_beyond_our_ranges() {
         let answers = client.call(&with(&["BF.MEXISTS", "wrapped"], &known));
         assert_eq!(answers, Value::Array(vec![Value::Int(1); 15]), "{round}");
         assert_eq!(text(&client.list("BF.DEBUG within")[0]).split(' ').next(), Some("size:1"), "{round}");
-        // Clients may not send such commands.
+        // Clients may not send commands that are accepted only from a primary.
         for line in ["BF.RESERVE new 0.01 10 EXPANSION 32769", "BF.INSERT new c 10 i x", "BF.RESERVE new 0.01 10 foo"] {
             assert!(client.error(line).starts_with("ERR "), "{line}");
         }

@@ -60,8 +60,8 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     let params = counting::Params { error_rate: PART_ERROR, exact_limit: 250, exact_bytes: 16 << 10, seed: 0 };
     let mut counters: Vec<_> = (0..PARTS).map(|_| Counter::new(params).unwrap()).collect();
 
-    // Each round, a part of the filter and one of the counter are on their way. A list meets keys that have not left
-    // yet, then ASK, then MOVED.
+    // In each round a part of the filter and a part of the counter move. The commands of a list meet keys that have
+    // not moved yet, keys that cause ASK, and keys that cause MOVED.
     let keys: Vec<String> = seen
         .keys()
         .zip(users.keys())
@@ -77,7 +77,7 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
             _ => on_the_way.iter().for_each(|moving| moving.end(&nodes)),
         }
         round += 1;
-        // Some of the list before, too: in order, known ones among new ones.
+        // The list also has items of the previous list, so that known and new items are mixed.
         let list = items(first.saturating_sub(BATCH / 5), BATCH + BATCH / 5);
         let answers = filter.add(&list).unwrap();
         counter.add(&list).unwrap();
@@ -92,14 +92,14 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     let added = ITEMS;
     assert!(answered(&nodes, "ASK") > 0 && answered(&nodes, "MOVED") > 0, "no list met a slot that moves");
 
-    // Nothing is lost, and lists answer as the library does.
+    // No item is lost, and replies to lists equal those of the library.
     assert!(filter.may_contain(&items(0, added)).unwrap().into_iter().all(|found| found));
     assert_eq!(filter.card().unwrap(), new);
     let strangers = items(1 << 40, ITEMS);
     let found = filter.may_contain(&strangers).unwrap();
     let expected = |item: &String| filters[seen.part_of(item.as_bytes()) as usize].may_contain(item.as_bytes());
     assert_eq!(found, strangers.iter().map(expected).collect::<Vec<_>>());
-    // With this number of items, the noise of one filter is far below that of the trials.
+    // With this many items, differences between filters are far smaller than chance in the trials.
     let rate = filters.iter().map(BloomFilter::false_positive_rate).sum::<f64>() / f64::from(PARTS);
     let measured = found.iter().filter(|&&found| found).count() as f64 / ITEMS as f64;
     assert!((measured - rate).abs() < 4.0 * (rate / ITEMS as f64).sqrt(), "{measured} against {rate}");
@@ -113,7 +113,7 @@ fn one_filter_and_one_counter_over_a_cluster_whose_slots_move() {
     assert!((count as f64 - added as f64).abs() < 4.0 * error, "{count} +- {error}");
     assert!(error / (added as f64) < PART_ERROR / f64::from(PARTS).sqrt(), "{error}");
 
-    // Each part is in one place.
+    // Each part is on one node only.
     let kept: i64 = nodes.iter().map(|node| node.client().int("DBSIZE")).sum();
     assert_eq!(kept, i64::from(2 * PARTS));
 }
@@ -141,7 +141,7 @@ fn what_a_part_rejects_is_reported() {
     redis::cmd("SET").arg(&wrong).arg("text").exec(&mut cluster).unwrap();
     let said = filter.add(&["ann", "ben", "cem"]).unwrap_err().to_string();
     assert!(said.contains("WRONGTYPE") || said.contains("wrong kind of value"), "{said}");
-    // Parts do not lie in one slot, so what takes several keys rejects them.
+    // The parts are in different slots, so commands with several keys reject them.
     let keys: Vec<String> = parts.keys().map(|key| String::from_utf8(key).unwrap()).collect();
     let reply = nodes[0].client().cmd(&format!("LC.COUNT {}", keys.join(" ")));
     assert!(matches!(&reply, Value::ServerError(error) if error.code() == "CROSSSLOT"), "{reply:?}");

@@ -102,12 +102,12 @@ fn the_same_commands_make_the_same_filters() {
     populate(&mut one);
     populate(&mut other);
     if ours.version().has_unprefixed_configs() {
-        // On such a server a client's rate above 0.25 is lowered to 0.25, which RedisBloom 2.8.2 does not do.
+        // On such a server a client's error rate above 0.25 is lowered to 0.25. RedisBloom 2.8.2 does not do this.
         for client in [&mut one, &mut other] {
             client.expect("DEL loose", "1");
         }
     }
-    // The filters grow on in steps, with repeated items; so does a filter made by default.
+    // The filters grow in steps, also with repeated items. So does a filter with default parameters.
     for round in 0..40 {
         for key in SHAPES.map(|(key, _)| key).into_iter().chain(["new"]) {
             let more: Vec<String> = (0..60).map(|i| format!("more:{}", round * 40 + i)).collect();
@@ -134,7 +134,7 @@ fn dumps_come_and_go_back() {
     }
     assert_alike(&mut one, &mut other);
     assert_alike(&mut back, &mut other);
-    // DUMP and RESTORE, and what was restored grows as the original does.
+    // A filter that was moved by DUMP and RESTORE grows like the original.
     one.expect("FLUSHALL", "+OK");
     for (key, _) in SHAPES.iter().filter(|(key, _)| *key != "big") {
         let Value::BulkString(payload) = other.call(&["DUMP", key]) else { panic!("DUMP {key}") };
@@ -155,7 +155,7 @@ fn a_file_is_loaded_and_kept() {
     populate(&mut theirs.client());
     theirs.save();
     let file = std::fs::read(theirs.dir().join("dump.rdb")).expect("the RDB file");
-    // RedisBloom's own arguments, as in its line of redis.conf.
+    // RedisBloom's load-time arguments, as in its line of redis.conf.
     let setup = Setup::default().args("ERROR_RATE 0.02 INITIAL_SIZE 200 CF_MAX_EXPANSIONS 8");
     let mut ours = setup.file("dump.rdb", &file).line("appendonly no").start();
     assert_alike(&mut ours.client(), &mut theirs.client());
@@ -176,7 +176,7 @@ fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     let mut other = theirs.client();
     other.expect("BF.RESERVE made 0.01 100", "+OK");
     let mut dump = chunks(&mut other, "made");
-    // RedisBloom still has the hashes of 1.x: filters without the option for 64 bits use them.
+    // RedisBloom still reads filters of version 1.x, which lack the option for 64-bit hashes.
     dump[0].1[OPTIONS].copy_from_slice(&1u32.to_le_bytes());
     load(&mut other, "old", &dump);
     other.expect("BF.ADD old a", "1");
@@ -190,7 +190,7 @@ fn a_filter_with_32_bit_hashes_is_rejected_on_every_way_in() {
     let words: [&[u8]; 4] = [b"RESTORE", b"old", b"0", &payload];
     assert_eq!(rollcall_testkit::client::show(&one.call(&words)), "-ERR Bad data format");
     one.expect("DBSIZE", "0");
-    // The server cannot go on with half of a data set, and ends.
+    // The server cannot continue with half of a data set, so it ends.
     one.expect(&format!("REPLICAOF 127.0.0.1 {}", theirs.port()), "+OK");
     let log = ours.wait_ended();
     assert_eq!(log.matches(WHY).count(), 3, "{log}");

@@ -46,7 +46,7 @@ fn our_payloads_are_restored_there_and_theirs_here() {
         let words = with(&["BF.MADD", key], &words);
         assert!(client.call(&words) == other.call(&words), "{key}");
         assert!(said(&mut client, key) == said(&mut other, key), "{key}");
-        // RedisBloom's dump comes back, and is the same filter.
+        // A filter that RedisBloom dumps loads here as the same filter.
         let Value::BulkString(payload) = other.call(&["DUMP", key]) else { panic!("DUMP {key}") };
         let words: [&[u8]; 5] = [b"RESTORE", key.as_bytes(), b"0", &payload, b"REPLACE"];
         assert_eq!(client.call(&words), Value::Okay, "{key}");
@@ -69,7 +69,7 @@ fn our_aof_is_loaded_there() {
     let folder = server.dir().join("appendonlydir");
     let files = std::fs::read_dir(folder).expect("the folder of the AOF").map(|file| file.expect("a file").path());
     let mut aofs: Vec<_> = files.filter(|file| file.extension().is_some_and(|end| end == "aof")).collect();
-    // The base file first, then what was appended.
+    // The base file comes first, then the appended commands.
     aofs.sort();
     let all = aofs.iter().flat_map(|file| std::fs::read(file).expect("an AOF")).collect::<Vec<u8>>();
     let theirs = Setup::default()
@@ -110,7 +110,7 @@ fn redisbloom_follows_us_while_clients_write() {
         });
         wait_until("writes", || written.load(Ordering::Relaxed).then_some(()));
         theirs.replicate(&server);
-        // Once the replica has the data set, it is sent commands.
+        // After the full synchronisation, the replica receives commands.
         let mut client = server.client();
         let before = client.info_number("total_commands_processed");
         wait_until("more writes", || (client.info_number("total_commands_processed") > before + 200).then_some(()));
@@ -139,7 +139,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
     client.expect("BF.RESERVE src 0.01 1000", "+OK");
     client.call(&with(&["BF.MADD", "src"], &items("item", 900)));
     let dump = crate::every_server::replication_redisbloom::chunks(&mut client, "src");
-    // In pieces, as a rewritten AOF has them.
+    // The filter is loaded in pieces, as in a rewritten AOF.
     let bits = &dump[1].1;
     let half = bits.len() / 2;
     let pieces =
@@ -164,7 +164,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
         client.expect("PEXPIRETIME k", "99999999999999");
         client.expect("BF.CARD k", &source.client().int("BF.CARD src").to_string());
         client.expect("DEBUG RELOAD", "+OK");
-        // The chunks are compared, and not the digests, which include the time to live.
+        // Compares chunks, because digests include the time to live.
         assert!(crate::every_server::replication_redisbloom::chunks(&mut client, "k") == dump);
         replica.wait_synced(&server);
         assert_eq!(replica.client().digest("k"), client.digest("k"));
@@ -174,7 +174,7 @@ fn a_filter_changes_its_type_when_it_is_complete() {
         client.expect("DEBUG LOADAOF", "+OK");
         assert_eq!((type_of(&mut client, "k"), client.int("PEXPIRETIME k")), ("MBbloom--".into(), 99999999999999));
         assert_eq!(text(&client.list("BF.INFO k LAYOUT")[0]), "classic");
-        // A filter of lines never has RedisBloom's type.
+        // A filter in the layout `lines` never has RedisBloom's type.
         client.expect("BF.RESERVE l 0.01 10 LAYOUT lines", "+OK");
         assert_eq!(type_of(&mut client, "l"), "RCfilter-");
     }

@@ -78,7 +78,7 @@ fn spans_run_on_the_clock_of_the_server_that_is_asked() {
             }
         }
     }
-    // There the clock stands at second 10. Asking changed nothing.
+    // The replica's clock is at second 10. Reading has changed nothing.
     client.expect("LC.DIFF 2 w plain SINCE 1 -", "[\"ben\"]");
     client.expect("LC.INTER 2 w plain SINCE 1 -", "[\"ann\"]");
     pair.assert_equal("questions");

@@ -53,7 +53,7 @@ fn multi_key_commands_keep_to_one_slot() {
         for (one, two) in [("", ""), (" SINCE -", " SINCE - 60")] {
             client.expect(&format!("{command} 2 {{x}}exact elsewhere{one}"), "-CROSSSLOT *");
             client.expect(&format!("{command} 3 {{x}}exact {{x}}missing elsewhere{one}"), "-CROSSSLOT *");
-            // Spans are no keys.
+            // Time spans do not count as keys.
             let reply = client.cmd(&format!("{command} 2 {{x}}exact {{x}}missing{two}"));
             assert!(error_text(&reply).is_none(), "{command}{two}: {}", show(&reply));
         }

@@ -28,7 +28,7 @@ fn a_new_replica_gets_everything() {
         replica.replicate(&primary);
         assert_same(&snapshot(&mut replica.client()), &snapshot(&mut primary.client()));
         assert_loads_directly(&replica);
-        // The stream goes on from there.
+        // The replication stream continues after the synchronisation.
         let mut client = primary.client();
         for (add, key) in
             [("BF.MADD", "bf:chain"), ("BF.MADD", "bf:big"), ("LC.ADD", "lc:exact"), ("LC.ADD", "lc:fine")]

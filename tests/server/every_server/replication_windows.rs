@@ -18,7 +18,7 @@ const WINDOW: &str = "WINDOW 40 SLICES 4";
 /// A primary and a replica with a clock each. The replica's AOF shows which commands it received.
 fn pair(primary: &Clock, replica: &Clock) -> Pair {
     let pair = Pair::of(primary.setup(), replica.setup().line("appendonly yes").line("appendfsync always"));
-    // The AOF is begun anew after the first synchronisation. Afterwards all that arrives is appended.
+    // The AOF is rewritten after the first synchronisation. From then on it shows all received commands.
     let mut client = pair.replica.client();
     wait_until("the AOF to begin anew", || {
         let rewriting = ["aof_rewrite_in_progress", "aof_rewrite_scheduled"].map(|field| client.info_number(field));
@@ -45,7 +45,7 @@ fn every_write_leaves_the_replica_equal() {
     let (here, there) = (Clock::at(START + 3), Clock::at(START + 31));
     let mut pair = pair(&here, &there);
     let mut client = pair.primary.client();
-    // Else a volatile key may go between the two looks at the data.
+    // Otherwise a volatile key may expire between reading the two data sets.
     client.expect("DEBUG SET-ACTIVE-EXPIRE 0", "+OK");
     for line in [
         "BF.RESERVE a 0.01 100 WINDOW 40",
@@ -70,7 +70,7 @@ fn every_write_leaves_the_replica_equal() {
         assert!(error_text(&reply).is_none(), "{line}: {}", show(&reply));
         pair.assert_equal(line);
     }
-    // Some of these fail, advance or change nothing: each leaves both equal.
+    // Some of these commands fail, advance the window, or change nothing. Both servers stay equal after each.
     let lines = [
         "BF.ADD a x",
         "BF.ADD a new",
@@ -151,12 +151,12 @@ fn each_reads_by_its_own_clock() {
             assert!(is_new(&mut client, family, "k", "a"));
             pair.assert_equal("an item");
             let mut other = pair.replica.client();
-            // The present slice is the later one of the stored and the clock's.
+            // The present slice is the later one of the stored slice and the clock's slice.
             let slice = (there.now() / 10).max(SLICE);
             assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} system"));
             assert_eq!(exists(&mut other, family, "a"), ahead <= 40, "{family} {ahead}");
             assert!(exists(&mut client, family, "a"));
-            // Asking changed nothing, and the next write is the same for both.
+            // Reading changes nothing, and the next write has the same effect on both.
             here.pass(20);
             assert!(is_new(&mut client, family, "k", "b"));
             pair.assert_equal("another");
@@ -185,12 +185,12 @@ fn promotion_in_the_middle_of_a_slice() {
             let mut other = pair.replica.client();
             assert!(exists(&mut other, family, "b"));
             assert!(is_new(&mut other, family, "k", "c"));
-            // An advance of the old primary that it still made by itself is given up.
+            // A write that the old primary accepted alone is lost, together with its advance.
             assert!(is_new(&mut client, family, "k", "lost"));
             let swapped = Pair { primary: pair.replica, replica: pair.primary };
             swapped.replica.replicate(&swapped.primary);
             swapped.assert_equal("promotion");
-            // Nothing expires early by the clock of the new primary, and all by the end.
+            // By the new primary's clock, no item expires early, and all expire in the end.
             there.pass(10);
             assert!(is_new(&mut other, family, "k", "d"));
             swapped.assert_equal("a write on the new primary");
@@ -257,7 +257,7 @@ fn a_year_ahead_and_back_again() {
             assert_eq!(["during", "after"].map(|item| exists(client, family, item)), [false, false], "{family}");
         }
         pair.assert_no_errors();
-        // The AOF of the replica has all of it, and gives the same again.
+        // The replica's AOF restores the same value.
         let before = other.digest("k");
         pair.replica.client().expect("REPLICAOF NO ONE", "+OK");
         pair.replica.restart();
@@ -320,13 +320,13 @@ fn values_move_between_hosts_whose_clocks_differ() {
             for key in ["k", "moved"] {
                 assert_eq!(other.digest(key), before, "{family} {ahead}");
             }
-            // As a replica would: on the system clock there.
+            // A server loads commands like a replica, and uses its own clock only for reading.
             assert_eq!(exists(&mut other, family, "a"), ahead <= 40, "{family} {ahead}");
             assert!(is_new(&mut other, family, "k", "b"));
             assert!(exists(&mut other, family, "b"));
             let slice = if ahead == -10 { SLICE } else { there.now() / 10 };
             assert_eq!(window(&mut other, family, "k"), format!("40 4 {slice} system"), "{ahead}");
-            // What was there does not expire early, and all of it does in the end.
+            // No item expires early, and all expire in the end.
             let end = (slice + 5) * 10;
             there.set(end - 1);
             assert_eq!(["a", "b"].map(|item| exists(&mut other, family, item)), [ahead <= 0, true], "{family} {ahead}");
@@ -369,7 +369,7 @@ fn what_must_be_obeyed_asks_no_clock() {
         let mut client = server.client();
         client.expect("EXISTS missing", "0");
         client.expect("DBSIZE", "5");
-        // To be asked at the time of their last slices.
+        // These values are queried at the time of their last slices.
         for round in ["loaded", "loaded again"] {
             clock.set(START + 25);
             client.expect("BF.MEXISTS k a b z", "[1, 1, 0]");
@@ -426,7 +426,7 @@ fn random_sessions_on_clocks_that_jump_leave_the_replica_equal() {
     let mut pair =
         Pair::of(here.setup().line("appendonly yes").args("bf-initial-size 20 lc-exact-limit 12"), there.setup());
     let mut client = pair.primary.client();
-    // A fixed sequence, by the generator of Knuth's MMIX.
+    // A fixed pseudo-random sequence, by Knuth's MMIX generator.
     let mut state = 4242_u64;
     let mut random = move |below: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -101,7 +101,7 @@ fn every_command_that_may_take_memory_is_rejected_without() {
         client.expect(line, "-OOM command not allowed*");
     }
     assert_eq!(client.text("DEBUG DIGEST"), before);
-    // What asks nothing of memory works, and so does what gives some back.
+    // Commands that need no memory succeed, and so do commands that free some.
     client.expect("BF.EXISTS f a", "1");
     client.expect("LC.COUNT c", "2");
     client.expect("BF.ADVANCE fw 3", "*");
@@ -127,7 +127,8 @@ fn scripts_that_may_write_without_memory_are_rejected_whole_commands() {
         let script = "#!lua flags=allow-oom\nreturn redis.call(unpack(ARGV))";
         let reply = client.call(&[&["EVAL", script, "0"], &words(line)[..]].concat());
         let Some(error) = error_text(&reply) else {
-            // The bits of an item may lie in memory that the value has already, and an empty counter has no bits.
+            // An item may need no memory, because its bits are in memory that the value already has. An empty counter
+            // has no bits.
             let makes = words(line)[1] == "new";
             assert!(!makes || line.starts_with("LC.RESERVE"), "{line} gave {}", show(&reply));
             client.cmd("DEL new");
@@ -145,16 +146,18 @@ fn scripts_that_may_write_without_memory_are_rejected_whole_commands() {
 /// The address space limit of a server in KiB: several times the size that it needs to start.
 const SPACE_KIB: u64 = 1_200_000;
 
-/// Additional address space in KiB for the server itself, and for the thread that frees large values. DUMP takes blocks
-/// of a mebibyte, and the server ends itself if it gets none. With the rest that [`fill_space`] leaves, it is less than
-/// the least that must not fit: the 30 MB of a slice of `k:window`.
+/// Additional address space in KiB for the server itself, and for the thread that frees large values.
+///
+/// DUMP needs blocks of a mebibyte, and the server ends if it gets none. Together with the space that [`fill_space`]
+/// leaves, this is less than 30 MB, which one slice of `k:window` needs and must not get.
 const SPARE_KIB: u64 = 14 << 10;
 
 /// Fills the address space with filters `ballast:*` until no large block fits, then gives the server some more.
 fn fill_space(server: &Server) {
     let mut client = server.client();
     let mut taken = 0;
-    // Allocators keep space for large blocks apart, so blocks of several sizes fill it. The least is 8.4 MB.
+    // Allocators reserve separate areas for large blocks, so blocks of several sizes fill the space. The smallest is
+    // 8.4 MB.
     for capacity in [40_000_000, 28_000_000, 20_000_000, 14_000_000, 10_000_000, 6_600_000] {
         while client.cmd(&format!("BF.RESERVE ballast:{taken} 0.01 {capacity} NONSCALING")) == Value::Okay {
             taken += 1;
@@ -203,7 +206,7 @@ fn fails<A: AsRef<[u8]>>(client: &mut Client, command: &[A]) {
         other => error_text(other),
     };
     let Some(error) = error else { panic!("{what} gave {}", show(&reply)) };
-    // RESTORE and COPY are the server's own commands.
+    // These are errors of the server's own commands RESTORE and COPY.
     let is_of_server = ["Bad data format", "failed to copy"].iter().any(|text| error.contains(text));
     assert!(error.ends_with("more than the allocator has left") || is_of_server, "{what}: {error}");
     assert_eq!(state(client), before, "{what}: {error}");
@@ -272,7 +275,7 @@ fn what_the_system_does_not_give_is_an_error() {
         fails(&mut client, &words(line));
     }
     for key in ["k:lines", "k:classic"] {
-        // Not all are new to it: some are taken for known.
+        // Some of these items are false positives, so not all of them are new.
         fails(&mut client, &with_items(&format!("BF.MADD {key}"), "out:", 0..20));
         fails(&mut client, &with_items(&format!("BF.INSERT {key} ITEMS"), "out:", 0..20));
     }
@@ -282,7 +285,7 @@ fn what_the_system_does_not_give_is_an_error() {
     load_fails(&mut client, "k:window");
     assert_eq!(digests(&mut client), before);
 
-    // What needs little works, and what needs much does once there is room.
+    // Commands that need little memory succeed. Commands that need much succeed after memory is freed.
     client.expect("BF.ADD small a", "1");
     client.expect("LC.ADD few a b c", "3");
     for key in client.list("KEYS ballast:*").iter().map(text) {

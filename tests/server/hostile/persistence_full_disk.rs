@@ -31,7 +31,7 @@ impl Disk {
     /// The setup of a server that stores on this disk; `None` if the test cannot have such a disk.
     fn setup(self) -> Option<Setup> {
         match self {
-            // The signal, which would end the server, is ignored: then the write fails.
+            // The signal would end the server, so it is ignored. Then the write fails instead.
             Disk::Limited => Some(Setup::default().script(r#"trap '' XFSZ; exec "$@""#)),
             Disk::Small => {
                 let dir = tempfile::tempdir().expect("a temporary directory");
@@ -115,7 +115,7 @@ fn a_disk_fills(disk: Disk, preamble: &str) {
     wait_until("BGSAVE to end", || (client.info_number("rdb_bgsave_in_progress") == 0).then_some(()));
     assert_eq!(client.info("rdb_last_bgsave_status"), "err");
     assert!(fs::read(stored(&server, "dump.rdb")).expect("the RDB file") == saved, "the RDB file of before");
-    // Where not even the list of files can be written, the server does not begin.
+    // If the list of files cannot be written, the rewrite does not begin.
     let reply = client.cmd("BGREWRITEAOF");
     if let Some(error) = error_text(&reply) {
         assert!(error.contains("AOF background rewriting"), "{error}");
@@ -124,7 +124,7 @@ fn a_disk_fills(disk: Disk, preamble: &str) {
     assert_eq!(client.info("aof_last_bgrewrite_status"), "err");
     assert_eq!(digest(&mut client), before);
 
-    // The server does not write what it cannot append.
+    // The server rejects writes that it cannot append.
     let mut batch = 0;
     wait_until("writes to be rejected", || {
         batch += 1;

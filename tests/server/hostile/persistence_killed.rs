@@ -14,7 +14,7 @@ const DELAY: &str = "CONFIG SET rdb-key-save-delay 30000";
 /// Waits for the child process in which the server saves, and returns its process id.
 fn child_of(server: &Server) -> u32 {
     let parent = server.pid().to_string();
-    // What a process is called stands in parentheses, then its state, then its parent.
+    // In /proc, the name of a process is in parentheses, followed by its state and its parent.
     let is_child = |id: &u32| {
         let line = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
         line.rsplit(')').next().is_some_and(|rest| rest.split_whitespace().nth(1) == Some(&parent))
@@ -60,7 +60,7 @@ fn a_killed_save_costs_nothing_but_the_save() {
             for moment in [0, 50] {
                 client.expect(command, "+Background*");
                 let child = child_of(&server);
-                // What is written meanwhile is not lost with the child.
+                // Writes during the save are not lost with the child.
                 client.expect(&format!("LC.ADD lc:meanwhile {command}{moment}"), "1");
                 std::thread::sleep(Duration::from_millis(moment));
                 let before = client.text("DEBUG DIGEST");
@@ -86,8 +86,8 @@ fn a_killed_save_costs_nothing_but_the_save() {
     }
 }
 
-/// The replica loads from disk. A replica that loads from the connection may end by itself, for a reason outside this
-/// module: the primary may send a keep-alive newline into the middle of a value before it closes the connection.
+/// The replica loads from disk. A replica that loads from the connection may end for a reason outside this module:
+/// before it closes the connection, the primary may send a newline into the middle of a value.
 #[test]
 fn a_replica_whose_sync_was_killed_gets_everything_with_the_next() {
     for diskless in ["yes", "no"] {

@@ -85,7 +85,7 @@ fn sweep(setup: Setup, old: Option<&(Vec<u8>, String)>, samples: &[Sample], few:
             asking = fake.asked();
         }
         let expected = old.map_or(&empty, |(_, digest)| digest);
-        // Nothing that was dropped before is still to be freed when the first value comes.
+        // At the first value, no earlier data waits to be freed.
         let held_before = *held_at_first.get_or_insert_with(|| held(&mut client));
         for (turn, cut) in cuts(sample, few).into_iter().enumerate() {
             let framing = if (turn + number).is_multiple_of(2) { Framing::Length } else { Framing::Mark };
@@ -95,7 +95,7 @@ fn sweep(setup: Setup, old: Option<&(Vec<u8>, String)>, samples: &[Sample], few:
             assert_eq!(client.text("DEBUG DIGEST"), *expected, "{what}");
             num_cuts += 1;
         }
-        // What a replica drops may be freed a little later.
+        // Data that a replica drops may be freed a little later.
         wait_until("what was cut to be freed", || {
             let now = held(&mut client);
             (now[..2] == held_before[..2] && now[2] <= held_before[2] + SHARED_BYTES).then_some(())
@@ -129,7 +129,7 @@ fn a_replica_that_loads_from_disk_keeps_what_it_had() {
     let source = Server::start();
     populate_without_ttl(&mut source.client());
     let old = saved(&source);
-    // A replica that loads from disk connects again after a second only.
+    // A replica that loads from disk reconnects only after a second.
     let samples = samples(&source);
     let few = if is_thorough() { samples.len() } else { 3 };
     sweep(Setup::default(), Some(&old), &samples[..few], 2);
