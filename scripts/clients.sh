@@ -131,7 +131,8 @@ case "${1:-} ${2:-}" in
         for client in "${clients[@]}"; do
             version="${names[$client]} $("${client}_version")"
             echo "== $version"
-            # The function is not called after `||` or `if`: there, bash would ignore `set -e` inside the subshell.
+            # After `||` or `if`, bash would ignore `set -e` inside the subshell. So the status is checked in a
+            # command of its own.
             set +e
             (set -e; "run_$client" "${2:-}")
             status=$?

@@ -2,16 +2,17 @@
 # Fuzzes the library in process: cargo-fuzz runs the targets of fuzz/libfuzzer.
 #
 #   scripts/fuzz.sh run SECONDS [TARGET...]   run each target, or all targets, for SECONDS; $FUZZ_JOBS at a time
-#   scripts/fuzz.sh keep [TARGET...]          write fuzz/corpus anew: of what was found, at most 250 inputs of a target
+#   scripts/fuzz.sh keep [TARGET...]          replace fuzz/corpus by at most 250 of the inputs found for each target
 #
-# FUZZ_SANITIZER=address runs them under it. $NIGHTLY is the toolchain. Inputs that fail are in target/fuzz/failed/.
+# FUZZ_SANITIZER=address runs the targets with AddressSanitizer. $NIGHTLY is the Rust toolchain. Inputs that fail are
+# in target/fuzz/failed/.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$PWD/target}
 export fuzz=$target/fuzz PATH="$target/tools/fuzz/bin:$PATH" ASAN_OPTIONS=allocator_may_return_null=1
 export cargo_fuzz="cargo +${NIGHTLY:-nightly} fuzz"
-# The fuzzer does not need to know the operands of comparisons, because no input has to contain a certain value.
-# Without recording them it is a third faster.
+# The fuzzer does not need to know the operands of comparisons, because no input has to contain a certain value. It is
+# a third faster without recording them.
 export build="--fuzz-dir fuzz/libfuzzer --target-dir $fuzz/build --no-trace-compares"
 build+=" --sanitizer ${FUZZ_SANITIZER:-none}"
 # Longer inputs do not reach more code. A value takes at most 1 MiB (fuzz/src/limit.rs), and unions of several values

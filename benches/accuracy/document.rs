@@ -63,7 +63,7 @@ const FIGURES: [(&str, &str, Pick); 11] = [
     ("chains", "Rate of filters grown up to a hundredfold, likewise", Pick::Highest),
 ];
 
-/// Writes the table of figures into docs/accuracy.md, and the plots beside it.
+/// Writes the table of figures into docs/accuracy.md, and the plots into the same folder.
 pub fn write_page(sections: &[Section]) -> io::Result<()> {
     let line = |&(mark, what, pick): &(&str, &str, Pick)| {
         let check = sections.iter().find(|section| section.mark == mark).and_then(|found| found.findings.pick(pick));

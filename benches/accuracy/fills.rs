@@ -17,7 +17,7 @@ use crate::random::Random;
 /// Number of bytes of a line.
 const LINE: usize = 64;
 
-/// The number of the line with index `index` of an item.
+/// The number of an item's line (a block of 64 bytes). An item has several lines; `index` selects one of them.
 fn line(hash: Hash128, index: u32, num_lines: u64) -> usize {
     let index = u64::from(index);
     let pairs = index * index.saturating_sub(1) / 2;

@@ -9,12 +9,12 @@ use rollcall_core::unstable::heap::OnHeap;
 
 use crate::input::Input;
 
-/// Number of bytes that a value may take in addition to the bytes that it asked for. The limit does not count
-/// parameters, because values share them. The list of sub-filters takes more than its elements, because its capacity
-/// is rounded up.
+/// Number of bytes that a value may take in addition to the bytes that it requested from the limit. Parameters are
+/// not requested, because values share them. The list of sub-filters takes more than its elements, because its
+/// capacity is rounded up.
 const UNASKED_BYTES: u64 = 512;
 
-/// A value may take this multiple of the bytes that it asked for: a growing list asks for what it needs, but doubles
+/// A value may take this multiple of the bytes that it requested. A growing list requests what it needs, but doubles
 /// its capacity. If the table of shared parameters is full, a value has its own: in a long chain of small
 /// sub-filters, they take as much as everything else.
 const TIMES_ALLOWED: u64 = 3;

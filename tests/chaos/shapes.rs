@@ -6,11 +6,11 @@ use rollcall_core::counting::Params;
 #[derive(Clone, Copy, PartialEq)]
 pub enum Remembers {
     All,
-    /// The items added since the window, which has the manual clock, was this number of slices back.
+    /// The items added since a time. The window uses the manual clock, and the time was this number of slices ago.
     Slices(u64),
     /// The items added within this number of seconds.
     Seconds(u64),
-    /// The first items, this number of them.
+    /// The key remembers only the first items, up to this number.
     First(u64),
 }
 
@@ -29,7 +29,7 @@ pub enum Kind {
     Theory,
 }
 
-/// A second key that gets the contents of the first from time to time.
+/// A second key that sometimes gets a copy of the first key.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Shadow {
     None,
@@ -59,7 +59,7 @@ impl Shape {
         matches!(self.kind, Kind::Filter { .. })
     }
 
-    /// Whether writers remove the oldest items. A shadow need not have what was removed before it was made.
+    /// Whether writers remove the oldest items. A shadow may still have items that were removed before it was copied.
     pub fn removes(&self) -> bool {
         (self.kind, self.remembers, self.shadow) == (Kind::Exact, Remembers::All, Shadow::None)
     }

@@ -17,7 +17,7 @@ pub fn read_small(server: &mut Server, keys: &[(&[u8], Class)]) -> Result<Vec<Op
     let first: Vec<_> = keys.iter().flat_map(|key| [(key.0, ask(key, 0)), (key.0, ask(key, 1))]).collect();
     let answers = server.ask_all(&first)?;
     let mut values: Vec<Option<Vec<Chunk>>> = answers.chunks_exact(2).map(begun).collect();
-    // A value with a second chunk must end after it, so the chunk that follows is asked for.
+    // A small value has at most two chunks. So if a value has a second chunk, the next reply must be the end.
     let long = |value: &Option<Vec<Chunk>>| value.as_ref().filter(|chunks| chunks.len() > 1).map(|chunks| chunks[1].0);
     let rest: Vec<_> =
         keys.iter().zip(&values).filter_map(|(key, value)| Some((key.0, ask(key, long(value)?)))).collect();
@@ -30,7 +30,8 @@ pub fn read_small(server: &mut Server, keys: &[(&[u8], Class)]) -> Result<Vec<Op
     Ok(values)
 }
 
-/// The header and the second chunk, if it is not empty; `None` if either answer is an error or the value has a window.
+/// The header and the second chunk, if the second chunk is not empty. `None` if an answer is an error or the value
+/// has a window.
 fn begun(answers: &[Answer]) -> Option<Vec<Chunk>> {
     let (header, second) = (pair(&answers[0])?, pair(&answers[1])?);
     // The iterator of a windowed value contains a stamp, so it is not 1, and the second request did not match it.

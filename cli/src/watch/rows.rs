@@ -183,7 +183,8 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
     for batch in keys.chunks(BATCH) {
         let all: Vec<(&Key, &str)> = batch.iter().map(|key| (key, key.class.family())).collect();
         let mut answers = answers(server, &all)?;
-        // Users who may call `BF.*` and not `RF.*` get a second chance: their rejected filters are asked by `BF.*`.
+        // Some users may call `BF.*` but not `RF.*`. Filters whose `RF.INFO` was forbidden are therefore asked with
+        // `BF.INFO`.
         let rejected: Vec<usize> = (0..batch.len()).filter(|&at| is_forbidden(&batch[at], &answers[at])).collect();
         let again: Vec<(&Key, &str)> = rejected.iter().map(|&at| (&batch[at], USUAL)).collect();
         for (at, answer) in rejected.into_iter().zip(self::answers(server, &again)?) {

@@ -72,8 +72,8 @@ fn routing_by_the_hash_of_the_filter_would_show() {
     }
 }
 
-/// The relative error of the sum over `k` parts is smaller by `sqrt(k)`, and is the one that [`unite`] reports. Errors
-/// are compared in units of that error. Each trial has other members and another seed.
+/// The sum over `k` parts has a relative error smaller by `sqrt(k)`, and [`unite`] reports this error. Errors are
+/// compared in units of it. Each trial has other members and another seed.
 #[test]
 fn counts_of_parts_add_up_with_their_errors() {
     let (members, trials) = (4_000u64, 400u64);

@@ -1,5 +1,5 @@
 """Tests docs/clients.md: runs the examples of redis-py and valkey-glide, checks those of clients with filter methods
-for gaps, and tries what the page says of values."""
+for gaps, and tests the page's statements about values."""
 
 import re
 import subprocess

@@ -236,7 +236,7 @@ impl Server {
         self.restart_as(|setup| setup.args(args));
     }
 
-    /// Restarts the server like [`Server::restart`], with another setup. The configuration is written anew.
+    /// Restarts the server like [`Server::restart`], with another setup and a new configuration file.
     #[track_caller]
     pub fn restart_as(&mut self, change: impl FnOnce(Setup) -> Setup) {
         self.shutdown("SHUTDOWN NOSAVE");

@@ -145,7 +145,7 @@ fn the_layout_of_new_filters_is_lines() {
     assert!(error.contains(line), "{error}");
     client.expect("CONFIG SET rollcall.bf-layout lines", "+OK");
     assert_eq!(server.config("rollcall.bf-layout").as_deref(), Some("lines"));
-    // Only the value in effect counts: the line of the configuration file overrides the argument.
+    // The configuration file overrides the argument, so the mode is `all`.
     let setup = Setup::default().args("commands beside").line("rollcall.commands all");
     let server = setup.line("rollcall.bf-layout classic").start();
     server.client().expect("BF.ADD f a", "1");

@@ -56,7 +56,8 @@ struct Acknowledged {
     released: BTreeSet<String>,
 }
 
-/// Acquires and releases until the server is gone. A change is acknowledged once `confirm` has its reply too.
+/// Acquires and releases until the server is gone. A change counts as acknowledged once the command `confirm` after
+/// it has a reply too.
 fn acquire_and_release(mut client: Client, name: usize, confirm: &str, releases: &AtomicUsize) -> Acknowledged {
     let mut acknowledged = Acknowledged::default();
     let mut run = |line: &str| {

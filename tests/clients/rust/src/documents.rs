@@ -1,4 +1,4 @@
-//! Runs the examples of docs/clients.md, which build.rs extracted, and tries what the page says of values.
+//! Runs the examples of docs/clients.md, which build.rs extracted. Also tests the page's statements about values.
 
 use redis::{RedisResult, ToRedisArgs, cmd};
 
