@@ -108,8 +108,8 @@ pub fn growth(run: &mut Run) -> Findings {
             points.push((*growth, rate.value));
             rate_row.push(Cell::Brief(Check::new(Claim::AtMost(1.0), rate, Unit::Plain(3))));
             let pairs: Vec<_> = lives.iter().map(|moments| (moments[index].stated, moments[index].rate)).collect();
-            // False positives of sub-filters coincide from [`ASKED_FROM`] on, so the reported rate is too low. Below
-            // capacity, lines differ in load by chance.
+            // At error rates from [`ASKED_FROM`] on, false positives of sub-filters coincide, so the reported rate is
+            // too low. Below capacity, lines differ in load by chance.
             let claim = match stated_claim(capacity) {
                 Claim::Near(..) if error_rate >= 0.3 => Claim::Near(1.0, 0.015),
                 Claim::Near(..) if *growth < 1.0 => Claim::Near(1.0, 0.025),

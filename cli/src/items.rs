@@ -360,7 +360,7 @@ fn read_blocks(
             carried.extend_from_slice(&block[end..]);
             block.truncate(end);
         }
-        // The receiver is gone if it failed.
+        // Sending fails only if the receiver has failed, and then the receiver reports the error.
         if !block.is_empty() && full.send(Ok(block)).is_err() || end.is_none() {
             return Ok(());
         }

@@ -12,7 +12,8 @@ const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 /// The number of bytes that [`start`] reads.
 pub const MARK_BYTES: usize = UTF8_MARK.len();
 
-/// Reads the first bytes of an input, and returns those that belong to its first item: none if they are a mark.
+/// Reads the first bytes of an input, and returns those that belong to its first item: none if they are a byte-order
+/// mark.
 ///
 /// # Errors
 /// When the input cannot be read, or begins with the byte-order mark of UTF-16.

@@ -70,7 +70,7 @@ def main() -> None:
             batch = people[start : start + 350]
             message.note(message.received, batch)
             message.note(message.read, [person for person in batch if hash_of(person) % 10])
-        # Readers open it on the day on which it arrives, and some people weeks later, whether they have read it or not.
+        # Readers open the messenger on the day of the message. Some people open it weeks later too, readers or not.
         for day, who in ((0, readers), (12, people[::2]), (24, people[::3])):
             message.open(day, who)
         rollcall.lc.advance(message.seen, 27)

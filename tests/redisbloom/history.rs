@@ -250,7 +250,7 @@ fn cve_2024_25115_a_chunk_that_reaches_past_the_end() {
     for iterator in [0, 2, 9, len as u64, len as u64 + 1, len as u64 + 9, 1 << 32, i64::MAX as u64, u64::MAX] {
         for size in [1, 7, 8, 100, len + 1, len + 8] {
             let chunk = &long[..size];
-            // Only this chunk fits this position.
+            // The only acceptable chunk begins the payload, and does not reach beyond its end.
             if iterator == size as u64 + 1 && size <= len {
                 continue;
             }

@@ -39,7 +39,7 @@ fn keys_have_a_bound_where_nothing_was_set() {
     client.expect(&reserve("k"), "+OK");
     needed_bytes(&last_error(&client.cmd("BF.RESERVE k2 0.001 4000000000")).unwrap_or_default(), 4 << 30);
     client.expect("CONFIG SET maxmemory 0", "+OK");
-    // Following the advice of the error is enough.
+    // The error advises to raise `max-key-bytes`, and that is enough.
     client.expect("CONFIG SET rollcall.max-key-bytes 1gb", "+OK");
     client.expect(&reserve("k3"), "+OK");
 }

@@ -93,7 +93,8 @@ fn server_that_unmaps_nothing() -> Server {
 #[test]
 fn a_failed_load_leaves_no_data_type_where_nothing_is_unmapped() {
     let mut server = server_that_unmaps_nothing();
-    // The command is rejected after the module has already registered the data type MBbloom--.
+    // The test module already has the command BF.ADD. So loading fails after the data type MBbloom-- has been
+    // registered.
     assert_eq!(load(&server, neighbour(), "hold bf.add"), "+OK");
     assert!(load(&server, &module_path(), "").starts_with("-ERR "));
     assert_one_line_names_the_way_out(&server.log());

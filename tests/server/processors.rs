@@ -84,8 +84,8 @@ fn payloads(client: &mut Client) -> BTreeMap<String, Value> {
     keys.into_iter().map(|key| (key.clone(), client.call(&["DUMP", &key]))).collect()
 }
 
-/// The RDB file of these keys, from its first database to its checksum. The part before has the server's version, the
-/// time and the memory in use.
+/// The RDB file of a server, from its first database to its checksum. The part before the first database has the
+/// server's version, the time and the memory in use.
 fn rdb_file(server: &Server) -> Vec<u8> {
     let mut client = server.client();
     let mut keys: Vec<_> = client.list("KEYS *").iter().map(text).collect();

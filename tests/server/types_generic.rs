@@ -166,7 +166,7 @@ fn objects_report_about_themselves() {
     }
     client.expect("CONFIG SET maxmemory-policy allkeys-lru", "+OK");
     for (.., key) in FAMILIES {
-        // The same field held the access frequency before, so the key's clock is reset.
+        // The server stored the access frequency in the field of the idle time. TOUCH resets that field.
         client.expect(&format!("TOUCH {key}"), "1");
         assert!(client.int(&format!("OBJECT IDLETIME {key}")) < 100);
     }

@@ -212,7 +212,8 @@ impl Address {
     fn attempt(&self, patience: Duration) -> Result<Connection, RedisError> {
         let client = match &self.certificates {
             Some(certificates) => {
-                // Installing fails if a provider was installed before. It is always this one, so the error is ignored.
+                // Installing fails if a provider was installed before. Only this provider is ever installed, so the
+                // error is ignored.
                 let _ = rustls::crypto::ring::default_provider().install_default();
                 Client::build_with_tls(self.info.clone(), certificates.clone())
             }

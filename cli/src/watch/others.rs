@@ -8,7 +8,7 @@ use super::rows::{Row, Rows, Scope, rows_of};
 use crate::failure::Failure;
 use crate::server::Server;
 
-/// How far the turns have come, and the keys with a problem.
+/// The keys of a node that are judged a few at a time: the last key judged, and the keys with a problem.
 #[derive(Debug, Default)]
 pub struct Others {
     /// The last key that was judged; `None` before the first and after the last.
@@ -103,7 +103,8 @@ mod tests {
             look(&mut others, &bad, at);
             assert_eq!((others.unjudged(30), wrong(&others)), (unjudged, found), "{at}");
         }
-        // The second round removes only the keys that are right by now or gone.
+        // The second round over all keys removes from the list only the keys that have no problem any more, or are
+        // gone.
         bad = vec![25, 26];
         for (at, found) in [(4, vec![25, 39]), (5, vec![25, 26, 39]), (6, vec![25, 26])] {
             look(&mut others, &bad, at);

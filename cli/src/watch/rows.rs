@@ -196,7 +196,7 @@ pub(super) fn rows_of(server: &mut Server, keys: &[Key]) -> Result<Vec<Row>, Fai
             // RedisBloom reports the error rate only in `BF.DEBUG`, within the description of each sub-filter.
             if row.asked.is_none() && row.filters.is_some_and(|filters| filters > HARMLESS_GROWTHS as i64) {
                 let description = server.ask(&key.name, redis::cmd("BF.DEBUG").arg(&key.name))?;
-                // The first line is about the whole filter.
+                // Line 0 describes the whole filter, and line 1 the first sub-filter.
                 let first = description.ok().as_ref().and_then(items).and_then(|lines| text(lines.get(1)?));
                 row.asked = first.and_then(|first| texts::ratio(&first)).map(|ratio| ratio / REDISBLOOM_TIGHTENING);
             }

@@ -38,7 +38,7 @@ enum Way {
 }
 
 impl Way {
-    /// The name of the way in the table's head.
+    /// The head of this way's column in the table of docs/migrating.md.
     fn name(self) -> &'static str {
         match self {
             Way::Rdb => "`SAVE`, `BGSAVE`",

@@ -4,8 +4,8 @@ use crate::tool;
 use rollcall_testkit::client::{add_many, error_text, show, text, words};
 use rollcall_testkit::server::Server;
 
-/// The largest filter that `plan` shows without a warning has the planned size. The server rejects one with another
-/// cache line of bits.
+/// The largest filter that `plan` shows without a warning has the planned size. The server rejects a filter with one
+/// more cache line of bits.
 #[test]
 fn the_default_limit_is_where_the_plan_says() {
     let server = Server::start();

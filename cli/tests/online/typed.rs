@@ -133,7 +133,7 @@ fn commands_of_the_tool_ask_the_server_that_the_finding_is_about() {
     }
 }
 
-/// A regression test: to `import --kind counter`, the tool suggested `--kind filter`.
+/// A regression test: when `import --kind counter` found no key, its advice created a filter.
 #[test]
 fn import_says_how_to_create_the_key_and_how_to_go_on() {
     let server = Server::start();

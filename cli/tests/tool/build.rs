@@ -183,7 +183,7 @@ fn a_mark_of_utf8_is_no_part_of_the_first_item() {
     let text = all.join("\n");
     folder.write("plain", &text);
     folder.write("marked", [&b"\xef\xbb\xbf"[..], text.as_bytes()].concat());
-    // A mark is dropped only at the start of a file.
+    // A byte-order mark is dropped only at the start of a file.
     folder.write("short", b"\xef\xbb\xbfa\n\xef\xbb\xbfa\n");
     assert_eq!(folder.run("build filter plain.f plain --capacity 5000").code, 0);
     for more in ["--threads 1 --block-bytes 5", "--threads 3 --block-bytes 1000", ""] {
@@ -196,7 +196,7 @@ fn a_mark_of_utf8_is_no_part_of_the_first_item() {
     }
     assert_eq!(folder.json("build counter out short --force")["distinct"], 2);
     assert_eq!(folder.run("check plain.f marked").code, 0);
-    // A file with nothing but a mark has no items.
+    // A file with nothing but a byte-order mark has no items.
     folder.write("mark", b"\xef\xbb\xbf");
     assert_eq!(folder.json("build counter out mark --force")["items"], 0);
 }

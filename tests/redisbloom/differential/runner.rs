@@ -74,7 +74,8 @@ impl Pair {
         self.compare_data()
     }
 
-    /// Shortens a sequence with a difference as far as a difference remains. Returns a description of both.
+    /// Shortens a sequence as far as the servers' replies still differ. Returns a description of the sequence and the
+    /// difference.
     pub fn minimise(&mut self, mut sequence: Vec<Step>, mut found: Found) -> String {
         let mut at = sequence.len();
         while at > 0 {

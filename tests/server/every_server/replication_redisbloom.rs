@@ -102,7 +102,7 @@ fn the_same_commands_make_the_same_filters() {
     populate(&mut one);
     populate(&mut other);
     if ours.version().has_unprefixed_configs() {
-        // On such a server a client's error rate above 0.25 is lowered to 0.25. RedisBloom 2.8.2 does not do this.
+        // On Redis 8 the module lowers a client's error rate above 0.25 to 0.25. RedisBloom 2.8.2 does not do this.
         for client in [&mut one, &mut other] {
             client.expect("DEL loose", "1");
         }
