@@ -28,7 +28,7 @@
 # installed by apt-get, as root or by sudo. If neither is possible, it prints the command for root, and fails.
 set -euo pipefail
 
-# These folders have dpkg and the service tools, but `su` without a dash leaves them out of the PATH.
+# The folders of dpkg and the service tools, which `su` without a dash leaves out of the PATH.
 PATH="$PATH:/usr/sbin:/sbin"
 
 fail() { printf 'setup: %s\n' "$*" >&2; exit 1; }

@@ -24,7 +24,7 @@ const MOST_OF_RATE: f64 = 1.04;
 /// The largest number of members for which the documents promise the error.
 const MOST_MEMBERS: u64 = 10_000_000_000;
 
-/// The error may differ from the reported one by this share. A lower error would be wrong too.
+/// The error may differ from the reported error by this share, in either direction.
 const STATED_WITHIN: f64 = 0.02;
 /// The largest bias as a share of the standard error. This bias changes the root mean square by half of its square.
 const MOST_BIAS: f64 = 0.1;

@@ -146,7 +146,7 @@ impl<'a> Layout<'a> {
                 if is_windowed {
                     layout.bytes("tag", 1);
                 }
-                // These members are stored as texts.
+                // The members in these tests are stored as texts.
                 let len = layout.number("header");
                 layout.bytes("member", len);
             }
@@ -261,7 +261,7 @@ fn check<T: Stored>(name: &str, value: &T, is_checked: bool, fields: &[Field]) -
             never.insert(*field);
         }
     }
-    // These fields can always change alone.
+    // A tag, a member, a position or a bit can always change alone.
     assert!(["tag", "member", "position", "bits"].iter().all(|field| !never.contains(field)), "{name}: {never:?}");
     let all: Names = fields.iter().map(|field| field.0).collect();
     let changed = all.difference(&never).copied().collect();

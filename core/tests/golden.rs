@@ -354,7 +354,8 @@ fn every_kind_of_value_is_stored_as_ever() {
     }
 }
 
-/// Checks that the written forms load again. They equal the golden files, so those load too.
+/// Checks that the stored form of every kind of value loads again. The stored form equals the golden file, so that
+/// loads too.
 #[test]
 fn every_kind_of_value_reads_back() {
     for (name, value) in values() {

@@ -410,7 +410,7 @@ fn members_that_cannot_be_are_rejected() {
     assert_eq!(header[..11], *b"\xc1\0\x02\x01\x02\x80\x80\x01\x07\x01\x09");
     for members in [&b"\x01a\x01a"[..], b"\x03ab", b"\x01a\x01b\x01c", b"\x81\0a", b"\x011", b"\xd2\x01u"] {
         assert_eq!(rejected_field::<Counter>(forged(&header, 10..end, members)), "members", "{members:?}");
-        // The same members in an out-of-line payload.
+        // The same invalid members, in a payload outside the header.
         let sum = checksum(members, 0);
         let fields = [&[0, members.len() as u8][..], &sum.to_le_bytes()].concat();
         let out_of_line = forged(&header, 9..end, &fields);

@@ -356,7 +356,7 @@ fn items_added_after_a_part_of_a_dump() {
             assert_eq!(victim.load(*iterator, chunk), Value::Okay);
         }
         victim.waits_for_more();
-        // The server's own commands do not use the missing bits either.
+        // The server's own commands do not use the missing bits of a partially loaded filter.
         for line in ["DEBUG RELOAD", "COPY key copy", "DEL key copy"] {
             assert!(error_text(&victim.client.cmd(line)).is_none(), "{line}");
         }

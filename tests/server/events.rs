@@ -21,7 +21,7 @@ pub fn events(client: &mut Client, subscriber: &mut Client, command: &str) -> Ve
 /// The events since the last call.
 #[track_caller]
 pub fn events_so_far(client: &mut Client, subscriber: &mut Client) -> Vec<String> {
-    // This message marks the end of the events that the command caused.
+    // A published message marks the end of the events that the command caused.
     client.cmd("PUBLISH __keyevent@0__:end-of-command -");
     let mut events = Vec::new();
     loop {

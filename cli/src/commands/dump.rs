@@ -187,7 +187,8 @@ fn take_over(
     if at == 0 {
         return Ok(None);
     }
-    // New items show in the header, which was compared above; changed bits show in the last chunk, which is read again.
+    // The caller has compared the header, which shows new items. Changed bits show in the last chunk, which is read
+    // again.
     let mut same = false;
     let read = chunks(server, class, key, before, |(iterator, chunk)| {
         same = iterator == at && chunk == last;

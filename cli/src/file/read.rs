@@ -45,7 +45,7 @@ impl Reader<BufReader<File>> {
         }
         let mut verified = Reader::new(path, opened.try_clone().map_err(cannot)?)?;
         while verified.next_value()?.is_some() {}
-        // Both handles have the same position.
+        // The cloned handle has the same position as `opened`, which is now at the end.
         opened.rewind().map_err(cannot)?;
         Reader::new(path, opened)
     }

@@ -30,7 +30,7 @@ pub struct Turn {
 }
 
 impl Others {
-    /// Polls the first `scope.max_keys` keys, and up to the same number of the others.
+    /// Polls the first `scope.max_keys` keys, and up to the same number of further keys.
     pub fn look(&self, server: &mut Server, scope: &Scope<'_>) -> Result<(Rows, Turn), Failure> {
         let scan = server.scan_turn(scope.pattern, scope.max_keys, self.after.as_deref())?;
         let rows = Rows { rows: rows_of(server, &scan.first)?, left_out: scan.left_out };

@@ -46,7 +46,7 @@ pub(super) fn assert_as_stated(errors: &[f64], stated: f64, what: &str) {
     println!("{what}: rms {:.4} %, mean {:+.4} %, stated {:.4} %", 100.0 * rms, 100.0 * mean, 100.0 * stated);
     let tolerance = SIGMAS / (2.0 * trials).sqrt();
     assert!(rms < stated * (1.0 + tolerance), "{what}: rms {rms}, stated {stated}");
-    // The reported error must not be far above the true one either.
+    // The reported error must not be far above the true error.
     assert!(rms > stated * (1.0 - tolerance), "{what}: rms {rms}, stated {stated}");
     assert!(mean.abs() < SIGMAS * stated / trials.sqrt(), "{what}: mean {mean}, stated {stated}");
 }

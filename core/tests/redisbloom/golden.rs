@@ -184,7 +184,7 @@ fn filters_made_here_are_those_of_redisbloom() {
 fn filters_grown_from_a_dump_are_those_of_redisbloom() {
     let (golden, _) = goldens().pop().unwrap();
     let rate: f64 = 0.02;
-    // RedisBloom's formula. None of its commands makes the header below.
+    // Applies RedisBloom's formula for the bits per item. No command of RedisBloom makes the header of this test.
     let bits_per_item = -rate.ln() / 0.480453013918201;
     let link = Link { bytes: 64, bits: 512, size: 0, error_rate: rate, bits_per_item, hashes: 6, capacity: 62, n2: 9 };
     let header = HeaderOf { size: 0, count: 1, options: 4, growth: 2, links: vec![link] }.bytes();

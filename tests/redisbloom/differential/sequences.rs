@@ -350,7 +350,7 @@ impl Generator {
             32 | 33 => with("BF.INFO", vec![self.random.of(&FIELDS).as_bytes().to_vec()]),
             34 => with("BF.DEBUG", Vec::new()),
             35 | 36 => with("BF.SCANDUMP", vec![self.random.of(&ITERATORS).as_bytes().to_vec()]),
-            // These chunks cannot be mistaken for a header. A forged header could crash RedisBloom.
+            // Chunks that cannot be mistaken for a header. A forged header could crash RedisBloom.
             37 => {
                 let data = *self.random.of(&[b"".as_slice(), b"data", b"\0\0\0"]);
                 with("BF.LOADCHUNK", vec![self.random.of(&ITERATORS).as_bytes().to_vec(), data.to_vec()])

@@ -121,7 +121,7 @@ fn there_are_no_classic_filters_beside_another_module() {
     let error = error_text(&load(&mut client, "RF", "k", &classic[0])).expect("an error");
     assert!(error.contains("commands beside"), "{error}");
     client.expect("EXISTS k", "0");
-    // A payload of a classic filter is rejected too.
+    // RESTORE rejects a payload of a classic filter.
     let Value::BulkString(payload) = other.cmd("DUMP classic") else { panic!("a payload") };
     let restore: [&[u8]; 4] = [b"RESTORE", b"k", b"0", &payload];
     assert!(error_text(&client.call(&restore)).is_some());

@@ -89,7 +89,7 @@ fn it_is_set_once_a_slice_behind_what_moved_it() {
             let effects = sent(&mut client, &server, line);
             assert!(effects.iter().all(|effect| !effect.contains("PEXPIREAT")), "{line}: {effects:?}");
         }
-        // Commands that change nothing in a later slice do not set it either.
+        // In a later slice, commands that change nothing do not set the expiry.
         clock.pass(1);
         for line in [format!("{family}.ADMIT k LIMIT 1 {WINDOW} ITEMS z"), format!("{family}.EXISTS k a")] {
             assert!(sent(&mut client, &server, &line).is_empty(), "{line}");

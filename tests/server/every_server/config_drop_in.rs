@@ -128,7 +128,8 @@ fn a_line_of_the_configuration_goes_over_an_argument() {
     let load = format!("CONFIG {option} 0.02 ARGS ERROR_RATE 0.03 INITIAL_SIZE 55");
     assert_eq!(module_command(&mut server.client(), "LOADEX", &module_path(), &load), "+OK");
     assert_eq!(defaults(&server), "0.02 55 2");
-    // The same arguments in a configuration file. A value that CONFIG SET and CONFIG REWRITE stored overrides them.
+    // RedisBloom's arguments in the configuration file. A value that CONFIG SET and CONFIG REWRITE stored overrides
+    // them.
     let mut server = Setup::default().args("ERROR_RATE 0.03 INITIAL_SIZE 55").line(&format!("{option} 0.02")).start();
     assert_eq!(defaults(&server), "0.02 55 2");
     server.set_parameter("bf-initial-size", "66");
@@ -209,7 +210,7 @@ fn a_configuration_of_redis_8_serves_as_it_is() {
     server.restart();
     assert_eq!(defaults(&server), "0.02 300 4");
     assert_eq!(server.config("cf-max-expansions").as_deref(), Some("7"));
-    // The same names as load-time arguments, also if the module is loaded later.
+    // Redis 8's option names as load-time arguments, also if the module is loaded later.
     let server = Setup::default().args("bf-error-rate 0.02 bf-initial-size 200 cf-max-expansions 3").start();
     assert_eq!(defaults(&server), "0.02 200 2");
     let server = Setup::default().without_module().start();
@@ -271,7 +272,7 @@ fn valkey_blooms_arguments_are_rejected_with_what_to_write_instead() {
 
 #[test]
 fn valkey_blooms_parameters_are_the_servers_to_reject() {
-    // These parameters begin with the name of another module, so the server does not pass them to this one.
+    // The parameters begin with the name of another module, so the server does not pass them to this module.
     let server = Server::start();
     let error = server.client().error("CONFIG SET bf.bloom-capacity 1000");
     assert!(error.contains("bf.bloom-capacity"), "{error}");

@@ -133,7 +133,7 @@ fn what_waits_to_be_freed_is_reported_until_it_is() {
     let mut client = server.client();
     client.expect("BF.RESERVE large 0.01 100000000", "+OK");
     assert!(figures(&mut client)["filters_lines_bytes"] > 100_000_000);
-    // Both commands are in one pipeline, so that INFO runs before the memory is freed.
+    // DEL and INFO are in one pipeline, so that INFO runs before the memory is freed.
     let replies = client.pipeline(&[vec!["DEL", "large"], vec!["INFO", "rollcall"]]);
     assert_eq!(replies[0], Value::Int(1));
     let reported = rollcall_testkit::client::text(&replies[1]);

@@ -153,7 +153,7 @@ fn hot_keys_include_those_of_modules_and_histograms_do_not() {
     client.expect("SET text a", "+OK");
     let sizes = client.text("INFO keysizes");
     assert_eq!(sizes.matches("distrib_").count(), 1, "{sizes}");
-    // These commands of Redis 8.10 work only on strings.
+    // INCREX, DIGEST, and the conditions of DELEX and SET, work only on strings (Redis 8.10).
     for command in ["INCREX filter", "DIGEST filter", "DELEX filter IFEQ a", "SET filter a IFEQ b"] {
         assert!(matches!(client.cmd(command), Value::ServerError(_)), "{command}");
     }

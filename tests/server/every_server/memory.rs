@@ -30,7 +30,7 @@ const CREATIONS: [(usize, &str); 9] = [
     (500, "LC.INSERT visitors:# WINDOW 86400 EX 100000 ITEMS a b c"),
     (200, "BF.INSERT volatile:# CAPACITY 1000 WINDOW 86400 VOLATILE ITEMS a b c"),
     (500, "LC.INSERT limited:# WINDOW 86400 VOLATILE ITEMS a b c"),
-    // This is the last kind, because evicting one of its keys makes space for many smaller keys.
+    // The kind with the most bytes is last, because evicting one of its keys makes space for many smaller keys.
     (100, "BF.RESERVE filter:# 0.01 80000 EX 100000"),
 ];
 
@@ -185,7 +185,7 @@ fn without_eviction_full_memory_is_the_servers_error() {
         client.expect(&format!("DEL filler:{at}"), "1");
     }
     client.expect("BF.RESERVE last 0.01 100", "+OK");
-    // This filter needs more memory than is left.
+    // The filter needs more memory than is left.
     let error = client.error("BF.RESERVE larger 0.01 1000000");
     assert!(error.starts_with("ERR the filter needs ") && error.contains("maxmemory leaves"), "{error}");
     client.expect("EXISTS larger", "0");

@@ -113,7 +113,8 @@ fn a_whole_classic_filter_under_our_name_is_rejected_and_logged() {
     let mut other = source.client();
     other.expect("BF.RESERVE classic 0.01 100 LAYOUT classic", "+OK");
     let all = chunks(&mut other, "BF", "classic");
-    // This module never writes such an AOF. Another program could.
+    // An AOF with chunks of a classic filter by RF.LOADCHUNK. This module never writes that, but another program
+    // could.
     let mut lines: Vec<Vec<&[u8]>> = vec![vec![b"RF.ADD", b"lines", b"a"]];
     lines.extend(
         all.iter()

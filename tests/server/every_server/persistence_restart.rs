@@ -69,7 +69,7 @@ fn rewritten_aof_brings_everything_back() {
         server.restart_with_args(OTHER_DEFAULTS);
         let mut client = server.client();
         assert_same(&snapshot(&mut client), &before);
-        // Commands appended after the rewrite are restored too.
+        // Commands appended after the rewrite are restored.
         for line in ["BF.INSERT bf:new ITEMS a b", "BF.CLEAR bf:default", "BF.MERGE bf:left bf:right"] {
             assert!(rollcall_testkit::client::error_text(&client.cmd(line)).is_none(), "{line}");
         }

@@ -205,7 +205,7 @@ fn chunks_bring_everything_back() {
             let (command, at) = (format!("{family}.LOADCHUNK"), next.to_string());
             let load: [&[u8]; 4] = [command.as_bytes(), key.as_bytes(), at.as_bytes(), chunk];
             assert_eq!(there.call(&load), Value::Okay, "{key}");
-            // The same chunk a second time is rejected, and a partially loaded value answers no other command.
+            // A repeated chunk is rejected, and a partially loaded value answers no other command.
             assert!(error_text(&there.call(&load)).is_some(), "{key}");
             (iterator, chunks) = (*next, chunks + 1);
         }

@@ -204,7 +204,7 @@ fn what_changes_nothing_is_not_sent_nor_counted() {
         client.cmd(line);
         assert_eq!(pair.marks(), before, "{line}");
     }
-    // Commands without effect are not replicated from transactions and scripts either.
+    // In transactions and scripts, commands without effect are not replicated.
     for line in ["MULTI", "BF.ADD f a", "LC.ADD c a", "EXEC"] {
         client.cmd(line);
     }

@@ -34,7 +34,7 @@ const TAKEN: [(&str, bool); 61] = [
     ("BF.RESERVE b7 0.1 10 COUNT 7", true),
     ("BF.RESERVE b8 0.5 10 EXPANSION 40000", true),
     ("BF.RESERVE b9 0.999999999999 1099511627777 NONSCALING foo", true),
-    // RedisBloom takes a key for an option if it has the name of one.
+    // RedisBloom mistakes a key for an option if the key has an option's name.
     ("BF.RESERVE nonscaling 0.01 10", false),
     ("BF.RESERVE NonScaling 0.01 10 foo", true),
     ("BF.RESERVE c0 1e-320 10", false),

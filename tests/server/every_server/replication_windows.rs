@@ -45,7 +45,7 @@ fn every_write_leaves_the_replica_equal() {
     let (here, there) = (Clock::at(START + 3), Clock::at(START + 31));
     let mut pair = pair(&here, &there);
     let mut client = pair.primary.client();
-    // Otherwise a volatile key may expire between reading the two data sets.
+    // With active expiry, a volatile key could expire between reading the two data sets.
     client.expect("DEBUG SET-ACTIVE-EXPIRE 0", "+OK");
     for line in [
         "BF.RESERVE a 0.01 100 WINDOW 40",
@@ -369,7 +369,7 @@ fn what_must_be_obeyed_asks_no_clock() {
         let mut client = server.client();
         client.expect("EXISTS missing", "0");
         client.expect("DBSIZE", "5");
-        // These values are queried at the time of their last slices.
+        // The loaded values are queried at the time of their last slices.
         for round in ["loaded", "loaded again"] {
             clock.set(START + 25);
             client.expect("BF.MEXISTS k a b z", "[1, 1, 0]");

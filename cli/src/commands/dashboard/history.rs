@@ -29,7 +29,7 @@ const MOST: usize = 128 + 128 + 256 + 256;
 pub struct Sample<const N: usize> {
     /// The time in Unix seconds.
     pub at: u64,
-    /// Whether samples are missing before this one.
+    /// Whether samples are missing between the previous sample and this sample.
     pub is_after_gap: bool,
     pub values: [f64; N],
 }

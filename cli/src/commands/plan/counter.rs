@@ -168,8 +168,8 @@ impl Counting {
                 counter.with_window(Window::new(seconds, slices, Counter::MAX_SLICES, ClockSource::System)?, 0)?;
         }
         for number in 0..members.min(MOST_ADDED) {
-            // Short members allow only few distinct values. A counter that estimates stores no members, so 8-byte ones
-            // serve as well.
+            // Short members allow only few distinct values. A counter that estimates stores no members, so it gets
+            // members of 8 bytes.
             if counter.is_exact() {
                 counter.live(Time::Reached).add(self.member(number), &Unlimited)?
             } else {
