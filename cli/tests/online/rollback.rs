@@ -163,8 +163,8 @@ fn keys_that_may_lack_items_are_named_if_asked_to_copy_while_written() {
         let writing = server.client();
         scope.spawn(|| service.write(writing, 0));
         service.wait_for_calls();
-        // A key that is written to after it was copied is reported as behind. If the writes missed such a key, the
-        // copy is repeated.
+        // The copy reports a key as behind if clients wrote to the key after it was copied. If no write hit a copied
+        // key, the copy is repeated.
         let (ended, behind) = wait_until("a key that is behind", || {
             let ended = tool(&["--json", "copy", &url(&server), &url(&theirs), "--while-written", "--replace"]);
             let rows = ended.json()["moves"].as_array().expect("rows").clone();
