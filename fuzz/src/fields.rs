@@ -47,7 +47,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-impl Source for Fields<'_> {
+impl<'a> Source for Fields<'a> {
+    type Bytes = &'a [u8];
+
     fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
         match self.next(field)? {
             Field::Unsigned(value) => Ok(*value),
@@ -62,9 +64,9 @@ impl Source for Fields<'_> {
         }
     }
 
-    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn string(&mut self, field: &'static str) -> Result<&'a [u8], Error> {
         match self.next(field)? {
-            Field::String(bytes) => read(bytes),
+            Field::String(bytes) => Ok(bytes),
             other => Err(Error::corrupt(field, "a string", format_args!("{other:?}"))),
         }
     }

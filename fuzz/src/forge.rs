@@ -133,7 +133,9 @@ impl Raw<'_, '_> {
     }
 }
 
-impl Source for Raw<'_, '_> {
+impl<'a> Source for Raw<'_, 'a> {
+    type Bytes = &'a [u8];
+
     fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
         self.more(field)?;
         Ok(self.0.number())
@@ -144,9 +146,9 @@ impl Source for Raw<'_, '_> {
         Ok(self.0.rate())
     }
 
-    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
+    fn string(&mut self, field: &'static str) -> Result<&'a [u8], Error> {
         self.more(field)?;
         let len = usize::from(self.0.u16()) % 4096;
-        read(self.0.bytes(len))
+        Ok(self.0.bytes(len))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::CStr;
 
-use redis_module::raw;
+use redis_module::{RedisBuffer, raw};
 use rollcall_core::error::Error;
 use rollcall_core::unstable::persist::rdb::{Sink, Source};
 
@@ -61,6 +61,8 @@ impl Sink for Rdb {
 }
 
 impl Source for Rdb {
+    type Bytes = RedisBuffer;
+
     fn unsigned(&mut self, field: &'static str) -> Result<u64, Error> {
         raw::load_unsigned(self.0).map_err(|_| unreadable(field))
     }
@@ -69,7 +71,7 @@ impl Source for Rdb {
         raw::load_double(self.0).map_err(|_| unreadable(field))
     }
 
-    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error> {
-        read(raw::load_string_buffer(self.0).map_err(|_| unreadable(field))?.as_ref())
+    fn string(&mut self, field: &'static str) -> Result<RedisBuffer, Error> {
+        raw::load_string_buffer(self.0).map_err(|_| unreadable(field))
     }
 }

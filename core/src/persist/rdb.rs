@@ -43,6 +43,9 @@ pub trait Sink {
 
 /// The source of a value, read a primitive at a time. Errors name the field.
 pub trait Source {
+    /// The bytes of a string.
+    type Bytes: AsRef<[u8]>;
+
     /// Reads an unsigned number.
     ///
     /// # Errors
@@ -55,11 +58,11 @@ pub trait Source {
     /// [`Error::Corrupt`] when the next primitive is no double.
     fn double(&mut self, field: &'static str) -> Result<f64, Error>;
 
-    /// Reads a string, and passes it to `read`, so that no copy is needed.
+    /// Reads a string.
     ///
     /// # Errors
-    /// [`Error::Corrupt`] when the next primitive is no string, and the errors of `read`.
-    fn string(&mut self, field: &'static str, read: &mut dyn FnMut(&[u8]) -> Result<(), Error>) -> Result<(), Error>;
+    /// [`Error::Corrupt`] when the next primitive is no string.
+    fn string(&mut self, field: &'static str) -> Result<Self::Bytes, Error>;
 }
 
 /// Writes a complete value to `sink`.
@@ -112,34 +115,28 @@ pub fn load<L: Partial>(
     limit: &impl SizeLimit,
     will_fill: &mut dyn FnMut(&[u8]),
 ) -> Result<L, Error> {
-    let mut begun = None;
-    source.string("header", &mut |header| {
-        let partial = L::begin(header, limit)?;
-        begun = Some((fingerprint_of(partial.chunk_format(), header), partial));
-        Ok(())
-    })?;
-    let (fingerprint, mut partial) = begun.ok_or_else(|| Error::corrupt("header", "a string", "none"))?;
+    let header = source.string("header")?;
+    let mut partial = L::begin(header.as_ref(), limit)?;
     if partial.total_bytes() == 0 {
         return Ok(partial);
     }
+    let fingerprint = fingerprint_of(partial.chunk_format(), header.as_ref());
     let stored_bytes = source.unsigned("payload length")?;
     let sum = source.unsigned("payload length checksum")?;
     expect("payload length checksum", length_checksum(stored_bytes, fingerprint), sum)?;
     let most = partial.total_bytes();
     Error::check_field(stored_bytes <= most, "payload length", format_args!("at most {most}"), stored_bytes)?;
     while partial.received_bytes() < stored_bytes {
-        let sum = source.unsigned("payload checksum")?;
-        source.string("payload", &mut |piece| {
-            let position = partial.received_bytes();
-            let missing = stored_bytes - position;
-            let is_within = (1..=missing).contains(&(piece.len() as u64));
-            Error::check_field(is_within, "payload piece", format_args!("1 to {missing} bytes"), piece.len())?;
-            check_piece(piece, position, fingerprint, sum)?;
-            if bits::fills_every_page(piece) {
-                will_fill(partial.next_memory(piece.len()));
-            }
-            partial.push(piece)
-        })?;
+        let (sum, piece) = (source.unsigned("payload checksum")?, source.string("payload")?);
+        let (piece, position) = (piece.as_ref(), partial.received_bytes());
+        let missing = stored_bytes - position;
+        let is_within = (1..=missing).contains(&(piece.len() as u64));
+        Error::check_field(is_within, "payload piece", format_args!("1 to {missing} bytes"), piece.len())?;
+        check_piece(piece, position, fingerprint, sum)?;
+        if bits::fills_every_page(piece) {
+            will_fill(partial.next_memory(piece.len()));
+        }
+        partial.push(piece)?;
     }
     Ok(partial)
 }

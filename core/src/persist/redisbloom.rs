@@ -245,25 +245,21 @@ fn load_rdb_sub_filter(
     Error::check_field(num_bits % 8 == 0, "bits", "a multiple of 8", num_bits)?;
     let shape = Shape { capacity, error_rate, bits_per_item, hashes, num_bytes: num_bits / 8, n2 };
     if shape == WITHOUT_BITS {
-        source.string("data", &mut |bytes| expect("data length", 0, bytes.len()))?;
+        expect("data length", 0, source.string("data")?.as_ref().len())?;
         expect("size", 0, source.unsigned("size")?)?;
         return Ok(None);
     }
     shape.validate()?;
     limit.check(held_bytes, array_bytes::<Line>(shape.num_lines()))?;
-    let mut sub_filter = None;
-    source.string("data", &mut |bytes| {
-        // Memory is allocated only after the bytes themselves have been read.
-        expect("data length", shape.num_bytes, bytes.len() as u64)?;
-        let mut filled = ClassicSubFilter::new(rules, is_first, shape, 0, &Unlimited)?;
-        if bits::fills_every_page(bytes) {
-            will_fill(filled.as_bytes());
-        }
-        filled.append_bytes(0, bytes)?;
-        sub_filter = Some(filled);
-        Ok(())
-    })?;
-    let mut sub_filter = sub_filter.ok_or_else(|| Error::corrupt("data", "a string", "none"))?;
+    // Memory is allocated only after the bytes themselves have been read.
+    let data = source.string("data")?;
+    let bytes = data.as_ref();
+    expect("data length", shape.num_bytes, bytes.len() as u64)?;
+    let mut sub_filter = ClassicSubFilter::new(rules, is_first, shape, 0, &Unlimited)?;
+    if bits::fills_every_page(bytes) {
+        will_fill(sub_filter.as_bytes());
+    }
+    sub_filter.append_bytes(0, bytes)?;
     sub_filter.set_num_items(source.unsigned("size")?)?;
     Ok(Some(sub_filter))
 }
