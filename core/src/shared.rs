@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hashbrown::HashTable;
 
-/// The largest number of contents that a [`Pool`] keeps. It limits the memory of the pool, and the time of a sweep for
-/// unused contents. A full pool is swept only at every `POOL_LEN`-th call that does not find its contents. Free to
-/// change: nothing stored depends on it.
+/// The largest number of contents that a [`Pool`] keeps, which limits the memory of the pool. Free to change: nothing
+/// stored depends on it.
 const POOL_LEN: usize = 1024;
 
 /// A pointer to contents that several values may share. The contents never change.
@@ -24,24 +23,18 @@ pub(crate) fn own_layout<T>(shared: &Shared<T>) -> Option<Layout> {
     (Arc::strong_count(shared) == 1).then(|| counts.extend(Layout::new::<T>()).map_or(counts, |(both, _)| both))
 }
 
-/// Interns contents: a hash table that has one shared copy of equal contents.
-pub(crate) struct Pool<T>(Mutex<Pooled<T>>);
-
-struct Pooled<T> {
-    table: HashTable<(u64, Shared<T>)>,
-    /// How many contents were not added because the table was full, since the last sweep for unused contents.
-    turned_away: usize,
-}
+/// Interns contents: a hash table that has one shared copy of equal contents. When the table is full, it is emptied.
+/// Values keep their contents, but later values with equal contents share another copy.
+pub(crate) struct Pool<T>(Mutex<HashTable<(u64, Shared<T>)>>);
 
 impl<T> Pool<T> {
     /// An empty pool; allocates nothing.
     pub(crate) const fn new() -> Self {
-        Pool(Mutex::new(Pooled { table: HashTable::new(), turned_away: 0 }))
+        Pool(Mutex::new(HashTable::new()))
     }
 
     /// Interns contents: looks in the pool for contents with this hash for which `is_it` returns true, and returns a
-    /// pointer to them. If there are none, adds and returns the contents that `make` returns. A full pool does not add
-    /// them.
+    /// pointer to them. If there are none, adds and returns the contents that `make` returns.
     ///
     /// # Errors
     /// The error of `make`.
@@ -52,32 +45,19 @@ impl<T> Pool<T> {
         make: impl FnOnce() -> Result<T, E>,
     ) -> Result<Shared<T>, E> {
         // While the lock is held, only `is_it` may panic, and it is called before anything is changed.
-        let mut pooled = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, found)) = pooled.table.find(hash, |(_, shared)| is_it(shared)) {
+        let mut table = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, found)) = table.find(hash, |(_, shared)| is_it(shared)) {
             return Ok(found.clone());
         }
         let made = Arc::new(make()?);
-        pooled.keep(hash, &made);
-        Ok(made)
-    }
-}
-
-impl<T> Pooled<T> {
-    fn keep(&mut self, hash: u64, made: &Shared<T>) {
-        if self.table.len() >= POOL_LEN {
-            // A sweep removes contents that no value uses. It looks at all contents, so only one in `POOL_LEN` calls
-            // that find the table full makes a sweep.
-            self.turned_away += 1;
-            if self.turned_away < POOL_LEN {
-                return;
-            }
-            self.turned_away = 0;
-            self.table.retain(|(_, shared)| Arc::strong_count(shared) > 1);
+        if table.len() >= POOL_LEN {
+            table.clear();
         }
         // If memory for a place in the table is lacking, the contents are not shared.
-        if self.table.len() < POOL_LEN && self.table.try_reserve(1, |&(hash, _)| hash).is_ok() {
-            self.table.insert_unique(hash, (hash, made.clone()), |&(hash, _)| hash);
+        if table.try_reserve(1, |&(hash, _)| hash).is_ok() {
+            table.insert_unique(hash, (hash, made.clone()), |&(hash, _)| hash);
         }
+        Ok(made)
     }
 }
 
@@ -110,34 +90,17 @@ mod tests {
     }
 
     #[test]
-    fn a_full_pool_shares_what_it_has_and_is_swept_at_times() {
+    fn a_full_pool_begins_anew() {
         let (pool, len) = (Pool::new(), POOL_LEN as u64);
         let held: Vec<_> = (0..len).map(|number| get(&pool, number)).collect();
+        assert_eq!(pool.0.lock().unwrap().len(), POOL_LEN);
+        assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
         let beyond = get(&pool, len);
-        assert!(!Arc::ptr_eq(&beyond, &get(&pool, len)) && Arc::ptr_eq(&held[7], &get(&pool, 7)));
-        assert_eq!(own_layout(&beyond), Some(Layout::from_size_align(24, 8).unwrap()));
-        drop(held);
-        // No content is in use now. Within `len` calls there is a sweep, which removes them.
-        let kept: Vec<_> = (0..len).map(|number| get(&pool, len + number)).collect();
-        assert!(Arc::ptr_eq(kept.last().unwrap(), &get(&pool, 2 * len - 1)));
-        // The pool holds the content that the sweep made room for, and the two that came after it.
-        assert_eq!(pool.0.lock().unwrap().table.len(), 3);
-    }
-
-    #[test]
-    fn what_is_in_use_stays_in_a_full_pool() {
-        let (pool, len) = (Pool::new(), POOL_LEN as u64);
-        let mut held: Vec<_> = (0..len).map(|number| get(&pool, number)).collect();
-        let _beyond: Vec<_> = (len..2 * len).map(|number| get(&pool, number)).collect();
-        // The pool was swept but had no unused contents. It keeps no more than its limit.
-        assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
-        assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
-        // One unused content makes room for one new content.
-        held.pop();
-        let _more: Vec<_> = (2 * len..3 * len - 1).map(|number| get(&pool, number)).collect();
-        assert!(!Arc::ptr_eq(&get(&pool, 4 * len), &get(&pool, 5 * len)));
-        assert_eq!(pool.0.lock().unwrap().table.len(), POOL_LEN);
-        assert!((0..).zip(&held).all(|(number, shared)| Arc::ptr_eq(shared, &get(&pool, number))));
+        assert!(Arc::ptr_eq(&beyond, &get(&pool, len)) && pool.0.lock().unwrap().len() == 1);
+        // What the pool has forgotten belongs to the value that holds it.
+        assert_eq!(own_layout(&held[7]), Some(Layout::from_size_align(24, 8).unwrap()));
+        let again = get(&pool, 7);
+        assert!(*again == 7 && !Arc::ptr_eq(&again, &held[7]) && own_layout(&again).is_none());
     }
 
     #[test]
@@ -148,6 +111,6 @@ mod tests {
                 scope.spawn(|| (0..1000).for_each(|number| assert_eq!(*get(&pool, number % 10), number % 10)));
             }
         });
-        assert_eq!(pool.0.lock().unwrap().table.len(), 10);
+        assert_eq!(pool.0.lock().unwrap().len(), 10);
     }
 }
