@@ -99,9 +99,7 @@ pub static OF_FILTERS: [InfoField<OfFilter>; 15] = [
     field!("Fill ratio", c"FILL", c"fill", |at| Field::Double(at.present.fill_ratio())),
     field!("Layout", c"LAYOUT", c"layout", |at| Field::Text(at.filter.layout().name())),
     field!("Window", c"WINDOW", c"window", |at| seconds(at.filter.window())),
-    field!("Slices", c"SLICES", c"slices", |at| number(
-        at.filter.windowing().map(|windowing| windowing.window.slices()).map(u64::from)
-    )),
+    field!("Slices", c"SLICES", c"slices", |at| number(at.filter.window().map(|window| window.slices().into()))),
     field!("Slice", c"SLICE", c"slice", |at| slice(at.filter, at.time)),
     field!("Clock", c"CLOCK", c"clock", |at| clock_source(at.filter.window())),
     field!("Volatile", c"VOLATILE", c"volatile", |at| is_volatile(at.filter.window())),

@@ -19,6 +19,7 @@ use bitvec::view::BitView;
 
 use super::codec::{HeaderReader, HeaderWriter, expect};
 use super::payload::Payload;
+use crate::bits;
 use crate::error::Error;
 use crate::golomb_rice;
 use crate::size_limit::try_filled;
@@ -55,34 +56,17 @@ pub(super) fn write(writer: &mut HeaderWriter, payload: Payload<'_>, num_bits: u
     if !is_inline(payload.len()) {
         return writer.u8(OUT_OF_LINE);
     }
-    let bytes: Vec<u8> = payload.pieces(usize::MAX).fold(Vec::new(), |mut bytes, (_, piece)| {
-        bytes.extend_from_slice(&piece);
-        bytes
-    });
+    let mut bytes = Vec::new();
+    payload.pieces(usize::MAX).for_each(|(_, piece)| bytes.extend_from_slice(&piece));
     if set_bits <= num_bits / 4 {
         writer.u8(GOLOMB_RICE);
         writer.number(set_bits);
-        golomb_rice::encode(ones(&bytes), set_bits, num_bits, writer.bytes_mut());
+        let words = bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+        golomb_rice::encode(bits::ones_of(words), set_bits, num_bits, writer.bytes_mut());
     } else {
         writer.u8(AS_IT_IS);
         writer.bytes_mut().extend_from_slice(&bytes);
     }
-}
-
-/// The positions of the set bits in a bitmap of whole words. The iterator of the crate bitvec would take twenty times
-/// as many instructions.
-fn ones(bitmap: &[u8]) -> impl Iterator<Item = u64> {
-    let mut words = (0..).zip(bitmap.as_chunks().0);
-    let (mut start, mut rest) = (0, 0u64);
-    std::iter::from_fn(move || {
-        while rest == 0 {
-            let (index, word) = words.next()?;
-            (start, rest) = (index * u64::from(u64::BITS), u64::from_le_bytes(*word));
-        }
-        let one = start + u64::from(rest.trailing_zeros());
-        rest &= rest - 1;
-        Some(one)
-    })
 }
 
 /// Reads the field that `write` wrote, and returns the payload. An inline payload is the end of the header. The result

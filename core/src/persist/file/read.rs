@@ -73,14 +73,14 @@ impl<R: Read> Reader<R> {
     pub fn next_value(&mut self) -> Result<Option<Entry>, FileError> {
         self.skip()?;
         let start = self.position;
-        match self.byte("a record")? {
-            tag::VALUE => {
+        match self.array("a record")? {
+            [tag::VALUE] => {
                 let entry = self.entry(start)?;
                 self.check_sum(start)?;
                 self.open = Some(Open { kind: entry.kind, chunks: 0, bytes: 0 });
                 Ok(Some(entry))
             }
-            tag::FILE_END => {
+            [tag::FILE_END] => {
                 let num_values = u64::from_le_bytes(self.array("the number of values")?);
                 self.check_sum(start)?;
                 self.expect(start, "values", self.num_values, num_values)?;
@@ -89,7 +89,7 @@ impl<R: Read> Reader<R> {
                     _ => Err(self.damaged(self.position, "bytes after the end")),
                 }
             }
-            other => {
+            [other] => {
                 Err(self.damaged(start, format_args!("a record of kind {other} where a value or the end should be")))
             }
         }
@@ -116,15 +116,15 @@ impl<R: Read> Reader<R> {
     pub fn next_chunk(&mut self) -> Result<Option<(u64, Vec<u8>)>, FileError> {
         let Some(open) = self.open else { return Ok(None) };
         let start = self.position;
-        match self.byte("a record")? {
-            tag::CHUNK => {
+        match self.array("a record")? {
+            [tag::CHUNK] => {
                 let iterator = u64::from_le_bytes(self.array("an iterator")?);
                 let chunk = self.bytes(start, MAX_CHUNK_BYTES, "chunk")?;
                 self.check_sum(start)?;
                 self.open = Some(Open { chunks: open.chunks + 1, bytes: open.bytes + chunk.len() as u64, ..open });
                 Ok(Some((iterator, chunk)))
             }
-            tag::VALUE_END => {
+            [tag::VALUE_END] => {
                 let (own_chunks, own_bytes) = (self.array("the number of chunks")?, self.array("the sum of bytes")?);
                 self.check_sum(start)?;
                 self.expect(start, "chunks", open.chunks, u64::from_le_bytes(own_chunks))?;
@@ -133,7 +133,7 @@ impl<R: Read> Reader<R> {
                 self.num_values += 1;
                 Ok(None)
             }
-            other => Err(self.damaged(start, format_args!("a record of kind {other} where a chunk should be"))),
+            [other] => Err(self.damaged(start, format_args!("a record of kind {other} where a chunk should be"))),
         }
     }
 
@@ -194,17 +194,17 @@ impl<R: Read> Reader<R> {
     }
 
     fn entry(&mut self, start: u64) -> Result<Entry, FileError> {
-        let kind = self.byte("a kind")?;
+        let [kind] = self.array("a kind")?;
         let kind = Kind::ALL
             .iter()
             .copied()
             .find(|known| known.byte() == kind)
             .ok_or_else(|| self.damaged(start, format_args!("a value of unknown kind {kind}")))?;
         let expires_at = u64::from_le_bytes(self.array("an expiry")?);
-        let key = match self.byte("a key")? {
-            0 => None,
-            1 => Some(self.bytes(start, MAX_KEY_BYTES, "key")?),
-            other => return Err(self.damaged(start, format_args!("{other} where 1 or 0 reports a key"))),
+        let key = match self.array("a key")? {
+            [0] => None,
+            [1] => Some(self.bytes(start, MAX_KEY_BYTES, "key")?),
+            [other] => return Err(self.damaged(start, format_args!("{other} where 1 or 0 reports a key"))),
         };
         Ok(Entry { kind, key, expires_at: (expires_at > 0).then_some(expires_at) })
     }
@@ -220,11 +220,6 @@ impl<R: Read> Reader<R> {
         self.input.by_ref().take(len as u64).read_to_end(&mut bytes)?;
         self.took(&bytes);
         if bytes.len() < len { Err(self.ends_in(what)) } else { Ok(bytes) }
-    }
-
-    fn byte(&mut self, what: &'static str) -> Result<u8, FileError> {
-        let [byte] = self.array(what)?;
-        Ok(byte)
     }
 
     fn array<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], FileError> {
