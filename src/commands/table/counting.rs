@@ -62,9 +62,8 @@ pub static COUNTING: &[Command] = rows! { Counter:
         c"O(1) for one key; O(N*M) for the union of N counters of M bytes"
         c"Returns the number of distinct members of all counters together, with its standard error"
     c"lc.intercard" sets::intercard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
-        c"O(M*2^N) where N is the number of counters that hold estimates and M their bytes; O(
-            N*K) while all are exact, \
-          K the members of the smallest"
+        c"O(M*2^N) where N is the number of counters that hold estimates and M their bytes; O(N*K) while all are \
+          exact, K the members of the smallest"
         c"Returns the number of members that all counters have, with its standard error"
     c"lc.diffcard" sets::diffcard, -3 READ_NUMBERED Numbered CHANGES_WITH_TIME [NUMKEYS, KEYS, SINCE]
         c"O(N*M) where N is the number of counters and M their bytes"
