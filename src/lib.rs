@@ -68,15 +68,14 @@ pub unsafe extern "C" fn RedisModule_OnLoad(
         return ERR;
     }
     // SAFETY: the context is live; this fills in the API's pointers, which no other thread uses: no thread of this
-    // module runs. The allocator changes only at the first load, see `use_server`. So everything that a failed load
-    // left behind was allocated after the change.
+    // module runs.
     unsafe {
         if raw::Export_RedisModule_Init(ctx, c"rollcall".as_ptr(), version::NUMBER, raw::REDISMODULE_APIVER_1 as c_int)
             == ERR
         {
             return ERR;
         }
-        alloc::use_server();
+        alloc::begin();
     }
     let load = |ctx: Ctx, args: Args<'_>| {
         if let Err(why) = load(ctx, args) {

@@ -7,10 +7,10 @@
 //! - It promises alignments that not every malloc gives.
 //! - It cannot run outside a server, where unit tests run.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use redis_module::raw;
 use rollcall_core::unstable::heap::Mover;
@@ -32,13 +32,10 @@ const TRY_BYTES: usize = 64 * 1024;
 /// The size of a cache line in bytes. Bitmaps are aligned to it.
 const CACHE_LINE: usize = 64;
 
-/// Whether the server's allocator is in use. Set once, before anything is allocated through the server.
-static LOADED: AtomicBool = AtomicBool::new(false);
-
 /// The largest alignment in bytes that the server's malloc gives to a block whose size is a multiple of it:
-/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. Set once, before [`LOADED`]. A block with a larger alignment
-/// has padding.
-static ALIGNMENT: AtomicUsize = AtomicUsize::new(MALLOC_ALIGN);
+/// [`MALLOC_ALIGN`], [`DOUBLE_ALIGN`] or [`CACHE_LINE`]. Set once, before the first allocation; 0 until then. A block
+/// with a larger alignment has padding.
+static ALIGNMENT: AtomicUsize = AtomicUsize::new(0);
 
 /// The difference in bytes between jemalloc's smallest size classes: 16 by default, 8 in the jemalloc of Redis; 0 if
 /// the server's allocator is another one. Set once, when the module is loaded.
@@ -47,33 +44,24 @@ static QUANTUM: AtomicUsize = AtomicUsize::new(16);
 /// Bytes requested from the server's allocator and not yet freed.
 static ALLOCATED: Metric = Metric::new();
 
-/// The global allocator. It calls the server's allocator inside a server, and the system's allocator in unit tests.
+/// The global allocator. Unit tests, which run outside a server, use the system's allocator instead.
 pub struct ServerAlloc;
 
+#[cfg(not(test))]
 #[global_allocator]
 static GLOBAL: ServerAlloc = ServerAlloc;
 
-/// Switches this library to the server's allocator. The switch is permanent while the library is mapped.
+/// Prepares the allocator. Before this call, nothing can be allocated.
 ///
 /// # Safety
-/// Must be called at the start of loading, after the API's pointers are filled in. Before its first load, the library
-/// must not have allocated anything, because neither allocator can free a block of the other.
-pub unsafe fn use_server() {
-    // SAFETY: the API's pointers are filled in.
-    let has_all = unsafe {
-        { raw::RedisModule_Alloc }.is_some()
-            && { raw::RedisModule_Calloc }.is_some()
-            && { raw::RedisModule_Realloc }.is_some()
-            && { raw::RedisModule_Free }.is_some()
-    };
+/// The API's pointers are filled in.
+pub unsafe fn begin() {
     // The probe runs only at the first load. Blocks may be left from a failed load, and a second probe must not change
     // how their padding is computed.
-    if !has_all || LOADED.load(Ordering::Relaxed) {
-        return;
+    if ALIGNMENT.load(Ordering::Relaxed) == 0 {
+        // SAFETY: as the caller promises.
+        ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
     }
-    // SAFETY: the API's pointers are filled in.
-    ALIGNMENT.store(unsafe { malloc_alignment() }, Ordering::Relaxed);
-    LOADED.store(true, Ordering::Relaxed);
 }
 
 /// The number of blocks of each size that a probe of malloc's alignment allocates. The probe frees the blocks only at
@@ -189,20 +177,17 @@ pub fn usable_layout_size(layout: Layout) -> usize {
 /// # Safety
 /// Must be called inside a server.
 unsafe fn server_alloc(size: usize, zeroed: bool) -> *mut u8 {
-    // SAFETY: the API's pointers were filled in before LOADED was set.
+    // SAFETY: the API's pointers are filled in inside a server.
     unsafe {
-        let pointer: *mut c_void = match (zeroed, size >= TRY_BYTES) {
-            (false, false) => raw::RedisModule_Alloc.map_or(null_mut(), |alloc| alloc(size)),
-            (false, true) => raw::RedisModule_TryAlloc.map_or(null_mut(), |alloc| alloc(size)),
-            (true, false) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
-            (true, true) => match raw::RedisModule_TryCalloc {
-                Some(try_calloc) => try_calloc(1, size),
-                // Redis 7.0 and 7.2 have no TryCalloc. So a block of the same size is first allocated by TryAlloc and
-                // freed, and then allocated by Calloc. If another thread takes the memory between the two calls, the
-                // server ends the process, as it does when an allocation of its own fails.
-                None if !can_allocate(size) => null_mut(),
-                None => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
-            },
+        let pointer: *mut c_void = match (zeroed, size >= TRY_BYTES, raw::RedisModule_TryCalloc) {
+            (false, false, _) => raw::RedisModule_Alloc.map_or(null_mut(), |alloc| alloc(size)),
+            (false, true, _) => raw::RedisModule_TryAlloc.map_or(null_mut(), |alloc| alloc(size)),
+            (true, true, Some(try_calloc)) => try_calloc(1, size),
+            // Redis 7.0 and 7.2 have no TryCalloc. So a block of the same size is first allocated by TryAlloc and
+            // freed, and then allocated by Calloc. If another thread takes the memory between the two calls, the server
+            // ends the process, as it does when an allocation of its own fails.
+            (true, true, None) if !can_allocate(size) => null_mut(),
+            (true, ..) => raw::RedisModule_Calloc.map_or(null_mut(), |calloc| calloc(1, size)),
         };
         pointer.cast()
     }
@@ -239,56 +224,50 @@ unsafe fn base_of(pointer: *mut u8, layout: Layout) -> *mut u8 {
     unsafe { pointer.cast::<*mut u8>().sub(1).read() }
 }
 
-impl ServerAlloc {
-    /// Allocates a block of this layout, in the server's allocator or the system's.
-    ///
-    /// # Safety
-    /// The same as for `GlobalAlloc::alloc`.
-    unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
-        // SAFETY: as the caller promises; outside a server every call goes to the system's allocator.
-        unsafe {
-            if !LOADED.load(Ordering::Relaxed) {
-                return if zeroed { System.alloc_zeroed(layout) } else { System.alloc(layout) };
+/// Allocates a block of this layout, with padding for its alignment.
+///
+/// # Safety
+/// The same as for `GlobalAlloc::alloc`.
+unsafe fn allocate(layout: Layout, zeroed: bool) -> *mut u8 {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let Some(size) = malloc_size(layout.size(), layout) else { return null_mut() };
+        let base = server_alloc(size, zeroed);
+        let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
+        if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
+            // The allocator aligned the blocks that were tested at loading, but not this one, so this block cannot be
+            // used.
+            if let Some(free) = raw::RedisModule_Free {
+                free(base.cast());
             }
-            Self::allocate_in_server(layout, zeroed)
+            return null_mut();
         }
+        if !pointer.is_null() {
+            ALLOCATED.add(layout.size() as u64);
+            // Bitmaps are the large blocks that begin with zeros.
+            if zeroed {
+                huge::queue_block(pointer, layout.size());
+            }
+        }
+        pointer
+    }
+}
+
+// SAFETY: every block has at least the size and alignment asked for. A failed allocation returns null, and no function
+// unwinds.
+unsafe impl GlobalAlloc for ServerAlloc {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are the same.
+        unsafe { allocate(layout, false) }
     }
 
-    /// Allocates a block of this layout, with padding for its alignment, in the server's allocator.
-    ///
-    /// # Safety
-    /// The same as for `GlobalAlloc::alloc`. Must be called inside a server.
-    unsafe fn allocate_in_server(layout: Layout, zeroed: bool) -> *mut u8 {
-        // SAFETY: as the caller promises.
-        unsafe {
-            let Some(size) = malloc_size(layout.size(), layout) else { return null_mut() };
-            let base = server_alloc(size, zeroed);
-            let pointer = if padding(layout) == 0 { base } else { align_up(base, layout.align()) };
-            if layout.align() > MALLOC_ALIGN && !(pointer as usize).is_multiple_of(layout.align()) {
-                // The allocator aligned the blocks that were tested at loading, but not this one, so this block cannot
-                // be used.
-                if let Some(free) = raw::RedisModule_Free {
-                    free(base.cast());
-                }
-                return null_mut();
-            }
-            if !pointer.is_null() {
-                ALLOCATED.add(layout.size() as u64);
-                // Bitmaps are the large blocks that begin with zeros.
-                if zeroed {
-                    huge::queue_block(pointer, layout.size());
-                }
-            }
-            pointer
-        }
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are the same.
+        unsafe { allocate(layout, true) }
     }
 
-    /// Frees a block of the server's allocator.
-    ///
-    /// # Safety
-    /// The same as for `GlobalAlloc::dealloc`. The block was allocated in a server.
-    unsafe fn free_in_server(pointer: *mut u8, layout: Layout) {
-        // SAFETY: as the caller promises. Nobody reads a block that is being freed.
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: allocated here with this layout. Nobody reads a block that is being freed.
         unsafe {
             ALLOCATED.sub(layout.size() as u64);
             huge::withdraw(pointer, layout.size());
@@ -299,72 +278,25 @@ impl ServerAlloc {
         }
     }
 
-    /// Reallocates a block of the server's allocator. If the result is null, the old block is unchanged.
-    ///
-    /// # Safety
-    /// The same as for `GlobalAlloc::realloc`. The block was allocated in a server.
-    unsafe fn reallocate_in_server(pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         // SAFETY: allocated here with this layout. A block with an alignment above `MALLOC_ALIGN` is moved manually,
-        // since realloc would not keep its alignment. A large block that grows is moved manually on Redis 7.0 and 7.2,
-        // too: they have no TryRealloc, and their Realloc ends the process if memory is lacking.
+        // since the server's function would not keep its alignment. A large block is moved manually too, because the
+        // server's function ends the process if memory is lacking.
         unsafe {
-            let is_large = new_size >= TRY_BYTES && new_size > layout.size();
-            let by_server = if is_large { raw::RedisModule_TryRealloc } else { raw::RedisModule_Realloc };
-            if let Some(realloc) = by_server
+            if let Some(realloc) = raw::RedisModule_Realloc
                 && layout.align() <= MALLOC_ALIGN
+                && layout.size().max(new_size) < TRY_BYTES
             {
-                // For size 0, the server's functions would free the old block and return null.
-                if new_size >= isize::MAX as usize {
-                    return null_mut();
-                }
-                huge::withdraw(pointer, layout.size());
-                let moved: *mut u8 = realloc(pointer.cast(), new_size).cast();
-                if !moved.is_null() {
-                    ALLOCATED.replace(layout.size() as u64, new_size as u64);
-                }
-                return moved;
+                ALLOCATED.add((new_size as u64).wrapping_sub(layout.size() as u64));
+                return realloc(pointer.cast(), new_size).cast();
             }
             let Ok(new_layout) = Layout::from_size_align(new_size, layout.align()) else { return null_mut() };
-            let moved = Self::allocate_in_server(new_layout, false);
+            let moved = self.alloc(new_layout);
             if !moved.is_null() {
                 pointer.copy_to_nonoverlapping(moved, layout.size().min(new_size));
-                Self::free_in_server(pointer, layout);
+                self.dealloc(pointer, layout);
             }
             moved
-        }
-    }
-}
-
-// SAFETY: every block has at least the size and alignment asked for. It comes from the server's allocator or, outside a
-// server, from the system's, and goes back to the same one. A failed allocation returns null, and no function unwinds.
-unsafe impl GlobalAlloc for ServerAlloc {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are the same.
-        unsafe { Self::allocate(layout, false) }
-    }
-
-    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promises are the same.
-        unsafe { Self::allocate(layout, true) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: allocated here with this layout, and LOADED has not changed since (see `use_server`).
-        unsafe {
-            if !LOADED.load(Ordering::Relaxed) {
-                return System.dealloc(pointer, layout);
-            }
-            Self::free_in_server(pointer, layout);
-        }
-    }
-
-    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
-        // SAFETY: as in `dealloc`.
-        unsafe {
-            if !LOADED.load(Ordering::Relaxed) {
-                return System.realloc(pointer, layout, new_size);
-            }
-            Self::reallocate_in_server(pointer, layout, new_size)
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tests of the sizes that are requested from the server's malloc, and of the alignment of the resulting blocks.
 
-use std::sync::atomic::AtomicUsize;
+use std::alloc::System;
 use std::sync::{Mutex, PoisonError};
 
 use super::*;
@@ -138,7 +138,9 @@ unsafe fn use_odd() {
         raw::RedisModule_Calloc = Some(odd::calloc);
         raw::RedisModule_Realloc = Some(odd::realloc);
         raw::RedisModule_Free = Some(odd::free);
-        assert_eq!(malloc_alignment(), MALLOC_ALIGN);
+        ALIGNMENT.store(0, Ordering::Relaxed);
+        begin();
+        assert_eq!(ALIGNMENT.load(Ordering::Relaxed), MALLOC_ALIGN);
     }
 }
 
@@ -157,15 +159,15 @@ fn every_alignment_is_given_where_malloc_gives_8_alone() {
             for size in [1usize, 15, 16, 24, 48, 640, 5000, TRY_BYTES, TRY_BYTES + 1] {
                 for (zeroed, new_size) in [(false, size / 2 + 1), (true, size * 2), (true, size + TRY_BYTES)] {
                     let (before, after) = (layout(size, align), layout(new_size, align));
-                    let block = ServerAlloc::allocate_in_server(before, zeroed);
+                    let block = allocate(before, zeroed);
                     assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{before:?}");
                     assert!(!zeroed || (0..size).all(|at| block.add(at).read() == 0), "{before:?}");
                     (0..size).for_each(|at| block.add(at).write(byte(at)));
-                    let block = ServerAlloc::reallocate_in_server(block, before, new_size);
+                    let block = ServerAlloc.realloc(block, before, new_size);
                     assert!(!block.is_null() && (block as usize).is_multiple_of(align), "{after:?}");
                     assert!((0..size.min(new_size)).all(|at| block.add(at).read() == byte(at)), "{before:?} {after:?}");
                     (0..new_size).for_each(|at| block.add(at).write(1));
-                    ServerAlloc::free_in_server(block, after);
+                    ServerAlloc.dealloc(block, after);
                     assert_eq!(odd::LIVE.load(Ordering::Relaxed), 0, "{before:?} {after:?}");
                 }
             }
@@ -181,22 +183,21 @@ fn a_large_block_that_cannot_grow_stays() {
         use_odd();
         for align in [1, 16, 64] {
             let before = layout(100, align);
-            let block = ServerAlloc::allocate_in_server(before, false);
+            let block = allocate(before, false);
             (0..100).for_each(|at| block.add(at).write(byte(at)));
             raw::RedisModule_TryAlloc = Some(odd::fails);
             let moved = odd::MOVED.load(Ordering::Relaxed);
             for new_size in [TRY_BYTES, 1 << 40, isize::MAX as usize - 4096, isize::MAX as usize / align * align] {
-                assert!(ServerAlloc::reallocate_in_server(block, before, new_size).is_null(), "{new_size}");
+                assert!(ServerAlloc.realloc(block, before, new_size).is_null(), "{new_size}");
             }
             assert_eq!(odd::MOVED.load(Ordering::Relaxed), moved, "nothing may end the process");
             assert!((0..100).all(|at| block.add(at).read() == byte(at)));
             raw::RedisModule_TryAlloc = Some(odd::alloc);
-            let block = ServerAlloc::reallocate_in_server(block, before, TRY_BYTES);
+            let block = ServerAlloc.realloc(block, before, TRY_BYTES);
             assert!((0..100).all(|at| block.add(at).read() == byte(at)));
-            // A block that shrinks is left to the server: it needs no memory.
-            let block = ServerAlloc::reallocate_in_server(block, layout(TRY_BYTES, align), 100);
+            let block = ServerAlloc.realloc(block, layout(TRY_BYTES, align), 100);
             assert!((0..100).all(|at| block.add(at).read() == byte(at)));
-            ServerAlloc::free_in_server(block, before);
+            ServerAlloc.dealloc(block, before);
         }
         assert_eq!(odd::LIVE.load(Ordering::Relaxed), 0);
     }
@@ -212,9 +213,9 @@ fn large_blocks_of_zeros_are_queued_while_they_live() {
     let queued_after = |size, align, zeroed| {
         // SAFETY: as above.
         unsafe {
-            let block = ServerAlloc::allocate_in_server(layout(size, align), zeroed);
+            let block = allocate(layout(size, align), zeroed);
             let queued = queued_pages(block, size);
-            ServerAlloc::free_in_server(block, layout(size, align));
+            ServerAlloc.dealloc(block, layout(size, align));
             assert_eq!(queued_pages(block, size), 0);
             queued
         }
@@ -227,10 +228,10 @@ fn large_blocks_of_zeros_are_queued_while_they_live() {
         assert_eq!((queued_after(LARGE - 1, align, true), queued_after(LARGE, align, false)), (0, 0));
         // SAFETY: as above.
         unsafe {
-            let block = ServerAlloc::allocate_in_server(layout(LARGE, align), true);
-            let moved = ServerAlloc::reallocate_in_server(block, layout(LARGE, align), 2 * LARGE);
+            let block = allocate(layout(LARGE, align), true);
+            let moved = ServerAlloc.realloc(block, layout(LARGE, align), 2 * LARGE);
             assert_eq!((queued_pages(block, LARGE), queued_pages(moved, 2 * LARGE)), (0, 0));
-            ServerAlloc::free_in_server(moved, layout(2 * LARGE, align));
+            ServerAlloc.dealloc(moved, layout(2 * LARGE, align));
         }
     }
     huge::set(false);
