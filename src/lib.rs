@@ -25,13 +25,15 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis_module::raw;
+use rollcall_core::bloom::BloomFilter;
+use rollcall_core::counting::Counter;
 
 use config::Commands;
 use server::api::{self, api};
 use server::ffi::{self, Args, Ctx, ERR, NOTICE, OK, RedisModuleCtx, RedisModuleString, WARNING};
 use server::{alloc, facts, reclaim, slot_import, threads, version};
-use types::callbacks::register;
-use types::family::{Classic, Counters, Lines};
+use types::callbacks::{rdb_load, rdb_load_classic, register};
+use types::family::{CLASSIC, COUNTERS, LINES};
 
 /// The module option `OPTIONS_HANDLE_ATOMIC_SLOT_MIGRATION` of Valkey 9 and later, which the bindings lack. It declares
 /// that a slot with values of this module may migrate. The server then sends the values by the commands of an AOF
@@ -107,24 +109,23 @@ fn load(ctx: Ctx, args: Args<'_>) -> Result<(), String> {
     }
     config::check_bloom_layout(config::bloom_layout())?;
     let commands = config::commands();
-    let taken = |what: &str| {
+    let taken = |what: String| {
         format!(
             "another module already holds {what}; to leave BF.* to it, load with: commands beside (filters as RF.*) or \
              commands lc (no filters)"
         )
     };
-    let other = |what: &str| format!("another module already holds {what}");
-    register::<Counters>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
+    let other = |what: String| format!("another module already holds {what}");
+    register::<Counter>(ctx, &COUNTERS, Some(rdb_load::<Counter>)).map_err(other)?;
     // This data type is registered with every value of the option `commands`, so that a data set with filters in the
     // layout `lines` always loads.
-    register::<Lines>(ctx).map_err(|name| other(&format!("the data type {name}")))?;
+    register::<BloomFilter>(ctx, &LINES, Some(rdb_load::<BloomFilter>)).map_err(other)?;
     if commands == Commands::All {
-        register::<Classic>(ctx).map_err(|name| taken(&format!("the data type {name} of the BF commands")))?;
+        let registered = register::<BloomFilter>(ctx, &CLASSIC, Some(rdb_load_classic));
+        registered.map_err(|what| taken(format!("{what} of the BF commands")))?;
     }
-    commands::register(ctx, commands).map_err(|name| match name.starts_with("bf.") {
-        true => taken(&name),
-        false => other(&name),
-    })?;
+    commands::register(ctx, commands)
+        .map_err(|name| if name.starts_with("bf.") { taken(name) } else { other(name) })?;
     info::register(ctx);
     ctx.log(NOTICE, concat!("rollcall ", env!("CARGO_PKG_VERSION"), " is loaded"));
     // The last step of loading: Redis 7.0 would call the listeners even after a failed load.

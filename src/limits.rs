@@ -57,32 +57,17 @@ impl<'a> ServerLimit<'a> {
         ServerLimit { ctx: None, bounds: OnceCell::from(Bounds { key_bytes, left: None }) }
     }
 
-    /// Checks like [`SizeLimit::check`], for a caller that knows `rounded_bytes`: the bytes that the allocator reserves
-    /// for `more_bytes`.
-    ///
-    /// # Errors
-    /// The same as for [`SizeLimit::check`].
-    pub fn check_rounded(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
-        let checked = self.within_limits(held_bytes, more_bytes, rounded_bytes);
-        match &checked {
-            Err(_) if self.is_obeyed() => return Ok(()),
-            Err(Error::TooLarge { limit: Limit::Value, .. }) => LIMIT_REJECTED.count(),
-            Err(_) => MEMORY_REJECTED.count(),
-            Ok(()) => {}
-        }
-        checked
-    }
-
     /// Whether the command is replicated. This is asked only where a limit may apply, because the answer takes the
     /// server as long as a look-up of a key.
     fn is_obeyed(&self) -> bool {
         self.ctx.is_some_and(must_obey)
     }
 
-    /// Checks the new size of a value against `max-key-bytes`, and `rounded_bytes` against the memory that is left
-    /// under `maxmemory`. The new size is not rounded to the allocator's sizes, so that it equals what `BF.INFO key
-    /// SIZE` and `LC.INFO key SIZE` report.
-    fn within_limits(&self, held_bytes: u64, more_bytes: u64, rounded_bytes: u64) -> Result<(), Error> {
+    /// Checks the new size of a value against `max-key-bytes`, and what the allocator reserves for `more_bytes` against
+    /// the memory that is left under `maxmemory`. The new size is not rounded to the allocator's sizes, so that it
+    /// equals what `BF.INFO key SIZE` and `LC.INFO key SIZE` report. `more_bytes` count as one block of memory, because
+    /// nearly all additional memory of a value is one bitmap.
+    fn within_limits(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
         let needed_bytes = held_bytes.saturating_add(more_bytes);
         let bounds = self.bounds.get_or_init(|| {
             let ratio = used_memory_ratio();
@@ -95,6 +80,7 @@ impl<'a> ServerLimit<'a> {
             return Err(Error::TooLarge { needed_bytes, limit_bytes, limit: Limit::Value });
         }
         let Some(left) = &bounds.left else { return Ok(()) };
+        let rounded_bytes = usize::try_from(more_bytes).map_or(u64::MAX, |bytes| alloc::usable_size(bytes) as u64);
         if rounded_bytes > left.get() {
             if self.is_obeyed() {
                 return Ok(());
@@ -120,11 +106,15 @@ fn maxmemory_left() -> u64 {
 }
 
 impl SizeLimit for ServerLimit<'_> {
-    /// Checks `more_bytes` as if they were one block of memory, because nearly all additional memory of a value is one
-    /// bitmap.
     #[cold]
     fn check(&self, held_bytes: u64, more_bytes: u64) -> Result<(), Error> {
-        let rounded_bytes = usize::try_from(more_bytes).map_or(u64::MAX, |bytes| alloc::usable_size(bytes) as u64);
-        self.check_rounded(held_bytes, more_bytes, rounded_bytes)
+        let checked = self.within_limits(held_bytes, more_bytes);
+        match &checked {
+            Err(_) if self.is_obeyed() => return Ok(()),
+            Err(Error::TooLarge { limit: Limit::Value, .. }) => LIMIT_REJECTED.count(),
+            Err(_) => MEMORY_REJECTED.count(),
+            Ok(()) => {}
+        }
+        checked
     }
 }

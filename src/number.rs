@@ -20,13 +20,6 @@ pub fn parse_number(bytes: &[u8]) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// Parses a whole number, negative or not; `None` for any other text.
-pub fn parse_signed(text: &[u8]) -> Option<i64> {
-    let digits = text.strip_prefix(b"-").unwrap_or(text);
-    let plain = !digits.is_empty() && digits.iter().all(u8::is_ascii_digit);
-    std::str::from_utf8(text).ok().filter(|_| plain)?.parse().ok()
-}
-
 /// Parses a whole number in the form that the server writes: without `+` and without leading zeros. `None` for any
 /// other text.
 pub fn parse_canonical(bytes: &[u8]) -> Option<i64> {

@@ -8,25 +8,16 @@ use rollcall_core::error::Error;
 use rollcall_core::unstable::info::Field;
 
 /// Replies with the text of `error`, an error of a command on values of this `kind`. For [`CommandError::Arity`] the
-/// server sends its own text.
+/// server sends its own text. Counts in the metrics that a filter is full or that memory is lacking;
+/// [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size limits itself.
 pub fn reject(ctx: Ctx, kind: Kind, error: &CommandError) {
     match error {
-        CommandError::Arity => ctx.reply_wrong_arity(),
-        other => {
-            count(other);
-            ctx.reply_error(&other.text(kind));
-        }
-    }
-}
-
-/// Counts the error in the metrics if a filter is full or memory is lacking.
-/// [`ServerLimit`](crate::limits::ServerLimit) counts the errors of size limits itself.
-pub fn count(error: &CommandError) {
-    match error {
+        CommandError::Arity => return ctx.reply_wrong_arity(),
         CommandError::Core(Error::Full { .. }) => FULL_REJECTED.count(),
         CommandError::Core(Error::OutOfMemory { .. }) => MEMORY_REJECTED.count(),
         _ => {}
     }
+    ctx.reply_error(&error.text(kind));
 }
 
 /// Replies with an array of booleans, one for each item that the filter handled. If an item was rejected, its error is

@@ -234,12 +234,6 @@ impl<'v, T: Windowed> Live<'v, T> {
         self.value
     }
 
-    /// See [`Windowed::renews`]. For the server module.
-    #[doc(hidden)]
-    pub fn renews(&self) -> bool {
-        self.value.renews()
-    }
-
     /// The outcome of all changes, also after an error.
     pub fn finish(self) -> Outcome<T::Expired> {
         self.outcome

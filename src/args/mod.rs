@@ -16,12 +16,13 @@ use rollcall_core::error::{Error, Parameter};
 /// Parses a whole number without sign and without leading zeros, which is the form that the server writes.
 fn unsigned(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
-    if is_negative(given) {
+    if matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit)) {
         // The error for a negative number says that it is out of range, as in RedisBloom, and not that it is not a
         // number.
         return Err(Error::OutOfRange { parameter, expected: "a whole number".to_owned(), got: quoted(given) }.into());
     }
-    plain(given).ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
+    let plain = parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]));
+    plain.ok_or_else(|| CommandError::not_a("whole number", parameter.name(), given))
 }
 
 /// Parses a whole number without sign that is at most 2^63 - 1, because the server's integers are signed.
@@ -35,7 +36,7 @@ pub fn count(parameter: Parameter, arg: Arg<'_>) -> Result<u64, CommandError> {
 /// least as many arguments follow it.
 pub fn numkeys(args: Args<'_>) -> Option<usize> {
     let behind = args.len().checked_sub(2)?;
-    let keys = usize::try_from(plain(args.get(1).bytes())?).ok()?;
+    let keys = usize::try_from(parse_canonical(args.get(1).bytes())?).ok()?;
     (1..=behind).contains(&keys).then_some(keys)
 }
 
@@ -43,28 +44,17 @@ pub fn numkeys(args: Args<'_>) -> Option<usize> {
 /// [`u64::MAX`] here, which is past the end of every dump.
 pub fn iterator(arg: Arg<'_>) -> Result<u64, CommandError> {
     let given = arg.bytes();
-    if is_negative(given) && given.len() <= 20 {
-        return Ok(u64::MAX);
-    }
-    below_2_63(given).ok_or_else(|| {
+    let iterator = parse_canonical(given).map(|iterator| u64::try_from(iterator).unwrap_or(u64::MAX));
+    iterator.ok_or_else(|| {
         let got = quoted(given);
         CommandError::Argument(format!("Second argument must be numeric: expected a whole number, got {got}"))
     })
 }
 
-/// Whether the text `given` is a whole number below 0.
-fn is_negative(given: &[u8]) -> bool {
-    matches!(given, [b'-', b'1'..=b'9', rest @ ..] if rest.iter().all(u8::is_ascii_digit))
-}
-
-/// Parses a whole number without sign and without leading zeros; `None` for any other text.
-fn plain(given: &[u8]) -> Option<u64> {
-    parse_unsigned(given).filter(|_| !matches!(given, [b'0', _, ..]))
-}
-
-/// Parses a whole number like [`plain`] that is at most 2^63 - 1, because the server's integers are signed.
+/// Parses a whole number without sign and without leading zeros. It is at most 2^63 - 1, because the server's integers
+/// are signed.
 fn below_2_63(given: &[u8]) -> Option<u64> {
-    plain(given).filter(|&value| i64::try_from(value).is_ok())
+    parse_canonical(given)?.try_into().ok()
 }
 
 /// Parses a finite number. A number that is not 0 but rounds to 0 as an `f64` is rejected.
@@ -75,15 +65,6 @@ pub fn number(parameter: Parameter, arg: Arg<'_>) -> Result<f64, CommandError> {
     parse_number(given)
         .filter(|&value| !vanishes(value))
         .ok_or_else(|| CommandError::not_a("number", parameter.name(), given))
-}
-
-/// The expiry that a command gives to a key, in milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Expiry {
-    /// A time to live: milliseconds from now.
-    In(i64),
-    /// A point in time: milliseconds since 1970.
-    At(i64),
 }
 
 /// The options of a command that may create a value, as given. Numbers are in the units of the core library's
@@ -100,8 +81,8 @@ pub struct Options {
     pub non_scaling: bool,
     pub no_create: bool,
     pub window: WindowOptions,
-    /// The expiry of the key, if the command creates it.
-    pub expiry: Option<Expiry>,
+    /// The expiry of the key if the command creates it, in milliseconds since 1970.
+    pub expiry: Option<i64>,
     /// The value of `LIMIT` in `ADMIT`: once the value has this number of items, no new item is added.
     pub limit: Option<u64>,
     pub all: bool,
@@ -240,7 +221,7 @@ pub fn options(ctx: Ctx, args: Args<'_>, start: usize, allowed: Allowed) -> Resu
                 break;
             }
             _ => {
-                match value(&mut options, option, args.get(at)) {
+                match value(ctx, &mut options, option, args.get(at)) {
                     // As in RedisBloom, an option that cannot be read is reported before one that is out of range.
                     Err(negative @ CommandError::Core(_)) => out_of_range = out_of_range.or(Some(negative)),
                     read => read?,
@@ -265,7 +246,7 @@ fn unknown_option(given: &[u8], allowed: impl Iterator<Item = Opt>, takes_items:
     CommandError::Argument(format!("unknown option {}: expected {}{items}", quoted(given), words.join(", ")))
 }
 
-fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
+fn value(ctx: Ctx, options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), CommandError> {
     match option {
         Opt::Capacity => options.capacity = Some(count(Parameter::Capacity, given)?),
         Opt::Error => options.error_rate = Some(number(Parameter::ErrorRate, given)?),
@@ -280,7 +261,7 @@ fn value(options: &mut Options, option: Opt, given: Arg<'_>) -> Result<(), Comma
                     "options EX, PX, EXAT and PXAT exclude each other: give one".to_owned(),
                 ));
             }
-            options.expiry = Some(expiry(option, given)?);
+            options.expiry = Some(expiry(ctx, option, given)?);
         }
         Opt::Limit => options.limit = Some(limit(given)?),
         Opt::Window => options.window.seconds = Some(count(Parameter::Window, given)?),
@@ -299,7 +280,9 @@ fn limit(given: Arg<'_>) -> Result<u64, CommandError> {
 }
 
 /// Parses the value of an expiry option (`EX`, `PX`, `EXAT`, `PXAT`), with the same ranges as in the server's `SET`.
-fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, CommandError> {
+/// Returns milliseconds since 1970. A client's time in the past is an error, because every call would create the key
+/// anew.
+fn expiry(ctx: Ctx, option: Opt, given: Arg<'_>) -> Result<i64, CommandError> {
     let (unit, unit_ms) = match option {
         Opt::Ex | Opt::ExAt => ("seconds", 1000),
         _ => ("milliseconds", 1),
@@ -310,7 +293,15 @@ fn expiry(option: Opt, given: Arg<'_>) -> Result<Expiry, CommandError> {
         let why = format!("option {option} needs a whole number of {unit} above 0, got {got}");
         return Err(CommandError::ExpireTime(why));
     };
-    Ok(if matches!(option, Opt::Ex | Opt::Px) { Expiry::In(ms) } else { Expiry::At(ms) })
+    let now = ctx.now_ms();
+    if matches!(option, Opt::Ex | Opt::Px) {
+        let why = || CommandError::ExpireTime(format!("{ms} milliseconds from now are beyond the largest time"));
+        return now.checked_add(ms).ok_or_else(why);
+    }
+    if ms <= now && !must_obey(ctx) {
+        return Err(CommandError::ExpireTime(format!("{ms} milliseconds since 1970 have passed")));
+    }
+    Ok(ms)
 }
 
 fn layout(given: &[u8]) -> Result<BitLayout, CommandError> {

@@ -6,16 +6,15 @@ use rollcall_core::error::Parameter;
 use rollcall_core::live::Live;
 use rollcall_core::window::{ClockSource, Move};
 
-use super::changes::{Changing, announce_moved};
-use super::effects::announce_expiry;
-use super::expiry;
+use super::changes::Changing;
+use super::effects::{Effects, announce};
 use super::keyspace::value_mut;
-use super::windows::{no_window, time_of};
+use super::windows::{expiry_of, no_window, time_of};
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Mode};
-use crate::types::before::Before;
+use crate::types::family::change;
 use crate::types::names::Verb;
 
 /// The target that an `ADVANCE` command gives.
@@ -51,19 +50,17 @@ pub(super) fn advance<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Comma
             let changed = go_to(value, &to);
             let made = if let To::Clock = to { use_system_clock(ctx, value) } else { Move::Stay };
             let has_moved = changed || made != Move::Stay;
-            (changed, made, if has_moved { expiry::of_volatile(ctx, value) } else { None })
+            (changed, made, if has_moved { expiry_of(ctx, value) } else { None })
         }
     };
     if changed {
         ctx.replicate_under(T::OWN_PREFIX.name(Verb::Advance), args);
     }
     key.set_expiry(expiry);
-    let key = key.close();
-    announce_moved::<T>(ctx, key, made);
-    if changed && made == Move::Stay {
-        ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
-    }
-    announce_expiry(ctx, key, expiry);
+    // A move to the system clock's slice has the same event.
+    let event = (changed && made == Move::Stay).then_some(Verb::Advance);
+    let effects = Effects { event, after: made, expiry, ..Effects::default() };
+    announce::<T>(ctx, key.close(), effects, || ());
     ctx.reply_simple(c"OK");
     Ok(())
 }
@@ -74,11 +71,12 @@ fn use_system_clock<T: Changing>(ctx: Ctx, value: &mut T) -> Move {
     if must_obey(ctx) {
         return Move::Stay;
     }
-    let (before, time) = (Before::any(value), time_of(ctx, [&*value]));
-    let mut live = Live::new(&mut *value, time);
-    live.move_on();
-    let outcome = live.finish();
-    before.changed(value);
+    let outcome = change(value, |value| {
+        let time = time_of(ctx, [&*value]);
+        let mut live = Live::new(value, time);
+        live.move_on();
+        live.finish()
+    });
     T::dispose(outcome.expired);
     outcome.before
 }
@@ -89,13 +87,11 @@ fn go_to<T: Changing>(value: &mut T, to: &To) -> bool {
     if window.is_none() {
         return false;
     }
-    let before = Before::any(value);
-    match *to {
+    change(value, |value| match *to {
         To::Slice(slice) => T::dispose(value.advance(slice)),
         To::Rebased(slice) => value.rebase(slice),
         To::Clock => value.set_clock_source(ClockSource::System),
-    }
-    before.changed(value);
+    });
     let has_moved = newest != value.newest_slice();
     T::ADVANCES.add(has_moved.into());
     has_moved || window != value.window().copied()

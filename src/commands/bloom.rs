@@ -3,16 +3,17 @@
 use rollcall_core::bloom::{BitLayout, BloomFilter, Expired, Params, Present, SubFilterInfo};
 use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Windowed};
-use rollcall_core::size_limit::Unlimited;
+use rollcall_core::size_limit::{SizeLimit, Unlimited};
+use rollcall_core::unstable::heap::OnHeap;
 use rollcall_core::unstable::info::{FILTER_FIELDS_SHOWN, FilterAt, OF_FILTERS};
 use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_reserve;
 use rollcall_core::window::Time;
 
-use super::changes::{self, Addition, Changing, Handled};
+use super::changes::{self, Changing, Handled};
 use super::creation::filters::Creation;
 use super::effects::Creating;
-use super::keyspace::{check_copy, value};
+use super::keyspace::value;
 use super::windows::{self, time_of};
 use super::{info, obeyed};
 use crate::args::{self, Allowed, Opt, Options};
@@ -22,7 +23,7 @@ use crate::number::as_c_prints;
 use crate::reply;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, Key, Mode};
-use crate::server::metrics::{FILTER_ADVANCES, FILTER_ITEMS_REJECTED, Metric};
+use crate::server::metrics::{FILTER_ITEMS_REJECTED, Metric};
 use crate::server::reclaim;
 use crate::types::entry::finalize;
 use crate::types::names::Verb;
@@ -37,7 +38,6 @@ impl Changing for BloomFilter {
     type Creation = Creation;
     const INSERT_OPTIONS: Allowed = &[OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
     const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, windows::OF_FILTERS, args::EXPIRY];
-    const ADVANCES: &'static Metric = &FILTER_ADVANCES;
     const ITEMS_REJECTED: &'static Metric = &FILTER_ITEMS_REJECTED;
 
     fn insertion(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Options), CommandError> {
@@ -59,24 +59,6 @@ impl Changing for BloomFilter {
         limit: &ServerLimit,
         is_new_key: bool,
     ) -> Handled<'static> {
-        let (mut handled, mut new) = (0, 0);
-        if live.value().room() >= items.len() as u64 {
-            // No item can be rejected, so the length of the reply is known, and each answer is written at once.
-            ctx.reply_array(items.len());
-            let outcome = live.add_all(items.bytes(), limit, |is_new| {
-                (handled, new) = (handled + 1, new + usize::from(is_new));
-                ctx.reply_bool(is_new);
-            });
-            // Should an item be rejected nevertheless, errors fill the array up to its length. Otherwise the client
-            // would wait for more elements.
-            if let Err(error) = outcome {
-                let error = CommandError::from(error);
-                reply::count(&error);
-                let text = error.text(Kind::Filter);
-                (handled..items.len()).for_each(|_| ctx.reply_error(&text));
-            }
-            return Handled { items: handled, new, ..Handled::default() };
-        }
         let mut results: Vec<bool> = Vec::new();
         let outcome = try_reserve(&mut results, items.len())
             .and_then(|()| live.add_all(items.bytes(), limit, |is_new| results.push(is_new)));
@@ -97,7 +79,7 @@ impl Changing for BloomFilter {
     }
 
     fn union(first: &Self, others: &[&Self], limit: &ServerLimit) -> Result<Self, Error> {
-        check_copy(first, limit)?;
+        limit.check(0, OnHeap::num_bytes(first))?;
         let mut union = first.try_clone()?;
         union.live(Time::Reached).merge(others, limit)?;
         Ok(union)
@@ -121,18 +103,16 @@ fn present<'a>(ctx: Ctx, filter: &'a BloomFilter) -> Present<'a> {
 /// Creates an empty filter: `BF.RESERVE key error_rate capacity [EXPANSION n] [NONSCALING] [SEED n] [LAYOUT
 /// lines|classic] [WINDOW seconds [MANUAL] [SLICES g] [REFRESH]] [EX s | PX ms | EXAT s | PXAT ms]`
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let creation = if must_obey(ctx) {
-        obeyed::reservation(ctx, args)
-    } else {
-        Creation::from_reservation(ctx, args, Creation::from_options)
+    let (creation, expiry) = match must_obey(ctx) {
+        true => obeyed::reservation(ctx, args),
+        false => Creation::from_reservation(ctx, args, Creation::from_options),
     }?;
-    changes::reserve::<BloomFilter>(ctx, args, &creation)
+    changes::reserve::<BloomFilter>(ctx, args, &creation, expiry)
 }
 
 /// Adds an item to a filter: `BF.ADD key item`
 pub fn add(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let create_with = changes::defaults::<BloomFilter>(ctx, args);
-    let addition = Addition { verb: Verb::Add, command: args, items: args.from(2), create_with, is_plain: true };
+    let addition = changes::to_default::<BloomFilter>(ctx, Verb::Add, args);
     let limit = ServerLimit::new(ctx);
     changes::add::<BloomFilter>(ctx, addition, &limit, |live, _| {
         let (items, new, rejected) = match live.add(args.get(2).bytes(), &limit) {

@@ -12,21 +12,20 @@ use rollcall_core::error::Error;
 use rollcall_core::live::{Live, Outcome, Windowed};
 use rollcall_core::window::{Merging, Move, Time};
 
-use super::effects::{Added, Creating, announce_added, announce_expiry, announce_move};
-use super::expiry;
+use super::effects::{Creating, Effects, announce};
 use super::keyspace::{create, open, open_merge, replace, value_mut, values};
-use super::windows::time_of;
+use super::windows::{expiry_of, time_of};
 use crate::args::{self, Allowed, Options};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::reply;
 use crate::server::facts::must_obey;
-use crate::server::ffi::{Arg, Args, Closed, Ctx, Key, Mode};
+use crate::server::ffi::{Arg, Args, Closed, Ctx, Key, Mode, NOTIFY_MODULE, OwnedString};
 use crate::server::metrics::Metric;
-use crate::types::before::Before;
-use crate::types::family::Family;
-use crate::types::names::Verb;
+use crate::types::family::{Family, change};
+use crate::types::names::{Prefix, Verb};
+use crate::types::totals::ITEMS;
 
 /// What differs between filters and counters in commands that change keys.
 pub(super) trait Changing: Family + Windowed {
@@ -35,8 +34,6 @@ pub(super) trait Changing: Family + Windowed {
     const INSERT_OPTIONS: Allowed;
     /// The options of `ADMIT`.
     const ADMIT_OPTIONS: Allowed;
-    /// The metric that counts how often windows of this family advanced.
-    const ADVANCES: &'static Metric;
     /// The metric that counts the items that `ADMIT` rejected.
     const ITEMS_REJECTED: &'static Metric;
 
@@ -83,28 +80,22 @@ fn live<'v, T: Windowed>(ctx: Ctx, value: &'v mut T) -> Live<'v, T> {
     Live::new(value, time)
 }
 
-/// Counts an advance of a window in the metrics, and sends its keyspace event. Does nothing for [`Move::Stay`].
-fn notify<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
-    if made != Move::Stay {
-        T::ADVANCES.count();
-        ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
-    }
-}
-
-/// Replicates the move `made` of a window, and sends its keyspace event.
-pub(super) fn announce_moved<T: Changing>(ctx: Ctx, key: Closed<'_>, made: Move) {
-    announce_move(ctx, T::OWN_PREFIX, key, made);
-    notify::<T>(ctx, key, made);
-}
-
 /// Runs `RESERVE`: creates an empty value with the parameters `creation`. Fails if the key exists.
-pub(super) fn reserve<T: Changing>(ctx: Ctx, args: Args<'_>, creation: &T::Creation) -> Result<(), CommandError> {
+pub(super) fn reserve<T: Changing>(
+    ctx: Ctx,
+    args: Args<'_>,
+    creation: &T::Creation,
+    expiry: Option<i64>,
+) -> Result<(), CommandError> {
     let mut key = open::<T>(ctx, args.get(1), Mode::Write)?;
     if !key.is_missing() {
         return Err(CommandError::Exists);
     }
-    create(&mut key, creation.build(&ServerLimit::new(ctx))?, creation.expiry());
-    creation.announce_reserved(ctx, key.close());
+    let value = creation.build(&ServerLimit::new(ctx))?;
+    let prefix = value.prefix();
+    let expiry = create(ctx, &mut key, value, expiry);
+    let (key, effects) = (key.close(), Effects { created: true, expiry, ..Effects::default() });
+    announce::<T>(ctx, key, effects, || creation.replicate_reserved(ctx, key, prefix));
     ctx.reply_simple(c"OK");
     Ok(())
 }
@@ -123,24 +114,47 @@ pub(super) struct Handled<'a> {
 }
 
 /// The items that a command adds, and the parameters to create a missing key.
-pub(super) struct Addition<'a, C> {
+pub(super) struct Addition<'a, F> {
     /// The name of the running command, after its prefix. `command` are all its arguments.
-    pub(super) verb: Verb,
-    pub(super) command: Args<'a>,
-    pub(super) items: Args<'a>,
+    verb: Verb,
+    command: Args<'a>,
+    items: Args<'a>,
     /// A function that returns the parameters for a missing key. `None` if a missing key is an error.
-    pub(super) create_with: Option<C>,
+    create_with: Option<F>,
+    /// The expiry of a key that the command creates, in milliseconds since 1970.
+    expiry: Option<i64>,
     /// Whether the command may be replicated unchanged, see [`Options::are_plain`].
-    pub(super) is_plain: bool,
+    is_plain: bool,
 }
 
-impl<'a, C> Addition<'a, C> {
-    /// Returns what is replicated if the first `handled` items were handled: the whole command, if possible, and these
-    /// items.
+impl<'a, F> Addition<'a, F> {
+    /// Replicates the items that were handled as an addition to a value with this prefix. `created` are the parameters
+    /// of the value, if the command created it. They are replicated too, unless the unchanged command leads to the same
+    /// parameters. Replicating the unchanged command is cheapest: without a replica and an AOF, the server copies
+    /// nothing.
     #[inline]
-    fn replicated(&self, handled: usize) -> (Option<(Verb, Args<'a>)>, Args<'a>) {
-        let is_whole = self.is_plain && handled == self.items.len();
-        (is_whole.then_some((self.verb, self.command)), self.items.first(handled))
+    fn replicate<T: Family, C: Creating<T>>(
+        &self,
+        ctx: Ctx,
+        key: Closed<'_>,
+        prefix: Prefix,
+        created: Option<&C>,
+        handled: &Handled<'_>,
+    ) {
+        let is_plain = self.is_plain && created.is_none_or(C::is_implied);
+        if is_plain && handled.items == self.items.len() {
+            return ctx.replicate_under(prefix.name(self.verb), self.command);
+        }
+        let replicate = |verb, words: &[OwnedString]| {
+            let (words, some) = (words.iter().map(OwnedString::as_arg), handled.some.iter().copied());
+            let items = self.items.first(handled.items).iter();
+            let arguments: Vec<Arg> = once(key.name()).chain(words).chain(some).chain(items).collect();
+            ctx.replicate(prefix.name(verb).text(), &arguments);
+        };
+        match created {
+            Some(creation) => creation.with_words(|words| replicate(Verb::Insert, words)),
+            None => replicate(prefix.add_all(), &[]),
+        }
     }
 }
 
@@ -164,25 +178,24 @@ pub(super) fn add<'a, T: Changing>(
         value => value,
     };
     let Some(value) = value? else { return add_to_missing(ctx, key, addition, limit, add) };
-    let before = Before::adding(value, addition.items.len());
+    let before = (!value.takes_in_place(addition.items.len())).then(|| value.share());
     let mut live = live(ctx, value);
     let handled = add(&mut live, false);
-    let outcome = live.finish();
-    before.added(value, handled.new as u64);
+    let Outcome { before: made, changed, expired, .. } = live.finish();
+    match before {
+        Some(before) => before.becomes(&value.share()),
+        None => ITEMS.add(handled.new as u64),
+    }
     let prefix = value.prefix();
     // A move of the window changes when a volatile key expires.
-    let expiry = if outcome.before == Move::Stay { None } else { expiry::of_volatile(ctx, value) };
+    let expiry = if made == Move::Stay { None } else { expiry_of(ctx, value) };
     key.set_expiry(expiry);
     let key = key.close();
-    if outcome.before != Move::Stay {
-        T::dispose(outcome.expired);
-        announce_moved::<T>(ctx, key, outcome.before);
+    if made != Move::Stay {
+        T::dispose(expired);
     }
-    if outcome.changed {
-        let (whole, items) = addition.replicated(handled.items);
-        announce_added::<T, T::Creation>(ctx, Added { prefix, key, created: None, whole, some: handled.some, items });
-    }
-    announce_expiry(ctx, key, expiry);
+    let effects = Effects { before: made, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
+    announce::<T>(ctx, key, effects, || addition.replicate::<T, T::Creation>(ctx, key, prefix, None, &handled));
     handled.rejected.map_or(Ok(key), Err)
 }
 
@@ -199,26 +212,24 @@ fn add_to_missing<'a, T: Changing>(
 ) -> Result<Closed<'a>, CommandError> {
     let creation = addition.create_with.take().ok_or(CommandError::NotFound)?();
     let mut value = creation.build(limit)?;
-    let before = Before::creating(&value);
+    let before = value.share();
     // The window of a new value is already at the present slice.
     let mut live = Live::new(&mut value, Time::Reached);
     let handled = add(&mut live, true);
-    let outcome = live.finish();
-    before.changed(&value);
-    if handled.items == 0 && !outcome.changed {
+    let changed = live.finish().changed;
+    if handled.items == 0 && !changed {
         return handled.rejected.map_or(Ok(key.close()), Err);
     }
+    // The totals do not include the value yet, but its promotion or growths count.
+    before.count_events(&value.share());
     let prefix = value.prefix();
-    create(&mut key, value, creation.expiry());
+    let expiry = create(ctx, &mut key, value, addition.expiry);
     let key = key.close();
-    if outcome.changed {
-        addition.is_plain &= creation.is_implied();
-        let (whole, items) = addition.replicated(handled.items);
-        let created = Some(creation);
-        announce_added::<T, _>(ctx, Added { prefix, key, created, whole, some: handled.some, items });
-    } else {
-        creation.announce_reserved(ctx, key);
-    }
+    let effects = Effects { created: true, event: changed.then_some(Verb::Add), expiry, ..Effects::default() };
+    announce::<T>(ctx, key, effects, || match changed {
+        true => addition.replicate(ctx, key, prefix, Some(&creation), &handled),
+        false => creation.replicate_reserved(ctx, key, prefix),
+    });
     handled.rejected.map_or(Ok(key), Err)
 }
 
@@ -232,28 +243,45 @@ pub(super) fn options<T: Changing>(
     Ok((T::Creation::from_options(ctx, args, &options)?, options))
 }
 
-/// Returns a function that returns the parameters for a key that `ADD` or `MADD` creates. `None` if the option
-/// `auto-create` forbids it. A replicated command always creates the key, because its primary did.
+/// Returns the addition of an `ADD` or `MADD`; `command` are all its arguments. A missing key is created with the
+/// defaults, unless the option `auto-create` forbids it. A replicated command always creates the key, because its
+/// primary did.
 #[inline]
-pub(super) fn defaults<'a, T: Changing>(ctx: Ctx<'a>, args: Args<'a>) -> Option<impl FnOnce() -> T::Creation + 'a> {
-    (config::auto_create() || must_obey(ctx)).then_some(move || T::Creation::defaults(ctx, args))
+pub(super) fn to_default<'a, T: Changing>(
+    ctx: Ctx<'a>,
+    verb: Verb,
+    command: Args<'a>,
+) -> Addition<'a, impl FnOnce() -> T::Creation> {
+    let creates = config::auto_create() || must_obey(ctx);
+    let create_with = creates.then_some(move || T::Creation::defaults(ctx, command));
+    Addition { verb, command, items: command.from(2), create_with, expiry: None, is_plain: true }
 }
 
 /// Runs `MADD key item [item ...]`, or `ADD` of LC.*: adds items, and creates a missing value with the defaults.
 pub(super) fn madd<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    let (items, limit) = (args.from(2), ServerLimit::new(ctx));
-    let create_with = defaults::<T>(ctx, args);
-    let addition = Addition { verb: Verb::AddAll, command: args, items, create_with, is_plain: true };
+    let (addition, limit) = (to_default::<T>(ctx, T::OWN_PREFIX.add_all(), args), ServerLimit::new(ctx));
+    let items = addition.items;
     add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
     Ok(())
+}
+
+/// Returns the addition of an `INSERT` or `ADMIT`. `command` are all its arguments.
+fn to_given<'a, C>(
+    command: Args<'a>,
+    creation: C,
+    options: &Options,
+) -> Result<Addition<'a, impl FnOnce() -> C>, CommandError> {
+    let items = command.from(options.items.ok_or(CommandError::Arity)?);
+    let create_with = (!options.no_create).then_some(|| creation);
+    let (expiry, is_plain) = (options.expiry, options.are_plain());
+    Ok(Addition { verb: Verb::Insert, command, items, create_with, expiry, is_plain })
 }
 
 /// Runs `INSERT key [options] ITEMS item [item ...]`: adds items, and creates a missing value with these options.
 pub(super) fn insert<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let (creation, options) = T::insertion(ctx, args)?;
-    let (items, limit) = (args.from(options.items.ok_or(CommandError::Arity)?), ServerLimit::new(ctx));
-    let create_with = (!options.no_create).then_some(|| creation);
-    let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: options.are_plain() };
+    let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
+    let items = addition.items;
     add::<T>(ctx, addition, &limit, |live, is_new_key| T::add_all(ctx, live, items, &limit, is_new_key))?;
     Ok(())
 }
@@ -264,10 +292,9 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let (creation, options) = options::<T>(ctx, args, T::ADMIT_OPTIONS)?;
     let Some(most) = options.limit else { return Err(CommandError::Argument("option LIMIT is missing".to_owned())) };
     let terms = Terms { limit: most, all: options.all, dry_run: options.dry_run };
-    let items = args.from(options.items.ok_or(CommandError::Arity)?);
-    let create_with = (!options.no_create).then_some(|| creation);
-    let limit = ServerLimit::new(ctx);
-    let addition = Addition { verb: Verb::Insert, command: args, items, create_with, is_plain: false };
+    let (addition, limit) = (to_given(args, creation, &options)?, ServerLimit::new(ctx));
+    let addition = Addition { is_plain: false, ..addition };
+    let items = addition.items;
     let mut rejections = 0;
     let key = add::<T>(ctx, addition, &limit, |live, is_new_key| {
         let checked = T::check_limit(live.value(), most);
@@ -276,7 +303,7 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
             Err(error) => return Handled { rejected: Some(error), ..Handled::default() },
         };
         reply::admissions(ctx, &reported);
-        let renews = !is_new_key && live.renews();
+        let renews = !is_new_key && live.value().renews();
         let is_admitted = |reported: &Admission| *reported == Admission::Admitted;
         let count = |which| if terms.dry_run { 0 } else { reported.iter().filter(|&&one| one == which).count() };
         let new = count(Admission::Admitted);
@@ -287,7 +314,7 @@ pub(super) fn admit<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     })?;
     if rejections > 0 {
         T::ITEMS_REJECTED.add(rejections);
-        ctx.notify(key, T::prefix_of_events().event(Verb::Admit));
+        ctx.notify(NOTIFY_MODULE, key, T::prefix_of_events().event(Verb::Admit));
     }
     Ok(())
 }
@@ -300,23 +327,18 @@ pub(super) fn remove(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
         ctx.reply_integer(0);
         return Ok(());
     };
-    let before = Before::any(counter);
-    let mut live = live(ctx, counter);
-    let removed = live.remove(members.bytes());
-    let outcome = live.finish();
-    before.changed(counter);
-    let removed = removed?;
-    let expiry = if outcome.before == Move::Stay { None } else { expiry::of_volatile(ctx, counter) };
+    let (removed, outcome) = change(counter, |counter| {
+        let mut live = live(ctx, counter);
+        (live.remove(members.bytes()), live.finish())
+    });
+    let (removed, before) = (removed?, outcome.before);
+    let expiry = if before == Move::Stay { None } else { expiry_of(ctx, counter) };
     key.set_expiry(expiry);
     let key = key.close();
-    announce_moved::<Counter>(ctx, key, outcome.before);
     let gone = members.iter().zip(&removed).filter(|&(_, &removed)| removed).map(|(member, _)| member);
     let replicated: Vec<Arg> = once(key.name()).chain(gone).collect();
-    if outcome.changed {
-        ctx.replicate(Counter::OWN_PREFIX.name(Verb::Remove).text(), &replicated);
-        ctx.changed(key, Counter::OWN_PREFIX.event(Verb::Remove));
-    }
-    announce_expiry(ctx, key, expiry);
+    let effects = Effects { before, event: outcome.changed.then_some(Verb::Remove), expiry, ..Effects::default() };
+    announce::<Counter>(ctx, key, effects, || ctx.replicate(Prefix::Lc.name(Verb::Remove).text(), &replicated));
     ctx.reply_integer(replicated.len() as i64 - 1);
     Ok(())
 }
@@ -329,15 +351,16 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
     let (mut reserved, mut outcome) = (None, Outcome::<T::Expired>::default());
     let (prefix, expiry) = match (value_mut::<T>(&mut destination)?, sources.split_first()) {
         (Some(value), _) => {
-            let (before, newest) = (Before::any(value), value.newest_slice());
-            let mut live = live(ctx, value);
-            let merged = live.merge(&sources, &limit);
-            outcome = live.finish();
-            before.changed(value);
+            let newest = value.newest_slice();
+            let merged;
+            (merged, outcome) = change(value, |value| {
+                let mut live = live(ctx, value);
+                (live.merge(&sources, &limit), live.finish())
+            });
             merged?;
             // The merge may also advance the window, to the newest slice of the sources.
             let has_moved = newest != value.newest_slice();
-            (value.prefix(), if has_moved { expiry::of_volatile(ctx, value) } else { None })
+            (value.prefix(), if has_moved { expiry_of(ctx, value) } else { None })
         }
         (None, Some((&first, others))) => {
             let Merging { after, .. } = first.merging(&sources, time_of_change(ctx, first))?;
@@ -346,36 +369,25 @@ pub(super) fn merge<T: Changing>(ctx: Ctx, args: Args<'_>) -> Result<(), Command
                 union.rebase(slice);
             }
             (outcome.changed, outcome.after) = (true, after);
-            let (prefix, expiry) = (union.prefix(), expiry::of_volatile(ctx, &union));
-            create(&mut destination, union, None);
-            (prefix, expiry)
+            (union.prefix(), create(ctx, &mut destination, union, None))
         }
         (None, None) => {
             let creation = T::Creation::defaults(ctx, args);
-            create(&mut destination, creation.build(&limit)?, None);
-            let prefix = creation.prefix();
+            let value = creation.build(&limit)?;
             reserved = Some(creation);
-            (prefix, None)
+            (value.prefix(), create(ctx, &mut destination, value, None))
         }
     };
     destination.set_expiry(expiry);
     drop(source_keys);
     let key = destination.close();
-    T::dispose(outcome.expired);
-    if let Some(creation) = reserved {
-        creation.announce_reserved(ctx, key);
-    }
-    announce_move(ctx, T::OWN_PREFIX, key, outcome.before);
-    if outcome.changed {
-        ctx.replicate_under(prefix.name(Verb::Merge), args);
-    }
-    announce_move(ctx, T::OWN_PREFIX, key, outcome.after);
-    notify::<T>(ctx, key, outcome.before);
-    if outcome.changed {
-        ctx.changed(key, T::prefix_of_events().event(Verb::Merge));
-    }
-    notify::<T>(ctx, key, outcome.after);
-    announce_expiry(ctx, key, expiry);
+    let Outcome { before, changed, after, expired } = outcome;
+    T::dispose(expired);
+    let effects = Effects { before, created: reserved.is_some(), event: changed.then_some(Verb::Merge), after, expiry };
+    announce::<T>(ctx, key, effects, || match reserved {
+        Some(creation) => creation.replicate_reserved(ctx, key, prefix),
+        None => ctx.replicate_under(prefix.name(Verb::Merge), args),
+    });
     ctx.reply_simple(c"OK");
     Ok(())
 }

@@ -16,7 +16,7 @@ use crate::args::{self, Allowed, Opt};
 use crate::command_error::{CommandError, Kind, quoted};
 use crate::limits::ServerLimit;
 use crate::server::ffi::{Args, Ctx, Mode};
-use crate::server::metrics::{COUNTER_ADVANCES, COUNTER_ITEMS_REJECTED, Metric};
+use crate::server::metrics::{COUNTER_ITEMS_REJECTED, Metric};
 
 const OF_RESERVE: &[Opt] = &[Opt::Error, Opt::Exact, Opt::Bytes, Opt::Seed];
 const OF_INSERT: &[Opt] = &[Opt::NoCreate, Opt::Items];
@@ -26,7 +26,6 @@ impl Changing for Counter {
     type Creation = Creation;
     const INSERT_OPTIONS: Allowed = &[OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
     const ADMIT_OPTIONS: Allowed = &[args::ADMISSION, OF_INSERT, OF_RESERVE, windows::OF_COUNTERS, args::EXPIRY];
-    const ADVANCES: &'static Metric = &COUNTER_ADVANCES;
     const ITEMS_REJECTED: &'static Metric = &COUNTER_ITEMS_REJECTED;
 
     /// The reply is the number of new items. If an item is rejected for its size, the reply is the error, and the items
@@ -83,7 +82,7 @@ impl Changing for Counter {
 pub fn reserve(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
     let options = args::options(ctx, args, 2, RESERVE_OPTIONS)?;
     windows::check_reservation(ctx, &options)?;
-    changes::reserve::<Counter>(ctx, args, &Creation::from_options(ctx, args, &options)?)
+    changes::reserve::<Counter>(ctx, args, &Creation::from_options(ctx, args, &options)?, options.expiry)
 }
 
 /// Replies with the number of distinct members of one counter, or of the union of several: `LC.COUNT key [key ...]`

@@ -4,9 +4,9 @@ use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::unstable::persist::{self, Partial};
 
-use super::effects::announce_expiry;
-use super::expiry;
+use super::effects::{Effects, announce};
 use super::keyspace::{open, value};
+use super::windows::expiry_of;
 use crate::args;
 use crate::command_error::{CommandError, quoted};
 use crate::limits::ServerLimit;
@@ -14,9 +14,8 @@ use crate::server::alloc;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode, WARNING};
 use crate::server::metrics::CORRUPT_REJECTED;
-use crate::types::before::Before;
 use crate::types::entry::{KeyEntry, check_kind, entry_of, finalize, peek_entry, set_entry};
-use crate::types::family::{Family, State, is_complete};
+use crate::types::family::{Family, State, change, is_complete};
 use crate::types::names::Verb;
 
 /// Runs `SCANDUMP key iterator`, which replies with the next iterator and a chunk. Iterator 0 gives the header of the
@@ -72,7 +71,7 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
     let failed = match &mut entry.state {
         State::Ready(_) if !is_obeyed => return Err(CommandError::BadData),
         _ if is_obeyed && data.is_empty() => return Ok(()),
-        State::Ready(value) => return overwrite(value, iterator, data),
+        State::Ready(value) => return Ok(change(value, |value| value.overwrite(iterator, data))?),
         State::Partial(partial) => {
             if !is_obeyed {
                 check_kind::<T>(partial)?;
@@ -86,18 +85,10 @@ fn take_chunk<T: Family>(key: &mut Key<'_>, iterator: u64, data: &[u8], is_obeye
     if is_obeyed {
         finalize::<T>(key, |partial| Ok(partial.finish_with_zeros()))?;
         if let Some(KeyEntry { state: State::Ready(value), .. }) = entry_of::<T>(key)? {
-            return overwrite(value, iterator, data);
+            return Ok(change(value, |value| value.overwrite(iterator, data))?);
         }
     }
     Err(failed.into())
-}
-
-/// Overwrites a part of a complete value by a dump chunk.
-fn overwrite<T: Family>(value: &mut T, iterator: u64, data: &[u8]) -> Result<(), CommandError> {
-    let before = Before::any(value);
-    let written = value.overwrite(iterator, data);
-    before.changed(value);
-    Ok(written?)
 }
 
 /// Runs `LOADCHUNK key iterator data`. The client passes each iterator and chunk that `SCANDUMP` returned, in the same
@@ -115,14 +106,12 @@ pub(super) fn loadchunk<T: Family + Windowed>(ctx: Ctx, args: Args<'_>) -> Resul
     let (prefix, expiry) = match peek_entry::<T>(&key)? {
         None => (T::prefix_of_events(), None),
         // A client sends chunks in order, so only the last chunk can complete the value.
-        Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry::of_volatile(ctx, value)),
+        Some(KeyEntry { state: State::Ready(value), .. }) => (value.prefix(), expiry_of(ctx, value)),
         Some(entry) => (entry.state.prefix(), None),
     };
     key.set_expiry(expiry);
-    let key = key.close();
-    ctx.replicate_under(prefix.name(Verb::LoadChunk), args);
-    ctx.changed(key, T::prefix_of_events().event(Verb::LoadChunk));
-    announce_expiry(ctx, key, expiry);
+    let effects = Effects { event: Some(Verb::LoadChunk), expiry, ..Effects::default() };
+    announce::<T>(ctx, key.close(), effects, || ctx.replicate_under(prefix.name(Verb::LoadChunk), args));
     ctx.reply_simple(c"OK");
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Sends the effects of a command to replicas and the AOF, and its events to subscribers of keyspace events.
+//! Sends the effects of a command: first to replicas and the AOF, then as keyspace events. A module that subscribes to
+//! events may change the key; its change is then replicated after the effects of the command.
 
 use std::iter::once;
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +10,7 @@ use rollcall_core::window::Move;
 use crate::args::Options;
 use crate::command_error::CommandError;
 use crate::limits::ServerLimit;
-use crate::server::ffi::{Arg, Args, Closed, Ctx, OwnedString};
+use crate::server::ffi::{Arg, Args, Closed, Ctx, NOTIFY_GENERIC, OwnedString};
 use crate::types::family::Family;
 use crate::types::names::{Prefix, Verb};
 
@@ -18,7 +19,7 @@ use crate::types::names::{Prefix, Verb};
 pub(super) type LastWords<C> = Mutex<Option<(C, Vec<OwnedString>)>>;
 
 /// The parameters with which a command creates a value of family `T`.
-pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
+pub(super) trait Creating<T: Family>: PartialEq + Copy + 'static {
     /// The cache of the last parameters and their words.
     const LAST_WORDS: &'static LastWords<Self>;
 
@@ -32,23 +33,16 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
     /// An option that is out of range, or that does not go with another one.
     fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError>;
 
-    /// Returns these parameters without the expiry, which is replicated as a command of its own.
-    fn without_expiry(&self) -> Self;
-
     /// Builds an empty value with these parameters.
     ///
     /// # Errors
     /// The errors of the core library: a parameter is out of range, or the value is larger than `limit` allows.
     fn build(&self, limit: &ServerLimit) -> Result<T, Error>;
 
-    /// Returns the prefix (RF, BF or LC) of the commands by which the value is sent to replicas and the AOF.
-    fn prefix(&self) -> Prefix;
-
-    /// Returns the time at which the key expires, in milliseconds since 1970; `None` if the key does not expire.
-    fn expiry(&self) -> Option<i64>;
-
     /// Returns the error rate and the capacity, which are positional arguments of `BF.RESERVE`; `None` for counters.
-    fn size(&self) -> Option<(f64, u64)>;
+    fn size(&self) -> Option<(f64, u64)> {
+        None
+    }
 
     /// Returns all parameters that [`Self::size`] does not return, as option words of `RESERVE` and `INSERT` with
     /// spaces between them.
@@ -60,95 +54,89 @@ pub(super) trait Creating<T: Family>: PartialEq + Sized + 'static {
 
     /// Calls `with` with all parameters as option words of `INSERT`, first `CAPACITY` and `ERROR` if there is a
     /// [`Self::size`]. The last word is `ITEMS`.
-    fn with_words(&self, ctx: Ctx, with: impl FnOnce(&[OwnedString])) {
-        let creation = self.without_expiry();
+    fn with_words(&self, with: impl FnOnce(&[OwnedString])) {
         let mut last = Self::LAST_WORDS.lock().unwrap_or_else(PoisonError::into_inner);
-        if last.as_ref().is_none_or(|(like, _)| *like != creation) {
+        if last.as_ref().is_none_or(|(like, _)| like != self) {
             let size = self.size().map(|(error_rate, capacity)| format!("CAPACITY {capacity} ERROR {error_rate:?}"));
             let words = format!("{} {} ITEMS", size.unwrap_or_default(), self.options());
-            *last = Some((creation, words.split_ascii_whitespace().map(|word| ctx.string(word)).collect()));
+            *last = Some((*self, words.split_ascii_whitespace().map(OwnedString::new).collect()));
         }
         with(last.as_ref().map_or(&[], |(_, words)| words));
     }
 
-    /// Replicates the creation of an empty value, and sends its keyspace event.
-    fn announce_reserved(&self, ctx: Ctx, key: Closed<'_>) {
-        self.with_words(ctx, |words| {
+    /// Replicates the creation of an empty value, as a command with the given prefix.
+    fn replicate_reserved(&self, ctx: Ctx, key: Closed<'_>, prefix: Prefix) {
+        self.with_words(|words| {
             // The size comes first, without the words `CAPACITY` and `ERROR`. No items follow.
             let (size, options): (&[usize], _) = if self.size().is_some() { (&[3, 1], 4) } else { (&[], 0) };
             let words = size.iter().map(|&at| &words[at]).chain(&words[options..words.len() - 1]);
             let arguments: Vec<Arg> = once(key.name()).chain(words.map(OwnedString::as_arg)).collect();
-            ctx.replicate(self.prefix().name(Verb::Reserve).text(), &arguments);
+            ctx.replicate(prefix.name(Verb::Reserve).text(), &arguments);
         });
-        ctx.changed(key, T::prefix_of_events().event(Verb::Reserve));
-        announce_expiry(ctx, key, self.expiry());
     }
 }
 
-/// Replicates the move `made` of a window as an `ADVANCE` command with the given prefix. Does nothing for
-/// [`Move::Stay`].
-pub(super) fn announce_move(ctx: Ctx, prefix: Prefix, key: Closed<'_>, made: Move) {
+/// The effects of a command on a key.
+#[derive(Default)]
+pub(super) struct Effects {
+    /// The move of the window before the change.
+    pub(super) before: Move,
+    /// Whether the command created the value.
+    pub(super) created: bool,
+    /// The keyspace event of the change; `None` if nothing changed but the window.
+    pub(super) event: Option<Verb>,
+    /// The move of the window after the change.
+    pub(super) after: Move,
+    /// The new expiry of the key in milliseconds since 1970, if the command set one.
+    pub(super) expiry: Option<i64>,
+}
+
+/// Replicates the effects of a command on a key, then sends their keyspace events. `replicate` replicates the change
+/// itself; it is called only if the command created or changed the value.
+#[inline]
+pub(super) fn announce<T: Family>(ctx: Ctx, key: Closed<'_>, effects: Effects, replicate: impl FnOnce()) {
+    let Effects { before, created, event, after, expiry } = effects;
+    replicate_move::<T>(ctx, key, before);
+    if created || event.is_some() {
+        replicate();
+    }
+    replicate_move::<T>(ctx, key, after);
+    if let Some(at) = expiry {
+        replicate_expiry(ctx, key, at);
+    }
+    notify_move::<T>(ctx, key, before);
+    for verb in created.then_some(Verb::Reserve).into_iter().chain(event) {
+        ctx.changed(key, T::prefix_of_events().event(verb));
+    }
+    notify_move::<T>(ctx, key, after);
+    if expiry.is_some() {
+        ctx.notify(NOTIFY_GENERIC, key, c"expire");
+    }
+}
+
+/// Replicates the move `made` of a window as an `ADVANCE` command. Does nothing for [`Move::Stay`].
+fn replicate_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
     let (slice, rebases) = match made {
         Move::Stay => return,
         Move::Advance(slice) => (slice, false),
         Move::Rebase(slice) => (slice, true),
     };
-    let words = [ctx.string(&slice.to_string()), ctx.string("REBASE")];
+    let words = [OwnedString::new(&slice.to_string()), OwnedString::new("REBASE")];
     let arguments = [key.name(), words[0].as_arg(), words[1].as_arg()];
     let arguments = if rebases { &arguments } else { &arguments[..2] };
-    ctx.replicate(prefix.name(Verb::Advance).text(), arguments);
+    ctx.replicate(T::OWN_PREFIX.name(Verb::Advance).text(), arguments);
 }
 
-/// An addition of items to a key, as it is replicated.
-pub(super) struct Added<'a, C> {
-    /// The prefix (RF, BF or LC) of the commands by which the value is sent to replicas and the AOF.
-    pub(super) prefix: Prefix,
-    pub(super) key: Closed<'a>,
-    /// The parameters of the value, if the command created it.
-    pub(super) created: Option<C>,
-    /// The name and all arguments of the running command, if it may be replicated unchanged.
-    pub(super) whole: Option<(Verb, Args<'a>)>,
-    /// The items to replicate if `whole` is `None`: those in `some`, followed by those in `items`.
-    pub(super) some: Vec<Arg<'a>>,
-    pub(super) items: Args<'a>,
+/// Replicates the new expiry of a key. Most commands set none, so the code is kept out of them.
+#[cold]
+fn replicate_expiry(ctx: Ctx, key: Closed<'_>, at: i64) {
+    ctx.replicate(c"PEXPIREAT", &[key.name(), OwnedString::new(&at.to_string()).as_arg()]);
 }
 
-/// Replicates an addition of items, and sends its keyspace events. If the command created the key, all parameters are
-/// replicated too, unless the unchanged command leads to the same parameters. Replicating the unchanged command is
-/// cheapest: without a replica and an AOF, the server copies nothing.
-pub(super) fn announce_added<T: Family, C: Creating<T>>(ctx: Ctx, added: Added<'_, C>) {
-    let Added { prefix, key, created, whole, some, items } = added;
-    let events = T::prefix_of_events();
-    if let Some((verb, command)) = whole {
-        ctx.replicate_under(prefix.name(verb), command);
-    } else if let Some(creation) = &created {
-        creation.with_words(ctx, |words| {
-            let words = words.iter().map(OwnedString::as_arg);
-            let arguments: Vec<Arg> = once(key.name()).chain(words).chain(some).chain(items.iter()).collect();
-            ctx.replicate(prefix.name(Verb::Insert).text(), &arguments);
-        });
-    } else {
-        let arguments: Vec<Arg> = once(key.name()).chain(some).chain(items.iter()).collect();
-        ctx.replicate(prefix.name(Verb::AddAll).text(), &arguments);
-    }
-    if created.is_some() {
-        ctx.changed(key, events.event(Verb::Reserve));
-    }
-    ctx.changed(key, events.event(Verb::Add));
-    announce_expiry(ctx, key, created.and_then(|creation| creation.expiry()));
-}
-
-/// Replicates the new expiry of a key and sends its keyspace event. `expiry` is in milliseconds since 1970; nothing
-/// happens if it is `None`.
-#[inline]
-pub(super) fn announce_expiry(ctx: Ctx, key: Closed<'_>, expiry: Option<i64>) {
-    // Most additions set no expiry, so they only make this comparison.
-    #[cold]
-    fn announce(ctx: Ctx, key: Closed<'_>, at: i64) {
-        ctx.replicate(c"PEXPIREAT", &[key.name(), ctx.string(&at.to_string()).as_arg()]);
-        ctx.notify_generic(key, c"expire");
-    }
-    if let Some(at) = expiry {
-        announce(ctx, key, at);
+/// Counts the move `made` of a window in the metrics, and sends its keyspace event. Does nothing for [`Move::Stay`].
+fn notify_move<T: Family>(ctx: Ctx, key: Closed<'_>, made: Move) {
+    if made != Move::Stay {
+        T::ADVANCES.count();
+        ctx.changed(key, T::prefix_of_events().event(Verb::Advance));
     }
 }

@@ -3,18 +3,17 @@
 use std::collections::HashSet;
 
 use rollcall_core::error::Error;
+use rollcall_core::live::Windowed;
 use rollcall_core::unstable::persist::Partial;
 use rollcall_core::unstable::size_limit::try_collect_ok;
 use rollcall_core::unstable::wire::StillLoading;
 
+use super::windows::expiry_of;
 use crate::command_error::CommandError;
-use crate::limits::ServerLimit;
-use crate::server::alloc;
 use crate::server::ffi::{Arg, Args, Ctx, Key, Mode};
 use crate::server::reclaim;
-use crate::types::before::Before;
 use crate::types::entry::{KeyEntry, entry_of, peek_entry, set_entry};
-use crate::types::family::{Family, State};
+use crate::types::family::{Family, State, change};
 
 /// Opens a key, and fails if it holds a value of another type than `T`. For commands that must check the type before
 /// they use the value.
@@ -51,17 +50,18 @@ pub(super) fn value_mut<'k, T: Family>(key: &'k mut Key<'_>) -> Result<Option<&'
     }
 }
 
-/// Stores a new value in a key that is missing, and sets the key's expiry in milliseconds since 1970, if any.
-pub(super) fn create<T: Family>(key: &mut Key<'_>, value: T, expiry: Option<i64>) {
+/// Stores a new value in a key that is missing, and sets the key's expiry: the given one, or that of a `VOLATILE`
+/// window. Returns the expiry in milliseconds since 1970.
+pub(super) fn create<T: Family + Windowed>(ctx: Ctx, key: &mut Key<'_>, value: T, expiry: Option<i64>) -> Option<i64> {
+    let expiry = expiry.or_else(|| expiry_of(ctx, &value));
     set_entry(key, KeyEntry::new(State::Ready(value)));
     key.set_expiry(expiry);
+    expiry
 }
 
 /// Replaces the value `old` by `value`. Frees the old value, in the background if it is large.
 pub(super) fn replace<T: Family>(old: &mut T, value: T) {
-    let before = Before::any(old);
-    let replaced = std::mem::replace(old, value);
-    before.changed(old);
+    let replaced = change(old, |old| std::mem::replace(old, value));
     reclaim::dispose(replaced, |replaced| replaced.num_bytes() as usize);
 }
 
@@ -79,32 +79,13 @@ pub(super) fn open_merge<'a, T: Family>(ctx: Ctx, args: Args<'a>) -> Result<(Key
     Ok((destination, try_collect_ok(args.len() - 2, sources)?))
 }
 
-/// The number of values up to which duplicates are found by comparing all pairs.
-const FEW: usize = 8;
-
 /// Returns the values of open keys without duplicates and without missing ones. A union walks over all bits of each
 /// value, so duplicates would cost time.
 pub(super) fn values<'k, T: Family>(keys: &'k [Key<'_>]) -> Result<Vec<&'k T>, CommandError> {
     let mut found = try_collect_ok(keys.len(), keys.iter().filter_map(|key| value::<T>(key).transpose()))?;
-    if found.len() <= FEW {
-        // Comparing all pairs needs no allocation, which matters because a union of two values takes only microseconds.
-        for at in (1..found.len()).rev() {
-            if found[..at].iter().any(|&other| std::ptr::eq::<T>(other, found[at])) {
-                found.remove(at);
-            }
-        }
-    } else {
-        let mut seen = HashSet::new();
-        let needed_bytes = (found.len() * size_of::<&T>()) as u64;
-        seen.try_reserve(found.len()).map_err(|_| Error::OutOfMemory { needed_bytes })?;
-        found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
-    }
+    let mut seen = HashSet::new();
+    let needed_bytes = (found.len() * size_of::<&T>()) as u64;
+    seen.try_reserve(found.len()).map_err(|_| Error::OutOfMemory { needed_bytes })?;
+    found.retain(|&value| seen.insert(std::ptr::from_ref(value)));
     Ok(found)
-}
-
-/// Checks that a copy of `value` is within the size limits `limit`.
-pub(super) fn check_copy<T: Family>(value: &T, limit: &ServerLimit<'_>) -> Result<(), Error> {
-    let mut rounded_bytes = 0;
-    value.heap_layouts(&mut |layout| rounded_bytes += alloc::usable_layout_size(layout) as u64);
-    limit.check_rounded(0, value.num_bytes(), rounded_bytes)
 }

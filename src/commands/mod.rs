@@ -11,7 +11,6 @@ mod counting;
 mod creation;
 mod dump;
 mod effects;
-mod expiry;
 mod info;
 mod keyspace;
 mod obeyed;

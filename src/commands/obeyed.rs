@@ -17,10 +17,10 @@ fn from_redisbloom(args: Args<'_>, read: fn(Args<'_>) -> Option<Options>) -> Opt
     if Prefix::Rf.is_of(args) { None } else { read(args) }
 }
 
-/// Returns the parameters of the filter that a replicated `BF.RESERVE` creates.
-pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<Creation, CommandError> {
+/// Returns the parameters of the filter that a replicated `BF.RESERVE` creates, and the expiry of its key.
+pub(super) fn reservation(ctx: Ctx, args: Args<'_>) -> Result<(Creation, Option<i64>), CommandError> {
     match from_redisbloom(args, lenient::reserve) {
-        Some(options) => Creation::obeyed(ctx, args, &options),
+        Some(options) => Ok((Creation::obeyed(ctx, args, &options)?, None)),
         None => Creation::from_reservation(ctx, args, Creation::obeyed),
     }
 }

@@ -1,13 +1,12 @@
 //! Registers the commands with the server: their names, ACL categories, documentation and keys.
 
 use std::ffi::{CStr, CString, c_int};
-use std::iter::once;
 use std::ptr::null;
 
-use redis_module::commands::{BeginSearch, FindKeys, KeySpec, KeySpecFlags};
+use redis_module::commands::{BeginSearch, FindKeys, KeySpec, KeySpecFlags, get_redis_key_spec};
 use redis_module::raw;
 
-use super::table::{Argument, ArgumentKind, BLOOM, COUNTING, Command, EntryPoint, Keys};
+use super::table::{Argument, ArgumentKind, BLOOM, COUNTING, Command, Keys};
 use crate::config::Commands;
 use crate::server::api::api;
 use crate::server::ffi::{Ctx, OK};
@@ -38,12 +37,12 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
     add_category(ctx, COUNTING_CATEGORY);
     add_category(ctx, FILTERS_CATEGORY);
     for command in COUNTING {
-        register_one(ctx, command, (command.name, command.summary), command.entry, &[COUNTING_CATEGORY])?;
+        register_one(ctx, command, (command.name, command.summary), &[COUNTING_CATEGORY])?;
     }
     if commands == Commands::All {
         add_category(ctx, BLOOM_CATEGORY);
         for command in BLOOM {
-            register_one(ctx, command, (command.name, command.summary), command.entry, &[BLOOM_CATEGORY])?;
+            register_one(ctx, command, (command.name, command.summary), &[BLOOM_CATEGORY])?;
         }
     }
     // RF.* are registered with every value of the option `commands`, because a primary or an AOF may send them. With
@@ -55,8 +54,7 @@ pub fn register(ctx: Ctx, commands: Commands) -> Result<(), String> {
         let renamed =
             |text: &CStr, from, to| CString::new(text.to_string_lossy().replace(from, to)).unwrap_or_default();
         let (name, summary) = (renamed(command.name, "bf.", "rf."), renamed(command.summary, "BF.", "RF."));
-        let entry = if commands == Commands::Lc { command.obeying } else { command.entry };
-        register_one(ctx, command, (&name, &summary), entry, &[FILTERS_CATEGORY, BLOOM_CATEGORY])?;
+        register_one(ctx, command, (&name, &summary), &[FILTERS_CATEGORY, BLOOM_CATEGORY])?;
     }
     Ok(())
 }
@@ -78,11 +76,10 @@ fn register_one(
     ctx: Ctx,
     command: &Command,
     (name, summary): (&CStr, &CStr),
-    entry: EntryPoint,
     families: &[&CStr],
 ) -> Result<(), String> {
     let (first, last, step) = command.key_range();
-    let (ctx, entry, flags) = (ctx.as_ptr(), Some(entry), command.flags.as_ptr());
+    let (ctx, entry, flags) = (ctx.as_ptr(), Some(command.entry), command.flags.as_ptr());
     // SAFETY: names and flags end with NUL; the entry point is of the type that the server calls.
     if OK != unsafe { api!(RedisModule_CreateCommand(ctx, name.as_ptr(), entry, flags, first, last, step)) } {
         return Err(name.to_string_lossy().into_owned());
@@ -138,9 +135,8 @@ fn key_specs(keys: Keys) -> Vec<raw::RedisModuleCommandKeySpec> {
         Keys::Numbered => vec![(1, ACCESS, FindKeys::new_keys_num(0, 1, 1))],
         Keys::Merge => vec![(1, INSERT, one), (2, ACCESS, rest)],
     };
-    let spec = |(position, flags, keys)| (&KeySpec::new(None, flags, BeginSearch::new_index(position), keys)).into();
-    // SAFETY: all zeros is a value of this C structure: null pointers and the terminating kind of search.
-    specs.into_iter().map(spec).chain(once(unsafe { std::mem::zeroed() })).collect()
+    let spec = |(position, flags, keys)| KeySpec::new(None, flags, BeginSearch::new_index(position), keys);
+    get_redis_key_spec(specs.into_iter().map(spec).collect())
 }
 
 /// Owns the argument lists in the server's form, which contain pointers to each other. The pointers stay valid when a

@@ -60,15 +60,18 @@ impl<'a> Operands<'a> {
         Ok(Operands { keys: open_all::<Counter>(ctx, names)?, names, seconds })
     }
 
-    /// Returns the members of each key that the operation looks at, in order of the keys; `None` for a missing key.
-    fn views(&self, ctx: Ctx) -> Result<Vec<Option<View<'_>>>, CommandError> {
+    /// Returns the members that the operation looks at, one view for each existing key, in order of the keys. `None` if
+    /// one of the first `needed` keys is missing: the result is then empty whatever the other counters contain. Any
+    /// other missing key counts as an empty counter, which adds nothing and removes nothing.
+    fn views(&self, ctx: Ctx, needed: usize) -> Result<Option<Vec<View<'_>>>, CommandError> {
         let counters = try_collect_ok(self.keys.len(), self.keys.iter().map(value::<Counter>))?;
         let now = time_of(ctx, counters.iter().copied().flatten());
-        let views = counters.iter().enumerate().map(|(index, counter)| {
+        let views = counters.iter().enumerate().filter_map(|(index, counter)| {
             let seconds = self.seconds.get(if self.seconds.len() == 1 { 0 } else { index }).copied().flatten();
-            counter.map(|counter| view(counter, self.names.get(index), seconds, now)).transpose()
+            counter.map(|counter| view(counter, self.names.get(index), seconds, now))
         });
-        try_collect_ok(counters.len(), views)
+        let views = try_collect_ok(counters.len(), views)?;
+        Ok(counters.iter().take(needed).all(Option::is_some).then_some(views))
     }
 }
 
@@ -93,36 +96,20 @@ pub(super) fn view<'c>(
     })
 }
 
-/// A function that selects the counters that a set operation reads. It gets one view per key, which is `None` for a
-/// missing key. It returns `None` if the result is empty whatever the counters contain.
-type Chosen = for<'v> fn(&[Option<View<'v>>]) -> Option<Vec<View<'v>>>;
+/// How many of the first keys must exist for a result that is not empty, see [`Operands::views`].
+const UNION: usize = 0;
+const DIFFERENCE: usize = 1;
+const INTERSECTION: usize = usize::MAX;
 
-/// Selects the existing counters for a union: a missing key counts as empty.
-fn of_union<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
-    Some(views.iter().copied().flatten().collect())
-}
-
-/// Selects all counters for an intersection; `None` if a key is missing, because the intersection is then empty.
-fn of_intersection<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
-    views.iter().copied().collect()
-}
-
-/// Selects the existing counters for a difference; `None` if the first key is missing, because the difference is then
-/// empty.
-fn of_difference<'v>(views: &[Option<View<'v>>]) -> Option<Vec<View<'v>>> {
-    views.first()?.map(|_| views.iter().copied().flatten().collect())
-}
-
-/// Runs a set operation that replies with the number of members and its standard error. `chosen` selects the counters,
-/// and `ask` computes the number.
+/// Runs a set operation that replies with the number of members and its standard error. `ask` computes the number.
 fn card(
     ctx: Ctx,
     args: Args<'_>,
-    chosen: Chosen,
+    needed: usize,
     ask: impl FnOnce(&[View<'_>]) -> Result<Estimated, Error>,
 ) -> Result<(), CommandError> {
     let operands = Operands::from_args(ctx, args)?;
-    let estimated = match chosen(&operands.views(ctx)?) {
+    let estimated = match operands.views(ctx, needed)? {
         Some(views) => ask(&views)?,
         None => Estimated { estimate: 0.0, standard_error: 0.0 },
     };
@@ -132,15 +119,15 @@ fn card(
     Ok(())
 }
 
-/// Runs a set operation that replies with members. `chosen` selects the counters, and `ask` computes the members.
+/// Runs a set operation that replies with members. `ask` computes them.
 fn members(
     ctx: Ctx,
     args: Args<'_>,
-    chosen: Chosen,
+    needed: usize,
     ask: impl for<'v> FnOnce(&[View<'v>]) -> Result<Vec<Member<'v>>, Error>,
 ) -> Result<(), CommandError> {
     let operands = Operands::from_args(ctx, args)?;
-    let members = match chosen(&operands.views(ctx)?) {
+    let members = match operands.views(ctx, needed)? {
         Some(views) => ask(&views)?,
         None => Vec::new(),
     };
@@ -158,37 +145,37 @@ pub(super) fn reply_members(ctx: Ctx, members: &[Member<'_>]) {
 /// Replies with the number of members in the union of counters: `LC.UNIONCARD numkeys key [key ...] [SINCE seconds
 /// [seconds ...]]`
 pub fn unioncard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    card(ctx, args, of_union, counting::union_card)
+    card(ctx, args, UNION, counting::union_card)
 }
 
 /// Replies with the number of members in the intersection of counters: `LC.INTERCARD numkeys key [key ...] [SINCE
 /// seconds [seconds ...]]`
 pub fn intercard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    card(ctx, args, of_intersection, counting::inter_card)
+    card(ctx, args, INTERSECTION, counting::inter_card)
 }
 
 /// Replies with the number of members in the difference of counters: `LC.DIFFCARD numkeys key [key ...] [SINCE seconds
 /// [seconds ...]]`
 pub fn diffcard(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    card(ctx, args, of_difference, counting::diff_card)
+    card(ctx, args, DIFFERENCE, counting::diff_card)
 }
 
 /// Replies with the members of the union of exact counters: `LC.UNION numkeys key [key ...] [SINCE seconds [seconds
 /// ...]]`
 pub fn union(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    members(ctx, args, of_union, counting::union)
+    members(ctx, args, UNION, counting::union)
 }
 
 /// Replies with the members of the intersection of exact counters: `LC.INTER numkeys key [key ...] [SINCE seconds
 /// [seconds ...]]`
 pub fn inter(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    members(ctx, args, of_intersection, counting::inter)
+    members(ctx, args, INTERSECTION, counting::inter)
 }
 
 /// Replies with the members of the difference of exact counters: `LC.DIFF numkeys key [key ...] [SINCE seconds [seconds
 /// ...]]`
 pub fn diff(ctx: Ctx, args: Args<'_>) -> Result<(), CommandError> {
-    members(ctx, args, of_difference, counting::diff)
+    members(ctx, args, DIFFERENCE, counting::diff)
 }
 
 /// Runs `LC.COUNTSINCE key seconds`, which replies with the number of distinct members that a windowed counter has seen

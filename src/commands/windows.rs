@@ -3,6 +3,7 @@
 
 use rollcall_core::bloom::Windowing;
 use rollcall_core::counting::Counter;
+use rollcall_core::error::Error;
 use rollcall_core::live::Windowed;
 use rollcall_core::window::{ClockSource, Time, Window};
 
@@ -32,39 +33,51 @@ pub(super) fn time_of<'v, T: Windowed + 'v>(ctx: Ctx, values: impl IntoIterator<
     }
 }
 
-/// Returns the clock that moves the window: manual with the option `MANUAL`, otherwise the system clock.
-fn clock_source_of(given: &args::WindowOptions) -> ClockSource {
-    if given.manual { ClockSource::Manual } else { ClockSource::System }
+/// Returns the expiry of a key with a `VOLATILE` window, in milliseconds since 1970: the last millisecond before all
+/// its items have left the window. `None` for any other value, and for a replicated command, because the primary sends
+/// the expiry itself.
+pub(super) fn expiry_of<T: Windowed>(ctx: Ctx, value: &T) -> Option<i64> {
+    let (window, newest) = value.window().zip(value.newest_slice())?;
+    if !window.is_volatile() || must_obey(ctx) {
+        return None;
+    }
+    let empty_ms = i64::try_from(window.empty_at(newest)).ok().and_then(|seconds| seconds.checked_mul(1000));
+    Some(empty_ms.unwrap_or(i64::MAX) - 1)
 }
 
 /// Returns the window that the options of a counter describe; `None` without `WINDOW`.
 pub(super) fn counter_window(options: &Options) -> Result<Option<Window>, CommandError> {
-    let given = &options.window;
-    let Some(seconds) = given.seconds else {
-        return needs_window(given).map(|()| None);
-    };
-    let slices = given.slices.map_or(SLICES_OF_COUNTERS.min(narrow(seconds.max(1))), narrow);
-    check_volatile(options)?;
-    let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source_of(given));
-    let window = window.map_err(|error| options.as_given(error))?;
-    Ok(Some(window.with_volatile(given.volatile)))
+    window(options, SLICES_OF_COUNTERS, |seconds, slices, clock_source| {
+        let window = Window::new(seconds, slices, Counter::MAX_SLICES, clock_source)?;
+        Ok(window.with_volatile(options.window.volatile))
+    })
 }
 
 /// Returns the window that the options of a filter describe; `None` without `WINDOW`.
 pub(super) fn filter_windowing(options: &Options) -> Result<Option<Windowing>, CommandError> {
+    let args::WindowOptions { seconds, refresh, volatile, .. } = options.window;
+    if seconds.is_some() && (options.non_scaling || options.expansion == Some(0)) {
+        return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected"));
+    }
+    window(options, Windowing::default_slices(refresh), |seconds, slices, clock_source| {
+        Ok(Windowing::new(seconds, slices, clock_source, refresh)?.with_volatile(volatile))
+    })
+}
+
+/// Returns the window that `new` makes of its seconds, its slices and its clock; `None` without `WINDOW`.
+fn window<W>(
+    options: &Options,
+    default_slices: u32,
+    new: impl FnOnce(u64, u32, ClockSource) -> Result<W, Error>,
+) -> Result<Option<W>, CommandError> {
     let given = &options.window;
     let Some(seconds) = given.seconds else {
         return needs_window(given).map(|()| None);
     };
     check_volatile(options)?;
-    if options.non_scaling || options.expansion == Some(0) {
-        return Err(excluded("WINDOW", "NONSCALING", "a burst within a slice would be rejected"));
-    }
-    let default_slices = Windowing::default_slices(given.refresh);
     let slices = given.slices.map_or(default_slices.min(narrow(seconds.max(1))), narrow);
-    let windowing = Windowing::new(seconds, slices, clock_source_of(given), given.refresh);
-    let windowing = windowing.map_err(|error| options.as_given(error))?;
-    Ok(Some(windowing.with_volatile(given.volatile)))
+    let clock_source = if given.manual { ClockSource::Manual } else { ClockSource::System };
+    Ok(Some(new(seconds, slices, clock_source).map_err(|error| options.as_given(error))?))
 }
 
 /// Checks the option `VOLATILE`: it is allowed only if the time at which the value becomes empty can be predicted.

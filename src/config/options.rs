@@ -5,14 +5,14 @@
 //! redis.conf survives a restart.
 
 use std::ffi::CStr;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rollcall_core::{bloom, counting};
 
 use crate::command_error::quoted;
-use crate::number::{parse_bytes, parse_number, parse_signed, parse_unsigned};
-use crate::server::ffi::RedisModuleString;
+use crate::number::{parse_bytes, parse_canonical, parse_number, parse_unsigned};
+use crate::server::ffi::{OwnedString, WARNING, log_anywhere};
 use crate::server::pages::huge;
 
 /// The type of an option's value: how the value is parsed, and how it is stored in 64 bits.
@@ -49,17 +49,18 @@ pub struct Setting {
     initial: AtomicU64,
     value: AtomicU64,
     /// The string that the last `CONFIG GET` returned. The server does not free it.
-    pub shown: AtomicPtr<RedisModuleString>,
+    pub shown: Mutex<Option<OwnedString>>,
 }
 
 impl Setting {
     const fn new(name: &'static CStr, kind: SettingKind, default: u64) -> Self {
         let (initial, value) = (AtomicU64::new(default), AtomicU64::new(default));
-        Setting { name, kind, is_fixed: false, default, initial, value, shown: AtomicPtr::new(null_mut()) }
+        Setting { name, kind, is_fixed: false, default, initial, value, shown: Mutex::new(None) }
     }
 
-    const fn fixed(self) -> Self {
-        Setting { is_fixed: true, ..self }
+    const fn fixed(mut self) -> Self {
+        self.is_fixed = true;
+        self
     }
 
     /// Returns the current value as 64 bits, encoded as [`SettingKind`] says.
@@ -69,24 +70,15 @@ impl Setting {
 
     /// Sets the current value, and returns the previous one.
     pub fn set(&self, bits: u64) -> u64 {
-        self.value.swap(bits, Ordering::Relaxed)
-    }
-
-    /// Passes a value that the server has set to the part of the module that keeps its own copy.
-    ///
-    /// # Errors
-    /// The reason why the value has no effect.
-    pub fn apply(&self, bits: u64) -> Result<(), String> {
         if std::ptr::eq(self, &raw const HUGE_PAGES) {
             huge::set(bits == 1);
-            if bits == 1 && huge::state() != "yes" {
-                return Err(format!(
-                    "huge-pages yes has no effect: {}; see \"huge-pages\" in docs/configuration.md",
-                    huge::state()
-                ));
+            let state = huge::state();
+            if bits == 1 && state != "yes" {
+                let why = format!("huge-pages yes has no effect: {state}; see \"huge-pages\" in docs/configuration.md");
+                log_anywhere(WARNING, &why);
             }
         }
-        Ok(())
+        self.value.swap(bits, Ordering::Relaxed)
     }
 
     /// Returns the value before redis.conf is read: the argument of `loadmodule`, or else the default.
@@ -142,7 +134,7 @@ impl Setting {
                 if in_range { Ok(rate.to_bits()) } else { Err(self.out_of_range("(0.000000, 1.000000)")) }
             }
             SettingKind::FilterWhole { min, max } => {
-                let whole = parse_signed(text).ok_or_else(|| self.invalid())?;
+                let whole = parse_canonical(text).ok_or_else(|| self.invalid())?;
                 let in_range = (min..=max).contains(&whole);
                 if in_range { Ok(whole.unsigned_abs()) } else { Err(self.out_of_range(&format!("[{min}, {max}]"))) }
             }

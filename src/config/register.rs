@@ -2,7 +2,7 @@
 
 use std::ffi::{CStr, CString, c_char, c_int, c_longlong, c_uint, c_void};
 use std::ptr::null_mut;
-use std::sync::atomic::Ordering;
+use std::sync::PoisonError;
 
 use redis_module::raw;
 
@@ -10,41 +10,27 @@ use super::arguments;
 use super::options::{ALL, CUCKOO, Commands, Setting, SettingKind, commands_at_first};
 use crate::server::api::api;
 use crate::server::facts;
-use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, RedisModuleString, WARNING, guard, log_anywhere};
+use crate::server::ffi::{Arg, Ctx, ERR, NOTICE, OK, OwnedString, RedisModuleString, WARNING, guard, log_anywhere};
 
-/// Returns the names under which an option can be registered, best first, each with the server's flags.
+/// Registers every option, then lets the server set each from redis.conf or to its initial value. Returns false if the
+/// server rejects an option, and logs the reason.
 ///
 /// Some options exist in Redis 8 too. On Redis 8 such an option gets the name without a prefix, so that a redis.conf
 /// for Redis 8 works. The prefixed name becomes its alias, for a redis.conf of older servers. In two cases Redis 8 gets
 /// only the prefixed name: if RedisBloom is loaded and has the name without a prefix, and with the load-time arguments
 /// `commands beside` and `commands lc`, which leave that name to a module that is loaded later.
-fn names_of(option: &Setting) -> Vec<(CString, u32)> {
-    let mut names = Vec::with_capacity(2);
-    if option.is_unprefixed() && may_be_bare() {
+pub fn register(ctx: Ctx) -> bool {
+    let may_be_bare = facts::is_redis_8() && commands_at_first() == Commands::All;
+    let register_bare = |option: &'static Setting| {
         let text = option.name.to_string_lossy();
         let aliased = CString::new(format!("{text}|rollcall.{text}")).unwrap_or_default();
-        names.push((aliased, raw::REDISMODULE_CONFIG_UNPREFIXED));
-    }
-    names.push((option.name.to_owned(), 0));
-    names
-}
-
-fn may_be_bare() -> bool {
-    facts::is_redis_8() && commands_at_first() == Commands::All
-}
-
-/// Registers every option, then lets the server set each from redis.conf or to its initial value. Returns false if the
-/// server rejects an option, and logs the reason.
-pub fn register(ctx: Ctx) -> bool {
-    let registered =
-        ALL.iter().all(|option| names_of(option).iter().any(|(name, flag)| register_one(ctx, option, name, *flag)));
-    if may_be_bare() {
-        for option in &CUCKOO {
-            // If another module has the name, the registration fails, which is ignored.
-            let (name, flag) = &names_of(option)[0];
-            register_one(ctx, option, name, *flag);
-        }
-    }
+        may_be_bare && register_one(ctx, option, &aliased, raw::REDISMODULE_CONFIG_UNPREFIXED)
+    };
+    let registered = ALL
+        .iter()
+        .all(|option| (option.is_unprefixed() && register_bare(option)) || register_one(ctx, option, option.name, 0));
+    // If another module has the name, the registration fails, which is ignored.
+    CUCKOO.iter().for_each(|option| _ = register_bare(option));
     // SAFETY: the context is live, during loading.
     let loaded = registered && OK == unsafe { api!(RedisModule_LoadConfigs(ctx.as_ptr())) };
     if !loaded {
@@ -116,9 +102,6 @@ unsafe fn set(
             let option = setting(data);
             match read(option) {
                 Ok(bits) => {
-                    if let Err(why) = option.apply(bits) {
-                        log_anywhere(WARNING, &why);
-                    }
                     if option.set(bits) != bits && option.is_for_cuckoo_filters() {
                         let line = arguments::ignored(option.name.to_bytes(), &option.print(bits));
                         log_anywhere(NOTICE, &line);
@@ -169,17 +152,12 @@ unsafe extern "C" fn set_choice(
 unsafe extern "C" fn get_text(_name: *const c_char, data: *mut c_void) -> *mut RedisModuleString {
     guard(
         "a configuration getter",
-        // SAFETY: the server passes what was registered. We may free the previously shown string, because the server
-        // has copied its text.
-        || unsafe {
-            let option = setting(data);
-            let text = option.print(option.bits());
-            let shown = api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len()));
-            let before = option.shown.swap(shown, Ordering::Relaxed);
-            if !before.is_null() {
-                api!(RedisModule_FreeString(null_mut(), before));
-            }
-            shown
+        || {
+            // SAFETY: the server passes what was registered.
+            let option = unsafe { setting(data) };
+            // The previously shown string is freed, because the server has copied its text.
+            let mut shown = option.shown.lock().unwrap_or_else(PoisonError::into_inner);
+            shown.insert(OwnedString::new(&option.print(option.bits()))).as_ptr()
         },
         null_mut,
     )

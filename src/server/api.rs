@@ -3,8 +3,9 @@
 use redis_module::raw;
 
 /// Defines the functions of the server's API that loading requires, from two lists of names. Functions in `called` are
-/// called through [`api!`], without a null check. Functions in `otherwise` are not: the allocator and the log are also
-/// called outside a server, and functions of the crate `redis-module` call the other ones.
+/// called through [`api!`], without a null check. Functions in `otherwise` are not: functions of the crate
+/// `redis-module` call most of them. The functions of malloc are in neither list: every server has them, and without
+/// them an error could not even be reported.
 macro_rules! required {
     (called: [$($called:ident,)*], otherwise: [$($otherwise:ident,)*]) => {
         /// One constant for each function that is called without a null check. A call through [`api!`] compiles only if
@@ -29,31 +30,28 @@ macro_rules! required {
 
 required! {
     called: [
-        RedisModule_CloseKey, RedisModule_CreateCommand, RedisModule_CreateDataType, RedisModule_CreateString,
+        RedisModule_CreateCommand, RedisModule_CreateDataType, RedisModule_CreateString,
         RedisModule_DeauthenticateAndCloseClient, RedisModule_DefragCursorGet, RedisModule_DefragCursorSet,
         RedisModule_DefragShouldStop, RedisModule_DigestAddStringBuffer, RedisModule_DigestEndSequence,
         RedisModule_EmitAOF, RedisModule_FreeServerInfo, RedisModule_FreeString, RedisModule_GetAbsExpire,
         RedisModule_GetClientId, RedisModule_GetCommand, RedisModule_GetContextFlags, RedisModule_GetContextFromIO,
         RedisModule_GetServerInfo, RedisModule_GetUsedMemoryRatio, RedisModule_IsKeysPositionRequest,
         RedisModule_KeyAtPosWithFlags, RedisModule_KeyType, RedisModule_LoadConfigs, RedisModule_Milliseconds,
-        RedisModule_ModuleTypeGetType, RedisModule_ModuleTypeGetValue, RedisModule_ModuleTypeReplaceValue,
-        RedisModule_ModuleTypeSetValue, RedisModule_NotifyKeyspaceEvent, RedisModule_OpenKey,
-        RedisModule_RegisterEnumConfig,
+        RedisModule_ModuleTypeGetType, RedisModule_ModuleTypeGetValue, RedisModule_ModuleTypeSetValue,
+        RedisModule_NotifyKeyspaceEvent, RedisModule_OpenKey, RedisModule_RegisterEnumConfig,
         RedisModule_RegisterNumericConfig, RedisModule_RegisterStringConfig, RedisModule_Replicate,
+        RedisModule_ServerInfoGetFieldC, RedisModule_SetAbsExpire, RedisModule_SetCommandInfo,
+        RedisModule_SetModuleOptions, RedisModule_SignalModifiedKey, RedisModule_StringPtrLen, RedisModule_WrongArity,
+    ],
+    otherwise: [
+        RedisModule_CloseKey, RedisModule_DefragAlloc, RedisModule_InfoAddFieldString,
+        RedisModule_InfoAddFieldULongLong, RedisModule_InfoAddSection, RedisModule_IsIOError, RedisModule_LoadDouble,
+        RedisModule_LoadStringBuffer, RedisModule_LoadUnsigned, RedisModule_Log, RedisModule_RegisterInfoFunc,
         RedisModule_ReplicateVerbatim, RedisModule_ReplyWithArray, RedisModule_ReplyWithBool,
         RedisModule_ReplyWithDouble, RedisModule_ReplyWithError, RedisModule_ReplyWithLongLong,
         RedisModule_ReplyWithMap, RedisModule_ReplyWithNull, RedisModule_ReplyWithSimpleString,
-        RedisModule_ReplyWithStringBuffer, RedisModule_ServerInfoGetFieldC, RedisModule_ServerInfoGetFieldUnsigned,
-        RedisModule_SetAbsExpire, RedisModule_SetCommandInfo, RedisModule_SetModuleOptions,
-        RedisModule_SignalModifiedKey, RedisModule_StringPtrLen, RedisModule_WrongArity,
-    ],
-    otherwise: [
-        RedisModule_Alloc, RedisModule_Calloc, RedisModule_DefragAlloc, RedisModule_Free,
-        RedisModule_InfoAddFieldString, RedisModule_InfoAddFieldULongLong, RedisModule_InfoAddSection,
-        RedisModule_IsIOError, RedisModule_LoadDouble, RedisModule_LoadStringBuffer, RedisModule_LoadUnsigned,
-        RedisModule_Log, RedisModule_Realloc, RedisModule_RegisterInfoFunc, RedisModule_SaveDouble,
-        RedisModule_SaveStringBuffer, RedisModule_SaveUnsigned, RedisModule_SubscribeToServerEvent,
-        RedisModule_TryAlloc,
+        RedisModule_ReplyWithStringBuffer, RedisModule_SaveDouble, RedisModule_SaveStringBuffer,
+        RedisModule_SaveUnsigned, RedisModule_SubscribeToServerEvent, RedisModule_TryAlloc,
     ]
 }
 

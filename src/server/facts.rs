@@ -104,7 +104,7 @@ pub struct Memory {
 /// [`used_memory_ratio`] first.
 pub fn memory() -> Option<Memory> {
     let info = MemoryInfo::read();
-    let max_bytes = info.number(c"maxmemory").filter(|&bytes| bytes > 0)?;
+    let max_bytes = std::str::from_utf8(info.text(c"maxmemory")?).ok()?.parse().ok().filter(|&bytes| bytes > 0)?;
     let used_bytes = (max_bytes as f64 * used_memory_ratio()) as u64;
     Some(Memory { max_bytes, used_bytes, evicts: info.text(c"maxmemory_policy") != Some(b"noeviction") })
 }
@@ -121,13 +121,6 @@ impl MemoryInfo {
     fn read() -> Self {
         // SAFETY: a null context is allowed; the name ends with NUL.
         MemoryInfo(unsafe { api!(RedisModule_GetServerInfo(std::ptr::null_mut(), c"memory".as_ptr())) })
-    }
-
-    fn number(&self, name: &CStr) -> Option<u64> {
-        let mut error = 0;
-        // SAFETY: the data is live; the name ends with NUL.
-        let number = unsafe { api!(RedisModule_ServerInfoGetFieldUnsigned(self.0, name.as_ptr(), &mut error)) };
-        (error == 0).then_some(number)
     }
 
     fn text(&self, name: &CStr) -> Option<&[u8]> {

@@ -6,17 +6,21 @@
 //! here runs while the server's lock is held, unless its comment says otherwise.
 
 use std::cell::{Cell, OnceCell};
-use std::ffi::{CStr, CString, c_char, c_int, c_long, c_longlong, c_void};
+use std::ffi::{CStr, CString, c_char, c_int, c_long, c_void};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{NonNull, null_mut};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use redis_module::raw;
 
 use super::api::api;
 
-pub use raw::{RedisModuleCtx, RedisModuleString};
+pub use raw::{
+    REDISMODULE_NOTIFY_GENERIC as NOTIFY_GENERIC, REDISMODULE_NOTIFY_MODULE as NOTIFY_MODULE, RedisModuleCtx,
+    RedisModuleString,
+};
 
 pub const OK: c_int = raw::REDISMODULE_OK as c_int;
 pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
@@ -24,13 +28,10 @@ pub const ERR: c_int = raw::REDISMODULE_ERR as c_int;
 /// Runs `body`. If `body` panics, logs the panic and returns the result of `fallback`: a panic must not unwind into the
 /// server.
 pub fn guard<T>(what: &str, body: impl FnOnce() -> T, fallback: impl FnOnce() -> T) -> T {
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(value) => value,
-        Err(_) => {
-            log_anywhere(WARNING, &format!("internal error in {what}; please report it"));
-            fallback()
-        }
-    }
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|_| {
+        log_anywhere(WARNING, &format!("internal error in {what}; please report it"));
+        fallback()
+    })
 }
 
 /// A log level of the server.
@@ -132,20 +133,11 @@ impl Ctx<'_> {
     pub fn changed(self, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live.
         unsafe { api!(RedisModule_SignalModifiedKey(self.ptr, key.0.ptr)) };
-        self.notify(key, event);
+        self.notify(NOTIFY_MODULE, key, event);
     }
 
-    /// Sends a keyspace event about a key that has not changed, in the class of modules.
-    pub fn notify(self, key: Closed<'_>, event: &CStr) {
-        self.notify_in(raw::REDISMODULE_NOTIFY_MODULE, key, event);
-    }
-
-    /// Sends one of the server's own keyspace events, in the class of generic commands.
-    pub fn notify_generic(self, key: Closed<'_>, event: &CStr) {
-        self.notify_in(raw::REDISMODULE_NOTIFY_GENERIC, key, event);
-    }
-
-    fn notify_in(self, class: c_int, key: Closed<'_>, event: &CStr) {
+    /// Sends a keyspace event of this class, without announcing that the key has changed.
+    pub fn notify(self, class: c_int, key: Closed<'_>, event: &CStr) {
         // SAFETY: context and name are live; the event name ends with NUL.
         unsafe { api!(RedisModule_NotifyKeyspaceEvent(self.ptr, class, event.as_ptr(), key.0.ptr)) };
     }
@@ -171,8 +163,7 @@ impl Ctx<'_> {
     /// tests compare replicas on every supported server.
     pub fn replicate_under(self, name: &Name, args: Args<'_>) {
         let came = args.0.first().map(|first| (first, first.replace(name.string())));
-        // SAFETY: the context is live; the array holds live strings, and the server counts its references to them.
-        unsafe { api!(RedisModule_ReplicateVerbatim(self.ptr)) };
+        raw::replicate_verbatim(self.ptr);
         if let Some((first, before)) = came {
             first.set(before);
         }
@@ -186,35 +177,23 @@ impl Ctx<'_> {
         unsafe { api!(RedisModule_Replicate(self.ptr, command.as_ptr(), c"v".as_ptr(), strings, arguments.len())) };
     }
 
-    /// Copies `text` to a string of the server, to be used as an argument of a replicated command.
-    pub fn string(self, text: &str) -> OwnedString {
-        // SAFETY: the server copies the text. Since no context is passed, the string is not freed with one: we have to
-        // free it.
-        let ptr = unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) };
-        OwnedString(ptr)
-    }
-
     // Replies. Each is one call that writes to the output buffer of the client that a command's context has.
 
     pub fn reply_integer(self, value: i64) {
-        // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithLongLong(self.ptr, value as c_longlong)) };
+        raw::reply_with_long_long(self.ptr, value);
     }
 
     /// Replies with a boolean in RESP3, with 1 or 0 in RESP2.
     pub fn reply_bool(self, value: bool) {
-        // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithBool(self.ptr, c_int::from(value))) };
+        raw::reply_with_bool(self.ptr, value.into());
     }
 
     pub fn reply_bulk(self, bytes: &[u8]) {
-        // SAFETY: the server copies the bytes.
-        unsafe { api!(RedisModule_ReplyWithStringBuffer(self.ptr, bytes.as_ptr().cast(), bytes.len())) };
+        raw::reply_with_string_buffer(self.ptr, bytes.as_ptr().cast(), bytes.len());
     }
 
     pub fn reply_simple(self, text: &CStr) {
-        // SAFETY: the text ends with NUL, and the server copies it.
-        unsafe { api!(RedisModule_ReplyWithSimpleString(self.ptr, text.as_ptr())) };
+        raw::reply_with_simple_string(self.ptr, text.as_ptr());
     }
 
     /// Replies with a line of text, as a simple string.
@@ -225,16 +204,14 @@ impl Ctx<'_> {
     /// Replies with a double in RESP3. In RESP2, replies with the shortest text that parses to the same number.
     pub fn reply_double(self, value: f64) {
         if self.is_resp3() {
-            // SAFETY: the context is live.
-            unsafe { api!(RedisModule_ReplyWithDouble(self.ptr, value)) };
+            raw::reply_with_double(self.ptr, value);
         } else {
             self.reply_bulk(format!("{value:?}").trim_end_matches(".0").as_bytes());
         }
     }
 
     pub fn reply_null(self) {
-        // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithNull(self.ptr)) };
+        raw::reply_with_null(self.ptr);
     }
 
     /// Whether the server calls the command only to ask which arguments are keys. The command must then neither reply
@@ -254,21 +231,17 @@ impl Ctx<'_> {
 
     pub fn reply_array(self, len: usize) {
         OWES_ELEMENTS.store(true, Ordering::Relaxed);
-        // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithArray(self.ptr, len as c_long)) };
+        raw::reply_with_array(self.ptr, len as c_long);
     }
 
     /// Begins a reply of `pairs` pairs: a map in RESP3, a flat array of 2 * `pairs` elements in RESP2.
     pub fn reply_map(self, pairs: usize) {
         OWES_ELEMENTS.store(true, Ordering::Relaxed);
-        // SAFETY: the context is live.
-        unsafe { api!(RedisModule_ReplyWithMap(self.ptr, pairs as c_long)) };
+        raw::reply_with_map(self.ptr, pairs as c_long);
     }
 
     pub fn reply_error(self, text: &str) {
-        let text = c_text(text);
-        // SAFETY: the text ends with NUL, and the server copies it.
-        unsafe { api!(RedisModule_ReplyWithError(self.ptr, text.as_ptr())) };
+        raw::reply_with_error(self.ptr, c_text(text).as_ptr());
     }
 
     pub fn reply_wrong_arity(self) {
@@ -351,7 +324,22 @@ pub struct OwnedString(*mut RedisModuleString);
 // the server's lock. The threads that run commands of this module hold it too.
 unsafe impl Send for OwnedString {}
 
+// SAFETY: as above.
+unsafe impl Sync for OwnedString {}
+
 impl OwnedString {
+    /// Copies `text` to a string of the server.
+    pub fn new(text: &str) -> Self {
+        // SAFETY: the server copies the text. Since no context is passed, the string is not freed with one: we have to
+        // free it.
+        OwnedString(unsafe { api!(RedisModule_CreateString(null_mut(), text.as_ptr().cast(), text.len())) })
+    }
+
+    /// Returns the server's string, which is freed with `self`.
+    pub fn as_ptr(&self) -> *mut RedisModuleString {
+        self.0
+    }
+
     pub fn as_arg(&self) -> Arg<'_> {
         Arg { ptr: self.0, _args: PhantomData }
     }
@@ -367,12 +355,12 @@ impl Drop for OwnedString {
 /// A name under which a command is replicated. Its string is created at the first use, and never freed.
 pub struct Name {
     text: &'static CStr,
-    string: AtomicPtr<RedisModuleString>,
+    string: OnceLock<OwnedString>,
 }
 
 impl Name {
     pub const fn new(text: &'static CStr) -> Self {
-        Name { text, string: AtomicPtr::new(null_mut()) }
+        Name { text, string: OnceLock::new() }
     }
 
     pub fn text(&self) -> &'static CStr {
@@ -381,18 +369,7 @@ impl Name {
 
     #[inline]
     fn string(&self) -> *mut RedisModuleString {
-        let made = self.string.load(Ordering::Relaxed);
-        if made.is_null() { self.make() } else { made }
-    }
-
-    #[cold]
-    fn make(&self) -> *mut RedisModuleString {
-        let bytes = self.text.to_bytes();
-        // SAFETY: the server copies the bytes. Since no context is passed, the server does not free the string after
-        // the command. Commands run one at a time, under the server's lock, so no other thread creates the string too.
-        let made = unsafe { api!(RedisModule_CreateString(null_mut(), bytes.as_ptr().cast(), bytes.len())) };
-        self.string.store(made, Ordering::Relaxed);
-        made
+        self.string.get_or_init(|| OwnedString::new(&self.text.to_string_lossy())).as_ptr()
     }
 }
 
@@ -494,26 +471,12 @@ impl<'a> Key<'a> {
         // SAFETY: the key is open; the caller promises the value's type.
         unsafe { api!(RedisModule_ModuleTypeSetValue(key.as_ptr(), module_type, value)) == OK }
     }
-
-    /// Replaces the module's value of a key by `value`, which has the same data type, and returns the replaced one. The
-    /// key keeps its expiry. Returns `value` itself if the key has no value of this type or is not open for writing.
-    ///
-    /// # Safety
-    /// `value` has the Rust type that the callbacks of `module_type` expect. The server owns `value` afterwards, unless
-    /// `value` is returned. The caller owns the returned value.
-    pub unsafe fn swap_value(&mut self, module_type: *mut raw::RedisModuleType, value: *mut c_void) -> *mut c_void {
-        let (Some(key), mut old) = (self.key, value) else { return value };
-        // SAFETY: the key is open; the caller promises the value's type.
-        unsafe { api!(RedisModule_ModuleTypeReplaceValue(key.as_ptr(), module_type, value, &mut old)) };
-        old
-    }
 }
 
 impl Drop for Key<'_> {
     fn drop(&mut self) {
         if let Some(key) = self.key {
-            // SAFETY: we opened the key, and it is closed once.
-            unsafe { api!(RedisModule_CloseKey(key.as_ptr())) };
+            raw::close_key(key.as_ptr());
         }
     }
 }

@@ -47,12 +47,6 @@ impl Metric {
         self.add(less.wrapping_neg());
     }
 
-    /// Changes the number by the difference between `after` and `before`. For a part of the sum that has changed from
-    /// `before` to `after`.
-    pub fn replace(&self, before: u64, after: u64) {
-        self.add(after.wrapping_sub(before));
-    }
-
     /// Returns the current number.
     pub fn get(&self) -> u64 {
         self.numbers.iter().fold(0, |sum, number| sum.wrapping_add(number.load(Ordering::Relaxed)))
@@ -101,7 +95,7 @@ mod tests {
                 scope.spawn(move || {
                     begin();
                     thousand(|metric| metric.add(5));
-                    thousand(|metric| metric.replace(4, 3));
+                    thousand(|metric| metric.sub(1));
                     thousand(|metric| metric.count());
                 });
             }

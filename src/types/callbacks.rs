@@ -9,10 +9,10 @@ use std::ptr::null_mut;
 use redis_module::raw;
 use rollcall_core::error::Error;
 use rollcall_core::persist;
-use rollcall_core::unstable::persist::{Partial, Stored, dump_partial};
+use rollcall_core::unstable::persist::{Partial, dump_partial};
 
 use super::entry::{KeyEntry, entry, entry_mut};
-use super::family::{Family, State, Stores};
+use super::family::{self, DataType, Family, State};
 use super::names::Verb;
 use super::rdb::Rdb;
 use crate::limits::ServerLimit;
@@ -22,25 +22,28 @@ use crate::server::ffi::{Ctx, OK, WARNING, guard, log_anywhere};
 use crate::server::metrics::{CORRUPT_REJECTED, MEMORY_REJECTED};
 use crate::server::reclaim;
 
-/// Registers a data type with the server. The server rejects it if another module has registered the same name. The
-/// error is this name.
-pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
+/// Registers a data type with the server, whose values `rdb_load` loads. The server rejects it if another module has
+/// registered the same name. The error says which.
+pub fn register<T: Family>(
+    ctx: Ctx,
+    data_type: &'static DataType,
+    rdb_load: raw::RedisModuleTypeLoadFunc,
+) -> Result<(), String> {
     // SAFETY: all zeros is a valid value of this C structure, and means that there are no callbacks.
     let none: raw::RedisModuleTypeMethods = unsafe { std::mem::zeroed() };
     let mut methods = raw::RedisModuleTypeMethods {
         version: u64::from(raw::REDISMODULE_TYPE_METHOD_VERSION),
-        rdb_load: Some(rdb_load::<S>),
-        rdb_save: Some(rdb_save::<S>),
-        aof_rewrite: Some(aof_rewrite::<S::Family>),
-        mem_usage: Some(mem_usage::<S::Family>),
-        digest: Some(digest::<S::Family>),
-        free: Some(free::<S::Family>),
-        free_effort: Some(free_effort::<S::Family>),
-        copy: Some(copy::<S::Family>),
-        defrag: Some(defrag::<S::Family>),
+        rdb_load,
+        rdb_save: Some(rdb_save::<T>),
+        aof_rewrite: Some(aof_rewrite::<T>),
+        mem_usage: Some(mem_usage::<T>),
+        digest: Some(digest::<T>),
+        free: Some(free::<T>),
+        free_effort: Some(free_effort::<T>),
+        copy: Some(copy::<T>),
+        defrag: Some(defrag::<T>),
         ..none
     };
-    let data_type = S::DATA_TYPE;
     let name = CString::new(data_type.name).unwrap_or_default();
     // SAFETY: the server copies the name and the methods. Each method expects a pointer to an entry of this family, and
     // gets one.
@@ -49,7 +52,7 @@ pub fn register<S: Stores>(ctx: Ctx) -> Result<(), &'static str> {
         api!(RedisModule_CreateDataType(ctx.as_ptr(), name.as_ptr(), encoding, &mut methods))
     };
     data_type.set_handle(handle);
-    if handle.is_null() { Err(data_type.name) } else { Ok(()) }
+    if handle.is_null() { Err(format!("the data type {}", data_type.name)) } else { Ok(()) }
 }
 
 /// Makes the server's running save or AOF rewrite fail. Called after a panic: the written value is incomplete, and no
@@ -69,22 +72,42 @@ unsafe fn fail(io: *mut raw::RedisModuleIO) {
 
 /// Saves a value. Valkey 9.2 may call this function on another thread while commands read the same value. That is safe
 /// because values are `Sync`.
-unsafe extern "C" fn rdb_save<S: Stores>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
+unsafe extern "C" fn rdb_save<T: Family>(io: *mut raw::RedisModuleIO, value: *mut c_void) {
     // SAFETY: the server passes a live `io` and a value of the type.
-    let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<S::Family>(value)) };
+    let (mut rdb, entry) = unsafe { (Rdb::new(io), entry::<T>(value)) };
     // SAFETY: `io` is this callback's.
-    guard("rdb_save", || S::save(&entry.state, &mut rdb), || unsafe { fail(io) });
+    guard("rdb_save", || T::save(&entry.state, &mut rdb), || unsafe { fail(io) });
 }
 
-unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+/// Loads a value of [`Family::OWN_TYPE`].
+///
+/// # Safety
+/// Must be called by the server.
+pub unsafe extern "C" fn rdb_load<T: Family>(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
     // SAFETY: the server passes a live `io`.
-    let mut rdb = unsafe { Rdb::new(io) };
+    load(unsafe { Rdb::new(io) }, encoding, family::load::<T>)
+}
+
+/// Loads a complete classic filter.
+///
+/// # Safety
+/// Must be called by the server.
+pub unsafe extern "C" fn rdb_load_classic(io: *mut raw::RedisModuleIO, encoding: c_int) -> *mut c_void {
+    // SAFETY: the server passes a live `io`.
+    load(unsafe { Rdb::new(io) }, encoding, family::load_classic)
+}
+
+fn load<T: Family>(
+    mut rdb: Rdb,
+    encoding: c_int,
+    load: fn(&mut Rdb, u32, &ServerLimit<'static>) -> Result<State<T>, Error>,
+) -> *mut c_void {
     let limit = ServerLimit::for_restore(rdb.flags());
     let encoding = u32::try_from(encoding).unwrap_or(u32::MAX);
     guard(
         "rdb_load",
-        || match S::load(&mut rdb, encoding, &limit) {
-            Ok(state) => KeyEntry::<S::Family>::new(state).into_raw(),
+        || match load(&mut rdb, encoding, &limit) {
+            Ok(state) => KeyEntry::new(state).into_raw(),
             Err(error) => {
                 match error {
                     Error::Corrupt { .. } => CORRUPT_REJECTED.count(),
@@ -92,7 +115,7 @@ unsafe extern "C" fn rdb_load<S: Stores>(io: *mut raw::RedisModuleIO, encoding: 
                     // Rejections by limits are not counted here, because `ServerLimit` counts them itself.
                     _ => {}
                 }
-                rdb.log(WARNING, &format!("rejected a stored {}: {error}", S::Family::KIND));
+                rdb.log(WARNING, &format!("rejected a stored {}: {error}", T::KIND));
                 null_mut()
             }
         },

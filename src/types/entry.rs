@@ -46,20 +46,18 @@ impl<T: Family> KeyEntry<T> {
         (!value.is_null()).then(|| unsafe { Box::from_raw(value.cast()) })
     }
 
-    fn visit_heap(&self, visit: &mut dyn FnMut(Layout)) {
-        match &self.state {
-            State::Ready(value) => value.heap_layouts(visit),
-            State::Partial(partial) => {
-                visit(Layout::new::<T::Partial>());
-                partial.heap_layouts(visit);
-            }
-        }
-    }
-
     /// Returns the bytes that the allocator reserved for this value and for the server's object around it.
     pub fn memory_bytes(&self) -> usize {
-        let mut bytes = SERVER_OBJECT_BYTES + alloc::usable_layout_size(Layout::new::<Self>());
-        self.visit_heap(&mut |layout| bytes += alloc::usable_layout_size(layout));
+        let mut bytes = SERVER_OBJECT_BYTES;
+        let mut visit = |layout| bytes += alloc::usable_layout_size(layout);
+        visit(Layout::new::<Self>());
+        match &self.state {
+            State::Ready(value) => value.heap_layouts(&mut visit),
+            State::Partial(partial) => {
+                visit(Layout::new::<T::Partial>());
+                partial.heap_layouts(&mut visit);
+            }
+        }
         bytes
     }
 
@@ -152,8 +150,8 @@ pub fn set_entry<T: Family>(key: &mut Key<'_>, entry: Box<KeyEntry<T>>) {
 /// Replaces the partially loaded value of a key by the complete value that `finish` returns. Nothing happens if
 /// `finish` returns `None`. The key keeps its expiry.
 ///
-/// The data type of a classic (RedisBloom-compatible) filter changes when it is complete. The server replaces a value
-/// in place only by one of the same type, so such a filter is stored as a new value, and the key's expiry is restored.
+/// The data type of a classic (RedisBloom-compatible) filter changes when it is complete. So such a filter is stored as
+/// a new value of the key, and the key's expiry is restored.
 ///
 /// # Errors
 /// The error that `finish` returns, or [`CommandError::NoClassic`].
@@ -162,30 +160,22 @@ pub fn finalize<T: Family>(
     finish: impl FnOnce(&mut T::Partial) -> Result<Option<T>, Error>,
 ) -> Result<(), CommandError> {
     let Ok(Some(entry)) = entry_of::<T>(key) else { return Ok(()) };
-    // What `loading` contributes is computed first, because `finish` takes the contents out of it.
-    let share = entry.state.share();
+    // What `partial` contributes is computed first, because `finish` takes the contents out of it.
+    let (share, data_type) = (entry.state.share(), T::data_type(&entry.state));
     let State::Partial(partial) = &mut entry.state else { return Ok(()) };
     check_kind::<T>(partial)?;
-    let finished = finish(partial);
+    let mut of_other_type = None;
+    let finished = finish(partial).map(|value| match value.map(State::Ready) {
+        Some(state) if std::ptr::eq(T::data_type(&state), data_type) => entry.state = state,
+        other => of_other_type = other,
+    });
     share.becomes(&entry.state.share());
-    let Some(value) = finished? else { return Ok(()) };
-    let (before, state) = (T::data_type(&entry.state), State::Ready(value));
-    if std::ptr::eq(T::data_type(&state), before) {
-        let new = KeyEntry::new(state).into_raw();
-        // SAFETY: values of this data type are entries of `T`. The returned pointer is the old entry or, if the server
-        // rejects the new one, the new entry. No reference to either is left.
-        let old = unsafe {
-            let old = key.swap_value(before.handle(), new);
-            drop(KeyEntry::<T>::from_raw(old));
-            old
-        };
-        debug_assert!(old != new, "the key is open for writing, and its value has this type");
-        return Ok(());
+    if let Some(state) = of_other_type {
+        let expiry = key.expiry();
+        set_entry(key, KeyEntry::new(state));
+        key.set_expiry(expiry);
     }
-    let expiry = key.expiry();
-    set_entry(key, KeyEntry::new(state));
-    key.set_expiry(expiry);
-    Ok(())
+    Ok(finished?)
 }
 
 /// Checks that this server may complete the partially loaded value: for a classic filter, this module must have

@@ -17,6 +17,7 @@ use rollcall_core::unstable::wire;
 
 use super::names::Prefix;
 use super::totals::{ValueKind, ValueShare};
+use crate::server::metrics::{COUNTER_ADVANCES, FILTER_ADVANCES, Metric};
 use crate::server::pages::make_resident;
 
 /// A value in a key: complete, or partially loaded from dump chunks.
@@ -69,11 +70,30 @@ pub trait Family: Stored + OnHeap {
     /// The kind under which `INFO` counts a partially loaded value, unless the value will be a classic filter.
     const PARTIAL: ValueKind;
 
+    /// The metric that counts how often windows of this family advanced.
+    const ADVANCES: &'static Metric;
+
+    /// The data type of values in this module's own format: of all values but complete classic filters.
+    const OWN_TYPE: &'static DataType;
+
     /// Whether the data type with this handle is a data type of this family.
-    fn has_type(handle: *mut raw::RedisModuleType) -> bool;
+    #[inline]
+    fn has_type(handle: *mut raw::RedisModuleType) -> bool {
+        handle == Self::OWN_TYPE.handle()
+    }
 
     /// The data type in the server of a value in this state.
-    fn data_type(state: &State<Self>) -> &'static DataType;
+    fn data_type(_state: &State<Self>) -> &'static DataType {
+        Self::OWN_TYPE
+    }
+
+    /// Writes a value to an RDB file or a `DUMP` payload, in the format of its data type.
+    fn save(state: &State<Self>, sink: &mut impl Sink) {
+        match state {
+            State::Ready(value) => rdb::save(value, sink),
+            State::Partial(partial) => rdb::save_partial(&**partial, sink),
+        }
+    }
 
     /// The prefix (BF, RF or LC) of the commands by which this value is sent to replicas and the AOF.
     fn prefix(&self) -> Prefix {
@@ -88,12 +108,12 @@ pub trait Family: Stored + OnHeap {
     /// What the value contributes to the totals for `INFO`.
     fn share(&self) -> ValueShare;
 
-    /// Whether the totals for `INFO` include the number of items of this family's values.
-    const COUNTS_ITEMS: bool;
-
     /// Whether adding `additions` items can change only bits and the number of items, so that the value neither grows
-    /// nor changes its kind.
-    fn takes_in_place(&self, additions: usize) -> bool;
+    /// nor changes its kind. Counters never say so: every new member may change the bytes that a counter takes.
+    #[inline]
+    fn takes_in_place(&self, _additions: usize) -> bool {
+        false
+    }
 
     /// Whether a partially loaded value becomes a classic (RedisBloom-compatible) filter when it is complete.
     fn becomes_classic(_loading: &Self::Partial) -> bool {
@@ -102,6 +122,14 @@ pub trait Family: Stored + OnHeap {
 
     /// Copies the value; an error if memory for the copy is lacking.
     fn try_clone(&self) -> Result<Self, Error>;
+}
+
+/// Changes a value in place by `change`, and updates the totals for `INFO`.
+pub fn change<T: Family, R>(value: &mut T, change: impl FnOnce(&mut T) -> R) -> R {
+    let before = value.share();
+    let result = change(value);
+    before.becomes(&value.share());
+    result
 }
 
 /// A data type of values, which the module registers with the server.
@@ -130,52 +158,45 @@ impl DataType {
     }
 }
 
-/// How the values of a data type are written to and read from RDB files and `DUMP` payloads.
-pub trait Stores {
-    type Family: Family;
-    const DATA_TYPE: &'static DataType;
-
-    /// Writes a value of this data type. The default writes this module's own format. Only complete classic filters
-    /// have another format, RedisBloom's.
-    fn save(state: &State<Self::Family>, sink: &mut impl Sink) {
-        match state {
-            State::Ready(value) => rdb::save(value, sink),
-            State::Partial(partial) => rdb::save_partial(&**partial, sink),
-        }
-    }
-
-    /// Reads a value of this data type from an RDB file or a `DUMP` payload. A large buffer is made resident in memory
-    /// before it is filled.
-    ///
-    /// # Errors
-    /// [`Error::Corrupt`] with the damaged field, [`Error::TooLarge`], or [`Error::OutOfMemory`].
-    fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<Self::Family>, Error> {
-        load_ours(source, encoding, limit)
-    }
-}
-
-/// Reads a value in this module's own format, which the default of [`Stores::save`] writes.
-fn load_ours<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<T>, Error> {
+/// Reads a value of [`Family::OWN_TYPE`] from an RDB file or a `DUMP` payload. The kernel is asked for all pages of a
+/// large buffer before the buffer is filled.
+///
+/// # Errors
+/// [`Error::Corrupt`] with the damaged field, [`Error::TooLarge`], or [`Error::OutOfMemory`].
+pub fn load<T: Family>(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<T>, Error> {
     if encoding != rdb::ENCODING {
         return Err(Error::corrupt("encoding version", rdb::ENCODING, encoding));
     }
-    State::from_partial(rdb::load(source, limit, &mut make_resident)?)
+    let state = State::from_partial(rdb::load(source, limit, &mut make_resident)?)?;
+    match std::ptr::eq(T::data_type(&state), T::OWN_TYPE) {
+        true => Ok(state),
+        false => Err(Error::corrupt("layout", "lines, or a partially loaded filter", "a complete classic filter")),
+    }
+}
+
+/// Reads a complete classic filter, which is stored as RedisBloom stores it, like [`load`].
+///
+/// # Errors
+/// The same as for [`load`].
+pub fn load_classic(
+    source: &mut impl Source,
+    encoding: u32,
+    limit: &impl SizeLimit,
+) -> Result<State<BloomFilter>, Error> {
+    let filter = redisbloom::load_rdb(source, encoding, limit, &mut make_resident)?;
+    Ok(State::Ready(filter.into()))
 }
 
 /// The data type of filters in the layout `lines` (cache-line blocked Bloom filters). A partially loaded filter of any
 /// layout has this type too.
-pub struct Lines;
+pub static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
 
 /// The data type of complete classic filters. It has RedisBloom's type name and encoding, so that this module can load
 /// RedisBloom's values, and RedisBloom can load these values.
-pub struct Classic;
+pub static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
 
 /// The data type of counters, complete or partially loaded.
-pub struct Counters;
-
-static LINES: DataType = DataType::new(wire::TYPE_OF_LINES, rdb::ENCODING);
-static CLASSIC: DataType = DataType::new(wire::TYPE_OF_CLASSIC, redisbloom::RDB_ENCODING_NEWEST);
-static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
+pub static COUNTERS: DataType = DataType::new(wire::TYPE_OF_COUNTERS, rdb::ENCODING);
 
 /// Whether this module has registered BF.* and the data type of classic filters, `MBbloom--`. If not, another module
 /// may have registered them.
@@ -190,48 +211,13 @@ pub fn reset_handles() {
     }
 }
 
-impl Stores for Lines {
-    type Family = BloomFilter;
-    const DATA_TYPE: &'static DataType = &LINES;
-
-    fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<BloomFilter>, Error> {
-        match load_ours::<BloomFilter>(source, encoding, limit)? {
-            State::Ready(filter) if filter.layout() == BitLayout::Classic => {
-                Err(Error::corrupt("layout", "lines, or a partially loaded filter", "a complete classic filter"))
-            }
-            state => Ok(state),
-        }
-    }
-}
-
-impl Stores for Classic {
-    type Family = BloomFilter;
-    const DATA_TYPE: &'static DataType = &CLASSIC;
-
-    fn save(state: &State<BloomFilter>, sink: &mut impl Sink) {
-        // Only complete classic filters have this data type, see `Family::data_type`.
-        if let State::Ready(filter) = state
-            && let EitherChain::Classic(classic) = filter.as_ref()
-        {
-            redisbloom::save_rdb(classic, sink);
-        }
-    }
-
-    fn load(source: &mut impl Source, encoding: u32, limit: &impl SizeLimit) -> Result<State<BloomFilter>, Error> {
-        let filter = redisbloom::load_rdb(source, encoding, limit, &mut make_resident)?;
-        Ok(State::Ready(filter.into()))
-    }
-}
-
-impl Stores for Counters {
-    type Family = Counter;
-    const DATA_TYPE: &'static DataType = &COUNTERS;
-}
-
 impl Family for BloomFilter {
     const OWN_PREFIX: Prefix = Prefix::Rf;
     const PARTIAL: ValueKind = ValueKind::PartialFilter;
+    const ADVANCES: &'static Metric = &FILTER_ADVANCES;
+    const OWN_TYPE: &'static DataType = &LINES;
 
+    #[inline]
     fn has_type(handle: *mut raw::RedisModuleType) -> bool {
         handle == LINES.handle() || handle == CLASSIC.handle()
     }
@@ -240,6 +226,16 @@ impl Family for BloomFilter {
         match state {
             State::Ready(filter) if filter.layout() == BitLayout::Classic => &CLASSIC,
             State::Ready(_) | State::Partial(_) => &LINES,
+        }
+    }
+
+    fn save(state: &State<Self>, sink: &mut impl Sink) {
+        match state {
+            State::Ready(filter) => match filter.as_ref() {
+                EitherChain::Lines(_) => rdb::save(filter, sink),
+                EitherChain::Classic(classic) => redisbloom::save_rdb(classic, sink),
+            },
+            State::Partial(partial) => rdb::save_partial(&**partial, sink),
         }
     }
 
@@ -266,8 +262,6 @@ impl Family for BloomFilter {
         }
     }
 
-    const COUNTS_ITEMS: bool = true;
-
     #[inline(always)]
     fn takes_in_place(&self, additions: usize) -> bool {
         match self.as_ref() {
@@ -288,14 +282,8 @@ impl Family for BloomFilter {
 impl Family for Counter {
     const OWN_PREFIX: Prefix = Prefix::Lc;
     const PARTIAL: ValueKind = ValueKind::PartialCounter;
-
-    fn has_type(handle: *mut raw::RedisModuleType) -> bool {
-        handle == COUNTERS.handle()
-    }
-
-    fn data_type(_state: &State<Self>) -> &'static DataType {
-        &COUNTERS
-    }
+    const ADVANCES: &'static Metric = &COUNTER_ADVANCES;
+    const OWN_TYPE: &'static DataType = &COUNTERS;
 
     fn share(&self) -> ValueShare {
         let kind = match (self.window(), self.is_exact()) {
@@ -304,14 +292,6 @@ impl Family for Counter {
             (None, false) => ValueKind::Estimate,
         };
         ValueShare::new(kind, self.num_bytes())
-    }
-
-    const COUNTS_ITEMS: bool = false;
-
-    /// Every new member may change the number of bytes that a counter takes.
-    #[inline]
-    fn takes_in_place(&self, _additions: usize) -> bool {
-        false
     }
 
     fn try_clone(&self) -> Result<Self, Error> {

@@ -1,6 +1,5 @@
 //! The data types of the module in the server.
 
-pub mod before;
 pub mod callbacks;
 pub mod entry;
 pub mod family;

@@ -19,59 +19,49 @@ pub enum Prefix {
     Lc,
 }
 
-/// The part of a command's name after the prefix, for commands that change a value.
-#[derive(Clone, Copy)]
-pub enum Verb {
-    Reserve,
-    /// `INSERT`: adds items, and creates a missing key with the given parameters.
-    Insert,
-    Add,
-    /// `MADD`, or `ADD` of LC.*: adds several items.
-    AddAll,
-    /// `REM` of LC.*: removes members.
-    Remove,
-    /// `ADMIT`. The items that it adds are sent as an addition. Its own event says that it rejected items.
-    Admit,
-    Advance,
-    Merge,
-    Clear,
-    LoadChunk,
-}
-
 /// The name of a command, and the name of the keyspace event that it causes.
 struct Row {
     name: Name,
     event: &'static CStr,
 }
 
-/// Makes the table rows of one prefix, in the order of [`Verb`].
-macro_rules! rows {
-    ($upper:literal, $lower:literal, $add_all:literal) => {
-        [
-            rows!(@one $upper, "RESERVE", $lower, "reserve"),
-            rows!(@one $upper, "INSERT", $lower, "add"),
-            rows!(@one $upper, "ADD", $lower, "add"),
-            rows!(@one $upper, $add_all, $lower, "add"),
-            rows!(@one $upper, "REM", $lower, "rem"),
-            rows!(@one $upper, "ADMIT", $lower, "reject"),
-            rows!(@one $upper, "ADVANCE", $lower, "advance"),
-            rows!(@one $upper, "MERGE", $lower, "merge"),
-            rows!(@one $upper, "CLEAR", $lower, "clear"),
-            rows!(@one $upper, "LOADCHUNK", $lower, "loadchunk"),
-        ]
+/// Declares [`Verb`] and the table of names from one list: each verb with its command's name and its event's name.
+macro_rules! verbs {
+    ($($(#[$what:meta])* $verb:ident = $name:literal, $event:literal;)+) => {
+        /// The part of a command's name after the prefix, for commands that change a value.
+        #[derive(Clone, Copy)]
+        pub enum Verb {
+            $($(#[$what])* $verb,)+
+        }
+
+        /// The names of all commands and events: one array per [`Prefix`], one row per [`Verb`].
+        static TABLE: [[Row; Verb::LoadChunk as usize + 1]; 3] = [
+            [$(verbs!(@row "BF.", $name, "bf.", $event)),+],
+            [$(verbs!(@row "RF.", $name, "rf.", $event)),+],
+            [$(verbs!(@row "LC.", $name, "lc.", $event)),+],
+        ];
     };
-    (@one $upper:literal, $verb:literal, $lower:literal, $event:literal) => {
-        Row { name: Name::new(c_str(concat!($upper, $verb, "\0"))), event: c_str(concat!($lower, $event, "\0")) }
+    (@row $upper:literal, $name:literal, $lower:literal, $event:literal) => {
+        Row { name: Name::new(c_str(concat!($upper, $name, "\0"))), event: c_str(concat!($lower, $event, "\0")) }
     };
 }
 
-/// The names of all commands and events: one array per [`Prefix`], one row per [`Verb`].
-static TABLE: [[Row; 10]; 3] = [
-    rows!("BF.", "bf.", "MADD"),
-    rows!("RF.", "rf.", "MADD"),
-    // `LC.ADD` takes several items, so no `LC.MADD` exists.
-    rows!("LC.", "lc.", "ADD"),
-];
+verbs! {
+    Reserve = "RESERVE", "reserve";
+    /// `INSERT`: adds items, and creates a missing key with the given parameters.
+    Insert = "INSERT", "add";
+    Add = "ADD", "add";
+    /// `MADD` of BF.* and RF.*: adds several items. `LC.ADD` takes several items, so no `LC.MADD` exists.
+    Madd = "MADD", "add";
+    /// `REM` of LC.*: removes members.
+    Remove = "REM", "rem";
+    /// `ADMIT`. The items that it adds are sent as an addition. Its own event says that it rejected items.
+    Admit = "ADMIT", "reject";
+    Advance = "ADVANCE", "advance";
+    Merge = "MERGE", "merge";
+    Clear = "CLEAR", "clear";
+    LoadChunk = "LOADCHUNK", "loadchunk";
+}
 
 impl Prefix {
     /// Returns the prefix of commands for filters of this layout.
@@ -87,6 +77,11 @@ impl Prefix {
     pub fn is_of(self, args: Args<'_>) -> bool {
         let text = self.name(Verb::Add).text().to_bytes();
         args.get(0).bytes().first().is_some_and(|first| first.eq_ignore_ascii_case(&text[0]))
+    }
+
+    /// Returns the verb of the command that adds several items.
+    pub fn add_all(self) -> Verb {
+        if self == Prefix::Lc { Verb::Add } else { Verb::Madd }
     }
 
     /// Returns the name of the command `verb` with this prefix.
@@ -110,8 +105,8 @@ mod tests {
     fn names_are_where_they_are_looked_up() {
         let name = |prefix: Prefix, verb| prefix.name(verb).text().to_str().unwrap();
         assert_eq!(name(Prefix::Bf, Verb::Reserve), "BF.RESERVE");
-        assert_eq!(name(Prefix::Rf, Verb::AddAll), "RF.MADD");
-        assert_eq!(name(Prefix::Lc, Verb::AddAll), "LC.ADD");
+        assert_eq!(name(Prefix::Rf, Prefix::Rf.add_all()), "RF.MADD");
+        assert_eq!(name(Prefix::Lc, Prefix::Lc.add_all()), "LC.ADD");
         assert_eq!(name(Prefix::Lc, Verb::Remove), "LC.REM");
         assert_eq!(Prefix::Bf.event(Verb::Admit), c"bf.reject");
         assert_eq!(name(Prefix::Rf, Verb::LoadChunk), "RF.LOADCHUNK");
@@ -119,7 +114,7 @@ mod tests {
             for verb in [Verb::Reserve, Verb::Add, Verb::Advance, Verb::Merge, Verb::Clear, Verb::LoadChunk] {
                 assert_eq!(name(prefix, verb).to_lowercase(), prefix.event(verb).to_str().unwrap());
             }
-            for verb in [Verb::Insert, Verb::AddAll] {
+            for verb in [Verb::Insert, Verb::Madd] {
                 assert_eq!(prefix.event(verb), prefix.event(Verb::Add));
             }
         }

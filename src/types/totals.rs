@@ -3,7 +3,7 @@
 //!
 //! A value is added to the sums when its [`KeyEntry`](super::entry::KeyEntry) is created, and subtracted when the entry
 //! is dropped. A command that changes a value in place updates the sums after the change, see
-//! [`Before`](super::before::Before).
+//! [`change`](super::family::change).
 
 use crate::server::metrics::{GROWTHS, Metric, PROMOTIONS};
 use crate::server::reclaim;
@@ -111,23 +111,14 @@ impl ValueShare {
     }
 
     /// Replaces this contribution by `after` in the totals. Counts the promotions and growths that led from this one to
-    /// `after`.
+    /// `after`. Not inlined, to keep the code of frequent commands small.
+    #[inline(never)]
     pub fn becomes(&self, after: &ValueShare) {
-        if self == after {
-            return;
-        }
-        self.count_events(after);
-        reclaim::prepare(after.bytes);
-        if self.kind != after.kind {
+        if self != after {
+            self.count_events(after);
             self.leave();
             after.enter();
-            return;
         }
-        TOTALS[self.kind as usize].bytes.replace(self.bytes, after.bytes);
-        ITEMS.replace(self.items, after.items);
-        CAPACITY.replace(self.capacity, after.capacity);
-        SUB_FILTERS.replace(self.sub_filters, after.sub_filters);
-        GROWN.replace(self.is_grown().into(), after.is_grown().into());
     }
 
     /// Counts the promotion of a counter, or the growths of a filter, that led from this contribution to `after`.

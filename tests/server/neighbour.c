@@ -14,6 +14,7 @@
  *     HOST.MEND               restores all functions
  *     HOST.SENT               the number of events that the module has sent
  *     HOST.OPEN               the number of events that it sent while a key was open
+ *     HOST.DELETE EVENT       the key of each such event is deleted, as by a module that subscribes to events
  *     HOST.OPTIONS            the options that the module has set
  *     HOST.USE 1              as during a save: keys cannot be opened for writing, until HOST.USE 0
  *
@@ -84,10 +85,19 @@ static void close_key(void *key) {
     server_close_key(key);
 }
 
+/* The event whose key is deleted; NULL for none. */
+static const char *deleted_at;
+
 static int notify(Context *context, int type, const char *event, String *key) {
     events++;
     events_with_open_keys += keys_open > 0;
-    return server_notify(context, type, event, key);
+    int sent = server_notify(context, type, event, key);
+    if (deleted_at && !strcmp(event, deleted_at)) {
+        void *(*call)(Context *, const char *, const char *, ...) = function("RedisModule_Call");
+        void (*free_reply)(void *) = function("RedisModule_FreeCallReply");
+        free_reply(call(context, "DEL", "!s", key));
+    }
+    return sent;
 }
 
 /* Loading. */
@@ -209,6 +219,11 @@ static int host_open(Context *context, String **argv, int argc) {
     return reply(context, events_with_open_keys);
 }
 
+static int host_delete(Context *context, String **argv, int argc) {
+    deleted_at = argc > 1 ? strdup(text(argv[1])) : NULL;
+    return reply(context, deleted_at != NULL);
+}
+
 static int host_options(Context *context, String **argv, int argc) {
     (void)argv, (void)argc;
     return reply(context, options_set);
@@ -242,6 +257,7 @@ static int host(Context *context, String **argv, int argc) {
     command(context, "host.break", host_break);
     command(context, "host.mend", host_mend);
     command(context, "host.sent", host_sent);
+    command(context, "host.delete", host_delete);
     command(context, "host.options", host_options);
     command(context, "host.use", host_use);
     return command(context, "host.open", host_open);

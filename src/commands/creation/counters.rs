@@ -6,23 +6,20 @@ use rollcall_core::error::Error;
 use rollcall_core::window::Window;
 
 use super::super::effects::{Creating, LastWords};
-use super::super::{expiry, windows};
+use super::super::windows;
 use crate::args::{Options, narrow};
 use crate::command_error::CommandError;
 use crate::config;
 use crate::limits::ServerLimit;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx};
-use crate::types::names::Prefix;
 
-/// The parameters with which a command creates a counter and its key.
+/// The parameters with which a command creates a counter.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
     /// The sliding window of the counter, and the time slice in which the window begins.
     window: Option<(Window, u64)>,
-    /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
-    expiry: Option<i64>,
 }
 
 static LAST_WORDS: LastWords<Creation> = LastWords::new(None);
@@ -33,7 +30,7 @@ impl Creating<Counter> for Creation {
     fn defaults(ctx: Ctx, _command: Args<'_>) -> Self {
         // A replicated command gets the library's defaults, because a primary with other defaults sends all parameters.
         let params = if must_obey(ctx) { Params::default() } else { config::counting_defaults() };
-        Creation { params, window: None, expiry: None }
+        Creation { params, window: None }
     }
 
     fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
@@ -46,17 +43,11 @@ impl Creating<Counter> for Creation {
         };
         params.validate().map_err(|error| options.as_given(error))?;
         let first = |window: Window| options.window.slice.unwrap_or_else(|| window.first_slice(ctx.now_seconds()));
-        let window = windows::counter_window(options)?.map(|window| (window, first(window)));
-        let volatile = expiry::of_window(ctx, window.as_ref().map(|(window, slice)| (window, *slice)));
-        Ok(Creation { params, window, expiry: expiry::resolve(ctx, options.expiry)?.or(volatile) })
+        Ok(Creation { params, window: windows::counter_window(options)?.map(|window| (window, first(window))) })
     }
 
     fn is_implied(&self) -> bool {
         self.params == Params::default()
-    }
-
-    fn without_expiry(&self) -> Self {
-        Creation { expiry: None, ..*self }
     }
 
     fn build(&self, _limit: &ServerLimit) -> Result<Counter, Error> {
@@ -65,18 +56,6 @@ impl Creating<Counter> for Creation {
             None => Ok(counter),
             Some((window, slice)) => counter.with_window(window, slice),
         }
-    }
-
-    fn prefix(&self) -> Prefix {
-        Prefix::Lc
-    }
-
-    fn expiry(&self) -> Option<i64> {
-        self.expiry
-    }
-
-    fn size(&self) -> Option<(f64, u64)> {
-        None
     }
 
     fn options(&self) -> String {

@@ -7,7 +7,7 @@ use rollcall_core::unstable::bloom::classic::DEFAULT_GROWTH;
 use rollcall_core::unstable::bloom::{ClassicFilter, expansion_error};
 
 use super::super::effects::{Creating, LastWords};
-use super::super::{expiry, windows};
+use super::super::windows;
 use crate::args::{self, Allowed, Opt, Options};
 use crate::command_error::CommandError;
 use crate::config;
@@ -24,7 +24,7 @@ const OF_RESERVE: &[Opt] = &[Opt::Expansion, Opt::NonScaling, Opt::Seed, Opt::La
 /// The largest error rate of a filter on Redis 8. Redis 8 lowers any larger rate to this value.
 const LARGEST_RATE_OF_REDIS_8: f64 = 0.25;
 
-/// The parameters with which a command creates a filter and its key.
+/// The parameters with which a command creates a filter.
 #[derive(Clone, Copy, PartialEq)]
 pub(in crate::commands) struct Creation {
     params: Params,
@@ -37,8 +37,6 @@ pub(in crate::commands) struct Creation {
     is_obeyed: bool,
     /// The sliding window of the filter, and the time slice in which the window begins.
     windowing: Option<(Windowing, u64)>,
-    /// The time at which the key expires, in milliseconds since 1970; `None` if it does not expire.
-    expiry: Option<i64>,
 }
 
 impl Creation {
@@ -76,12 +74,11 @@ impl Creation {
             params.expansion = 0;
         }
         let noted_growth = given.filter(|&expansion| params.expansion == 0 && expansion != 0);
-        let expiry = expiry::resolve(ctx, options.expiry)?;
         let layout = options.layout.unwrap_or(layout);
         if layout == BitLayout::Classic && !serves_classic() {
             return Err(no_classic());
         }
-        Creation { params, layout, noted_growth, is_obeyed, windowing: None, expiry }.with_window(ctx, options)
+        Creation { params, layout, noted_growth, is_obeyed, windowing: None }.with_window(ctx, options)
     }
 
     /// Adds the sliding window to the parameters, if `options` have one.
@@ -96,18 +93,17 @@ impl Creation {
         }
         let first = || windowing.window.first_slice(ctx.now_seconds());
         let slice = options.window.slice.unwrap_or_else(first);
-        self.expiry = self.expiry.or_else(|| expiry::of_window(ctx, Some((&windowing.window, slice))));
         self.windowing = Some((windowing, slice));
         Ok(self)
     }
 
-    /// Parses a `BF.RESERVE`, and returns the parameters of its filter. `creation` computes the parameters from the
-    /// options.
+    /// Parses a `BF.RESERVE`, and returns the parameters of its filter and the expiry of its key. `creation` computes
+    /// the parameters from the options.
     pub(in crate::commands) fn from_reservation(
         ctx: Ctx,
         args: Args<'_>,
         creation: fn(Ctx, Args<'_>, &Options) -> Result<Creation, CommandError>,
-    ) -> Result<Creation, CommandError> {
+    ) -> Result<(Creation, Option<i64>), CommandError> {
         // The checks are in RedisBloom's order, so that a command with several faults gets the same error as from
         // RedisBloom.
         let error_rate = Some(args::number(Parameter::ErrorRate, args.get(2))?);
@@ -122,7 +118,7 @@ impl Creation {
                 "Nonscaling filters cannot expand: give NONSCALING or EXPANSION, not both".to_owned(),
             ));
         }
-        creation(ctx, args, &options)
+        Ok((creation(ctx, args, &options)?, options.expiry))
     }
 }
 
@@ -142,7 +138,7 @@ impl Creating<BloomFilter> for Creation {
             (false, true) => (BitLayout::Classic, config::bloom_defaults()),
             (false, false) => (config::bloom_layout(), config::bloom_defaults()),
         };
-        Creation { params, layout, noted_growth: None, is_obeyed, windowing: None, expiry: None }.as_made_here()
+        Creation { params, layout, noted_growth: None, is_obeyed, windowing: None }.as_made_here()
     }
 
     fn from_options(ctx: Ctx, command: Args<'_>, options: &Options) -> Result<Self, CommandError> {
@@ -155,10 +151,6 @@ impl Creating<BloomFilter> for Creation {
 
     fn is_implied(&self) -> bool {
         self.layout == BitLayout::Lines && config::bloom_defaults() == Params::default()
-    }
-
-    fn without_expiry(&self) -> Self {
-        Creation { expiry: None, ..*self }
     }
 
     fn build(&self, limit: &ServerLimit) -> Result<BloomFilter, Error> {
@@ -174,14 +166,6 @@ impl Creating<BloomFilter> for Creation {
             }
             _ => BloomFilter::new(self.layout, self.params, limit),
         }
-    }
-
-    fn prefix(&self) -> Prefix {
-        Prefix::from_layout(self.layout)
-    }
-
-    fn expiry(&self) -> Option<i64> {
-        self.expiry
     }
 
     fn size(&self) -> Option<(f64, u64)> {

@@ -6,6 +6,7 @@ use std::ffi::{CStr, c_int};
 use super::argument::Argument;
 use crate::args;
 use crate::command_error::{CommandError, Kind};
+use crate::config::{self, Commands};
 use crate::reply::reject;
 use crate::server::facts::must_obey;
 use crate::server::ffi::{Args, Ctx, RedisModuleCtx, RedisModuleString, run_command};
@@ -22,9 +23,6 @@ pub struct Command {
     /// server's and RedisBloom's commands.
     pub name: &'static CStr,
     pub entry: EntryPoint,
-    /// The entry point for a command that clients may not call. It rejects clients, and accepts commands from a primary
-    /// or the AOF.
-    pub obeying: EntryPoint,
     /// The number of arguments, the command's name included. A negative number -n means at least n.
     pub arity: c_int,
     pub flags: &'static CStr,
@@ -70,7 +68,8 @@ impl Command {
 }
 
 /// Runs `handler` with the server's context and arguments. Replies with an error if the number of arguments does not
-/// fit `arity`. `kind` is the kind of values that the command is for.
+/// fit `arity`. `kind` is the kind of values that the command is for. With `commands lc`, commands for filters are
+/// accepted only from a primary or the AOF.
 ///
 /// # Safety
 /// The same as for [`run_command`].
@@ -84,6 +83,9 @@ pub(super) unsafe fn call(
     handler: impl for<'a> FnOnce(Ctx, Args<'a>) -> Result<(), CommandError>,
 ) -> c_int {
     let checked = |ctx: Ctx<'_>, args: Args<'_>| {
+        if kind == Kind::Filter && config::commands() == Commands::Lc && !must_obey(ctx) {
+            return Err(CommandError::NoFilters);
+        }
         let len = args.len() as c_int;
         if (arity >= 0 && len != arity) || len < -arity { Err(CommandError::Arity) } else { handler(ctx, args) }
     };
@@ -110,23 +112,6 @@ pub(super) unsafe fn reports_keys(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_
     is_asked
 }
 
-/// Calls `entry` if the command comes from a primary or the AOF, and replies with an error to a client.
-///
-/// # Safety
-/// The same as for [`run_command`].
-pub(super) unsafe fn obey(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int, entry: EntryPoint) -> c_int {
-    let mut is_obeyed = false;
-    let look = |ctx: Ctx, _: Args<'_>| {
-        is_obeyed = must_obey(ctx);
-        if is_obeyed { Ok(()) } else { Err(CommandError::NoFilters) }
-    };
-    // SAFETY: as the caller promises.
-    unsafe {
-        let rejected = run_command(ctx, argv, argc, look, |ctx, error| reject(ctx, Kind::Filter, &error));
-        if is_obeyed { entry(ctx, argv, argc) } else { rejected }
-    }
-}
-
 /// Makes rows of the command table, for commands on values of one kind. A row has a name, handler, arity, flags and
 /// keys, perhaps a tip, then arguments, complexity and summary.
 macro_rules! rows {
@@ -150,14 +135,9 @@ macro_rules! rows {
                     command::call(ctx, argv, argc, Kind::$kind, $arity, $handler)
                 }
             }
-            unsafe extern "C" fn obeying(ctx: *mut RedisModuleCtx, argv: Argv, argc: c_int) -> c_int {
-                // SAFETY: the server calls this with what it passes to a command.
-                unsafe { command::obey(ctx, argv, argc, entry) }
-            }
             Command {
                 name: $name,
                 entry,
-                obeying,
                 arity: $arity,
                 flags: $flags,
                 keys: Keys::$keys,

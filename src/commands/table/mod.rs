@@ -7,5 +7,5 @@ mod counting;
 
 pub use argument::{Argument, ArgumentKind};
 pub use bloom::BLOOM;
-pub use command::{Command, EntryPoint, Keys};
+pub use command::{Command, Keys};
 pub use counting::COUNTING;

@@ -4,10 +4,11 @@ use redis::Value;
 
 use crate::effects::{appended, sent_as};
 use crate::every_server::commands_windows::{FAMILIES, is_new, reserve, window};
+use crate::neighbour::neighbour;
 use rollcall_testkit::client::{Client, add_many, error_text, pack, show, wait_until, words};
 use rollcall_testkit::clock::Clock;
 use rollcall_testkit::pair::Pair;
-use rollcall_testkit::server::Server;
+use rollcall_testkit::server::{Server, Setup};
 
 /// A slice of windows with slices of ten seconds. `START` is the Unix time at which it begins.
 const SLICE: u64 = 170_000_000;
@@ -38,6 +39,27 @@ fn was_sent(replica: &Server, words: &str) -> bool {
     let text = String::from_utf8_lossy(&appended(replica)).into_owned();
     let lines: Vec<_> = text.split("\r\n").filter(|part| !part.starts_with(['$', '*'])).collect();
     lines.join(" ").contains(words)
+}
+
+/// A module deletes the key at the event of the window's move. The deletion was once replicated before the items that
+/// made the window move, so the replica had a key with these items.
+#[test]
+fn a_module_may_delete_the_key_at_any_event() {
+    for (create, add, event) in [
+        ("BF.RESERVE k 0.01 100 WINDOW 40", "BF.ADD k", "bf.advance"),
+        ("LC.RESERVE k WINDOW 40", "LC.ADD k", "lc.advance"),
+    ] {
+        let here = Clock::at(START + 3);
+        let pair = Pair::of(here.setup().hosted_by(neighbour(), ""), Setup::default());
+        let mut client = pair.primary.client();
+        client.expect(create, "+OK");
+        client.expect(&format!("{add} x"), "1");
+        client.expect(&format!("HOST.DELETE {event}"), "1");
+        here.pass(10);
+        client.expect(&format!("{add} y"), "1");
+        client.expect("EXISTS k", "0");
+        pair.assert_equal(event);
+    }
 }
 
 #[test]
