@@ -181,7 +181,8 @@ impl<'a> HeaderReader<'a> {
         else {
             return Err(Error::corrupt("header length", "at least 5 bytes", bytes.len()));
         };
-        let expected = format_args!("{:#04x}", kind.first_byte());
+        let right = kind.first_byte();
+        let expected = format_args!("{right:#04x}");
         Error::check_field(kind.begins_with(first), "kind", expected, format_args!("{first:#04x}"))?;
         let (sum, own) = (u32::from_le_bytes(*sum), header_checksum(body));
         let expected = format_args!("{own:#010x}");
