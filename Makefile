@@ -37,6 +37,8 @@ OTHER_SERVERS := redis-8.10.2 valkey-9.1.2
 # chooses the server.
 WITH = scripts/servers.py with $(or $(SERVER),redis-server) --
 SERVERS ?= redis-server redis-8.2.3 $(OTHER_SERVERS)
+# `make release` makes packages and wheels for these.
+PROCESSORS ?= $(if $(filter x86_64,$(shell uname -m)),amd64 )arm64
 # `make TARGET ARCH=arm64` on an x86-64 machine compiles for AArch64.
 CROSS := $(filter arm64x86_64,$(ARCH)$(shell uname -m))
 FETCH_ARM64 := $(if $(CROSS),scripts/arm64.sh fetch)
@@ -212,15 +214,15 @@ package: ## Make the packages for this processor in target/package/: Debian pack
 	@scripts/package.sh build
 	@scripts/package.sh pack
 
-test-package: package ## Make the packages and test them: symbols, checksums, contents, lintian, install and remove, and the module on every server; ARCH=arm64: for AArch64, under qemu
+test-package: package ## Make the packages and test them: symbols, checksums, contents, lintian, install and remove, and the module on every server; ARCH=arm64: for AArch64, under qemu; LIBC=musl: for musl, symbols, checksums and contents
 	@scripts/setup.sh server deb
 	@packaging/test/run.sh
-	@$(if $(CROSS),echo "the server tests for AArch64 are in make test-arm64",ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
+	@$(if $(CROSS)$(filter musl,$(LIBC)),echo "servers load it in $(if $(filter musl,$(LIBC)),make test-image,make test-arm64)",ROLLCALL_MODULE=$(CURDIR)/target/package/librollcall.so \
 		scripts/servers.py with $(SERVERS) -- $(SERVER_TESTS) every_server::commands every_server::persistence module_loading)
 	@echo "== make test-package: the packages are right"
 
 test-arm64: setup-test build ## Test the core, and commands, persistence and replication of the module, for AArch64 on x86-64, under qemu; 15 minutes
-	@scripts/setup.sh package
+	@ARCH=arm64 scripts/setup.sh package
 	@scripts/tools.sh zig
 	@scripts/arm64.sh fetch
 	@ARCH=arm64 scripts/package.sh build
@@ -235,10 +237,11 @@ test-image: setup-image ## Build the images on base images made here, and run th
 	@scripts/tools.sh images
 	@$(EMULATED) packaging/test/images.sh
 
-release: ## Rehearse the release of VERSION=0.1.0: check, build and collect everything in target/release-0.1.0/, and list the remaining manual steps; FINAL=1: fail if anything is missing
+release: ## Rehearse the release of VERSION=0.1.0, as root: check, build and collect everything for both processors in target/release-0.1.0/, and list the remaining manual steps; FINAL=1: fail if anything is missing; PROCESSORS=amd64: for one
 	@scripts/release.sh check "$(VERSION)"
-	@$(MAKE) package wheel
-	@scripts/release.sh gather "$(VERSION)"
+	@for arch in $(PROCESSORS); do $(MAKE) package wheel ARCH=$$arch; $(MAKE) package ARCH=$$arch LIBC=musl; done
+	@scripts/setup.sh images
+	@PROCESSORS="$(PROCESSORS)" scripts/release.sh gather "$(VERSION)"
 
 setup: ## Install everything that any target needs and that is missing
 	@scripts/setup.sh build lint server wheels clocks node postgres go others counts watch words package roots deb
@@ -252,7 +255,8 @@ setup-test:
 
 # Builds the module and the tool for glibc and for musl.
 setup-image:
-	@scripts/setup.sh build wheels package musl images
+	@scripts/setup.sh build wheels package images
+	@LIBC=musl scripts/setup.sh package
 	@scripts/tools.sh zig
 	@$(FETCH_ARM64)
 	@scripts/package.sh build

@@ -2,16 +2,14 @@
 # Builds and tests for AArch64 on an x86-64 Debian 12: qemu runs the programs. Nothing is installed on the system.
 # Only images need root.
 #
-#   scripts/arm64.sh fetch         unpack Debian's packages into target/arm64/debian/ (200 MB once)
+#   scripts/arm64.sh fetch         unpack Debian's packages into target/arm64/debian/ (100 MB once)
 #   scripts/arm64.sh run COMMAND   run a command in the environment that compiles for AArch64, into target/arm64/
 #   scripts/arm64.sh test          test the core, then the module on a server, both under qemu
 #   scripts/arm64.sh installed FOLDER    test the module and the tool in FOLDER, an unpacked Debian package
 #   scripts/arm64.sh python FOLDER FILE  run FILE by Debian's Python, with an unpacked wheel in FOLDER
 #   scripts/arm64.sh emulated COMMAND    run a command while the kernel starts programs for AArch64 under qemu
 #
-# The compiler is that of rust-toolchain.toml if `rustup target add aarch64-unknown-linux-gnu` has been run. Otherwise
-# it is Debian's rustc-web, which has no library for musl (LIBC=musl). zig is the linker. First run `scripts/setup.sh
-# build server wheels package` and `scripts/tools.sh zig`.
+# zig is the linker. First run `ARCH=arm64 scripts/setup.sh build server wheels package` and `scripts/tools.sh zig`.
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
@@ -24,40 +22,29 @@ qemu=("$debian/usr/bin/qemu-aarch64-static" -L "$debian")
 
 fail() { printf 'arm64: %s\n' "$*" >&2; exit 1; }
 step() { printf 'arm64: %s\n' "$*"; }
-has_rust() { rustc --print target-libdir --target "${1:-$target}" 2>/dev/null | xargs -r test -d; }
 
 # Packages for AArch64: a server with its libraries, libfaketime, and Python.
 packages=(redis-server redis-tools libc6 libgcc-s1 libstdc++6 libatomic1 libjemalloc2 liblua5.1-0 liblzf1 libssl3
     libsystemd0 libcap2 libgcrypt20 libgpg-error0 liblz4-1 liblzma5 libzstd1 lua-cjson lua-bitop libfaketime
     python3.11-minimal libpython3.11-minimal libpython3.11-stdlib libexpat1 zlib1g)
 packages=("${packages[@]/%/:arm64}" qemu-user-static binutils-aarch64-linux-gnu)
-# Packages for this machine: the compiler, and Rust's library for both processors.
-has_rust || packages+=(rustc-web libstd-rust-web-dev libstd-rust-web-dev:arm64)
 
 # Runs apt with lists in a folder of its own, so that the system need not know a second architecture.
 apt() {
-    "apt-$1" --quiet=2 -o APT::Architectures=amd64,arm64 -o Dir::State::Lists="$here/apt/lists" \
-        -o Dir::Cache="$here/apt/cache" -o Dir::State::Status="$here/apt/status" -o APT::Sandbox::User= "${@:2}"
+    apt-get --quiet=2 -o APT::Architectures=amd64,arm64 -o Dir::State::Lists="$here/apt/lists" \
+        -o Dir::Cache="$here/apt/cache" -o Dir::State::Status="$here/apt/status" -o APT::Sandbox::User= "$@"
 }
-# Prints the package that $1 depends on and whose name begins with $2.
-depends() { apt cache depends --important "$1" | sed -nE "s/^ *Depends: ($2[^:]*)$/\\1/p" | head -n 1; }
 
 fetch() {
     [[ $(uname -m) == x86_64 ]] || fail "this is $(uname -m): on AArch64 \`make test\` needs no emulation"
     command -v apt-get >/dev/null || fail "apt-get is missing: this needs Debian 12"
     [[ $(cat "$debian/packages" 2>/dev/null) != "${packages[*]}" ]] || return 0
-    step "fetching some 30 packages of Debian, 200 MB"
+    step "fetching some 30 packages of Debian, 100 MB"
     rm -rf "$debian" "$here/apt" "$here/debs" "$here/new"
     mkdir -p "$here"/apt/{lists,cache/archives}/partial "$here/debs" "$here/new"
     touch "$here/apt/status"
-    apt get update || fail "apt-get failed: its message is above"
-    local more=() library
-    if [[ " ${packages[*]} " == *" rustc-web "* ]]; then
-        # The names of these packages contain versions. The libraries that LLVM loads come with libclang.
-        library=$(depends libstd-rust-web-dev libstd-rust-web-)
-        more=("$library" "$(depends "$library" libllvm)")
-    fi
-    (cd "$here/debs" && apt get download "${packages[@]}" "${more[@]}") || fail "apt-get failed: its message is above"
+    apt update || fail "apt-get failed: its message is above"
+    (cd "$here/debs" && apt download "${packages[@]}") || fail "apt-get failed: its message is above"
     for file in "$here"/debs/*.deb; do dpkg-deb --extract "$file" "$here/new"; done
     find "$here/new/usr/bin" -name 'qemu-*' ! -name qemu-aarch64-static -delete
     rm -rf "$here/debs" "$here/apt"
@@ -83,11 +70,6 @@ environment() {
     script cc "exec '$root/tools/zig/ziglang/zig' cc -target aarch64-linux-gnu.2.28"
     script musl-cc "exec '$root/tools/zig/ziglang/zig' cc -target aarch64-linux-musl -dynamic"
     script musl-ar "exec '$root/tools/zig/ziglang/zig' ar"
-    # Debian's compiler has no library for musl.
-    if [[ ${LIBC:-gnu} == gnu ]] && ! has_rust; then
-        script rustc "$libraries '$debian/usr/bin/rustc'"
-        export RUSTC=$here/rustc
-    fi
     export ROLLCALL_ARM64=1 ARCH=arm64 CARGO_TARGET_DIR=$here PATH=$here/bin:$root/tools/zig/bin:$PATH \
         PYTHONPATH=$root/tools/zig
     export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="${qemu[*]}"
@@ -99,8 +81,7 @@ tests() {
     local started=$SECONDS
     # One test is left out: it starts its own program again, which the kernel cannot do with a program for AArch64.
     step "the core, under qemu: unit tests, stored format, golden files, fuzz corpus"
-    (environment && step "compiled by $("${RUSTC:-rustc}" --version)" &&
-        cargo-zigbuild test --config .cargo/optimised.toml --locked --no-fail-fast --target "$target.2.28" \
+    (environment && cargo-zigbuild test --config .cargo/optimised.toml --locked --no-fail-fast --target "$target.2.28" \
         --package rollcall-core --package rollcall-fuzz --lib --tests -- \
         --skip an_allocation_that_fails_is_an_error_or_small)
     step "the core passed after $(((SECONDS - started) / 60)) min; now the module, in $(server_version)"

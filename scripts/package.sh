@@ -101,8 +101,6 @@ check() {
 
 build() {
     [[ -x $tools/zig/bin/cargo-zigbuild ]] || fail "cargo-zigbuild is missing: run  scripts/tools.sh zig"
-    "${RUSTC:-rustc}" --print target-libdir --target "$target" | xargs test -d ||
-        fail "Rust's library for $target is missing: run  rustup target add $target"
     compile rollcall "${module_flags[@]}"
     compile rollcall-cli
     mkdir -p "$out"

@@ -4,7 +4,7 @@
 # `make release VERSION=X.Y.Z` runs it.
 #
 #   scripts/release.sh check VERSION     the tree: clean, versions agree, golden files, changelog, names and addresses
-#   scripts/release.sh gather VERSION    the packages, wheel and images made of it, the crates, and what was measured
+#   scripts/release.sh gather VERSION    its packages, wheels and images, the crates, and what was measured
 #
 # An error stops the script. A missing part is listed at the end; with FINAL=1 it also stops the script.
 set -euo pipefail
@@ -72,42 +72,43 @@ take() {
     if ((${#files[@]})); then cp "${files[@]}" "$out/"; else gap "$1"; fi
 }
 
-# Lists the images with their digests. They are not copied.
+# Builds the images for processor $1, and lists them with their digests. They are not copied.
 images() {
-    local image name
-    command -v podman >/dev/null && [[ -x scripts/image.sh ]] ||
-        { gap "no images: podman or scripts/image.sh is not here"; return; }
+    local image name run=()
+    [[ $1 == "$(dpkg --print-architecture)" ]] || run=(scripts/arm64.sh emulated)
     for image in $(scripts/image.sh list); do
-        name=$(scripts/image.sh name "$image")
-        podman image inspect --format "{{.Digest}} $name" "$name" >>"$out/images.txt" 2>/dev/null ||
-            gap "no image $name on this machine: make image"
+        name=$(ARCH=$1 scripts/image.sh name "$image")
+        ARCH=$1 "${run[@]}" scripts/image.sh build "$image" || { gap "no image $name: the message is above"; continue; }
+        podman image inspect --format "{{.Digest}} $name" "$name" >>"$out/images.txt"
     done
-    [[ -s $out/images.txt ]] || rm -f "$out/images.txt"
 }
 
 gather() {
-    local kind commit label
+    local kind commit made archive
     find_gaps
-    label=$(scripts/package.sh label)
     rm -rf "$out"
     mkdir -p "$out"
     step "packages"
-    (cd target/package && sha256sum --quiet --check SHA256SUMS) || fail "target/package is not what make package made"
-    # All files in the archive have the time of the commit.
     commit=$(TZ=UTC git log -1 --format=%cd --date=format-local:'%Y-%m-%d %H:%M:%S')
-    made=$(TZ=UTC tar --list --verbose --full-time --file "target/package/$label.tar.gz" |
-        awk 'NR == 1 { print $4, $5 }')
-    [[ $made == "$commit" ]] ||
-        fail "the packages are of another commit: make package"
+    for archive in target/package*/rollcall-"$version"-*-linux-{gnu,musl}.tar.gz; do
+        [[ -e $archive ]] || continue
+        (cd "${archive%/*}" && sha256sum --quiet --check SHA256SUMS) ||
+            fail "${archive%/*} is not what make package made"
+        # All files in an archive have the time of the commit.
+        made=$(TZ=UTC tar --list --verbose --full-time --file "$archive" | awk 'NR == 1 { print $4, $5 }')
+        [[ $made == "$commit" ]] || fail "$archive is of another commit: make package"
+    done
     for kind in -x86_64-linux-gnu -x86_64-linux-musl -aarch64-linux-gnu -aarch64-linux-musl; do
-        take "no archive$kind: the release workflow makes all four" "target/package*/rollcall-$version$kind*"
+        take "no archive$kind" "target/package*/rollcall-$version$kind*"
     done
     for kind in amd64 arm64; do take "no Debian package for $kind" "target/package*/rollcall_$version-*_$kind.deb"; done
     for kind in x86_64 aarch64; do
         take "no wheel for $kind" "target/python/wheels*/rollcall_redis-$version-*_$kind.whl"
     done
     take "no sdist: make wheel makes none" "target/python/wheels/rollcall_redis-$version.tar.gz"
-    images
+    step "images"
+    for kind in ${PROCESSORS:-}; do images "$kind"; done
+    [[ -s $out/images.txt ]] || gap "no images"
     step "measurements"
     [[ -e target/accuracy/tables.md ]] || gap "no tables of accuracy: make accuracy"
     compgen -G "target/benchmarks/*.md" >/dev/null || gap "no tables of benchmarks: make bench"

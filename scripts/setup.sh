@@ -14,9 +14,9 @@
 #     counts   valgrind, which counts instructions, and checks servers for memory errors
 #     nightly  a nightly Rust toolchain, for sanitizers
 #     miri     a nightly Rust toolchain with Miri, which interprets tests
-#     package  the programs with which `make package` splits, packs and inspects binaries
+#     package  the programs with which `make package` splits, packs and inspects binaries, and Rust's library for the
+#              target (ARCH, LIBC)
 #     roots    mmdebstrap, which makes the root file system of an old Debian
-#     musl     Rust's library for musl
 #     images   podman and buildah, which build and run images; mmdebstrap and a compiler for musl, for the base images;
 #              and programs for the examples of Compose and Kubernetes
 #     deb      lintian, which checks the Debian package
@@ -103,14 +103,12 @@ need() {
         package)
             command -v objcopy >/dev/null && command -v readelf >/dev/null || packages+=(binutils)
             command -v git >/dev/null || packages+=(git)
-            ;;
-        roots) command -v mmdebstrap >/dev/null || packages+=(mmdebstrap) ;;
-        musl)
             local target
-            target=$(LIBC=musl "${BASH_SOURCE%/*}/package.sh" target)
+            target=$("${BASH_SOURCE%/*}/package.sh" target)
             rustc --print target-libdir --target "$target" | xargs test -d || rustup target add "$target" ||
                 fail "Rust's library for $target is missing, and rustup cannot install it."
             ;;
+        roots) command -v mmdebstrap >/dev/null || packages+=(mmdebstrap) ;;
         images)
             need roots
             # Podman's networks use iptables.
