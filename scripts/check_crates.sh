@@ -47,7 +47,7 @@ else
     echo "lint: advisories not checked: they are on a network, and there is no local copy"
 fi
 oldest=$(sed -nE 's/^rust-version = "(.*)"/\1/p' Cargo.toml)
-if rustup toolchain list 2>/dev/null | grep -q "^$oldest"; then
+if rustup toolchain list 2>/dev/null | grep -q "^$oldest-"; then
     cargo "+$oldest" check --workspace --lib --bins --locked
 else
     echo "lint: not compiled with the oldest Rust:  rustup toolchain install $oldest  lets it"
