@@ -57,15 +57,10 @@ impl<T: Tag> Members<T> {
     /// Encodes `item` for this set.
     #[inline]
     pub(in crate::counting) fn record_of<'i>(&self, item: &'i [u8]) -> Record<'i> {
-        match self.arena() {
+        match self.as_bytes() {
             [] => Record::first(item),
             arena => Record::of(item, split_prefix::<T>(arena).0),
         }
-    }
-
-    /// The arena, a buffer of all members: each as its tag and its record.
-    pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
-        self.arena()
     }
 
     /// The tags and members, in the order they were added.
@@ -86,13 +81,7 @@ impl<T: Tag> Members<T> {
     /// Whether `item`, whose hash is `hash`, is a member.
     #[cfg(test)]
     pub(in crate::counting) fn contains(&self, item: &[u8], hash: u64) -> bool {
-        self.find(item, hash, |_| ()).is_some()
-    }
-
-    /// The offset of the member `item`, whose hash is `hash`, in the arena; `None` if `item` is no member.
-    #[inline]
-    pub(in crate::counting) fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
-        self.find(item, hash, |offset| offset)
+        self.offset_of(item, hash).is_some()
     }
 
     /// The tag of the member `item`, whose hash is `hash`; `None` if `item` is no member.
@@ -106,9 +95,6 @@ impl<T: Tag> Members<T> {
     /// `item` is no member.
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Mark> {
-        if T::BYTES == 0 {
-            return self.find(item, hash, |_| Mark::Same);
-        }
         let offset = self.offset_of(item, hash)?;
         Some(tag.renew_in(self.buffer.get_mut(offset..)?, ages))
     }
@@ -160,10 +146,10 @@ impl<T: Tag> Members<T> {
                 return Err(Error::corrupt("members", expected, "more"));
             }
             let hash = hash64(text, seed);
-            if members.find(text, hash, |_| ()).is_some() {
+            if members.offset_of(text, hash).is_some() {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
-            members.insert_if(&record, hash, seed, tag, |_| Ok(()))?;
+            members.take_in(T::BYTES + record.len(), record.counted_bytes(), hash);
         }
         let left = rest.rest().len();
         Error::check_field(left == 0, "members", "a whole last member", format_args!("{left} bytes of it"))?;

@@ -1,8 +1,9 @@
 //! The index of [members](super): groups of 16 fingerprints that are compared at once, each with 16 places that say
 //! where the members are.
 //!
-//! The groups are like those of a Swiss table (hashbrown), but fuller: 15 of 16 places may be taken. A removal builds
-//! the index anew, so no place is kept for markers of removed members.
+//! The groups are like those of a Swiss table (hashbrown), but fuller: 15 of 16 places may be taken. When a member of a
+//! full group is removed, a member that found this group full moves into it, so no place needs a marker of a removed
+//! member.
 
 use arrayvec::ArrayVec;
 
@@ -104,14 +105,64 @@ impl Index {
         }
     }
 
+    /// The value of the place of the member at byte `offset` of an arena whose first member is at byte `front`.
+    pub(super) fn value(self, offset: usize, front: usize) -> usize {
+        match self.places {
+            Places::Ordered | Places::Number => (offset - front) / usize::from(self.record),
+            _ => offset,
+        }
+    }
+
+    /// The inverse of [`Self::value`].
+    pub(super) fn offset(self, value: usize, front: usize) -> usize {
+        match self.places {
+            Places::Ordered | Places::Number => front + value * usize::from(self.record),
+            _ => value,
+        }
+    }
+
+    /// Removes a member from the index, which is all of `groups`. `value` is that of its place; `hash_of` maps the
+    /// value of a place to the hash of its member. Looks at no more groups than `looks`, and lowers it. Returns false if
+    /// that was not enough: then the index must be made anew.
+    pub(super) fn remove(
+        self,
+        groups: &mut [u8],
+        value: usize,
+        looks: &mut u16,
+        hash_of: impl FnMut(usize) -> u64,
+    ) -> bool {
+        match self.places {
+            Places::Unindexed => true,
+            Places::Ordered => {
+                let (end, last) = (groups.len(), groups.len() - 1);
+                (value..last).for_each(|number| groups[ordered(end, number)] = groups[ordered(end, number + 1)]);
+                groups[ordered(end, last)] = 0;
+                true
+            }
+            Places::Number => remove::<NUMBERED>(groups, value, looks, hash_of),
+            Places::Offset => remove::<OFFSET>(groups, value, looks, hash_of),
+            Places::FarOffset => remove::<FAR_OFFSET>(groups, value, looks, hash_of),
+        }
+    }
+
+    /// Lowers the values of the places behind a member that leaves the arena. `value` was that of its place, and its
+    /// record takes `bytes` bytes.
+    pub(super) fn close_gap(self, groups: &mut [u8], value: usize, bytes: usize) {
+        match self.places {
+            Places::Unindexed | Places::Ordered => {}
+            Places::Number => lower::<NUMBERED, 1>(groups, value, 1),
+            Places::Offset => lower::<OFFSET, 2>(groups, value, bytes),
+            Places::FarOffset => lower::<FAR_OFFSET, 4>(groups, value, bytes),
+        }
+    }
+
     /// Adds a member to the first group from `from` on that has a free place. Returns the group if that was its last.
     #[inline(always)]
     fn enter_from(self, from: usize, buffer: &mut [u8], hash: u64, number: usize, offset: usize) -> Option<usize> {
         match self.places {
             Places::Unindexed => None,
             Places::Ordered => {
-                let at = buffer.len() - (number / GROUP + 1) * GROUP + number % GROUP;
-                buffer[at] = fingerprint(hash);
+                buffer[ordered(buffer.len(), number)] = fingerprint(hash);
                 None
             }
             Places::Number => enter::<NUMBERED>(buffer, self.groups, from, hash, number),
@@ -203,6 +254,12 @@ pub(super) fn place_of<const BYTES: usize>(group: &[u8; BYTES], place: usize) ->
     }
 }
 
+/// Where the fingerprint of a member is in an index without places that ends at byte `end`.
+#[inline]
+fn ordered(end: usize, number: usize) -> usize {
+    end - (number / GROUP + 1) * GROUP + number % GROUP
+}
+
 /// Adds a member to the groups at the end of `buffer`: to the first from `from` on that has a free place. Returns the
 /// group if that was its last. `value` is the number or the offset of the member.
 #[inline(always)]
@@ -216,9 +273,8 @@ fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: 
         let group = last.checked_sub(number + 1).and_then(|at| index.get_mut(at))?;
         let free = matches(group, 0);
         if free != 0 {
-            let (place, bytes) = (first_place(free), BYTES / GROUP - 1);
-            group[place] = fingerprint(hash);
-            group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+            let place = first_place(free);
+            put(group, place, fingerprint(hash), value);
             return (place == GROUP - 1).then_some(number);
         }
         number = if number + 1 < usize::from(groups) { number + 1 } else { 0 };
@@ -226,15 +282,82 @@ fn enter<const BYTES: usize>(buffer: &mut [u8], groups: u16, from: usize, hash: 
     None
 }
 
+#[inline(always)]
+fn put<const BYTES: usize>(group: &mut [u8; BYTES], place: usize, fingerprint: u8, value: usize) {
+    let bytes = BYTES / GROUP - 1;
+    group[place] = fingerprint;
+    group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
+}
+
+/// Removes the member with this `value` from the groups, see [`Index::remove`].
+///
+/// A member is in another group than its own only if that one and all groups on the way were full. So if a full group
+/// gets a gap, the next member that passed by this group moves into the gap, and leaves a gap itself.
+fn remove<const BYTES: usize>(
+    groups: &mut [u8],
+    value: usize,
+    looks: &mut u16,
+    mut hash_of: impl FnMut(usize) -> u64,
+) -> bool {
+    let (groups, _) = groups.as_chunks_mut::<BYTES>();
+    // Group 0 is the last one of the buffer.
+    let (len, last) = (groups.len(), groups.len() - 1);
+    let mut home_of = |value| last - group_of(hash_of(value), len as u16);
+    let steps = |from: usize, to: usize| if from < to { from + len - to } else { from - to };
+    let (mut at, mut gap) = (home_of(value), None);
+    while *looks > 0 {
+        #[cfg(test)]
+        tests::GROUPS_LOOKED_AT.set(tests::GROUPS_LOOKED_AT.get() + 1);
+        *looks -= 1;
+        let group = groups[at];
+        let mut moves = |place: usize| match (place_of(&group, place), gap) {
+            (found, None) => found == value,
+            (other, Some((gap, _))) => {
+                let home = home_of(other);
+                steps(home, gap) < steps(home, at)
+            }
+        };
+        if let Some(place) = (0..GROUP).find(|&place| group[place] > 0 && moves(place)) {
+            if let Some((number, free)) = gap {
+                put(&mut groups[number], free, group[place], place_of(&group, place));
+            }
+            gap = Some((at, place));
+        }
+        // Nobody passed by a group that is not full.
+        if let (Some((number, free)), 0) = (gap, group[GROUP - 1]) {
+            // The last place of a group is taken only while the group is full.
+            let group = groups[number];
+            put(&mut groups[number], free, group[GROUP - 1], place_of(&group, GROUP - 1));
+            groups[number][GROUP - 1] = 0;
+            return true;
+        }
+        at = at.checked_sub(1).unwrap_or(last);
+    }
+    false
+}
+
+/// Lowers the values above `value` in the places of all groups.
+fn lower<const BYTES: usize, const PLACE: usize>(groups: &mut [u8], value: usize, by: usize) {
+    for group in groups.as_chunks_mut::<BYTES>().0 {
+        for place in group[GROUP..].as_chunks_mut::<PLACE>().0 {
+            let mut bytes = [0; 4];
+            bytes[..PLACE].copy_from_slice(place);
+            let before = u32::from_le_bytes(bytes);
+            let after = if before > value as u32 { before - by as u32 } else { before };
+            place.copy_from_slice(&after.to_le_bytes()[..PLACE]);
+        }
+    }
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::cell::Cell;
 
     thread_local! {
-        /// The number of groups that were looked at for a free place.
+        /// The number of groups that were looked at for a free place, or for a member to be removed or moved.
         pub static GROUPS_LOOKED_AT: Cell<u64> = const { Cell::new(0) };
     }
 
@@ -261,7 +384,63 @@ mod tests {
         }
     }
 
+    /// Checks that the index has these members, each with its hash, where a lookup finds it, and no others.
+    fn check<const BYTES: usize>(index: Index, buffer: &[u8], members: &[u64]) {
+        let groups: Vec<&[u8; BYTES]> = buffer.as_chunks().0.iter().rev().collect();
+        let mut found = vec![];
+        for (number, group) in groups.iter().enumerate() {
+            let taken: Vec<_> = (0..GROUP).filter(|&place| group[place] > 0).collect();
+            assert_eq!(group[GROUP - 1] > 0, taken.len() == GROUP);
+            for place in taken {
+                let member = index.offset(place_of(group, place), 0) / RECORD;
+                let mut passed = group_of(members[member], index.groups);
+                assert_eq!(group[place], fingerprint(members[member]));
+                while passed != number {
+                    assert!(groups[passed][GROUP - 1] > 0, "group {passed} is not full");
+                    passed = (passed + 1) % groups.len();
+                }
+                found.push(member);
+            }
+        }
+        found.sort_unstable();
+        assert!(found.into_iter().eq(0..members.len()));
+    }
+
+    /// Bytes of the records in [`check`].
+    const RECORD: usize = 5;
+
     proptest! {
+        #[test]
+        fn an_index_has_the_members_that_are_left(
+            (len, groups) in (33usize..255).prop_flat_map(|len| (Just(len), 1u64..Index::new(len, 0, 0).groups.into())),
+            changes in vec((any::<prop::sample::Index>(), 0u8..5), 0..600),
+            (record, arena) in prop::sample::select(vec![(RECORD as u8, 0), (0, 0xffff), (0, 1 << 20)]),
+        ) {
+            let index = Index::new(len, record, arena);
+            let (mut buffer, mut members) = (vec![0; index.bytes()], vec![]);
+            for (change, kind) in changes {
+                if kind > 1 && members.len() < len {
+                    // The members select the last groups, so that some of them find all of these full.
+                    let number = index.groups as u64 - 1 - change.index(groups as usize) as u64;
+                    let hash = selects(number, index.groups, kind + change.index(200) as u8);
+                    index.enter(&mut buffer, hash, members.len(), RECORD * members.len());
+                    members.push(hash);
+                } else if !members.is_empty() {
+                    let gone = change.index(members.len());
+                    let (value, mut looks) = (index.value(RECORD * gone, 0), index.groups);
+                    let hash_of = |value| members[index.offset(value, 0) / RECORD];
+                    prop_assert!(index.remove(&mut buffer, value, &mut looks, hash_of));
+                    index.close_gap(&mut buffer, value, RECORD);
+                    members.remove(gone);
+                }
+                match index.places {
+                    Places::Number => check::<NUMBERED>(index, &buffer, &members),
+                    Places::Offset => check::<OFFSET>(index, &buffer, &members),
+                    _ => check::<FAR_OFFSET>(index, &buffer, &members),
+                }
+            }
+        }
+
         #[test]
         fn members_are_where_they_would_be_one_by_one(
             (len, chosen) in (33usize..3000, 1u64..30).prop_flat_map(|(len, of)| (Just(len), vec(0..of, len))),

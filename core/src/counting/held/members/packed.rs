@@ -43,8 +43,8 @@ fn size_class(bytes: usize) -> usize {
 }
 
 impl<T: Tag> Members<T> {
-    /// An empty set with the prefix of `arena`, and with room for the members of `arena`. Their number is at most what
-    /// `room` allows.
+    /// An empty set with the prefix of `arena`, whose buffer already has the members of `arena`: they are only to be
+    /// counted and to be entered in the index. Their number is at most what `room` allows.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -56,54 +56,54 @@ impl<T: Tag> Members<T> {
         let record = if all_alike { u8::try_from(first).unwrap_or(0) } else { 0 };
         let index = Index::new(len.min(Self::most_members(arena.len(), room)), record, arena.len());
         members.make_room(arena.len() + index.bytes())?;
-        let prefix = &arena[..arena.len() - split_prefix::<T>(arena).1.len()];
-        members.buffer[..prefix.len()].copy_from_slice(prefix);
-        (members.arena_len, members.index) = (prefix.len() as u32, index);
+        members.buffer[..arena.len()].copy_from_slice(arena);
+        members.arena_len = (arena.len() - split_prefix::<T>(arena).1.len()) as u32;
+        members.index = index;
         Ok(members)
     }
 
     /// The arena: the part of the buffer that holds all members, each as its tag and its record.
     #[inline]
-    pub(super) fn arena(&self) -> &[u8] {
+    pub(in crate::counting) fn as_bytes(&self) -> &[u8] {
         // This is always in range, since the arena lies in the buffer.
         self.buffer.get(..self.arena_len as usize).unwrap_or_default()
     }
 
-    /// Finds the member `item`, whose hash is `hash`, calls `found` with its offset in the arena, and returns the
-    /// result. Returns `None` if `item` is no member. The offset is computed only if `found` uses it.
+    /// The offset of the member `item`, whose hash is `hash`, in the arena; `None` if `item` is no member.
     #[inline]
-    pub(super) fn find<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
+    pub(in crate::counting) fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
         #[cfg(test)]
         super::tests::LOOKED_AT.set(super::tests::LOOKED_AT.get() + 1);
         match self.index.places {
-            Places::Unindexed => self.find_among_few(item, found),
-            Places::Ordered => self.find_ordered(item, hash, found),
-            Places::Number => self.find_indexed::<NUMBERED, R>(item, hash, found),
-            Places::Offset => self.find_indexed::<OFFSET, R>(item, hash, found),
-            Places::FarOffset => self.find_far(item, hash, found),
+            Places::Unindexed => self.find_among_few(item),
+            Places::Ordered => self.find_ordered(item, hash),
+            Places::Number => self.find_indexed::<NUMBERED>(item, hash),
+            Places::Offset => self.find_indexed::<OFFSET>(item, hash),
+            Places::FarOffset => self.find_far(item, hash),
         }
     }
 
     #[inline(never)]
-    fn find_among_few<R>(&self, item: &[u8], found: impl Fn(usize) -> R + Copy) -> Option<R> {
-        let (arena, mut records) = (self.arena(), Records::<T>::new(self.arena()));
-        let mut offset = arena.len() - records.rest().len();
-        while !is_at::<T>(arena, offset, item) {
+    fn find_among_few(&self, item: &[u8]) -> Option<usize> {
+        let (arena, mut records) = (self.as_bytes(), self.iter());
+        loop {
+            let offset = arena.len() - records.rest().len();
+            if is_at::<T>(arena, offset, item) {
+                return Some(offset);
+            }
             records.next()?;
-            offset = arena.len() - records.rest().len();
         }
-        Some(found(offset))
     }
 
     #[inline(always)]
-    fn find_ordered<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
+    fn find_ordered(&self, item: &[u8], hash: u64) -> Option<usize> {
         for number in 0..usize::from(self.index.groups) {
             let group = self.group::<GROUP>(number)?;
             let mut matches = matches(group, fingerprint(hash));
             while matches != 0 {
                 let at = self.numbered(number * GROUP + first_place(matches));
-                if is_at::<T>(self.arena(), at, item) {
-                    return Some(found(at));
+                if is_at::<T>(self.as_bytes(), at, item) {
+                    return Some(at);
                 }
                 matches &= matches - 1;
             }
@@ -113,25 +113,20 @@ impl<T: Tag> Members<T> {
 
     // Not inlined, so that the code for few members stays small.
     #[inline(never)]
-    fn find_far<R>(&self, item: &[u8], hash: u64, found: impl Fn(usize) -> R + Copy) -> Option<R> {
-        self.find_indexed::<FAR_OFFSET, R>(item, hash, found)
+    fn find_far(&self, item: &[u8], hash: u64) -> Option<usize> {
+        self.find_indexed::<FAR_OFFSET>(item, hash)
     }
 
     #[inline(always)]
-    fn find_indexed<const BYTES: usize, R>(
-        &self,
-        item: &[u8],
-        hash: u64,
-        found: impl Fn(usize) -> R + Copy,
-    ) -> Option<R> {
+    fn find_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
         // Nearly always, the first group and its first equal fingerprint give the answer.
         let group = self.group::<BYTES>(group_of(hash, self.index.groups))?;
         match matches(group, fingerprint(hash)) {
             0 if group[GROUP - 1] == 0 => None,
-            0 => self.find_indexed_anywhere::<BYTES, R>(item, hash, found),
+            0 => self.find_indexed_anywhere::<BYTES>(item, hash),
             matches => {
-                let first = self.member_at(group, first_place(matches), item, found);
-                first.or_else(|| self.find_indexed_anywhere::<BYTES, R>(item, hash, found))
+                let first = self.member_at(group, first_place(matches), item);
+                first.or_else(|| self.find_indexed_anywhere::<BYTES>(item, hash))
             }
         }
     }
@@ -140,17 +135,12 @@ impl<T: Tag> Members<T> {
     /// each member whose fingerprint may match, group after group.
     #[cold]
     #[inline(never)]
-    fn find_indexed_anywhere<const BYTES: usize, R>(
-        &self,
-        item: &[u8],
-        hash: u64,
-        found: impl Fn(usize) -> R + Copy,
-    ) -> Option<R> {
+    fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
         let mut number = group_of(hash, self.index.groups);
         while let Some(group) = self.group::<BYTES>(number) {
             let mut matches = matches(group, fingerprint(hash));
             while matches != 0 {
-                if let Some(at) = self.member_at(group, first_place(matches), item, found) {
+                if let Some(at) = self.member_at(group, first_place(matches), item) {
                     return Some(at);
                 }
                 matches &= matches - 1;
@@ -171,45 +161,24 @@ impl<T: Tag> Members<T> {
         self.buffer.get(start..)?.first_chunk()
     }
 
-    /// Compares `item` with the one member to which a place in a group of the index refers. Calls `found` if they are
-    /// equal, as [`Self::find`] does.
+    /// The offset of the one member to which a place in a group of the index refers, if that member is `item`.
     #[inline(always)]
-    fn member_at<const BYTES: usize, R>(
-        &self,
-        group: &[u8; BYTES],
-        place: usize,
-        item: &[u8],
-        found: impl Fn(usize) -> R,
-    ) -> Option<R> {
+    fn member_at<const BYTES: usize>(&self, group: &[u8; BYTES], place: usize, item: &[u8]) -> Option<usize> {
         let place = place_of(group, place);
         let at = if BYTES == NUMBERED { self.numbered(place) } else { place };
-        is_at::<T>(self.arena(), at, item).then(|| found(at))
+        is_at::<T>(self.as_bytes(), at, item).then_some(at)
     }
 
     /// The offset of the member with this number, if all records have the same length.
     #[inline(always)]
     fn numbered(&self, number: usize) -> usize {
-        let front = self.arena().len() - split_prefix::<T>(self.arena()).1.len();
-        front + number * usize::from(self.index.record)
+        self.front() + number * usize::from(self.index.record)
     }
 
-    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true; allocates nothing.
-    pub(super) fn keep(&mut self, seed: u64, mut is_kept: impl FnMut(usize, T) -> bool) {
-        let front = self.arena().len() - split_prefix::<T>(self.arena()).1.len();
-        let (mut from, mut to) = (front, front);
-        (self.len, self.member_bytes) = (0, 0);
-        while let Some((tag, member)) = Records::<T>::from(self.arena(), from).next() {
-            let (len, start) = (member.counted_bytes(), from);
-            from += T::BYTES + member.record().len();
-            if is_kept(start, tag) {
-                self.buffer.copy_within(start..from, to);
-                to += from - start;
-                self.len += 1;
-                self.member_bytes += len as u32;
-            }
-        }
-        self.arena_len = if self.len == 0 { 0 } else { to as u32 };
-        self.index_anew(self.index, seed);
+    /// The offset of the first member in the arena: behind the prefix.
+    #[inline(always)]
+    pub(super) fn front(&self) -> usize {
+        self.as_bytes().len() - split_prefix::<T>(self.as_bytes()).1.len()
     }
 
     /// Inserts `new`. It must not be a member yet, and there must be room for it. If the buffer has to grow, `check` is
@@ -227,7 +196,7 @@ impl<T: Tag> Members<T> {
         check: impl FnOnce(u64) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (own, len) = (T::BYTES + new.len(), self.len() + 1);
-        let arena = self.arena().len() + prefix_bytes::<T>(new.prefix) + own;
+        let arena = self.as_bytes().len() + prefix_bytes::<T>(new.prefix) + own;
         let is_first = self.len == 0 && self.index.places == Places::Unindexed;
         let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
         // A set that is being read has the index for all its members from the start.
@@ -270,9 +239,22 @@ impl<T: Tag> Members<T> {
             (head, bytes) => head.copy_from_slice(bytes),
         }
         body[..kept.len()].copy_from_slice(kept);
-        self.arena_len += (T::BYTES + new.len()) as u32;
-        self.member_bytes += new.counted_bytes() as u32;
+        self.count(T::BYTES + new.len(), new.counted_bytes());
+    }
+
+    /// Makes the next bytes of the buffer, `own` of them, the last member.
+    #[inline]
+    fn count(&mut self, own: usize, counted_bytes: usize) {
+        self.arena_len += own as u32;
+        self.member_bytes += counted_bytes as u32;
         self.len += 1;
+    }
+
+    /// Makes the record behind the last member, of `own` bytes with its tag, the last member.
+    pub(super) fn take_in(&mut self, own: usize, counted_bytes: usize, hash: u64) {
+        let (number, offset) = (self.len(), self.as_bytes().len());
+        self.count(own, counted_bytes);
+        self.index.enter(&mut self.buffer, hash, number, offset);
     }
 
     /// Makes an index of this form, for which there is room, and adds all members to it.
@@ -354,14 +336,14 @@ mod tests {
         let mut packed = Members::default();
         for item in items {
             let hash = hash64(&item, 0);
-            assert!(packed.find(&item, hash, |_| ()).is_none());
+            assert!(packed.offset_of(&item, hash).is_none());
             let (before, mut more) = (packed.heap_bytes(), 0);
             let reject = |bytes| {
                 more = bytes;
                 Err(Error::OutOfMemory { needed_bytes: 1 })
             };
             if packed.insert_if(&Record::of(&item, &[]), hash, 0, (), reject).is_err() {
-                assert!(packed.heap_bytes() == before && packed.find(&item, hash, |_| ()).is_none());
+                assert!(packed.heap_bytes() == before && packed.offset_of(&item, hash).is_none());
                 packed.insert_if(&Record::of(&item, &[]), hash, 0, (), |_| Ok(())).unwrap();
             }
             assert_eq!(packed.heap_bytes(), before + more);
@@ -414,13 +396,13 @@ mod tests {
         let (items, others) = ((0..).map(id).filter(of_first), (0..).map(id).filter(|item| !of_first(item)));
         let items: Vec<_> = items.take(0xff).collect();
         let mut packed = packed(items.iter().cloned());
-        assert!(items.iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
-        assert!(others.take(1000).all(|item| packed.find(&item, hash64(&item, 0), |_| ()).is_none()));
+        assert!(items.iter().all(|item| packed.offset_of(item, hash64(item, 0)).is_some()));
+        assert!(others.take(1000).all(|item| packed.offset_of(&item, hash64(&item, 0)).is_none()));
         assert_eq!(packed.index, Index { groups: 17, record: 13, places: Places::Number });
         // A member of another length turns all places from numbers into offsets.
         packed.insert_if(&Record::of(b"", &[]), hash64(b"", 0), 0, (), |_| Ok(())).unwrap();
-        assert!(packed.index.places == Places::Offset && packed.find(b"", hash64(b"", 0), |_| ()).is_some());
-        assert!(items.iter().all(|item| packed.find(item, hash64(item, 0), |_| ()).is_some()));
+        assert!(packed.index.places == Places::Offset && packed.offset_of(b"", hash64(b"", 0)).is_some());
+        assert!(items.iter().all(|item| packed.offset_of(item, hash64(item, 0)).is_some()));
     }
 
     #[test]
@@ -433,14 +415,11 @@ mod tests {
             (0..60).map(|n| vec![n; 8 + usize::from(n % 2)]).collect(),
         ] {
             let expected = packed(items.iter().cloned());
-            let mut read = Members::<()>::with_room(expected.arena(), ROOM).unwrap();
-            let room = (read.buffer.as_ptr(), read.heap_bytes());
-            for item in &items {
-                read.insert_if(&Record::of(item, &[]), hash64(item, 0), 0, (), |_| Ok(())).unwrap();
-            }
-            assert_eq!((read.arena(), read.index), (expected.arena(), expected.index));
+            let room = Members::<()>::with_room(expected.as_bytes(), ROOM).unwrap().heap_bytes();
+            let read = Members::<()>::from_bytes(expected.as_bytes(), ROOM, 0, ()).unwrap();
+            assert_eq!((read.as_bytes(), read.index), (expected.as_bytes(), expected.index));
             assert!(read.heap_bytes() <= expected.heap_bytes());
-            assert_eq!((read.buffer.as_ptr(), read.heap_bytes()), room);
+            assert_eq!(read.heap_bytes(), room);
         }
     }
 }

@@ -1,34 +1,101 @@
-//! Takes members out of a set: removed members and expired ones.
+//! Removes members from a set: those that a client names, and expired ones.
 //!
-//! The other members keep their order, and the arena keeps its prefix. One pass closes the gaps between the remaining
-//! members and makes the index anew.
+//! The other members keep their order, and the arena keeps its prefix. What is behind a removed member moves over it.
+//! If few members are removed, the index is kept, and only the places that change are written.
 
 use super::Members;
-use super::arena::split_prefix;
-use super::record::Record;
+use super::arena::Records;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
+use crate::hash::hash64;
+
+/// The most groups that are looked at to keep an index. For more, making it anew takes less time.
+const MOST_LOOKS: u16 = 64;
 
 impl<T: Tag> Members<T> {
     /// Keeps the members for whose tags `is_kept` returns true.
     pub(in crate::counting) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
-        if !self.iter().all(|(tag, _)| is_kept(tag)) {
-            self.retain_at(seed, |_, tag| is_kept(tag));
+        if self.iter().all(|(tag, _)| is_kept(tag)) {
+            return;
         }
+        self.close_gaps(|arena, from| {
+            let mut records = Records::<T>::from(arena, from);
+            loop {
+                let offset = arena.len() - records.rest().len();
+                if !is_kept(records.next()?.0) {
+                    return Some(offset);
+                }
+            }
+        });
+        self.index_anew(self.index, seed);
+        self.free(seed);
     }
 
     /// Removes the members at the offsets in `gone`. Each entry is an offset in the arena, in ascending order, and a
     /// number that is ignored.
     pub(in crate::counting) fn remove(&mut self, gone: &[(usize, usize)], seed: u64) {
-        let mut gone = gone.iter().map(|&(offset, _)| offset).peekable();
-        self.retain_at(seed, |offset, _| gone.next_if_eq(&offset).is_none());
+        let is_index_kept = self.remove_from_index(gone, seed);
+        let mut offsets = gone.iter().map(|&(offset, _)| offset);
+        self.close_gaps(|_, _| offsets.next());
+        if !is_index_kept {
+            self.index_anew(self.index, seed);
+        }
+        self.free(seed);
     }
 
-    /// Keeps the members for whose offset in the arena and tag `is_kept` returns true. Frees the memory of the others
-    /// once it is most of the buffer.
-    fn retain_at(&mut self, seed: u64, is_kept: impl FnMut(usize, T) -> bool) {
-        self.keep(seed, is_kept);
+    /// Prepares the index for an arena without the members at the offsets in `gone`. Returns whether the index can be
+    /// used then.
+    fn remove_from_index(&mut self, gone: &[(usize, usize)], seed: u64) -> bool {
+        let (index, front) = (self.index, self.front());
+        let mut looks = index.groups.min(MOST_LOOKS);
+        if gone.len() > usize::from(looks) {
+            return index.groups == 0;
+        }
+        let (arena, groups) = self.buffer.split_at_mut(self.buffer.len() - index.bytes());
+        let arena = &arena[..self.arena_len as usize];
+        let member_at = |offset| Records::<T>::from(arena, offset).next().map(|(_, member)| member);
+        let hash_of = |value| {
+            let member = member_at(index.offset(value, front));
+            member.map_or(0, |member| hash64(member.text_in(&mut [0; 64]), seed))
+        };
+        // From the last to the first, so that the values of the others still hold.
+        let values = gone.iter().rev().map(|&(offset, _)| (index.value(offset, front), offset));
+        if !values.clone().all(|(value, _)| index.remove(groups, value, &mut looks, hash_of)) {
+            return false;
+        }
+        for (value, offset) in values {
+            let bytes = member_at(offset).map_or(0, |member| T::BYTES + member.record().len());
+            index.close_gap(groups, value, bytes);
+        }
+        true
+    }
+
+    /// Removes members from the arena; allocates nothing, and leaves the index as it is. `next` finds the offset of the
+    /// next one to be removed, in the arena from an offset on.
+    fn close_gaps(&mut self, mut next: impl FnMut(&[u8], usize) -> Option<usize>) {
+        let front = self.front();
+        let (mut from, mut to) = (front, front);
+        loop {
+            let gone = next(self.as_bytes(), from);
+            let until = gone.unwrap_or(self.as_bytes().len());
+            if from > to {
+                self.buffer.copy_within(from..until, to);
+            }
+            to += until - from;
+            let Some((_, member)) = gone.and_then(|gone| Records::<T>::from(self.as_bytes(), gone).next()) else {
+                break;
+            };
+            let (record, counted) = (member.record().len(), member.counted_bytes());
+            from = until + T::BYTES + record;
+            self.len -= 1;
+            self.member_bytes -= counted as u32;
+        }
+        self.arena_len = if self.len == 0 { 0 } else { to as u32 };
+    }
+
+    /// Frees the memory of removed members once it is most of the buffer.
+    fn free(&mut self, seed: u64) {
         // A set that grows may take up to three times what it needs. So a set is not copied each time that a member is
         // added and removed.
         let room = Room { members: self.len() as u32, bytes: self.member_bytes() };
@@ -40,28 +107,24 @@ impl<T: Tag> Members<T> {
         }
     }
 
-    /// A copy with as little free room as a set that was just loaded. A set without a prefix gets none, whichever
-    /// member is now the first.
+    /// A copy with as little free room as a set that was just loaded.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
     fn compact(&self, room: Room, seed: u64) -> Result<Self, Error> {
-        let mut members = Self::with_room(self.as_bytes(), room)?;
-        let (prefix, _) = split_prefix::<T>(self.as_bytes());
-        for (hash, tag, member) in self.hashed(seed) {
-            let mut buffer = [0; 64];
-            members.insert_if(&Record::of(member.text_in(&mut buffer), prefix), hash, seed, tag, |_| Ok(()))?;
-        }
-        Ok(members)
+        let smaller = Self::with_room(self.as_bytes(), room)?;
+        let mut smaller = Members { arena_len: self.arena_len, member_bytes: room.bytes, len: room.members, ..smaller };
+        smaller.index_anew(smaller.index, seed);
+        Ok(smaller)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::counting::held::members::record::Member;
+    use crate::counting::held::members::arena::split_prefix;
+    use crate::counting::held::members::group::tests::GROUPS_LOOKED_AT;
     use crate::counting::held::members::tests::{Copier, LOOKED_AT, ROOM, items};
-    use crate::hash::hash64;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -95,6 +158,40 @@ mod tests {
         }
     }
 
+    fn offset(members: &Members, item: &[u8]) -> (usize, usize) {
+        (members.offset_of(item, hash64(item, 7)).unwrap(), 0)
+    }
+
+    /// Items that all select the first 64th of the groups of any index, or all the last.
+    fn of_one_group(number: usize, is_last: bool) -> Vec<Vec<u8>> {
+        let bound = if is_last { u64::MAX - (u64::MAX >> 6) } else { u64::MAX >> 6 };
+        let items = (0..).map(|number: u32| format!("m{number:011}").into_bytes());
+        items.filter(|item| (hash64(item, 7) > bound) == is_last).take(number).collect()
+    }
+
+    /// The index of a large set is kept, also if its members were chosen to meet in one group.
+    #[test]
+    fn a_removal_looks_at_few_groups() {
+        for number in [40usize, 250, 4000, 65_000] {
+            let all: Vec<_> = (0..number).map(|number| format!("m{number:011}").into_bytes()).collect();
+            let mut members = Members::new();
+            all.iter().for_each(|item| insert(&mut members, item));
+            GROUPS_LOOKED_AT.set(0);
+            let gone = all.iter().step_by(number / 20).map(|item| members.remove(&[offset(&members, item)], 7)).count();
+            assert!(GROUPS_LOOKED_AT.get() <= 8 * gone as u64, "{} of {number}", GROUPS_LOOKED_AT.get());
+        }
+        let chosen = of_one_group(2000, true);
+        let mut members = Members::new();
+        chosen.iter().for_each(|item| insert(&mut members, item));
+        for gone in chosen.chunks(100) {
+            GROUPS_LOOKED_AT.set(0);
+            let mut offsets: Vec<_> = gone.iter().map(|item| offset(&members, item)).collect();
+            offsets.sort_unstable();
+            members.remove(&offsets, 7);
+            assert!(GROUPS_LOOKED_AT.get() <= 3000, "{}", GROUPS_LOOKED_AT.get());
+        }
+    }
+
     /// Once it has freed memory, a set is the same as one that was read.
     #[test]
     fn a_set_that_shrinks_keeps_its_prefix_or_none() {
@@ -104,8 +201,7 @@ mod tests {
             (100..400).for_each(|number| insert(&mut members, format!("user:{number}").as_bytes()));
             for left in [60, 10] {
                 let before = members.heap_bytes();
-                let offset = |member: Member<'_>| members.offset_of(&member.text(), hash64(&member.text(), 7)).unwrap();
-                let gone: Vec<_> = members.iter().map(|(_, member)| (offset(member), 0)).collect();
+                let gone: Vec<_> = members.iter().map(|(_, member)| offset(&members, &member.text())).collect();
                 members.remove(&gone[..gone.len() - left], 7);
                 assert!(members.heap_bytes() < before);
                 assert_eq!(split_prefix::<()>(members.as_bytes()).0, prefix.as_bytes());
@@ -116,6 +212,47 @@ mod tests {
     }
 
     proptest! {
+        /// Members are added and removed at random, one by one and several at once, and the set is now and then read
+        /// anew.
+        #[test]
+        fn a_set_has_the_members_that_are_left(
+            pool in prop_oneof![
+                items(),
+                (0usize..300, any::<bool>()).prop_map(|(number, is_last)| of_one_group(number, is_last)),
+            ],
+            steps in vec((any::<prop::sample::Index>(), 0usize..40, 0u8..8), 0..100),
+        ) {
+            prop_assume!(!pool.is_empty());
+            let (mut members, mut naive) = (Members::<()>::new(), Vec::<&[u8]>::new());
+            for (first, number, kind) in steps {
+                let mut some: Vec<&[u8]> =
+                    pool.iter().cycle().skip(first.index(pool.len())).take(number).map(|item| &item[..]).collect();
+                some.sort_unstable();
+                some.dedup();
+                match kind {
+                    0..4 => {
+                        for item in some.into_iter().filter(|item| !members.contains(item, hash64(item, 7))).collect::<Vec<_>>() {
+                            insert(&mut members, item);
+                            naive.push(item);
+                        }
+                    }
+                    4..7 => {
+                        some.retain(|item| naive.contains(item));
+                        some.truncate(if kind == 4 { 1 } else { number });
+                        let mut offsets: Vec<_> = some.iter().map(|item| offset(&members, item)).collect();
+                        offsets.sort_unstable();
+                        members.remove(&offsets, 7);
+                        naive.retain(|item| !some.contains(item));
+                    }
+                    _ => members = Members::from_bytes(members.as_bytes(), ROOM, 7, ()).unwrap(),
+                }
+                prop_assert!(members.iter().map(|(_, member)| member.text().to_vec()).eq(naive.iter().copied()));
+                for item in &pool {
+                    prop_assert_eq!(members.contains(item, hash64(item, 7)), naive.contains(&&item[..]));
+                }
+            }
+        }
+
         #[test]
         fn what_is_removed_was_never_there(items in items(), gone in vec(any::<bool>(), 400), moved: bool) {
             let mut members = Members::<()>::new();
@@ -123,8 +260,7 @@ mod tests {
             distinct.iter().for_each(|item| insert(&mut members, item));
             let (gone, left): (Vec<_>, Vec<_>) =
                 distinct.iter().zip(&gone).partition(|&(_, &is_gone)| is_gone);
-            let offset = |item: &[u8]| members.offset_of(item, hash64(item, 7)).unwrap();
-            let offsets: Vec<_> = gone.iter().map(|(item, _)| (offset(item), 0)).collect();
+            let offsets: Vec<_> = gone.iter().map(|(item, _)| offset(&members, item)).collect();
             members.remove(&offsets, 7);
             if moved {
                 members.relocate(&Copier);
