@@ -103,7 +103,7 @@ impl<T: Tag> Members<T> {
     #[inline]
     pub(in crate::counting) fn has_room_for(&self, new: &Record<'_>, room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
-        self.len() < room.members as usize && bytes_left.is_some_and(|left| new.counted_bytes() <= left as usize)
+        self.len() < room.members as usize && bytes_left.is_some_and(|left| new.counted_bytes <= left as usize)
     }
 
     /// Inserts `item`. It must not be a member yet, and there must be room for it.
@@ -149,7 +149,7 @@ impl<T: Tag> Members<T> {
             if members.offset_of(text, hash).is_some() {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
-            members.take_in(T::BYTES + record.len(), record.counted_bytes(), hash);
+            members.take_in(T::BYTES + record.len(), record.counted_bytes, hash);
         }
         let left = rest.rest().len();
         Error::check_field(left == 0, "members", "a whole last member", format_args!("{left} bytes of it"))?;
@@ -469,7 +469,7 @@ pub(in crate::counting) mod tests {
                 }
             }
             prop_assert_eq!(members.len(), naive.len());
-            let bytes = naive.iter().map(|item| Record::of(item, &[]).counted_bytes() as u32).sum::<u32>();
+            let bytes = naive.iter().map(|item| Record::of(item, &[]).counted_bytes as u32).sum::<u32>();
             prop_assert_eq!(members.member_bytes(), bytes);
             let read = Members::from_bytes(members.as_bytes(), ROOM, seed, ()).unwrap();
             for copy in [members.try_clone().unwrap(), read] {
@@ -495,7 +495,7 @@ pub(in crate::counting) mod tests {
             for (_, member) in Records::<()>::new(&bytes).filter(|(_, member)| texts.insert(member.text().to_vec())) {
                 let text = member.text();
                 let record = Record::of(&text, prefix);
-                added.extend([record.head(), record.body()].concat());
+                added.extend([record.parts().0, record.parts().1].concat());
             }
             let expected = (added == bytes && (prefix.is_empty() || !texts.is_empty())).then_some(&bytes[..]);
             let read = Members::<()>::from_bytes(&bytes, ROOM, 0, ());

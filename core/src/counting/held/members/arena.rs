@@ -92,7 +92,7 @@ mod tests {
         for length in [0, 1, 127, 128, 16_383, 16_384, 1 << 20, (1 << 21) - 1] {
             let item = vec![9; length];
             let record = Record::of(&item, &[]);
-            let mut arena = [b"\x02ab", record.head(), &item].concat();
+            let mut arena = [b"\x02ab", record.parts().0, &item].concat();
             let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next().unwrap().1 == item && members.next().is_none() && members.rest().is_empty());
             // A member without its last byte is no record.

@@ -128,14 +128,21 @@ pub(super) fn is_number(digits: &[u8], len: u8, bytes: &[u8]) -> bool {
 
 #[inline(always)]
 pub(super) fn put_uuid<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
-    let digits = digits_of(body.first_chunk().unwrap_or(&[0; 16]), case);
-    let digits = digits.as_flattened();
-    characters[..8].copy_from_slice(&digits[..8]);
-    characters[9..13].copy_from_slice(&digits[8..12]);
-    characters[14..18].copy_from_slice(&digits[12..16]);
-    characters[19..23].copy_from_slice(&digits[16..20]);
-    characters[24..36].copy_from_slice(&digits[20..]);
-    [8, 13, 18, 23].into_iter().for_each(|at| characters[at] = b'-');
+    let digits: [u64; 4] = bytemuck::cast(digits_of(body.first_chunk().unwrap_or(&[0; 16]), case));
+    let [first, second, third, fourth] = digits;
+    // The hyphens are in the words that have bytes of two groups. Whole words are written, because what is read next
+    // would wait for shorter stores.
+    const HYPHEN: u64 = b'-' as u64;
+    let words = [
+        first,
+        HYPHEN | second << 32 >> 24 | HYPHEN << 40 | second >> 32 << 48,
+        second >> 48 | HYPHEN << 16 | third << 32 >> 8 | HYPHEN << 56,
+        third >> 32 | fourth << 32,
+        fourth >> 32,
+    ];
+    for (eight, word) in characters.as_chunks_mut().0.iter_mut().zip(words) {
+        *eight = word.to_le_bytes();
+    }
     &characters[..UUID]
 }
 

@@ -86,13 +86,14 @@ impl<T: Tag> Members<T> {
     #[inline(never)]
     fn find_among_few(&self, item: &[u8]) -> Option<usize> {
         let (arena, mut records) = (self.as_bytes(), self.iter());
-        loop {
+        while !records.rest().is_empty() {
             let offset = arena.len() - records.rest().len();
             if is_at::<T>(arena, offset, item) {
                 return Some(offset);
             }
             records.next()?;
         }
+        None
     }
 
     #[inline(always)]
@@ -232,14 +233,15 @@ impl<T: Tag> Members<T> {
         let (_, free) = self.buffer.split_at_mut(self.arena_len as usize);
         let (tag_bytes, free) = free.split_at_mut(T::BYTES);
         tag_bytes.copy_from_slice(tag.as_bytes());
-        let ((head, body), kept) = (free.split_at_mut(new.head().len()), new.body());
-        match (head, new.head()) {
+        let (head, text) = new.parts();
+        let (to_head, free) = free.split_at_mut(head.len());
+        match (to_head, head) {
             // A single byte is written directly, because a call of `copy_from_slice` would take longer.
             ([only], &[byte]) => *only = byte,
-            (head, bytes) => head.copy_from_slice(bytes),
+            (to_head, head) => to_head.copy_from_slice(head),
         }
-        body[..kept.len()].copy_from_slice(kept);
-        self.count(T::BYTES + new.len(), new.counted_bytes());
+        free[..text.len()].copy_from_slice(text);
+        self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
     /// Makes the next bytes of the buffer, `own` of them, the last member.

@@ -16,7 +16,9 @@
 
 use std::borrow::Cow;
 
-use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, UUID, bytes_of, bytes_of_uuid, decimal, digits_of};
+use arrayvec::ArrayVec;
+
+use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, bytes_of, bytes_of_uuid, decimal, digits_of};
 use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid};
 use crate::counting::params::MOST_PREFIX;
 
@@ -34,46 +36,35 @@ pub(in crate::counting) struct Record<'a> {
     /// The prefix that the arena gets if this record is its first. It is empty if the arena has a prefix already, or
     /// gets none.
     pub(super) prefix: &'a [u8],
-    head: [u8; 3],
-    head_len: u8,
-    /// Bytes of `body` in use; 0 if the body is the text.
-    body_len: u8,
-    body: [u8; MOST_BYTES],
+    /// The header, and the body if that is not the text.
+    head: ArrayVec<u8, { 1 + MOST_BYTES }>,
+    /// The text if it is the body, else nothing.
     text: &'a [u8],
+    /// The bytes that the member takes of the limit on exact bytes: the bytes of its body, or those of its text if it
+    /// is kept with the prefix. So the number follows from the text alone.
+    pub(super) counted_bytes: usize,
 }
 
 impl<'a> Record<'a> {
     /// Encodes `item` for an arena with this prefix. A counter never keeps an item of 2^21 bytes or more.
-    // The record is encoded where it is needed. Moving it right after it was written would wait for the stores of its
-    // bytes.
     #[inline]
     pub(super) fn of(item: &'a [u8], prefix: &[u8]) -> Self {
         let len = item.len();
-        let (head, head_len) = match len {
-            0..0x80 => ([len as u8, 0, 0], 1),
-            _ => ([LONG_TEXT | (len >> 16) as u8, len as u8, (len >> 8) as u8], 3),
-        };
-        let mut record = Record { prefix: &[], head, head_len, body_len: 0, body: [0; MOST_BYTES], text: item };
-        if let Ok(uuid) = <&[u8; UUID]>::try_from(item)
-            && uuid[8] == b'-'
-        {
-            let bytes = bytes_of_uuid(uuid);
-            for (case, first) in [(Case::Lower, UUID_LOWER), (Case::Upper, UUID_UPPER)] {
-                if is_uuid(uuid, &bytes, case) {
-                    record.put(first, &bytes);
-                    return record;
-                }
-            }
-        }
-        // For nearly every text that is not a decimal or hex number, the first byte is enough to tell.
-        if let Some(b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') = item.first() {
-            record.put_digits();
-        }
-        if record.body_len == 0
-            && !prefix.is_empty()
+        let mut record = Record { prefix: &[], head: ArrayVec::new(), text: &[], counted_bytes: len };
+        let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
+        // For nearly every text that has no digits alone, one of its ends is enough to tell.
+        if is_digit(item.first()) && is_digit(item.last()) && record.put_digits(item) {
+            record.counted_bytes = record.head.len() - 1;
+        } else if !prefix.is_empty()
             && let Some(value) = item.strip_prefix(prefix).and_then(decimal)
         {
             record.put_number(PREFIXED, value);
+        } else {
+            match len {
+                0..0x80 => record.head.push(len as u8),
+                _ => record.put(LONG_TEXT | (len >> 16) as u8, &[len as u8, (len >> 8) as u8]),
+            }
+            record.text = item;
         }
         record
     }
@@ -81,87 +72,72 @@ impl<'a> Record<'a> {
     /// Encodes the first member of an arena. The member decides the prefix: its text up to the last character that is
     /// not a digit.
     pub(super) fn first(item: &'a [u8]) -> Self {
-        let mut record = Self::of(item, &[]);
-        if record.body_len == 0
-            && let Some(last) = item.iter().rposition(|byte| !byte.is_ascii_digit())
-            && last < MOST_PREFIX
-            && let Some(value) = decimal(&item[last + 1..])
-        {
-            record.prefix = &item[..=last];
-            record.put_number(PREFIXED, value);
+        let last = item.iter().rposition(|byte| !byte.is_ascii_digit());
+        let prefix = last.filter(|&last| last < MOST_PREFIX).map_or(&[][..], |last| &item[..=last]);
+        let mut record = Self::of(item, prefix);
+        if record.head[0] > PREFIXED && record.head[0] < LONG_TEXT {
+            record.prefix = prefix;
         }
         record
     }
 
-    /// Encodes a text that is a number, decimal or hex.
+    /// Encodes a text that is a number, a UUID or hex digits. Returns false if it is none of these.
     #[inline(never)]
-    fn put_digits(&mut self) {
-        let item = self.text;
+    fn put_digits(&mut self, item: &[u8]) -> bool {
         if let Some(value) = decimal(item) {
-            return self.put_number(DECIMAL, value);
+            self.put_number(DECIMAL, value);
+        } else if let Ok(uuid) = item.try_into() {
+            let (bytes, codes) = (bytes_of_uuid(uuid), [(Case::Lower, UUID_LOWER), (Case::Upper, UUID_UPPER)]);
+            let code = codes.into_iter().find(|&(case, _)| is_uuid(uuid, &bytes, case));
+            code.into_iter().for_each(|(_, code)| self.put(code, &bytes));
         }
-        if !HEX_DIGITS.contains(&item.len()) || !item.len().is_multiple_of(2) {
-            return;
+        if self.head.is_empty() && HEX_DIGITS.contains(&item.len()) && item.len().is_multiple_of(2) {
+            let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
+            digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
+            let bytes = digits.map(|eight| (bytes_of(u64::from_le_bytes(eight)) as u32).to_le_bytes());
+            let (bytes, len): ([u8; MOST_BYTES], _) = (bytemuck::cast(bytes), item.len() / 2);
+            let is_same = |case| digits_of(&bytes, case).as_flattened() == digits.as_flattened();
+            let code =
+                [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)].into_iter().find(|&(case, _)| is_same(case));
+            code.into_iter().for_each(|(_, code)| self.put(code + len as u8, &bytes[..len]));
         }
-        let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
-        digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
-        let bytes = digits.map(|eight| (bytes_of(u64::from_le_bytes(eight)) as u32).to_le_bytes());
-        let (bytes, len): ([u8; MOST_BYTES], _) = (bytemuck::cast(bytes), item.len() / 2);
-        for (case, first) in [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)] {
-            if digits_of(&bytes, case).as_flattened() == digits.as_flattened() {
-                return self.put(first + len as u8, &bytes[..len]);
-            }
-        }
+        !self.head.is_empty()
     }
 
     #[inline]
     fn put_number(&mut self, code: u8, value: u64) {
         let len = (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as u8;
-        self.put(code + len, &value.to_le_bytes());
-        self.body_len = len;
+        self.put(code + len, &value.to_le_bytes()[..len.into()]);
     }
 
     #[inline(always)]
     fn put(&mut self, first: u8, bytes: &[u8]) {
-        self.body[..bytes.len()].copy_from_slice(bytes);
-        (self.head[0], self.head_len, self.body_len) = (first, 1, bytes.len() as u8);
+        self.head.push(first);
+        // There is room for the longest body.
+        _ = self.head.try_extend_from_slice(bytes);
     }
 
+    /// The bytes of the record, in two parts.
     #[inline]
-    pub(super) fn head(&self) -> &[u8] {
-        &self.head[..usize::from(self.head_len)]
-    }
-
-    #[inline]
-    pub(super) fn body(&self) -> &[u8] {
-        match self.body_len {
-            0 => self.text,
-            len => &self.body[..usize::from(len)],
-        }
-    }
-
-    /// The bytes that the member takes of the limit on exact bytes: the bytes of its body, or those of its text if it
-    /// is kept with the prefix. So the number follows from the text alone.
-    #[inline]
-    pub(super) fn counted_bytes(&self) -> usize {
-        if self.head[0] > PREFIXED { self.text.len() } else { self.body().len() }
+    pub(super) fn parts(&self) -> (&[u8], &[u8]) {
+        (&self.head, self.text)
     }
 
     /// Bytes of the header and the body.
     #[inline]
     pub(super) fn len(&self) -> usize {
-        usize::from(self.head_len) + self.body().len()
+        self.head.len() + self.text.len()
     }
 
     /// Whether `member` is this record.
     pub(super) fn is(&self, member: Member<'_>) -> bool {
-        member.record.split_at_checked(self.head().len()) == Some((self.head(), self.body()))
+        member.record.strip_prefix(&self.head[..]) == Some(self.text)
     }
 }
 
 /// The bytes that `item` takes of the limit on exact bytes, see [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
-    Record::of(item, &[]).counted_bytes()
+    Record::of(item, &[]).counted_bytes
 }
 
 /// Whether two texts are equal. Most texts have 8 to 64 bytes, and these are compared without a call of `memcmp`.
@@ -344,7 +320,7 @@ pub(super) mod tests {
 
     fn record(item: &[u8], prefix: &[u8]) -> Vec<u8> {
         let record = Record::of(item, prefix);
-        [record.head(), record.body()].concat()
+        [record.parts().0, record.parts().1].concat()
     }
 
     /// Texts for each form of a record, and texts that just miss a form.
@@ -436,7 +412,7 @@ pub(super) mod tests {
             (LOWER.as_bytes(), b""),
         ] {
             let (first, next) = (Record::first(item), Record::of(item, prefix));
-            assert_eq!((first.prefix, first.head(), first.body()), (prefix, next.head(), next.body()));
+            assert_eq!((first.prefix, first.parts()), (prefix, next.parts()));
         }
     }
 
