@@ -30,6 +30,9 @@ const MOST_GROUPS: usize = GROUPS[GROUPS.len() - 1] as usize;
 /// The groups of at most 255 members: looking at all of them for each member takes little.
 const FEW_GROUPS: usize = 17;
 
+/// The most groups that are looked at to remove members: more would take longer than making the index anew.
+const MOST_LOOKS: usize = 64;
+
 /// What an index has for each member besides its fingerprint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Places {
@@ -105,54 +108,36 @@ impl Index {
         }
     }
 
-    /// The value of the place of the member at byte `offset` of an arena whose first member is at byte `front`.
-    pub(super) fn value(self, offset: usize, front: usize) -> usize {
+    /// The offset of the member whose place has the value 0, and by how many bytes the next value is further on.
+    /// `front` is the offset of the first member.
+    pub(super) fn scale(self, front: usize) -> (usize, usize) {
         match self.places {
-            Places::Ordered | Places::Number => (offset - front) / usize::from(self.record),
-            _ => offset,
+            Places::Ordered | Places::Number => (front, self.record.into()),
+            _ => (0, 1),
         }
     }
 
-    /// The inverse of [`Self::value`].
-    pub(super) fn offset(self, value: usize, front: usize) -> usize {
-        match self.places {
-            Places::Ordered | Places::Number => front + value * usize::from(self.record),
-            _ => value,
-        }
-    }
-
-    /// Removes a member from the index, which is all of `groups`. `value` is that of its place; `hash_of` maps the
-    /// value of a place to the hash of its member. Looks at no more groups than `looks`, and lowers it. Returns false if
-    /// that was not enough: then the index must be made anew.
+    /// Removes members from the index, which is all of `groups`. `gone` has, from the last member to the first, the
+    /// value of its place, and by how much the values of later members become smaller. `hash_of` maps the value of a
+    /// place to the hash of its member. Returns false if it takes less time to make the index anew, which must be done
+    /// then.
     pub(super) fn remove(
         self,
         groups: &mut [u8],
-        value: usize,
-        looks: &mut u16,
+        mut gone: impl Iterator<Item = (usize, usize)> + Clone,
         hash_of: impl FnMut(usize) -> u64,
     ) -> bool {
         match self.places {
             Places::Unindexed => true,
-            Places::Ordered => {
+            Places::Ordered => gone.all(|(value, _)| {
                 let (end, last) = (groups.len(), groups.len() - 1);
                 (value..last).for_each(|number| groups[ordered(end, number)] = groups[ordered(end, number + 1)]);
                 groups[ordered(end, last)] = 0;
                 true
-            }
-            Places::Number => remove::<NUMBERED>(groups, value, looks, hash_of),
-            Places::Offset => remove::<OFFSET>(groups, value, looks, hash_of),
-            Places::FarOffset => remove::<FAR_OFFSET>(groups, value, looks, hash_of),
-        }
-    }
-
-    /// Lowers the values of the places behind a member that leaves the arena. `value` was that of its place, and its
-    /// record takes `bytes` bytes.
-    pub(super) fn close_gap(self, groups: &mut [u8], value: usize, bytes: usize) {
-        match self.places {
-            Places::Unindexed | Places::Ordered => {}
-            Places::Number => lower::<NUMBERED, 1>(groups, value, 1),
-            Places::Offset => lower::<OFFSET, 2>(groups, value, bytes),
-            Places::FarOffset => lower::<FAR_OFFSET, 4>(groups, value, bytes),
+            }),
+            Places::Number => remove::<NUMBERED, 1>(groups, gone, hash_of),
+            Places::Offset => remove::<OFFSET, 2>(groups, gone, hash_of),
+            Places::FarOffset => remove::<FAR_OFFSET, 4>(groups, gone, hash_of),
         }
     }
 
@@ -289,17 +274,40 @@ fn put<const BYTES: usize>(group: &mut [u8; BYTES], place: usize, fingerprint: u
     group[GROUP + bytes * place..][..bytes].copy_from_slice(&value.to_le_bytes()[..bytes]);
 }
 
-/// Removes the member with this `value` from the groups, see [`Index::remove`].
-///
-/// A member is in another group than its own only if that one and all groups on the way were full. So if a full group
-/// gets a gap, the next member that passed by this group moves into the gap, and leaves a gap itself.
-fn remove<const BYTES: usize>(
+/// Removes members from the groups, see [`Index::remove`].
+fn remove<const BYTES: usize, const PLACE: usize>(
     groups: &mut [u8],
-    value: usize,
-    looks: &mut u16,
+    mut gone: impl Iterator<Item = (usize, usize)> + Clone,
     mut hash_of: impl FnMut(usize) -> u64,
 ) -> bool {
     let (groups, _) = groups.as_chunks_mut::<BYTES>();
+    let mut looks = groups.len().min(MOST_LOOKS);
+    if !gone.clone().all(|(value, _)| remove_one(groups, value, &mut looks, &mut hash_of)) {
+        return false;
+    }
+    gone.all(|(value, by)| {
+        for place in groups.iter_mut().flat_map(|group| group[GROUP..].as_chunks_mut::<PLACE>().0) {
+            let mut bytes = [0; 4];
+            bytes[..PLACE].copy_from_slice(place);
+            let before = u32::from_le_bytes(bytes);
+            let after = if before > value as u32 { before - by as u32 } else { before };
+            place.copy_from_slice(&after.to_le_bytes()[..PLACE]);
+        }
+        true
+    })
+}
+
+/// Removes the member whose place has this `value`. Looks at no more groups than `looks`, and lowers it. Returns false
+/// if that is not enough.
+///
+/// A member is in another group than its own only if that one and all groups on the way were full. So if a full group
+/// gets a gap, the next member that passed by this group moves into the gap, and leaves a gap itself.
+fn remove_one<const BYTES: usize>(
+    groups: &mut [[u8; BYTES]],
+    value: usize,
+    looks: &mut usize,
+    hash_of: &mut impl FnMut(usize) -> u64,
+) -> bool {
     // Group 0 is the last one of the buffer.
     let (len, last) = (groups.len(), groups.len() - 1);
     let mut home_of = |value| last - group_of(hash_of(value), len as u16);
@@ -334,19 +342,6 @@ fn remove<const BYTES: usize>(
         at = at.checked_sub(1).unwrap_or(last);
     }
     false
-}
-
-/// Lowers the values above `value` in the places of all groups.
-fn lower<const BYTES: usize, const PLACE: usize>(groups: &mut [u8], value: usize, by: usize) {
-    for group in groups.as_chunks_mut::<BYTES>().0 {
-        for place in group[GROUP..].as_chunks_mut::<PLACE>().0 {
-            let mut bytes = [0; 4];
-            bytes[..PLACE].copy_from_slice(place);
-            let before = u32::from_le_bytes(bytes);
-            let after = if before > value as u32 { before - by as u32 } else { before };
-            place.copy_from_slice(&after.to_le_bytes()[..PLACE]);
-        }
-    }
 }
 
 #[cfg(test)]
@@ -392,7 +387,7 @@ pub(super) mod tests {
             let taken: Vec<_> = (0..GROUP).filter(|&place| group[place] > 0).collect();
             assert_eq!(group[GROUP - 1] > 0, taken.len() == GROUP);
             for place in taken {
-                let member = index.offset(place_of(group, place), 0) / RECORD;
+                let member = index.scale(0).1 * place_of(group, place) / RECORD;
                 let mut passed = group_of(members[member], index.groups);
                 assert_eq!(group[place], fingerprint(members[member]));
                 while passed != number {
@@ -427,10 +422,9 @@ pub(super) mod tests {
                     members.push(hash);
                 } else if !members.is_empty() {
                     let gone = change.index(members.len());
-                    let (value, mut looks) = (index.value(RECORD * gone, 0), index.groups);
-                    let hash_of = |value| members[index.offset(value, 0) / RECORD];
-                    prop_assert!(index.remove(&mut buffer, value, &mut looks, hash_of));
-                    index.close_gap(&mut buffer, value, RECORD);
+                    let (_, unit) = index.scale(0);
+                    let values = std::iter::once((RECORD * gone / unit, RECORD / unit));
+                    prop_assert!(index.remove(&mut buffer, values, |value| members[unit * value / RECORD]));
                     members.remove(gone);
                 }
                 match index.places {

@@ -47,43 +47,54 @@ pub(in crate::counting) struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// Encodes `item` for an arena with this prefix. A counter never keeps an item of 2^21 bytes or more.
-    #[inline]
+    // Inlined: a record that is moved right after it was written waits for the stores of its bytes.
+    #[inline(always)]
     pub(super) fn of(item: &'a [u8], prefix: &[u8]) -> Self {
-        let len = item.len();
-        let mut record = Record { prefix: &[], head: ArrayVec::new(), text: &[], counted_bytes: len };
-        let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
-        // For nearly every text that has no digits alone, one of its ends is enough to tell.
-        if is_digit(item.first()) && is_digit(item.last()) && record.put_digits(item) {
-            record.counted_bytes = record.head.len() - 1;
-        } else if !prefix.is_empty()
-            && let Some(value) = item.strip_prefix(prefix).and_then(decimal)
-        {
-            record.put_number(PREFIXED, value);
-        } else {
-            match len {
-                0..0x80 => record.head.push(len as u8),
-                _ => record.put(LONG_TEXT | (len >> 16) as u8, &[len as u8, (len >> 8) as u8]),
-            }
-            record.text = item;
-        }
+        let mut record = Record { prefix: &[], head: ArrayVec::new(), text: &[], counted_bytes: item.len() };
+        record.encode(item, prefix);
         record
     }
 
     /// Encodes the first member of an arena. The member decides the prefix: its text up to the last character that is
     /// not a digit.
+    #[inline(always)]
     pub(super) fn first(item: &'a [u8]) -> Self {
         let last = item.iter().rposition(|byte| !byte.is_ascii_digit());
         let prefix = last.filter(|&last| last < MOST_PREFIX).map_or(&[][..], |last| &item[..=last]);
         let mut record = Self::of(item, prefix);
-        if record.head[0] > PREFIXED && record.head[0] < LONG_TEXT {
+        if (PREFIXED..LONG_TEXT).contains(&record.head[0]) {
             record.prefix = prefix;
         }
         record
     }
 
-    /// Encodes a text that is a number, a UUID or hex digits. Returns false if it is none of these.
     #[inline(never)]
-    fn put_digits(&mut self, item: &[u8]) -> bool {
+    fn encode(&mut self, item: &'a [u8], prefix: &[u8]) {
+        let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
+        // For nearly every text that has no digits alone, one of its ends is enough to tell.
+        if is_digit(item.first()) && is_digit(item.last()) {
+            self.put_digits(item);
+            if let [_, body @ ..] = &self.head[..] {
+                self.counted_bytes = body.len();
+                return;
+            }
+        }
+        if !prefix.is_empty()
+            && let Some(value) = item.strip_prefix(prefix).and_then(decimal)
+        {
+            return self.put_number(PREFIXED, value);
+        }
+        let len = item.len();
+        match len {
+            0..0x80 => self.head.push(len as u8),
+            _ => self.put(LONG_TEXT | (len >> 16) as u8, &[len as u8, (len >> 8) as u8]),
+        }
+        self.text = item;
+    }
+
+    /// Encodes a text that is a number, a UUID or hex digits.
+    #[inline(never)]
+    fn put_digits(&mut self, item: &[u8]) {
         if let Some(value) = decimal(item) {
             self.put_number(DECIMAL, value);
         } else if let Ok(uuid) = item.try_into() {
@@ -101,7 +112,6 @@ impl<'a> Record<'a> {
                 [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)].into_iter().find(|&(case, _)| is_same(case));
             code.into_iter().for_each(|(_, code)| self.put(code + len as u8, &bytes[..len]));
         }
-        !self.head.is_empty()
     }
 
     #[inline]

@@ -10,9 +10,6 @@ use crate::counting::params::Room;
 use crate::error::Error;
 use crate::hash::hash64;
 
-/// The most groups that are looked at to keep an index. For more, making it anew takes less time.
-const MOST_LOOKS: u16 = 64;
-
 impl<T: Tag> Members<T> {
     /// Keeps the members for whose tags `is_kept` returns true.
     pub(in crate::counting) fn retain(&mut self, seed: u64, is_kept: impl Fn(T) -> bool) {
@@ -47,28 +44,19 @@ impl<T: Tag> Members<T> {
     /// Prepares the index for an arena without the members at the offsets in `gone`. Returns whether the index can be
     /// used then.
     fn remove_from_index(&mut self, gone: &[(usize, usize)], seed: u64) -> bool {
-        let (index, front) = (self.index, self.front());
-        let mut looks = index.groups.min(MOST_LOOKS);
-        if gone.len() > usize::from(looks) {
-            return index.groups == 0;
-        }
+        let (index, (start, unit)) = (self.index, self.index.scale(self.front()));
         let (arena, groups) = self.buffer.split_at_mut(self.buffer.len() - index.bytes());
         let arena = &arena[..self.arena_len as usize];
         let member_at = |offset| Records::<T>::from(arena, offset).next().map(|(_, member)| member);
         let hash_of = |value| {
-            let member = member_at(index.offset(value, front));
+            let member = member_at(start + unit * value);
             member.map_or(0, |member| hash64(member.text_in(&mut [0; 64]), seed))
         };
-        // From the last to the first, so that the values of the others still hold.
-        let values = gone.iter().rev().map(|&(offset, _)| (index.value(offset, front), offset));
-        if !values.clone().all(|(value, _)| index.remove(groups, value, &mut looks, hash_of)) {
-            return false;
-        }
-        for (value, offset) in values {
+        let values = gone.iter().rev().map(|&(offset, _)| {
             let bytes = member_at(offset).map_or(0, |member| T::BYTES + member.record().len());
-            index.close_gap(groups, value, bytes);
-        }
-        true
+            ((offset - start) / unit, bytes / unit)
+        });
+        index.remove(groups, values, hash_of)
     }
 
     /// Removes members from the arena; allocates nothing, and leaves the index as it is. `next` finds the offset of the
