@@ -14,6 +14,7 @@ use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::adding::Adding;
 use crate::counting::held::cells::SlotTag;
 use crate::counting::held::members::Members;
+use crate::counting::held::members::record::CODED;
 use crate::counting::held::slots::Slots;
 use crate::counting::params::Spec;
 use crate::error::Error;
@@ -129,7 +130,8 @@ impl<T: SlotTag> Held<T> {
         let Adding { spec, tag, held_bytes, limit, .. } = adding;
         let params = &spec.params;
         let Held::Exact(members) = self else { return self.add(item, hash, adding) };
-        let new = members.record_of(item);
+        let mut coded = CODED;
+        let new = members.record_of(item, &mut coded);
         if members.has_room_for(&new, params.room()) {
             let held_bytes = held_bytes + members.heap_bytes();
             members.insert_if(&new, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;

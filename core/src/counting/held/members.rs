@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 
 use arena::{Records, split_prefix};
 use group::Index;
-use record::{Member, Record};
+use record::{CODED, Coded, Member, Record};
 
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
@@ -56,10 +56,10 @@ impl<T: Tag> Members<T> {
 
     /// Encodes `item` for this set.
     #[inline]
-    pub(in crate::counting) fn record_of<'i>(&self, item: &'i [u8]) -> Record<'i> {
+    pub(in crate::counting) fn record_of<'i>(&self, item: &'i [u8], coded: &'i mut Coded) -> Record<'i> {
         match self.as_bytes() {
-            [] => Record::first(item),
-            arena => Record::of(item, split_prefix::<T>(arena).0),
+            [] => Record::first(item, coded),
+            arena => Record::of(item, split_prefix::<T>(arena).0, coded),
         }
     }
 
@@ -111,7 +111,8 @@ impl<T: Tag> Members<T> {
     /// # Errors
     /// [`Error::OutOfMemory`]; on error the set is unchanged.
     pub(in crate::counting) fn insert(&mut self, item: &[u8], hash: u64, seed: u64, tag: T) -> Result<(), Error> {
-        self.insert_if(&self.record_of(item), hash, seed, tag, |_| Ok(()))
+        let mut coded = CODED;
+        self.insert_if(&self.record_of(item, &mut coded), hash, seed, tag, |_| Ok(()))
     }
 
     /// The most heap bytes that a set takes after it was read from an arena of `arena_bytes`. The rounding of its
@@ -138,7 +139,8 @@ impl<T: Tag> Members<T> {
         for (tag, member) in rest.by_ref() {
             tag.check(ages)?;
             let text = member.text_in(&mut buffer);
-            let record = Record::of(text, prefix);
+            let mut coded = CODED;
+            let record = Record::of(text, prefix, &mut coded);
             // The set would keep the same text in another form if a client added it.
             Error::check_field(record.is(member), "members", "each in the form of its text", "one in another")?;
             if !members.has_room_for(&record, room) {
@@ -163,6 +165,7 @@ pub(in crate::counting) mod tests {
     use super::*;
     use crate::counting::held::members::arena::prefix_bytes;
     use crate::counting::held::members::group::Places;
+    use crate::counting::held::members::record::{counted_bytes, tests::record};
     use crate::counting::held::ring::Ages;
     use crate::heap::Mover;
     use proptest::collection::vec;
@@ -260,7 +263,7 @@ pub(in crate::counting) mod tests {
             for number in 0u32.. {
                 let bytes = number.to_le_bytes();
                 let item = &bytes[..4 - number.leading_zeros() as usize / 8];
-                if !members.has_room_for(&Record::of(item, &[]), room) {
+                if !members.has_room_for(&Record::of(item, &[], &mut { CODED }), room) {
                     break;
                 }
                 members.insert(item, hash64(item, 0), 0, ()).unwrap();
@@ -469,7 +472,7 @@ pub(in crate::counting) mod tests {
                 }
             }
             prop_assert_eq!(members.len(), naive.len());
-            let bytes = naive.iter().map(|item| Record::of(item, &[]).counted_bytes as u32).sum::<u32>();
+            let bytes = naive.iter().map(|item| counted_bytes(item) as u32).sum::<u32>();
             prop_assert_eq!(members.member_bytes(), bytes);
             let read = Members::from_bytes(members.as_bytes(), ROOM, seed, ()).unwrap();
             for copy in [members.try_clone().unwrap(), read] {
@@ -494,8 +497,7 @@ pub(in crate::counting) mod tests {
             let mut texts = BTreeSet::new();
             for (_, member) in Records::<()>::new(&bytes).filter(|(_, member)| texts.insert(member.text().to_vec())) {
                 let text = member.text();
-                let record = Record::of(&text, prefix);
-                added.extend([record.parts().0, record.parts().1].concat());
+                added.extend(record(&text, prefix));
             }
             let expected = (added == bytes && (prefix.is_empty() || !texts.is_empty())).then_some(&bytes[..]);
             let read = Members::<()>::from_bytes(&bytes, ROOM, 0, ());

@@ -84,15 +84,14 @@ impl<'a, T: Tag> Iterator for Records<'a, T> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::record::Record;
+    use super::super::record::tests::record;
     use super::*;
 
     #[test]
     fn a_record_is_a_header_and_a_body() {
         for length in [0, 1, 127, 128, 16_383, 16_384, 1 << 20, (1 << 21) - 1] {
             let item = vec![9; length];
-            let record = Record::of(&item, &[]);
-            let mut arena = [b"\x02ab", record.parts().0, &item].concat();
+            let mut arena = [&b"\x02ab"[..], &record(&item, &[])].concat();
             let mut members = Records::<()>::from(&arena, 3);
             assert!(members.next().unwrap().1 == item && members.next().is_none() && members.rest().is_empty());
             // A member without its last byte is no record.

@@ -219,14 +219,13 @@ impl<T: Tag> Members<T> {
         let (_, free) = self.buffer.split_at_mut(self.arena_len as usize);
         let (tag_bytes, free) = free.split_at_mut(T::BYTES);
         tag_bytes.copy_from_slice(tag.as_bytes());
-        let (head, text) = new.parts();
-        let (to_head, free) = free.split_at_mut(head.len());
-        match (to_head, head) {
-            // A single byte is written directly, because a call of `copy_from_slice` would take longer.
-            ([only], &[byte]) => *only = byte,
-            (to_head, head) => to_head.copy_from_slice(head),
+        let (head, text) = free.split_at_mut(new.head.len());
+        // The first byte is written directly, because it is often the only one, and a copy would take longer.
+        if let ([first, rest @ ..], [code, body @ ..]) = (head, new.head) {
+            *first = *code;
+            rest.copy_from_slice(body);
         }
-        free[..text.len()].copy_from_slice(text);
+        text[..new.text.len()].copy_from_slice(new.text);
         self.count(T::BYTES + new.len(), new.counted_bytes);
     }
 
@@ -317,6 +316,7 @@ impl<T: Tag> Members<T> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::record::CODED;
     use super::super::tests::ROOM;
     use super::*;
 
@@ -330,9 +330,9 @@ mod tests {
                 more = bytes;
                 Err(Error::OutOfMemory { needed_bytes: 1 })
             };
-            if packed.insert_if(&Record::of(&item, &[]), hash, 0, (), reject).is_err() {
+            if packed.insert_if(&Record::of(&item, &[], &mut { CODED }), hash, 0, (), reject).is_err() {
                 assert!(packed.heap_bytes() == before && packed.offset_of(&item, hash).is_none());
-                packed.insert_if(&Record::of(&item, &[]), hash, 0, (), |_| Ok(())).unwrap();
+                packed.insert(&item, hash, 0, ()).unwrap();
             }
             assert_eq!(packed.heap_bytes(), before + more);
         }
@@ -388,7 +388,7 @@ mod tests {
         assert!(others.take(1000).all(|item| packed.offset_of(&item, hash64(&item, 0)).is_none()));
         assert_eq!(packed.index, Index { groups: 17, record: 13, places: Places::Number });
         // A member of another length turns all places from numbers into offsets.
-        packed.insert_if(&Record::of(b"", &[]), hash64(b"", 0), 0, (), |_| Ok(())).unwrap();
+        packed.insert(b"", hash64(b"", 0), 0, ()).unwrap();
         assert!(packed.index.places == Places::Offset && packed.offset_of(b"", hash64(b"", 0)).is_some());
         assert!(items.iter().all(|item| packed.offset_of(item, hash64(item, 0)).is_some()));
     }

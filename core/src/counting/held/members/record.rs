@@ -16,10 +16,8 @@
 
 use std::borrow::Cow;
 
-use arrayvec::ArrayVec;
-
 use super::digits::{Case, HEX_DIGITS, MOST_BYTES, MOST_CHARACTERS, bytes_of, bytes_of_uuid, decimal, digits_of};
-use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid};
+use super::digits::{is_number, is_uuid, put_decimal, put_hex, put_uuid, value_of};
 use crate::counting::params::MOST_PREFIX;
 
 /// First bytes of records. To the first byte of a hex, decimal or prefixed member, the length of the body is added.
@@ -31,15 +29,19 @@ const UUID_UPPER: u8 = 0xd1;
 const PREFIXED: u8 = 0xd7;
 const LONG_TEXT: u8 = 0xe0;
 
+/// Memory for a code and the longest body behind it.
+pub(in crate::counting) type Coded = [u8; 1 + MOST_BYTES];
+pub(in crate::counting) const CODED: Coded = [0; 1 + MOST_BYTES];
+
 /// An encoded text, ready to be inserted.
 pub(in crate::counting) struct Record<'a> {
     /// The prefix that the arena gets if this record is its first. It is empty if the arena has a prefix already, or
     /// gets none.
     pub(super) prefix: &'a [u8],
     /// The header, and the body if that is not the text.
-    head: ArrayVec<u8, { 1 + MOST_BYTES }>,
+    pub(super) head: &'a [u8],
     /// The text if it is the body, else nothing.
-    text: &'a [u8],
+    pub(super) text: &'a [u8],
     /// The bytes that the member takes of the limit on exact bytes: the bytes of its body, or those of its text if it
     /// is kept with the prefix. So the number follows from the text alone.
     pub(super) counted_bytes: usize,
@@ -47,90 +49,33 @@ pub(in crate::counting) struct Record<'a> {
 
 impl<'a> Record<'a> {
     /// Encodes `item` for an arena with this prefix. A counter never keeps an item of 2^21 bytes or more.
-    // Inlined: a record that is moved right after it was written waits for the stores of its bytes.
-    #[inline(always)]
-    pub(super) fn of(item: &'a [u8], prefix: &[u8]) -> Self {
-        let mut record = Record { prefix: &[], head: ArrayVec::new(), text: &[], counted_bytes: item.len() };
-        record.encode(item, prefix);
-        record
+    pub(super) fn of(item: &'a [u8], prefix: &[u8], coded: &'a mut Coded) -> Self {
+        let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
+        // For nearly every text that has no digits alone, one of its ends is enough to tell.
+        let len = if is_digit(item.first()) && is_digit(item.last()) { put_digits(item, coded) } else { 0 };
+        if len > 0 {
+            return Record { prefix: &[], head: &coded[..len], text: &[], counted_bytes: len - 1 };
+        }
+        if !prefix.is_empty()
+            && let Some(value) = behind(prefix, item).and_then(decimal)
+        {
+            let len = put_number(PREFIXED, value, coded);
+            return Record { prefix: &[], head: &coded[..len], text: &[], counted_bytes: item.len() };
+        }
+        let [low, high, highest, ..] = item.len().to_le_bytes();
+        let head = if item.len() < 0x80 { 1 } else { 3 };
+        coded[..3].copy_from_slice(&if head == 1 { [low, 0, 0] } else { [LONG_TEXT | highest, low, high] });
+        Record { prefix: &[], head: &coded[..head], text: item, counted_bytes: item.len() }
     }
 
     /// Encodes the first member of an arena. The member decides the prefix: its text up to the last character that is
     /// not a digit.
-    #[inline(always)]
-    pub(super) fn first(item: &'a [u8]) -> Self {
+    pub(super) fn first(item: &'a [u8], coded: &'a mut Coded) -> Self {
         let last = item.iter().rposition(|byte| !byte.is_ascii_digit());
         let prefix = last.filter(|&last| last < MOST_PREFIX).map_or(&[][..], |last| &item[..=last]);
-        let mut record = Self::of(item, prefix);
-        if (PREFIXED..LONG_TEXT).contains(&record.head[0]) {
-            record.prefix = prefix;
-        }
-        record
-    }
-
-    #[inline(never)]
-    fn encode(&mut self, item: &'a [u8], prefix: &[u8]) {
-        let is_digit = |end: Option<&u8>| end.is_some_and(u8::is_ascii_hexdigit);
-        // For nearly every text that has no digits alone, one of its ends is enough to tell.
-        if is_digit(item.first()) && is_digit(item.last()) {
-            self.put_digits(item);
-            if let [_, body @ ..] = &self.head[..] {
-                self.counted_bytes = body.len();
-                return;
-            }
-        }
-        if !prefix.is_empty()
-            && let Some(value) = item.strip_prefix(prefix).and_then(decimal)
-        {
-            return self.put_number(PREFIXED, value);
-        }
-        let len = item.len();
-        match len {
-            0..0x80 => self.head.push(len as u8),
-            _ => self.put(LONG_TEXT | (len >> 16) as u8, &[len as u8, (len >> 8) as u8]),
-        }
-        self.text = item;
-    }
-
-    /// Encodes a text that is a number, a UUID or hex digits.
-    #[inline(never)]
-    fn put_digits(&mut self, item: &[u8]) {
-        if let Some(value) = decimal(item) {
-            self.put_number(DECIMAL, value);
-        } else if let Ok(uuid) = item.try_into() {
-            let (bytes, codes) = (bytes_of_uuid(uuid), [(Case::Lower, UUID_LOWER), (Case::Upper, UUID_UPPER)]);
-            let code = codes.into_iter().find(|&(case, _)| is_uuid(uuid, &bytes, case));
-            code.into_iter().for_each(|(_, code)| self.put(code, &bytes));
-        }
-        if self.head.is_empty() && HEX_DIGITS.contains(&item.len()) && item.len().is_multiple_of(2) {
-            let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
-            digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
-            let bytes = digits.map(|eight| (bytes_of(u64::from_le_bytes(eight)) as u32).to_le_bytes());
-            let (bytes, len): ([u8; MOST_BYTES], _) = (bytemuck::cast(bytes), item.len() / 2);
-            let is_same = |case| digits_of(&bytes, case).as_flattened() == digits.as_flattened();
-            let code =
-                [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)].into_iter().find(|&(case, _)| is_same(case));
-            code.into_iter().for_each(|(_, code)| self.put(code + len as u8, &bytes[..len]));
-        }
-    }
-
-    #[inline]
-    fn put_number(&mut self, code: u8, value: u64) {
-        let len = (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as u8;
-        self.put(code + len, &value.to_le_bytes()[..len.into()]);
-    }
-
-    #[inline(always)]
-    fn put(&mut self, first: u8, bytes: &[u8]) {
-        self.head.push(first);
-        // There is room for the longest body.
-        _ = self.head.try_extend_from_slice(bytes);
-    }
-
-    /// The bytes of the record, in two parts.
-    #[inline]
-    pub(super) fn parts(&self) -> (&[u8], &[u8]) {
-        (&self.head, self.text)
+        let record = Self::of(item, prefix, coded);
+        let is_prefixed = (PREFIXED..LONG_TEXT).contains(&record.head[0]);
+        Record { prefix: if is_prefixed { prefix } else { &[] }, ..record }
     }
 
     /// Bytes of the header and the body.
@@ -141,22 +86,76 @@ impl<'a> Record<'a> {
 
     /// Whether `member` is this record.
     pub(super) fn is(&self, member: Member<'_>) -> bool {
-        member.record.strip_prefix(&self.head[..]) == Some(self.text)
+        match (self.head, member.record) {
+            // The code and the body are read as they were just written, one after the other.
+            ([code, body @ ..], [other, rest @ ..]) if self.text.is_empty() => code == other && is_same(body, rest),
+            (head, record) => record.strip_prefix(head) == Some(self.text),
+        }
     }
+}
+
+/// Writes the record of a text that is a number, a UUID or hex digits. Returns its length; 0 for another text.
+#[inline(never)]
+fn put_digits(item: &[u8], coded: &mut Coded) -> usize {
+    if let Some(value) = decimal(item) {
+        return put_number(DECIMAL, value, coded);
+    }
+    if let Ok(uuid) = item.try_into() {
+        let bytes = bytes_of_uuid(uuid);
+        for (case, code) in [(Case::Lower, UUID_LOWER), (Case::Upper, UUID_UPPER)] {
+            if is_uuid(uuid, &bytes, case) {
+                coded[0] = code;
+                coded[1..=bytes.len()].copy_from_slice(&bytes);
+                return 1 + bytes.len();
+            }
+        }
+    }
+    if !HEX_DIGITS.contains(&item.len()) || !item.len().is_multiple_of(2) {
+        return 0;
+    }
+    let mut digits = [[b'0'; 8]; MOST_BYTES / 4];
+    digits.as_flattened_mut()[..item.len()].copy_from_slice(item);
+    let bytes = digits.map(|eight| (bytes_of(u64::from_le_bytes(eight)) as u32).to_le_bytes());
+    let (bytes, len): ([u8; MOST_BYTES], _) = (bytemuck::cast(bytes), item.len() / 2);
+    for (case, code) in [(Case::Lower, HEX_LOWER), (Case::Upper, HEX_UPPER)] {
+        if digits_of(&bytes, case).as_flattened() == digits.as_flattened() {
+            coded[0] = code + len as u8;
+            coded[1..].copy_from_slice(&bytes);
+            return 1 + len;
+        }
+    }
+    0
+}
+
+/// Writes the record of a number. Returns its length.
+#[inline]
+fn put_number(code: u8, value: u64, coded: &mut Coded) -> usize {
+    let len = (u64::BITS - value.leading_zeros()).div_ceil(8).max(1) as u8;
+    coded[0] = code + len;
+    coded[1..9].copy_from_slice(&value.to_le_bytes());
+    1 + usize::from(len)
 }
 
 /// The bytes that `item` takes of the limit on exact bytes, see [`Record::counted_bytes`].
 pub(in crate::counting) fn counted_bytes(item: &[u8]) -> usize {
-    Record::of(item, &[]).counted_bytes
+    Record::of(item, &[], &mut { CODED }).counted_bytes
 }
 
-/// Whether two texts are equal. Most texts have 8 to 64 bytes, and these are compared without a call of `memcmp`.
+/// What is behind the prefix in `item`, if it begins with the prefix.
+#[inline(always)]
+fn behind<'i>(prefix: &[u8], item: &'i [u8]) -> Option<&'i [u8]> {
+    let (start, rest) = item.split_at_checked(prefix.len())?;
+    is_same(start, prefix).then_some(rest)
+}
+
+/// Whether two texts are equal. Up to 64 bytes are compared without a call of `memcmp`.
 #[inline(always)]
 fn is_same(member: &[u8], item: &[u8]) -> bool {
     if member.len() != item.len() {
         return false;
     }
     match item.len() {
+        0..8 => value_of(member) == value_of(item),
         8..=16 => have_same_ends::<8>(member, item),
         17..=32 => have_same_ends::<16>(member, item),
         33..=64 => have_same_ends::<32>(member, item),
@@ -285,7 +284,7 @@ impl<'a> Member<'a> {
             },
             Some((&first @ 0xc1..=0xc8, rest)) => is_number(item, first - DECIMAL, rest),
             Some((&first @ 0xd8..=0xdf, rest)) => {
-                item.strip_prefix(prefix()).is_some_and(|number| is_number(number, first - PREFIXED, rest))
+                behind(prefix(), item).is_some_and(|number| is_number(number, first - PREFIXED, rest))
             }
             _ => Self::rarely_begins(bytes, item),
         }
@@ -328,9 +327,11 @@ pub(super) mod tests {
 
     const LOWER: &str = "0123abcd-ef01-2345-6789-abcdef012345";
 
-    fn record(item: &[u8], prefix: &[u8]) -> Vec<u8> {
-        let record = Record::of(item, prefix);
-        [record.parts().0, record.parts().1].concat()
+    /// The bytes of the record of `item` in an arena with this prefix.
+    pub(in super::super) fn record(item: &[u8], prefix: &[u8]) -> Vec<u8> {
+        let mut coded = CODED;
+        let record = Record::of(item, prefix, &mut coded);
+        [record.head, record.text].concat()
     }
 
     /// Texts for each form of a record, and texts that just miss a form.
@@ -421,8 +422,9 @@ pub(super) mod tests {
             (b"abcdef12", b""),
             (LOWER.as_bytes(), b""),
         ] {
-            let (first, next) = (Record::first(item), Record::of(item, prefix));
-            assert_eq!((first.prefix, first.parts()), (prefix, next.parts()));
+            let mut coded = CODED;
+            let first = Record::first(item, &mut coded);
+            assert_eq!((first.prefix, [first.head, first.text].concat()), (prefix, record(item, prefix)));
         }
     }
 
@@ -470,7 +472,8 @@ pub(super) mod tests {
             let mut buffer = [7; MOST_CHARACTERS];
             prop_assert_eq!(member.text_in(&mut buffer), &text[..]);
             prop_assert_eq!(member.counted_bytes(), counted_bytes(&text));
-            prop_assert!(Record::of(&text, prefix).is(member) && Member::begins(&behind, &text, || prefix));
+            let mut coded = CODED;
+            prop_assert!(Record::of(&text, prefix, &mut coded).is(member) && Member::begins(&behind, &text, || prefix));
             prop_assert_eq!(Member::begins(&behind, &other, || prefix), text == other);
         }
 
@@ -490,7 +493,8 @@ pub(super) mod tests {
             if let Some((member, _)) = Member::split(&bytes, prefix) {
                 let text = member.text().to_vec();
                 let own = record(&text, prefix);
-                prop_assert_eq!(Record::of(&text, prefix).is(member), own == member.record());
+                let mut coded = CODED;
+                prop_assert_eq!(Record::of(&text, prefix, &mut coded).is(member), own == member.record());
                 prop_assert!(own != member.record() || Member::begins(&bytes, &text, || prefix));
             }
         }
