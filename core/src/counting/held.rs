@@ -132,7 +132,7 @@ impl<T: SlotTag> Held<T> {
         let Held::Exact(members) = self else { return self.add(item, hash, adding) };
         let mut coded = CODED;
         let new = members.record_of(item, &mut coded);
-        if members.has_room_for(&new, params.room()) {
+        if members.has_room_for(new.counted_bytes, params.room()) {
             let held_bytes = held_bytes + members.heap_bytes();
             members.insert_if(&new, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
         } else {
@@ -156,7 +156,7 @@ impl<T: SlotTag> Held<T> {
         places.sort_unstable();
         places.dedup_by_key(|&mut (offset, _)| offset);
         places.iter().for_each(|&(_, at)| removed[at] = true);
-        members.remove(&places, seed);
+        members.remove(places.iter().map(|&(offset, _)| offset), seed);
     }
 
     /// Turns an exact set into an estimating one, with its members and with `more`: the hash of one more item, and its

@@ -99,11 +99,11 @@ impl<T: Tag> Members<T> {
         Some(tag.renew_in(self.buffer.get_mut(offset..)?, ages))
     }
 
-    /// Whether the set stays within the limits `room` if `new` is inserted.
+    /// Whether the set stays within the limits `room` if one more member is inserted, which takes `counted_bytes`.
     #[inline]
-    pub(in crate::counting) fn has_room_for(&self, new: &Record<'_>, room: Room) -> bool {
+    pub(in crate::counting) fn has_room_for(&self, counted_bytes: usize, room: Room) -> bool {
         let bytes_left = room.bytes.checked_sub(self.member_bytes());
-        self.len() < room.members as usize && bytes_left.is_some_and(|left| new.counted_bytes <= left as usize)
+        self.len() < room.members as usize && bytes_left.is_some_and(|left| counted_bytes <= left as usize)
     }
 
     /// Inserts `item`. It must not be a member yet, and there must be room for it.
@@ -135,15 +135,14 @@ impl<T: Tag> Members<T> {
     /// member occurs twice; when the members do not fit in `room`; or when no live slice has the tag of a member.
     pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
         let mut members = Self::with_room(bytes, room)?;
-        let (mut rest, (prefix, _), mut buffer) = (Records::<T>::new(bytes), split_prefix::<T>(bytes), [0; 64]);
+        let (mut rest, mut buffer) = (Records::<T>::new(bytes), [0; 64]);
         for (tag, member) in rest.by_ref() {
             tag.check(ages)?;
             let text = member.text_in(&mut buffer);
-            let mut coded = CODED;
-            let record = Record::of(text, prefix, &mut coded);
             // The set would keep the same text in another form if a client added it.
-            Error::check_field(record.is(member), "members", "each in the form of its text", "one in another")?;
-            if !members.has_room_for(&record, room) {
+            Error::check_field(member.is_record_of(text), "members", "each in the form of its text", "one in another")?;
+            let counted_bytes = member.counted_bytes();
+            if !members.has_room_for(counted_bytes, room) {
                 let expected = format!("at most {} members of {} bytes together", room.members, room.bytes);
                 return Err(Error::corrupt("members", expected, "more"));
             }
@@ -151,7 +150,7 @@ impl<T: Tag> Members<T> {
             if members.offset_of(text, hash).is_some() {
                 return Err(Error::corrupt("members", "distinct members", "one twice"));
             }
-            members.take_in(T::BYTES + record.len(), record.counted_bytes, hash);
+            members.take_in(T::BYTES + member.record().len(), counted_bytes, hash);
         }
         let left = rest.rest().len();
         Error::check_field(left == 0, "members", "a whole last member", format_args!("{left} bytes of it"))?;
@@ -263,7 +262,7 @@ pub(in crate::counting) mod tests {
             for number in 0u32.. {
                 let bytes = number.to_le_bytes();
                 let item = &bytes[..4 - number.leading_zeros() as usize / 8];
-                if !members.has_room_for(&Record::of(item, &[], &mut { CODED }), room) {
+                if !members.has_room_for(counted_bytes(item), room) {
                     break;
                 }
                 members.insert(item, hash64(item, 0), 0, ()).unwrap();

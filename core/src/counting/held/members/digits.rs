@@ -74,7 +74,9 @@ pub(super) fn value_of(bytes: &[u8]) -> u64 {
         let [first, last] = [first, last].map(|four| u64::from(u32::from_le_bytes(four)));
         return first | last << (8 * (bytes.len() - 4));
     }
-    bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
+    // The same for up to three bytes, without a loop.
+    let Some(last) = bytes.len().checked_sub(1) else { return 0 };
+    [0, bytes.len() / 2, last].into_iter().fold(0, |value, at| value | u64::from(bytes[at]) << (8 * at))
 }
 
 /// The value of a decimal number below 2^63 without leading zeros.
@@ -157,17 +159,19 @@ pub(super) fn put_hex<'b>(body: &[u8], case: Case, characters: &'b mut [u8; MOST
 #[inline(always)]
 pub(super) fn put_decimal<'b>(prefix: &[u8], body: &[u8], characters: &'b mut [u8; MOST_CHARACTERS]) -> &'b [u8] {
     let (mut value, mut start) = (value_of(body), MOST_CHARACTERS);
-    let first = loop {
+    let mut put_eight = |value| {
+        let eight = eight_decimals(value as u32);
         start -= 8;
-        let eight = eight_decimals((value % 100_000_000) as u32);
         characters[start..start + 8].copy_from_slice(&(eight | ZEROS).to_le_bytes());
-        value /= 100_000_000;
-        if value == 0 {
-            break eight;
-        }
+        eight
     };
+    while value >= 100_000_000 {
+        put_eight(value % 100_000_000);
+        value /= 100_000_000;
+    }
     // Leading zeros are skipped, but not the last digit.
-    start += (first.trailing_zeros() as usize / 8).min(7);
+    let zeros = put_eight(value).trailing_zeros() as usize / 8;
+    start += zeros.min(7);
     let from = start - prefix.len();
     match prefix.len() {
         0 => {}

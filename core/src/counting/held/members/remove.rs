@@ -29,21 +29,19 @@ impl<T: Tag> Members<T> {
         self.free(seed);
     }
 
-    /// Removes the members at the offsets in `gone`. Each entry is an offset in the arena, in ascending order, and a
-    /// number that is ignored.
-    pub(in crate::counting) fn remove(&mut self, gone: &[(usize, usize)], seed: u64) {
-        let is_index_kept = self.remove_from_index(gone, seed);
-        let mut offsets = gone.iter().map(|&(offset, _)| offset);
-        self.close_gaps(|_, _| offsets.next());
+    /// Removes the members at the offsets `gone` in the arena, in ascending order.
+    pub(in crate::counting) fn remove(&mut self, mut gone: impl DoubleEndedIterator<Item = usize> + Clone, seed: u64) {
+        let is_index_kept = self.remove_from_index(gone.clone().rev(), seed);
+        self.close_gaps(|_, _| gone.next());
         if !is_index_kept {
             self.index_anew(self.index, seed);
         }
         self.free(seed);
     }
 
-    /// Prepares the index for an arena without the members at the offsets in `gone`. Returns whether the index can be
-    /// used then.
-    fn remove_from_index(&mut self, gone: &[(usize, usize)], seed: u64) -> bool {
+    /// Prepares the index for an arena without the members at the offsets `gone`, from the last one on. Returns false
+    /// if the index must then be made anew.
+    fn remove_from_index(&mut self, gone: impl Iterator<Item = usize> + Clone, seed: u64) -> bool {
         let (index, (start, unit)) = (self.index, self.index.scale(self.front()));
         let (arena, groups) = self.buffer.split_at_mut(self.buffer.len() - index.bytes());
         let arena = &arena[..self.arena_len as usize];
@@ -52,7 +50,7 @@ impl<T: Tag> Members<T> {
             let member = member_at(start + unit * value);
             member.map_or(0, |member| hash64(member.text_in(&mut [0; 64]), seed))
         };
-        let values = gone.iter().rev().map(|&(offset, _)| {
+        let values = gone.map(|offset| {
             let bytes = member_at(offset).map_or(0, |member| T::BYTES + member.record().len());
             ((offset - start) / unit, bytes / unit)
         });
@@ -131,13 +129,13 @@ mod tests {
             (0..number).for_each(|number| insert(&mut members, &item(number)));
             LOOKED_AT.set(0);
             for left in (0..number).rev() {
-                members.remove(&[(0, 0)], 7);
+                members.remove([0].into_iter(), 7);
                 assert_eq!(members.len(), left as usize);
                 assert!(members.heap_bytes() <= 4 * (Members::<()>::bytes_of_read(13 * u64::from(left), ROOM) + 16));
                 // The first member is removed and added again, so it becomes the last one.
                 if left > 0 {
                     let first = members.iter().next().unwrap().1.text().to_vec();
-                    members.remove(&[(0, 0)], 7);
+                    members.remove([0].into_iter(), 7);
                     insert(&mut members, &first);
                 }
             }
@@ -146,8 +144,12 @@ mod tests {
         }
     }
 
-    fn offset(members: &Members, item: &[u8]) -> (usize, usize) {
-        (members.offset_of(item, hash64(item, 7)).unwrap(), 0)
+    /// Removes `items` at once.
+    fn remove<'a>(members: &mut Members, items: impl IntoIterator<Item = &'a [u8]>) {
+        let offset = |item: &[u8]| members.offset_of(item, hash64(item, 7)).unwrap();
+        let mut gone: Vec<_> = items.into_iter().map(offset).collect();
+        gone.sort_unstable();
+        members.remove(gone.into_iter(), 7);
     }
 
     /// Items that all select the first 64th of the groups of any index, or all the last.
@@ -165,7 +167,7 @@ mod tests {
             let mut members = Members::new();
             all.iter().for_each(|item| insert(&mut members, item));
             GROUPS_LOOKED_AT.set(0);
-            let gone = all.iter().step_by(number / 20).map(|item| members.remove(&[offset(&members, item)], 7)).count();
+            let gone = all.iter().step_by(number / 20).map(|item| remove(&mut members, [&item[..]])).count();
             assert!(GROUPS_LOOKED_AT.get() <= 8 * gone as u64, "{} of {number}", GROUPS_LOOKED_AT.get());
         }
         let chosen = of_one_group(2000, true);
@@ -173,9 +175,7 @@ mod tests {
         chosen.iter().for_each(|item| insert(&mut members, item));
         for gone in chosen.chunks(100) {
             GROUPS_LOOKED_AT.set(0);
-            let mut offsets: Vec<_> = gone.iter().map(|item| offset(&members, item)).collect();
-            offsets.sort_unstable();
-            members.remove(&offsets, 7);
+            remove(&mut members, gone.iter().map(|item| &item[..]));
             assert!(GROUPS_LOOKED_AT.get() <= 3000, "{}", GROUPS_LOOKED_AT.get());
         }
     }
@@ -189,8 +189,8 @@ mod tests {
             (100..400).for_each(|number| insert(&mut members, format!("user:{number}").as_bytes()));
             for left in [60, 10] {
                 let before = members.heap_bytes();
-                let gone: Vec<_> = members.iter().map(|(_, member)| offset(&members, &member.text())).collect();
-                members.remove(&gone[..gone.len() - left], 7);
+                let all: Vec<_> = members.iter().map(|(_, member)| member.text().to_vec()).collect();
+                remove(&mut members, all[..all.len() - left].iter().map(|item| &item[..]));
                 assert!(members.heap_bytes() < before);
                 assert_eq!(split_prefix::<()>(members.as_bytes()).0, prefix.as_bytes());
                 let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, 7, ()).unwrap();
@@ -219,17 +219,14 @@ mod tests {
                 some.dedup();
                 match kind {
                     0..4 => {
-                        for item in some.into_iter().filter(|item| !members.contains(item, hash64(item, 7))).collect::<Vec<_>>() {
-                            insert(&mut members, item);
-                            naive.push(item);
-                        }
+                        some.retain(|item| !naive.contains(item));
+                        some.iter().for_each(|item| insert(&mut members, item));
+                        naive.extend(some);
                     }
                     4..7 => {
                         some.retain(|item| naive.contains(item));
                         some.truncate(if kind == 4 { 1 } else { number });
-                        let mut offsets: Vec<_> = some.iter().map(|item| offset(&members, item)).collect();
-                        offsets.sort_unstable();
-                        members.remove(&offsets, 7);
+                        remove(&mut members, some.iter().copied());
                         naive.retain(|item| !some.contains(item));
                     }
                     _ => members = Members::from_bytes(members.as_bytes(), ROOM, 7, ()).unwrap(),
@@ -248,8 +245,7 @@ mod tests {
             distinct.iter().for_each(|item| insert(&mut members, item));
             let (gone, left): (Vec<_>, Vec<_>) =
                 distinct.iter().zip(&gone).partition(|&(_, &is_gone)| is_gone);
-            let offsets: Vec<_> = gone.iter().map(|(item, _)| offset(&members, item)).collect();
-            members.remove(&offsets, 7);
+            remove(&mut members, gone.iter().map(|(item, _)| &item[..]));
             if moved {
                 members.relocate(&Copier);
             }
