@@ -96,7 +96,7 @@ impl<T: Tag> Members<T> {
     #[inline(always)]
     pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Mark> {
         let offset = self.offset_of(item, hash)?;
-        Some(tag.renew_in(self.buffer.get_mut(offset..)?, ages))
+        Some(tag.renew_in(self.buffer.get_mut(offset..).unwrap_or_default(), ages))
     }
 
     /// Whether the set stays within the limits `room` if one more member is inserted, which takes `counted_bytes`.

@@ -70,8 +70,7 @@ impl<T: Tag> Members<T> {
     }
 
     /// The offset of the member `item`, whose hash is `hash`, in the arena; `None` if `item` is no member.
-    // Inlined: a call would save and restore more registers than most lookups use.
-    #[inline(always)]
+    #[inline]
     pub(in crate::counting) fn offset_of(&self, item: &[u8], hash: u64) -> Option<usize> {
         #[cfg(test)]
         super::tests::LOOKED_AT.set(super::tests::LOOKED_AT.get() + 1);
@@ -119,10 +118,25 @@ impl<T: Tag> Members<T> {
         self.find_indexed::<FAR_OFFSET>(item, hash)
     }
 
-    /// Compares `item` with each member whose fingerprint may match, group after group. Nearly always, the first one
-    /// gives the answer.
     #[inline(always)]
     fn find_indexed<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
+        // Nearly always, the first group and its first equal fingerprint give the answer.
+        let group = self.group::<BYTES>(group_of(hash, self.index.groups))?;
+        match matches(group, fingerprint(hash)) {
+            0 if group[GROUP - 1] == 0 => None,
+            0 => self.find_indexed_anywhere::<BYTES>(item, hash),
+            matches => {
+                let first = self.member_at(group, first_place(matches), item);
+                first.or_else(|| self.find_indexed_anywhere::<BYTES>(item, hash))
+            }
+        }
+    }
+
+    /// The same as [`Self::find_indexed`], for the rare case that the first group does not decide. Compares `item` with
+    /// each member whose fingerprint may match, group after group.
+    #[cold]
+    #[inline(never)]
+    fn find_indexed_anywhere<const BYTES: usize>(&self, item: &[u8], hash: u64) -> Option<usize> {
         let mut number = group_of(hash, self.index.groups);
         while let Some(group) = self.group::<BYTES>(number) {
             let mut matches = matches(group, fingerprint(hash));
