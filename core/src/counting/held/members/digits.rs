@@ -105,9 +105,9 @@ fn value_of_eight(digits: u64) -> Option<u64> {
         return None;
     }
     // Each step joins two lanes to one of twice the width.
-    let twos = 10 * digits + (digits >> 8) & 0x00ff_00ff_00ff_00ff;
-    let fours = 100 * twos + (twos >> 16) & 0x0000_ffff_0000_ffff;
-    Some(10_000 * fours + (fours >> 32) & 0xffff_ffff)
+    let twos = (10 * digits + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
+    let fours = (100 * twos + (twos >> 16)) & 0x0000_ffff_0000_ffff;
+    Some((10_000 * fours + (fours >> 32)) & 0xffff_ffff)
 }
 
 /// The eight digits of a number below 10^8, as values 0 to 9 and not as ASCII. The first digit is the lowest byte.
