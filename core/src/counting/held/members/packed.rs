@@ -200,7 +200,7 @@ impl<T: Tag> Members<T> {
         let arena = self.as_bytes().len() + prefix_bytes::<T>(new.prefix) + own;
         let is_first = self.len == 0 && self.index.places == Places::Unindexed;
         let record = if is_first || own == self.index.record.into() { u8::try_from(own).unwrap_or(0) } else { 0 };
-        // A set that is being read has the index for all its members from the start.
+        // An index that is larger than needed, because members were removed, is kept.
         let is_kept = self.index.holds(len, record, arena);
         let index = if is_kept { Index { record, ..self.index } } else { Index::new(len, record, arena) };
         let bytes = arena + index.bytes();
