@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 /// Number of different items that an input can choose from.
 pub const ITEMS: usize = 1024;
 
-/// All items. Item 0 is empty, every 211th item is long, and one in seven is a UUID or nearly one. The others are
+/// All items, each with a text of its own. Item 0 is empty, every 211th item is long, and one in seven is a UUID or nearly one. The others are
 /// numbers with and without a prefix, hexadecimal digits, and texts that are nearly of these kinds.
 static POOL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let item = |number: usize| match number {
@@ -21,7 +21,8 @@ static POOL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
         }
         number if number % 7 == 5 => number.to_string().into_bytes(),
         number if number % 7 == 6 => format!("user:{number}").into_bytes(),
-        number => format!("{number:03x}").repeat(1 + number % 5).into_bytes(),
+        // The first digit is a letter, so that none is a decimal number.
+        number => format!("{:03x}", number | 0xc00).repeat(1 + number % 5).into_bytes(),
     };
     (0..ITEMS).map(item).collect()
 });
@@ -123,4 +124,16 @@ pub fn item(number: usize) -> &'static [u8] {
 /// The items with these numbers.
 pub fn items_of(numbers: &[usize]) -> impl ExactSizeIterator<Item = &'static [u8]> + Clone + '_ {
     numbers.iter().map(|&number| item(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Targets take two numbers for two items. "299" was both the number 299 and the hex digits of 665.
+    #[test]
+    fn items_are_distinct() {
+        assert_eq!(POOL.iter().collect::<BTreeSet<_>>().len(), ITEMS);
+    }
 }
