@@ -5,8 +5,9 @@ use std::sync::LazyLock;
 /// Number of different items that an input can choose from.
 pub const ITEMS: usize = 1024;
 
-/// All items, each with a text of its own. Item 0 is empty, every 211th item is long, and one in seven is a UUID or nearly one. The others are
-/// numbers with and without a prefix, hexadecimal digits, and texts that are nearly of these kinds.
+/// All items, each with a text of its own. Item 0 is empty, every 211th item is long, and one in seven is a UUID or
+/// nearly one. The others are numbers with and without a prefix, hexadecimal digits, and texts that are nearly of
+/// these kinds.
 static POOL: LazyLock<Vec<Vec<u8>>> = LazyLock::new(|| {
     let item = |number: usize| match number {
         0 => Vec::new(),
