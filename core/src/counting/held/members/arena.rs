@@ -104,7 +104,7 @@ mod tests {
 
     #[test]
     fn a_prefix_is_split_or_is_none() {
-        let long = [&[PREFIX, 33][..], &[b'x'; 33]].concat();
+        let [longest, too_long] = [32, 33].map(|len| [vec![PREFIX, len], vec![b'x'; len.into()]].concat());
         for (arena, prefix) in [
             (&b"\xd2\x05user:\xd8\x01"[..], &b"user:"[..]),
             (b"\xd2\x01u", b"u"),
@@ -113,7 +113,8 @@ mod tests {
             (b"\xd2\x02u1\xd8\x01", b""),
             (b"\xd2\x05user", b""),
             (b"\xd2", b""),
-            (&long, b""),
+            (&longest, &[b'x'; 32]),
+            (&too_long, b""),
             (b"", b""),
         ] {
             let (found, members) = split_prefix::<()>(arena);

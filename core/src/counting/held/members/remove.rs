@@ -199,6 +199,20 @@ mod tests {
         }
     }
 
+    /// A stored prefix without a member behind it would not load.
+    #[test]
+    fn a_prefix_goes_with_the_last_member() {
+        let mut members = Members::<u8>::new();
+        for prefix in ["a prefix of some length:", "another:"] {
+            let item = format!("{prefix}1").into_bytes();
+            let hash = hash64(&item, 7);
+            members.insert(&item, hash, 7, 3).unwrap();
+            assert_eq!(split_prefix::<u8>(members.as_bytes()).0, prefix.as_bytes());
+            members.remove(&[(members.offset_of(&item, hash).unwrap(), 0)], 7);
+            assert_eq!(members.as_bytes(), b"");
+        }
+    }
+
     proptest! {
         /// Members are added and removed at random, one by one and several at once, and the set is now and then read
         /// anew.
