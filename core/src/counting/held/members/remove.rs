@@ -208,7 +208,8 @@ mod tests {
             let hash = hash64(&item, 7);
             members.insert(&item, hash, 7, 3).unwrap();
             assert_eq!(split_prefix::<u8>(members.as_bytes()).0, prefix.as_bytes());
-            members.remove(&[(members.offset_of(&item, hash).unwrap(), 0)], 7);
+            let offset = members.offset_of(&item, hash).unwrap();
+            members.remove(std::iter::once(offset), 7);
             assert_eq!(members.as_bytes(), b"");
         }
     }
