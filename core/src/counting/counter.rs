@@ -7,10 +7,9 @@ use arrayvec::ArrayVec;
 
 use crate::counting::estimate::Estimated;
 use crate::counting::held::adding::Adding;
-use crate::counting::held::cells::SlotTag;
 use crate::counting::held::members::record::Member;
-use crate::counting::held::ring::{self, MOST_SLICES, TagRing};
-use crate::counting::held::slots::Slots;
+use crate::counting::held::ring::{self, Ages, MOST_SLICES, TagRing};
+use crate::counting::held::tag::Tag;
 use crate::counting::held::{Held, Merged};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Spec};
@@ -58,7 +57,7 @@ macro_rules! adding {
         let (spec, limit) = (&*$counter.spec, $limit);
         match &mut $counter.contents {
             Contents::Plain($held) => {
-                let $adding = Adding { spec, tag: (), ages: (), held_bytes: Self::STRUCT_BYTES, limit };
+                let $adding = Adding { spec, tag: (), ages: Ages::PLAIN, held_bytes: Self::STRUCT_BYTES, limit };
                 $call
             }
             Contents::Windowed(set) => {
@@ -76,7 +75,7 @@ macro_rules! with_set {
     ($counter:expr, ($held:ident, $ages:pat) => $call:expr) => {
         match $counter.contents() {
             Contents::Plain($held) => {
-                let $ages = ();
+                let $ages = $crate::counting::held::ring::Ages::PLAIN;
                 $call
             }
             Contents::Windowed(set) => {
@@ -104,16 +103,11 @@ impl Counter {
     /// [`Error::OutOfRange`] when a parameter is outside its range.
     pub fn new(params: Params) -> Result<Self, Error> {
         let spec = Spec::new(params)?;
-        Ok(Self::with_contents(spec, Contents::Plain(Held::none(&spec))))
+        Ok(Self::with_contents(spec, Contents::Plain(Held::none(&spec, Ages::PLAIN))))
     }
 
     pub(super) fn with_contents(spec: Spec, contents: Contents) -> Self {
         Counter { spec: spec.shared(), contents }
-    }
-
-    /// A counter without a window, with the given `slots`.
-    pub(super) fn with_slots(spec: Spec, slots: Slots) -> Self {
-        Self::with_contents(spec, Contents::Plain(Held::Estimating(Box::new(slots))))
     }
 
     pub(super) fn spec(&self) -> &Spec {
@@ -222,8 +216,9 @@ impl Counter {
         match &mut self.contents {
             Contents::Plain(own) => {
                 let held = others.iter().filter_map(|other| other.plain());
-                let sources = try_collect(others.len(), held.map(|held| Merged { held, ages: (), behind: 0 }))?;
-                let adding = Adding { spec, tag: (), ages: (), held_bytes: Self::STRUCT_BYTES, limit };
+                let sources =
+                    try_collect(others.len(), held.map(|held| Merged { held, ages: Ages::PLAIN, behind: 0 }))?;
+                let adding = Adding { spec, tag: (), ages: Ages::PLAIN, held_bytes: Self::STRUCT_BYTES, limit };
                 own.merge(&sources, lower_bound, adding)
             }
             Contents::Windowed(own) => {
@@ -402,7 +397,7 @@ impl Counter {
     /// An empty windowed counter. `ring` has the window, the newest slice and the numbering of the tags.
     pub(super) fn with_ring(params: Params, ring: TagRing) -> Result<Self, Error> {
         let spec = Spec::new(params)?;
-        let set = WindowedSet { ring, held: Held::none(&spec) };
+        let set = WindowedSet { ring, held: Held::none(&spec, ring.ages()) };
         Ok(Self::with_contents(spec, Contents::Windowed(Box::new(set))))
     }
 
@@ -458,10 +453,10 @@ impl OnHeap for Counter {
 
 /// Adds items.
 #[inline(always)]
-fn add_to<'a, T: SlotTag>(
+fn add_to<'a, T: Tag>(
     held: &mut Held<T>,
     mut items: impl Iterator<Item = &'a [u8]>,
-    adding: Adding<'_, T, impl SizeLimit>,
+    adding: Adding<'_, T>,
     mut added: impl FnMut(Mark),
 ) -> Result<(), Error> {
     let (seed, mut result) = (adding.spec.params.seed, Ok(()));

@@ -6,16 +6,16 @@
 
 use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
-use crate::counting::held::cells::SlotTag;
 use crate::counting::held::members::Members;
-use crate::counting::held::ring::{self, TagRing};
+use crate::counting::held::ring::{self, Ages, TagRing};
 use crate::counting::held::slots::bytes_of_counts;
+use crate::counting::held::tag::Tag;
 use crate::counting::layout::SegmentCounts;
 use crate::counting::params::{Params, Spec};
 use crate::counting::payload::{decode, most_bytes};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
-use crate::size_limit::{SizeLimit, Unlimited};
+use crate::size_limit::SizeLimit;
 use crate::window::Window;
 
 /// The properties of a counter without its set.
@@ -83,47 +83,33 @@ impl CounterForm {
     /// # Errors
     /// [`Error::Corrupt`], and the errors of `limit`.
     pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
-        match self.ring() {
-            None => self.check_set::<()>(payload_bytes, (), Counter::STRUCT_BYTES, limit),
-            Some(ring) => self.check_set::<u8>(payload_bytes, ring.ages(), Counter::WINDOWED_BYTES, limit),
-        }
-    }
-
-    fn check_set<T: SlotTag>(
-        &self,
-        payload_bytes: u64,
-        ages: T::Ages,
-        held_bytes: u64,
-        limit: &impl SizeLimit,
-    ) -> Result<(), Error> {
-        let Spec { params, layout } = Spec::new(self.params)?;
-        let most = match &self.counts {
-            None => params.room().arena_bytes() + T::BYTES as u64 * (1 + u64::from(params.exact_limit)),
-            Some(counts) => most_bytes::<T>(layout, counts, ages),
+        let (Spec { params, layout }, room) = (Spec::new(self.params)?, self.params.room());
+        let (ages, held_bytes, tag_bytes) = match self.ring() {
+            None => (Ages::PLAIN, Counter::STRUCT_BYTES, 0),
+            Some(ring) => (ring.ages(), Counter::WINDOWED_BYTES, 1),
         };
-        Error::check_field(
-            payload_bytes <= most,
-            "payload length",
-            format_args!("at most {most} bytes"),
-            payload_bytes,
-        )?;
-        let heap_bytes = match &self.counts {
-            None => Members::<T>::bytes_of_read(payload_bytes, params.room()),
-            Some(counts) => bytes_of_counts::<T>(layout, counts, ages),
+        let (most, heap_bytes) = match &self.counts {
+            Some(counts) => (most_bytes(layout, counts, ages), bytes_of_counts(layout, counts, ages)),
+            None => {
+                let of_read = if tag_bytes == 0 { Members::<()>::bytes_of_read } else { Members::<u8>::bytes_of_read };
+                let tags = tag_bytes * (1 + u64::from(params.exact_limit));
+                (room.arena_bytes() + tags, of_read(payload_bytes, room))
+            }
         };
+        let is_possible = payload_bytes <= most;
+        Error::check_field(is_possible, "payload length", format_args!("at most {most} bytes"), payload_bytes)?;
         limit.check(held_bytes, heap_bytes)
     }
 
-    /// Builds the counter from these properties and its payload. The caller has checked the memory limit with
+    /// Builds the counter from these properties and its payload. The caller has checked the length and the memory with
     /// [`Self::check_bytes`]. On error the payload is unchanged.
     ///
     /// # Errors
     /// [`Error::Corrupt`] when the payload does not fit this form; [`Error::OutOfMemory`].
     pub(crate) fn load(&self, payload: &[u8]) -> Result<Counter, Error> {
-        self.check_bytes(payload.len() as u64, &Unlimited)?;
         let spec = Spec::new(self.params)?;
         let contents = match self.ring() {
-            None => Contents::Plain(self.held(payload, &spec, ())?),
+            None => Contents::Plain(self.held(payload, &spec, Ages::PLAIN)?),
             Some(ring) => {
                 Contents::Windowed(Box::new(WindowedSet { ring, held: self.held(payload, &spec, ring.ages())? }))
             }
@@ -131,7 +117,7 @@ impl CounterForm {
         Ok(Counter::with_contents(spec, contents))
     }
 
-    fn held<T: SlotTag>(&self, payload: &[u8], spec: &Spec, ages: T::Ages) -> Result<Held<T>, Error> {
+    fn held<T: Tag>(&self, payload: &[u8], spec: &Spec, ages: Ages) -> Result<Held<T>, Error> {
         let Some(counts) = self.counts else {
             return Ok(Held::Exact(Members::from_bytes(payload, spec.params.room(), spec.params.seed, ages)?));
         };
@@ -184,7 +170,7 @@ mod tests {
             (Some(&[128]), &bits[1..], "segments"),
             (Some(&[127]), &bits, "marked slots"),
             (Some(&[129]), &bits, "marked slots"),
-            (Some(&[256]), b"a", "payload length"),
+            (Some(&[256]), b"a", "segments"),
             (Some(&[257]), b"", "marked slots"),
         ];
         for (counts, payload, name) in cases {

@@ -12,42 +12,42 @@ use std::alloc;
 
 use crate::counting::estimate::{Estimated, Segments};
 use crate::counting::held::adding::Adding;
-use crate::counting::held::cells::SlotTag;
 use crate::counting::held::members::Members;
 use crate::counting::held::members::record::CODED;
+use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
+use crate::counting::held::tag::Tag;
 use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::heap::Mover;
-use crate::size_limit::SizeLimit;
 use crate::window::Mark;
 
 /// A set of members, each with its tag. An exact set that exceeds its limits becomes an estimating one. A set that is
 /// empty again is exact again.
 #[derive(Debug)]
-pub(super) enum Held<T: SlotTag = ()> {
+pub(super) enum Held<T: Tag = ()> {
     /// The members themselves.
     Exact(Members<T>),
     /// The slots of the members. Boxed, so that exact counters stay small.
-    Estimating(Box<Slots<T>>),
+    Estimating(Box<Slots>),
 }
 
 /// A set whose members are added to another.
-pub(super) struct Merged<'a, T: SlotTag> {
+pub(super) struct Merged<'a, T: Tag> {
     pub(super) held: &'a Held<T>,
-    pub(super) ages: T::Ages,
+    pub(super) ages: Ages,
     /// The number of slices from the newest slice of this set to the newest slice of the other set. It is at most 255:
     /// at this distance everything in this set has expired.
     pub(super) behind: u8,
 }
 
-impl<T: SlotTag> Held<T> {
+impl<T: Tag> Held<T> {
     /// Makes an empty set; allocates only a few bytes.
-    pub(super) fn none(spec: &Spec) -> Self {
+    pub(super) fn none(spec: &Spec, ages: Ages) -> Self {
         if spec.params.exact_limit > 0 {
             Held::Exact(Members::new())
         } else {
-            Held::Estimating(Box::new(Slots::new(spec.layout)))
+            Held::Estimating(Box::new(Slots::new(spec.layout, ages)))
         }
     }
 
@@ -60,7 +60,7 @@ impl<T: SlotTag> Held<T> {
     }
 
     /// The slots; `None` while the counter is exact.
-    pub(super) fn slots(&self) -> Option<&Slots<T>> {
+    pub(super) fn slots(&self) -> Option<&Slots> {
         match self {
             Held::Exact(_) => None,
             Held::Estimating(slots) => Some(slots),
@@ -77,26 +77,26 @@ impl<T: SlotTag> Held<T> {
 
     /// The number of members seen at most `most_age` slices before the newest slice, with its standard error; 0 if
     /// `most_age` is `None`.
-    pub(super) fn estimated(&self, ages: T::Ages, most_age: Option<u8>) -> Estimated {
+    pub(super) fn estimated(&self, ages: Ages, most_age: Option<u8>) -> Estimated {
         let Some(most_age) = most_age else { return Estimated::exact(0) };
         // If all live slices are asked for, the cached estimate is the answer: the set holds nothing older.
-        let is_whole = most_age == T::most_age(ages);
+        let is_whole = most_age == ages.most_age;
         match self {
             Held::Exact(members) if is_whole => Estimated::exact(members.len()),
             Held::Exact(members) => {
                 Estimated::exact(members.iter().filter(|(tag, _)| tag.age(ages) <= most_age).count())
             }
             Held::Estimating(slots) if is_whole => Estimated::of(slots.layout(), slots.estimate()),
-            Held::Estimating(slots) => Segments::new(slots.layout(), &slots.counts_within(ages, most_age)).estimated(),
+            Held::Estimating(slots) => Segments::new(slots.layout(), &slots.counts_within(most_age)).estimated(),
         }
     }
 
     /// Whether any member was seen at most `most_age` slices before the newest slice; false if `most_age` is `None`.
-    pub(super) fn has_any(&self, ages: T::Ages, most_age: Option<u8>) -> bool {
+    pub(super) fn has_any(&self, ages: Ages, most_age: Option<u8>) -> bool {
         let Some(most_age) = most_age else { return false };
         match self {
             Held::Exact(members) => members.iter().any(|(tag, _)| tag.age(ages) <= most_age),
-            Held::Estimating(slots) => slots.counts_within(ages, most_age).total() > 0,
+            Held::Estimating(slots) => slots.counts_within(most_age).total() > 0,
         }
     }
 
@@ -106,7 +106,7 @@ impl<T: SlotTag> Held<T> {
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
     // Inlined: the result has room for an error, so it is large, and returning it from a call would take long.
     #[inline(always)]
-    pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
+    pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T>) -> Result<Mark, Error> {
         match self {
             Held::Exact(members) => match members.renew(item, hash, adding.tag, adding.ages) {
                 Some(mark) => Ok(mark),
@@ -121,12 +121,7 @@ impl<T: SlotTag> Held<T> {
     /// # Errors
     /// The errors of [`Self::add`].
     #[inline]
-    pub(super) fn add_absent(
-        &mut self,
-        item: &[u8],
-        hash: u64,
-        adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<Mark, Error> {
+    pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T>) -> Result<Mark, Error> {
         let Adding { spec, tag, held_bytes, limit, .. } = adding;
         let params = &spec.params;
         let Held::Exact(members) = self else { return self.add(item, hash, adding) };
@@ -136,7 +131,8 @@ impl<T: SlotTag> Held<T> {
             let held_bytes = held_bytes + members.heap_bytes();
             members.insert_if(&new, hash, params.seed, tag, |more_bytes| limit.check(held_bytes, more_bytes))?;
         } else {
-            self.promote(Some((hash, tag)), adding)?;
+            let slots = slots_of(members, hash, adding)?;
+            *self = Held::Estimating(Box::new(slots));
         }
         Ok(Mark::New)
     }
@@ -159,30 +155,21 @@ impl<T: SlotTag> Held<T> {
         members.remove(places.iter().map(|&(offset, _)| offset), seed);
     }
 
-    /// Turns an exact set into an estimating one, with its members and with `more`: the hash of one more item, and its
-    /// tag.
-    ///
-    /// # Errors
-    /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
-    fn promote(&mut self, more: Option<(u64, T)>, adding: Adding<'_, T, impl SizeLimit>) -> Result<(), Error> {
-        let Adding { spec: &Spec { params, layout }, held_bytes, limit, .. } = adding;
-        let Held::Exact(members) = self else { return Ok(()) };
-        limit.check(held_bytes, Slots::<T>::STRUCT_BYTES)?;
-        let mut slots = Slots::new(layout);
-        let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
-        for (hash, tag) in hashed.chain(more) {
-            slots.mark(layout.slot_of(hash), Adding { tag, ..adding })?;
+    /// Marks in `union` the slots of the members that were seen at most `most_age` slices before the newest slice of
+    /// this set, as [`Slots::merge`] does. `seed` is that of the hashes, and `ages` are those of this set.
+    pub(super) fn mark_in(&self, union: &mut Slots, most_age: u8, behind: u8, seed: u64, ages: Ages) {
+        match self {
+            Held::Exact(members) => {
+                for (hash, tag, _) in members.hashed(seed).filter(|(_, tag, _)| tag.age(ages) <= most_age) {
+                    union.mark_wide(union.layout().slot_of(hash), tag.age(ages) + behind);
+                }
+            }
+            Held::Estimating(slots) => union.merge(slots, most_age, behind),
         }
-        // With a window, the present number of members is not a lower bound for later, because members expire.
-        if T::BYTES == 0 {
-            slots.raise_lower_bound((members.len() + more.iter().len()) as u32);
-        }
-        *self = Held::Estimating(Box::new(slots));
-        Ok(())
     }
 
     /// Adds the members of other sets, each in the slice in which it was seen. Returns whether the set changed. The
-    /// lower bound of an estimate becomes at least `lower_bound`.
+    /// lower bound of an estimate becomes at least `lower_bound`, which is at least its present one.
     ///
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error some members may have been added.
@@ -190,47 +177,35 @@ impl<T: SlotTag> Held<T> {
         &mut self,
         sources: &[Merged<'_, T>],
         lower_bound: u32,
-        adding: Adding<'_, T, impl SizeLimit>,
+        adding: Adding<'_, T>,
     ) -> Result<bool, Error> {
         let Adding { spec, ages, held_bytes, limit, .. } = adding;
-        let mut changed = false;
-        let is_exact = |held: &Held<T>| held.members().is_some();
-        if is_exact(self) && sources.iter().any(|source| source.held.set_bits() > 0) {
+        let (seed, mut changed) = (spec.params.seed, false);
+        if self.slots().is_some() || sources.iter().any(|source| source.held.set_bits() > 0) {
             // Slots can be merged only into slots.
-            self.promote(None, adding)?;
-            changed = true;
-        }
-        let before = self.num_bytes();
-        let mut wide = match self {
-            Held::Estimating(slots) => Some(slots.widened(ages)?),
-            Held::Exact(_) => None,
-        };
-        for &Merged { held, ages: theirs, behind } in sources {
-            let tag_of = |tag: T| T::of_age(tag.age(theirs).saturating_add(behind), ages);
-            match (held, &mut wide) {
-                (Held::Estimating(slots), Some(wide)) => changed |= wide.merge(slots, theirs, behind, ages),
-                (Held::Estimating(_), None) => {}
-                (Held::Exact(members), Some(wide)) => {
-                    for (hash, tag, _) in members.hashed(spec.params.seed) {
-                        changed |= wide.mark_wide(spec.layout.slot_of(hash), tag_of(tag), ages);
-                    }
+            let (mut union, before) = (Slots::wide(spec.layout, ages)?, self.num_bytes());
+            self.mark_in(&mut union, ages.most_age, 0, seed, ages);
+            for source in sources {
+                if let Some(most_age) = ages.most_age.checked_sub(source.behind) {
+                    source.held.mark_in(&mut union, most_age, source.behind, seed, source.ages);
                 }
-                (Held::Exact(members), None) => {
-                    for (hash, tag, member) in members.hashed(spec.params.seed) {
-                        if let Some(tag) = tag_of(tag) {
-                            changed |=
-                                self.add(member.text_in(&mut [0; 64]), hash, Adding { tag, ..adding })? != Mark::Same;
-                        }
+            }
+            let slots = union.formed(|bytes| match bytes.saturating_sub(before) {
+                0 => Ok(()),
+                more_bytes => limit.check(held_bytes + before, more_bytes),
+            })?;
+            if !self.slots().is_some_and(|own| own.has_slots_of(&slots)) {
+                (*self, changed) = (Held::Estimating(Box::new(slots)), true);
+            }
+        } else {
+            for (source, members) in sources.iter().filter_map(|source| Some((source, source.held.members()?))) {
+                for (hash, tag, member) in members.hashed(seed) {
+                    if let Some(tag) = T::of_age(tag.age(source.ages).saturating_add(source.behind), ages) {
+                        let mark = self.add(member.text_in(&mut [0; 64]), hash, Adding { tag, ..adding })?;
+                        changed |= mark != Mark::Same;
                     }
                 }
             }
-        }
-        if let (Some(wide), Held::Estimating(slots)) = (wide, &mut *self) {
-            let check = |bytes: u64| match (Slots::<T>::STRUCT_BYTES + bytes).saturating_sub(before) {
-                0 => Ok(()),
-                more => limit.check(held_bytes + before, more),
-            };
-            **slots = wide.formed(ages, check)?;
         }
         if let Held::Estimating(slots) = self {
             changed |= slots.raise_lower_bound(lower_bound);
@@ -248,7 +223,7 @@ impl<T: SlotTag> Held<T> {
         match self {
             Held::Exact(members) => members.heap_layouts(visit),
             Held::Estimating(slots) => {
-                visit(alloc::Layout::new::<Slots<T>>());
+                visit(alloc::Layout::new::<Slots>());
                 slots.heap_layouts(visit);
             }
         }
@@ -258,7 +233,7 @@ impl<T: SlotTag> Held<T> {
     pub(super) fn num_bytes(&self) -> u64 {
         match self {
             Held::Exact(members) => members.heap_bytes(),
-            Held::Estimating(slots) => Slots::<T>::STRUCT_BYTES + slots.num_bytes(),
+            Held::Estimating(slots) => Slots::STRUCT_BYTES + slots.num_bytes(),
         }
     }
 
@@ -280,4 +255,23 @@ impl<T: SlotTag> Held<T> {
             Held::Estimating(slots) => Held::Estimating(Box::new(slots.try_clone()?)),
         })
     }
+}
+
+/// The slots of the members of an exact set, and of one more member with this hash.
+///
+/// # Errors
+/// The errors of the limit, and [`Error::OutOfMemory`].
+fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T>) -> Result<Slots, Error> {
+    let Adding { spec: Spec { params, layout }, tag, ages, held_bytes, limit } = adding;
+    limit.check(held_bytes, Slots::STRUCT_BYTES)?;
+    let mut slots = Slots::new(*layout, ages);
+    let hashed = members.hashed(params.seed).map(|(hash, tag, _)| (hash, tag));
+    for (hash, tag) in hashed.chain([(hash, tag)]) {
+        slots.mark(layout.slot_of(hash), Adding { tag, ..adding })?;
+    }
+    // With a window, the present number of members is not a lower bound for later, because members expire.
+    if T::BYTES == 0 {
+        slots.raise_lower_bound(members.len() as u32 + 1);
+    }
+    Ok(slots)
 }

@@ -25,8 +25,9 @@ use std::sync::Arc;
 use crate::bits;
 use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::held::Held;
-use crate::counting::held::cells::SlotTag;
+use crate::counting::held::cells;
 use crate::counting::held::members::record::Member;
+use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
@@ -96,12 +97,12 @@ impl Code {
 }
 
 /// Bytes of the tags of `marked` slots.
-fn tags_bytes<T: SlotTag>(marked: u64, ages: T::Ages) -> usize {
-    if T::BYTES == 0 { 0 } else { (marked as usize * T::cell_bits(ages)).div_ceil(8) }
+fn tags_bytes(marked: u64, ages: Ages) -> usize {
+    if ages.has_tags() { (marked as usize * ages.cell_bits()).div_ceil(8) } else { 0 }
 }
 
 /// The most bytes of a payload of these counts.
-pub(super) fn most_bytes<T: SlotTag>(layout: Layout, counts: &SegmentCounts, ages: T::Ages) -> u64 {
+pub(super) fn most_bytes(layout: Layout, counts: &SegmentCounts, ages: Ages) -> u64 {
     let marked = (0..layout.num_segments()).map(|segment| counts.get(segment)).filter(|&marked| marked > 0);
     let of_segment = |marked| {
         let all = layout.slots();
@@ -111,19 +112,16 @@ pub(super) fn most_bytes<T: SlotTag>(layout: Layout, counts: &SegmentCounts, age
             Code::Free => golomb_rice::most_bytes(all - marked, all),
             Code::Bits => all / 8,
         };
-        slots + tags_bytes::<T>(marked, ages) as u64
+        slots + tags_bytes(marked, ages) as u64
     };
     marked.map(of_segment).sum()
 }
 
-fn most_bytes_of<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> u64 {
-    most_bytes::<T>(slots.layout(), slots.counts(), ages)
-}
-
-fn encode<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<u8> {
-    let (layout, mut bytes) = (slots.layout(), Vec::with_capacity(most_bytes_of(slots, ages) as usize));
-    slots.for_each_segment(ages, |segment, marked, tags| {
-        let (count, all) = (slots.counts().get(segment), layout.slots());
+fn encode(slots: &Slots, ages: Ages) -> Vec<u8> {
+    let (layout, counts) = (slots.layout(), slots.counts());
+    let mut bytes = Vec::with_capacity(most_bytes(layout, counts, ages) as usize);
+    slots.for_each_segment(|segment, marked, tags| {
+        let (count, all) = (counts.get(segment), layout.slots());
         match Code::new(layout, count) {
             Code::Full => {}
             Code::Marked => golomb_rice::encode(bits::ones_of(marked.iter().copied()), count, all, &mut bytes),
@@ -132,7 +130,7 @@ fn encode<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<u8> {
             }
             Code::Bits => bytes.extend_from_slice(bytemuck::cast_slice(marked)),
         }
-        match T::cell_bits(ages) {
+        match ages.cell_bits() {
             4 => bytes.extend(tags.chunks(2).map(|pair| pair[0] | pair.get(1).map_or(0, |second| second << 4))),
             _ => bytes.extend_from_slice(tags),
         }
@@ -144,15 +142,12 @@ fn encode<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<u8> {
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming what is wrong, and [`Error::OutOfMemory`].
-pub(super) fn decode<T: SlotTag>(
-    payload: &[u8],
-    layout: Layout,
-    counts: SegmentCounts,
-    ages: T::Ages,
-) -> Result<Slots<T>, Error> {
+pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages: Ages) -> Result<Slots, Error> {
     let mut slots = Slots::with_counts(layout, counts, ages)?;
-    let mut words = try_filled(layout.slots() as usize / bits::WORD_BITS, 0u64)?;
-    let (all, mut rest) = (layout.slots(), payload);
+    let all = layout.slots();
+    let mut words = try_filled(all as usize / bits::WORD_BITS, 0u64)?;
+    let mut cells = try_filled(if ages.has_tags() { words.len() * ages.cell_bits() } else { 0 }, 0u64)?;
+    let mut rest = payload;
     for segment in (0..layout.num_segments()).filter(|&segment| counts.get(segment) > 0) {
         let count = counts.get(segment);
         let code = Code::new(layout, count);
@@ -165,14 +160,18 @@ pub(super) fn decode<T: SlotTag>(
             Code::Marked => rest = golomb_rice::decode_front(rest, count, all, &mut flip)?,
             Code::Free => rest = golomb_rice::decode_front(rest, all - count, all, &mut flip)?,
             Code::Bits => {
-                let own = take(&mut rest, all as usize / 8)?;
-                bytemuck::cast_slice_mut(&mut words).copy_from_slice(own);
+                bytes.copy_from_slice(take(&mut rest, all as usize / 8)?);
                 let found = bits::count_ones(&words);
                 Error::check_field(found == count, "marked slots", count, found)?;
             }
         }
-        let tags = take(&mut rest, tags_bytes::<T>(count, ages))?;
-        slots.fill(segment, &words, &tags_of::<T>(tags, count, ages)?, ages);
+        if !ages.has_tags() {
+            slots.fill(segment, &words);
+            continue;
+        }
+        cells.fill(0);
+        set_tags(&mut cells, &words, take(&mut rest, tags_bytes(count, ages))?, ages)?;
+        slots.fill(segment, &cells);
     }
     Error::check_field(rest.is_empty(), "segments", "the end", format_args!("{} bytes more", rest.len()))?;
     Ok(slots)
@@ -186,23 +185,22 @@ fn take<'a>(rest: &mut &'a [u8], len: usize) -> Result<&'a [u8], Error> {
     Ok(taken)
 }
 
-/// The tags of `count` slots.
+/// Sets the cells of the slots that are marked in `words` to their tags, which are packed in `bytes`.
 ///
 /// # Errors
-/// [`Error::Corrupt`] when a tag belongs to no live slice, and [`Error::OutOfMemory`].
-fn tags_of<T: SlotTag>(bytes: &[u8], count: u64, ages: T::Ages) -> Result<Vec<T>, Error> {
-    let halves = T::cell_bits(ages) == 4;
-    let cell = |at: usize| if halves { bytes[at / 2] >> (at % 2 * 4) & 0xf } else { bytes[at] };
-    let mut tags = try_filled(count as usize, T::default())?;
-    if T::BYTES > 0 {
-        for (at, tag) in tags.iter_mut().enumerate() {
-            *tag = T::split(&[cell(at)]).unwrap_or_default().0;
-            tag.check(ages)?;
-        }
+/// [`Error::Corrupt`] when a tag belongs to no live slice.
+fn set_tags(cells: &mut [u64], words: &[u64], bytes: &[u8], ages: Ages) -> Result<(), Error> {
+    let halves = ages.cell_bits() == 4;
+    let tag_at = |at: usize| if halves { bytes[at / 2] >> (at % 2 * 4) & 0xf } else { bytes[at] };
+    let mut len = 0;
+    for slot in bits::ones_of(words.iter().copied()) {
+        let tag = tag_at(len);
+        ages.check(tag)?;
+        cells::mark(cells, slot as usize, tag, ages);
+        len += 1;
     }
-    let behind = if halves && count % 2 == 1 { cell(tags.len()) } else { 0 };
-    Error::check_field(behind == 0, "tag", "0 behind the last", behind)?;
-    Ok(tags)
+    let behind = if halves && len % 2 == 1 { tag_at(len) } else { 0 };
+    Error::check_field(behind == 0, "tag", "0 behind the last", behind)
 }
 
 impl Counter {
@@ -210,7 +208,7 @@ impl Counter {
     pub(crate) fn most_payload_bytes(&self) -> u64 {
         with_set!(self, (held, ages) => match held {
             Held::Exact(members) => members.as_bytes().len() as u64,
-            Held::Estimating(slots) => most_bytes_of(slots, ages),
+            Held::Estimating(slots) => most_bytes(slots.layout(), slots.counts(), ages),
         })
     }
 

@@ -4,7 +4,6 @@
 
 use std::borrow::Cow;
 
-use crate::bits;
 use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
@@ -14,10 +13,10 @@ use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::held::tag::Tag;
-use crate::counting::layout::{Layout, SegmentCounts};
+use crate::counting::layout::Layout;
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
-use crate::size_limit::{try_with_capacity, try_zeroed};
+use crate::size_limit::try_with_capacity;
 use crate::window::{Time, Window};
 
 /// The part of a counter that is read: all members that are live at a time, or only those seen in the last seconds.
@@ -208,11 +207,18 @@ impl<'a> View<'a> {
                 Counter::with_contents(spec, Contents::Plain(Held::Exact(members)))
             }
             Held::Estimating(_) => {
-                let mut bits = Bits::new(spec.layout)?;
-                bits.add(self);
-                Counter::with_slots(spec, Slots::from_bits(spec.layout, bits.words)?)
+                let slots = union_of(spec.layout, &[*self])?.formed(|_| Ok(()))?;
+                Counter::with_contents(spec, Contents::Plain(Held::Estimating(Box::new(slots))))
             }
         }))
+    }
+
+    /// Marks in `union` the slots of the members in view. The members of an exact counter are hashed for this, so the
+    /// layout of the exact counter does not matter.
+    fn mark_in(&self, union: &mut Slots) {
+        let Some(most_age) = self.most_age else { return };
+        let seed = self.counter.params().seed;
+        with_set!(self.counter, (held, ages) => held.mark_in(union, most_age, 0, seed, ages));
     }
 
     /// Whether any member is in view.
@@ -227,12 +233,7 @@ impl<'a> View<'a> {
 
     /// A lower bound of the number of members in view.
     pub(super) fn lower_bound(&self) -> u32 {
-        // A windowed counter has a lower bound only while it is exact: the number of its members.
-        match self.counter.window() {
-            None => self.counter.lower_bound(),
-            Some(_) if self.is_exact() => self.count() as u32,
-            Some(_) => 0,
-        }
+        if self.is_exact() { self.count() as u32 } else { self.counter.lower_bound() }
     }
 
     /// The whole counter, including the members that are not in view.
@@ -241,41 +242,14 @@ impl<'a> View<'a> {
     }
 }
 
-/// A bit for each slot of a layout, to compute unions of views.
-pub(super) struct Bits {
-    layout: Layout,
-    pub(super) words: Box<[u64]>,
-}
-
-impl Bits {
-    /// Makes bits of which none is set.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(super) fn new(layout: Layout) -> Result<Self, Error> {
-        Ok(Bits { layout, words: try_zeroed(layout.num_slots() as usize / bits::WORD_BITS)? })
-    }
-
-    /// Sets the bits of all members in view, in the layout of these bits. The members of an exact counter are hashed
-    /// for this, so the layout of the exact counter does not matter.
-    pub(super) fn add(&mut self, view: &View<'_>) {
-        let Some(most_age) = view.most_age else { return };
-        let (layout, seed, words) = (self.layout, view.counter.params().seed, &mut self.words);
-        with_set!(view.counter, (held, ages) => match held {
-            Held::Exact(members) => members.hashed(seed).filter(|(_, tag, _)| tag.age(ages) <= most_age).for_each(
-                |(hash, ..)| _ = bits::set(words, layout.slot_of(hash) as usize),
-            ),
-            Held::Estimating(slots) => slots.or_bits(ages, most_age, layout, words),
-        });
-    }
-
-    /// The number of set bits in each segment. These are the marked slots of the union of all added views.
-    pub(super) fn counts(&self) -> SegmentCounts {
-        let mut counts = SegmentCounts::default();
-        let segments = self.words.chunks_exact(self.layout.slots() as usize / bits::WORD_BITS);
-        segments.enumerate().for_each(|(segment, words)| counts.add(segment, bits::count_ones(words)));
-        counts
-    }
+/// The slots of the union of all views, in this layout, all of them held as cells of one bit.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub(super) fn union_of(layout: Layout, views: &[View<'_>]) -> Result<Slots, Error> {
+    let mut union = Slots::wide(layout, Ages::PLAIN)?;
+    views.iter().for_each(|view| view.mark_in(&mut union));
+    Ok(union)
 }
 
 #[cfg(test)]

@@ -40,14 +40,14 @@ impl WindowedSet {
                     members.len() == 0
                 }
                 Held::Estimating(slots) => {
-                    slots.expire(ages, left);
+                    slots.expire(left, self.ring.ages());
                     slots.counts().total() == 0
                 }
             }
         });
         if is_empty {
             // An empty set is exact again, unless the counter is never exact.
-            self.held = Held::none(spec);
+            self.held = Held::none(spec, self.ring.ages());
         }
     }
 
@@ -59,11 +59,11 @@ impl WindowedSet {
         let (ages, most_age) = (self.ring.ages(), usize::from(self.ring.most_age()));
         let mut history = try_with_capacity(most_age + 1)?;
         let mut of_age = try_filled(most_age + 1, SegmentCounts::default())?;
-        let mut count = |segment, tag, count| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, count);
+        let mut count = |segment, tag| of_age[usize::from(ages.age(tag)).min(most_age)].add(segment, 1);
         match &self.held {
             // The members of an exact set are all counted in segment 0.
-            Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag, 1)),
-            Held::Estimating(slots) => slots.for_each_count(ages, &mut count),
+            Held::Exact(members) => members.iter().for_each(|(tag, _)| count(0, tag)),
+            Held::Estimating(slots) => slots.for_each(&mut count),
         }
         let mut since = SegmentCounts::default();
         for counts in &of_age {

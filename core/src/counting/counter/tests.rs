@@ -1,7 +1,7 @@
 //! Tests of a counter in each of its representations.
 
 use super::*;
-use crate::bits;
+use crate::counting::view::union_of;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -28,15 +28,7 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
 
 /// A bit for each slot of a counter, whether or not it is marked.
 pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
-    let layout = counter.layout();
-    let mut words = vec![0; layout.num_slots() as usize / bits::WORD_BITS];
-    match counter.plain().expect("no window") {
-        Held::Exact(members) => members.hashed(counter.params().seed).for_each(|(hash, ..)| {
-            bits::set(&mut words, layout.slot_of(hash) as usize);
-        }),
-        Held::Estimating(slots) => slots.or_bits((), 0, layout, &mut words),
-    }
-    words.into()
+    union_of(counter.layout(), &[counter.at(Time::Reached)]).unwrap().cells().into()
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The cells of the slots in a range of segments. Without a window, the cell of a slot is a bit. With a window, it is
-//! the tag of the slice in which the slot was last marked; 0 while the slot is free.
+//! The cells of the slots in a range of segments. A cell has the tag of the slice in which the slot was last marked; 0
+//! while the slot is free. Without a window there is only the tag 1, so the cells are a bitmap.
 //!
 //! Cells have 1, 4 or 8 bits and fill words from the lowest bits up. Loops over all cells are also compiled for wide
 //! registers, as in [`bits`].
@@ -8,151 +8,78 @@ use multiversion::multiversion;
 
 use crate::bits;
 use crate::counting::held::ring::Ages;
-use crate::counting::held::tag::Tag;
-use crate::hash::{Marks, first_marks};
+use crate::hash::Marks;
 use crate::window::Mark;
 
-/// A tag of a slot, and the functions for the cells that hold such tags.
-pub(crate) trait SlotTag: Tag {
-    /// The number of bits in a cell: 1, 4 or 8.
-    fn cell_bits(ages: Self::Ages) -> usize;
-
-    /// Marks a slot with `tag`, if the slot is free or its own tag is older.
-    fn mark(cells: &mut [u64], slot: usize, tag: Self, ages: Self::Ages) -> Mark;
-
-    /// The mask of those slots, of at most a chunk, that may still be free. `cells` begin with the cell of slot
-    /// `start`. All slots before `start` are marked.
-    fn may_be_free(_cells: &[u64], _start: u32, slots: &[u32]) -> Marks {
-        first_marks(slots.len())
+/// Marks a slot with `tag`, if the slot is free or its own tag is older.
+#[inline(always)]
+pub(in crate::counting) fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: Ages) -> Mark {
+    let at = slot * ages.cell_bits();
+    let (byte, shift) = (&mut bytemuck::cast_slice_mut::<_, u8>(cells)[at / 8], at % 8);
+    let before = *byte >> shift & ages.modulus;
+    // No tag is younger than the tag of the newest slice.
+    if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
+        return Mark::Same;
     }
-
-    /// Calls `visit` with each marked slot and its tag, in ascending order of slots.
-    fn for_each(cells: &[u64], ages: Self::Ages, visit: &mut dyn FnMut(usize, Self));
-
-    /// The number of slots that were marked at most `most_age` slices ago.
-    fn count(cells: &[u64], ages: Self::Ages, most_age: u8) -> u64;
-
-    /// Marks the slots that are marked in `from`. The cells of `from` have as many bits as ours, and its newest slice
-    /// is `behind` slices older than ours. A slot keeps the younger of two tags; tags that are too old are ignored.
-    /// Returns whether any tag changed.
-    fn merge(cells: &mut [u64], ages: Self::Ages, from: &[u64], theirs: Self::Ages, behind: u8) -> bool;
-
-    /// Sets in `bits` the bits of the slots that were marked at most `most_age` slices ago.
-    fn or_bits(cells: &[u64], ages: Self::Ages, most_age: u8, bits: &mut [u64]);
-
-    /// Frees the slots whose tag is older than `most_age` slices.
-    fn free(cells: &mut [u64], ages: Self::Ages, most_age: u8);
+    // XOR with `before ^ tag` replaces one cell of the byte and leaves the others.
+    *byte ^= (before ^ tag) << shift;
+    if before == 0 { Mark::New } else { Mark::Renewed }
 }
 
-impl SlotTag for () {
-    #[inline(always)]
-    fn cell_bits((): ()) -> usize {
-        1
-    }
-
-    #[inline(always)]
-    fn mark(cells: &mut [u64], slot: usize, (): (), (): ()) -> Mark {
-        if bits::set(cells, slot) { Mark::New } else { Mark::Same }
-    }
-
-    fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
-        may_be_free(cells, start, slots)
-    }
-
-    fn for_each(cells: &[u64], (): (), visit: &mut dyn FnMut(usize, ())) {
-        bits::ones(cells).for_each(|slot| visit(slot, ()));
-    }
-
-    fn count(cells: &[u64], (): (), _: u8) -> u64 {
-        bits::count_ones(cells)
-    }
-
-    fn merge(cells: &mut [u64], (): (), from: &[u64], (): (), _: u8) -> bool {
-        let before = bits::count_ones(cells);
-        bits::or_into(cells, from);
-        bits::count_ones(cells) > before
-    }
-
-    fn or_bits(cells: &[u64], (): (), _: u8, bits: &mut [u64]) {
-        bits::or_into(bits, cells);
-    }
-
-    fn free(_: &mut [u64], (): (), _: u8) {}
-}
-
-impl SlotTag for u8 {
-    #[inline(always)]
-    fn cell_bits(ages: Ages) -> usize {
-        if ages.has_halves() { 4 } else { 8 }
-    }
-
-    #[inline(always)]
-    fn mark(cells: &mut [u64], slot: usize, tag: u8, ages: Ages) -> Mark {
-        let bytes: &mut [u8] = bytemuck::cast_slice_mut(cells);
-        let (byte, shift, mask) =
-            if ages.has_halves() { (&mut bytes[slot / 2], slot % 2 * 4, 0xf) } else { (&mut bytes[slot], 0, 0xff) };
-        let before = *byte >> shift & mask;
-        // No tag is younger than the tag of the newest slice.
-        if before == tag || before != 0 && tag != ages.newest && ages.age(before) <= ages.age(tag) {
-            return Mark::Same;
-        }
-        // XOR with `before ^ tag` replaces one half of the byte and leaves the other.
-        *byte ^= (before ^ tag) << shift;
-        if before == 0 { Mark::New } else { Mark::Renewed }
-    }
-
-    fn for_each(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
-        let bits = Self::cell_bits(ages);
-        for (word, &cells) in cells.iter().enumerate() {
-            let mut rest = cells;
-            while rest != 0 {
-                let cell = rest.trailing_zeros() as usize / bits;
-                let mask = ((1u64 << bits) - 1) << (cell * bits);
-                visit(word * (u64::BITS as usize / bits) + cell, ((rest & mask) >> (cell * bits)) as u8);
-                rest &= !mask;
-            }
+/// Calls `visit` with each marked slot and its tag, in ascending order of slots.
+pub(super) fn for_each(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
+    let bits = ages.cell_bits();
+    for (word, &cells) in cells.iter().enumerate() {
+        let mut rest = cells;
+        while rest != 0 {
+            let cell = rest.trailing_zeros() as usize / bits;
+            let mask = u64::from(ages.modulus) << (cell * bits);
+            visit(word * (bits::WORD_BITS / bits) + cell, ((rest & mask) >> (cell * bits)) as u8);
+            rest &= !mask;
         }
     }
+}
 
-    fn count(cells: &[u64], ages: Ages, most_age: u8) -> u64 {
-        let count = if ages.has_halves() { count::<true> } else { count::<false> };
-        count(bytemuck::cast_slice(cells), ages, most_age)
-    }
-
-    fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, behind: u8) -> bool {
-        let merge = if ages.has_halves() { merge::<true> } else { merge::<false> };
-        merge(bytemuck::cast_slice_mut(cells), ages, bytemuck::cast_slice(from), theirs, behind)
-    }
-
-    fn or_bits(cells: &[u64], ages: Ages, most_age: u8, bits: &mut [u64]) {
-        let or_bits = if ages.has_halves() { or_bits::<true> } else { or_bits::<false> };
-        or_bits(bytemuck::cast_slice(cells), ages, most_age, bits);
-    }
-
-    fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
-        let free = if ages.has_halves() { free::<true> } else { free::<false> };
-        free(bytemuck::cast_slice_mut(cells), ages, most_age);
+/// The number of slots that were marked at most `most_age` slices ago.
+pub(super) fn count(cells: &[u64], ages: Ages, most_age: u8) -> u64 {
+    match ages.cell_bits() {
+        1 => bits::count_ones(cells),
+        4 => count_tags::<true>(bytemuck::cast_slice(cells), ages, most_age),
+        _ => count_tags::<false>(bytemuck::cast_slice(cells), ages, most_age),
     }
 }
 
-/// Calls `visit` with each tag and the number of the slots that have it. The same tag may come several times.
-pub(in crate::counting) fn for_each_count(cells: &[u64], ages: Ages, visit: &mut dyn FnMut(u8, u64)) {
-    // Neighbouring bytes are often equal. With a single table, each increment would have to wait for the last one, so
-    // four tables take turns.
-    let mut counts = [[0u32; 256]; 4];
-    for four in bytemuck::cast_slice::<_, u8>(cells).as_chunks::<4>().0 {
-        counts.iter_mut().zip(four).for_each(|(counts, &byte)| counts[usize::from(byte)] += 1);
-    }
-    for byte in 0..=u8::MAX {
-        let count = counts.iter().map(|counts| u64::from(counts[usize::from(byte)])).sum();
-        let tags = cells_of(byte, ages.has_halves()).into_iter().filter(|&tag| tag != 0 && count > 0);
-        tags.for_each(|tag| visit(tag, count));
+/// Frees the slots whose tag is older than `most_age` slices.
+pub(super) fn free(cells: &mut [u64], ages: Ages, most_age: u8) {
+    let free = if ages.cell_bits() == 4 { free_tags::<true> } else { free_tags::<false> };
+    free(bytemuck::cast_slice_mut(cells), ages, most_age);
+}
+
+/// Whether [`merge`] can merge cells with the ages `theirs` into cells with the ages `ages`.
+pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
+    !ages.has_tags() || ages.modulus == theirs.modulus
+}
+
+/// Marks the slots of `cells` that were marked in `from` at most `most_age` of its slices ago. The newest slice of `from` is
+/// `behind` slices older than ours. A slot keeps the younger of two tags.
+pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
+    let bytes = bytemuck::cast_slice(from);
+    match (ages.cell_bits(), theirs.cell_bits()) {
+        (1, 1) => bits::or_into(cells, from),
+        // In a union of many counters, all bits of the early segments are soon set. Checking this is faster than
+        // reading tags.
+        (1, _) if cells.iter().all(|&word| word == u64::MAX) => {}
+        (1, 4) => or_bits::<true>(bytes, theirs, most_age, cells),
+        (1, _) => or_bits::<false>(bytes, theirs, most_age, cells),
+        (4, _) => merge_tags::<true>(bytemuck::cast_slice_mut(cells), ages, bytes, theirs, most_age, behind),
+        _ => merge_tags::<false>(bytemuck::cast_slice_mut(cells), ages, bytes, theirs, most_age, behind),
     }
 }
 
-/// The same as [`SlotTag::may_be_free`] for bits.
+/// The mask of those slots, of at most a chunk, that may still be free, in cells of one bit. `cells` begin with the
+/// cell of slot `start`. All slots before `start` are marked.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
+pub(super) fn may_be_free(cells: &[u64], start: u32, slots: &[u32]) -> Marks {
     let mut marks = 0;
     for (number, &slot) in slots.iter().enumerate() {
         // No branch: a processor cannot predict which members fall in full segments or on free slots.
@@ -180,7 +107,7 @@ fn byte_of([first, second]: [u8; 2], has_halves: bool) -> u8 {
 
 /// The number of cells whose age is at most `most_age`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn count<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
+fn count_tags<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
     let mut total = 0;
     // A lane counts in one byte, so it counts at most 255 cells before the counts are summed.
     for rows in bytes.as_chunks::<LANES>().0.chunks(usize::from(u8::MAX) >> u32::from(HALVES)) {
@@ -197,33 +124,23 @@ fn count<const HALVES: bool>(bytes: &[u8], ages: Ages, most_age: u8) -> u64 {
 
 /// Frees the cells whose age is above `most_age`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn free<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
+fn free_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, most_age: u8) {
     let kept = |tag| if ages.is_within(tag, most_age) { tag } else { 0 };
     bytes.iter_mut().for_each(|byte| *byte = byte_of(cells_of(*byte, HALVES).map(kept), HALVES));
 }
 
-/// The younger of the tags `own` and `other`, as a tag of our counter. The newest slice of the counter of `other` is
-/// `behind` slices older than ours.
-#[inline(always)]
-fn younger(own: u8, ages: Ages, other: u8, theirs: Ages, behind: u8) -> u8 {
-    let age = theirs.age(other).saturating_add(behind);
-    let is_taken = (other != 0) & (age <= ages.most_age) & ((own == 0) | (age < ages.age(own)));
-    if is_taken { ages.tag(age) } else { own }
-}
-
-/// Gives each cell of `bytes` the [`younger`] of its own tag and the tag in `from`. Returns whether any cell changed.
+/// Gives each cell of `bytes` the younger of its own tag and the tag in `from`, as [`merge`] does.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
-fn merge<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, behind: u8) -> bool {
-    let mut changed = 0;
+fn merge_tags<const HALVES: bool>(bytes: &mut [u8], ages: Ages, from: &[u8], theirs: Ages, most_age: u8, behind: u8) {
+    let younger = |own: u8, other: u8| {
+        let age = theirs.age(other).wrapping_add(behind);
+        let is_taken = theirs.is_within(other, most_age) & ((own == 0) | (age < ages.age(own)));
+        if is_taken { ages.tag(age) } else { own }
+    };
     for (own, &other) in bytes.iter_mut().zip(from) {
         let ([first, second], others) = (cells_of(*own, HALVES), cells_of(other, HALVES));
-        let merged =
-            [younger(first, ages, others[0], theirs, behind), younger(second, ages, others[1], theirs, behind)];
-        let merged = byte_of(merged, HALVES);
-        changed |= *own ^ merged;
-        *own = merged;
+        *own = byte_of([younger(first, others[0]), younger(second, others[1])], HALVES);
     }
-    changed != 0
 }
 
 /// Sets the bits of the cells whose age is at most `most_age`.

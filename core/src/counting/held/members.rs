@@ -16,6 +16,7 @@ use arena::{Records, split_prefix};
 use group::Index;
 use record::{CODED, Coded, Member, Record};
 
+use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
 use crate::counting::params::Room;
 use crate::error::Error;
@@ -94,7 +95,7 @@ impl<T: Tag> Members<T> {
     /// Gives the member `item`, whose hash is `hash`, the tag `tag` if `tag` is younger than its own. Returns `None` if
     /// `item` is no member.
     #[inline(always)]
-    pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: T::Ages) -> Option<Mark> {
+    pub(in crate::counting) fn renew(&mut self, item: &[u8], hash: u64, tag: T, ages: Ages) -> Option<Mark> {
         let offset = self.offset_of(item, hash)?;
         Some(tag.renew_in(self.buffer.get_mut(offset..).unwrap_or_default(), ages))
     }
@@ -133,7 +134,7 @@ impl<T: Tag> Members<T> {
     /// # Errors
     /// [`Error::Corrupt`] when the bytes, to the last one, are not members as [`Self::insert`] writes them; when a
     /// member occurs twice; when the members do not fit in `room`; or when no live slice has the tag of a member.
-    pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: T::Ages) -> Result<Self, Error> {
+    pub(in crate::counting) fn from_bytes(bytes: &[u8], room: Room, seed: u64, ages: Ages) -> Result<Self, Error> {
         let mut members = Self::with_room(bytes, room)?;
         let (mut rest, mut buffer) = (Records::<T>::new(bytes), [0; 64]);
         for (tag, member) in rest.by_ref() {
@@ -165,7 +166,6 @@ pub(in crate::counting) mod tests {
     use crate::counting::held::members::arena::prefix_bytes;
     use crate::counting::held::members::group::Places;
     use crate::counting::held::members::record::{counted_bytes, tests::record};
-    use crate::counting::held::ring::Ages;
     use crate::heap::Mover;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -270,7 +270,7 @@ pub(in crate::counting) mod tests {
             assert!(members.len() == 65_536 || members.member_bytes() + 1 >= room.bytes);
             assert!(members.as_bytes().len() as u64 <= room.arena_bytes());
             assert!(members.iter().all(|(_, item)| members.contains(&item.text(), hash64(&item.text(), 0))));
-            let again = Members::<()>::from_bytes(members.as_bytes(), room, 0, ()).unwrap();
+            let again = Members::<()>::from_bytes(members.as_bytes(), room, 0, Ages::PLAIN).unwrap();
             assert!(again.as_bytes() == members.as_bytes() && again.try_clone().unwrap().len() == members.len());
         }
     }
@@ -372,10 +372,13 @@ pub(in crate::counting) mod tests {
         ];
         let room = Room { members: 3, bytes: 1000 };
         for bytes in corrupt {
-            assert!(matches!(Members::<()>::from_bytes(bytes, room, 0, ()), Err(Error::Corrupt { .. })), "{bytes:?}");
+            assert!(
+                matches!(Members::<()>::from_bytes(bytes, room, 0, Ages::PLAIN), Err(Error::Corrupt { .. })),
+                "{bytes:?}"
+            );
         }
         let long = members(&[&vec![0; 1001]]);
-        assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, ()), Err(Error::Corrupt { .. })));
+        assert!(matches!(Members::<()>::from_bytes(long.as_bytes(), room, 0, Ages::PLAIN), Err(Error::Corrupt { .. })));
     }
 
     /// Ages with fifteen tags, of which tags 1 to 5 are live.
@@ -473,7 +476,7 @@ pub(in crate::counting) mod tests {
             prop_assert_eq!(members.len(), naive.len());
             let bytes = naive.iter().map(|item| counted_bytes(item) as u32).sum::<u32>();
             prop_assert_eq!(members.member_bytes(), bytes);
-            let read = Members::from_bytes(members.as_bytes(), ROOM, seed, ()).unwrap();
+            let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, seed, Ages::PLAIN).unwrap();
             for copy in [members.try_clone().unwrap(), read] {
                 prop_assert_eq!(copy.as_bytes(), members.as_bytes());
                 prop_assert!(naive.iter().all(|item| copy.contains(item, hash64(item, seed))));
@@ -499,7 +502,7 @@ pub(in crate::counting) mod tests {
                 added.extend(record(&text, prefix));
             }
             let expected = (added == bytes && (prefix.is_empty() || !texts.is_empty())).then_some(&bytes[..]);
-            let read = Members::<()>::from_bytes(&bytes, ROOM, 0, ());
+            let read = Members::<()>::from_bytes(&bytes, ROOM, 0, Ages::PLAIN);
             prop_assert_eq!(read.as_ref().ok().map(Members::as_bytes), expected);
         }
     }

@@ -8,9 +8,11 @@
 //!
 //! The age of a tag is the number of slices from its slice to the newest one. Another offset renumbers all slices at
 //! once.
+//!
+//! A counter without a window has the single tag 1, with the age 0.
 
 use crate::error::{Error, Parameter};
-use crate::window::Window;
+use crate::window::{Mark, Window};
 
 /// The largest number of slices for which a tag fits in half a byte.
 const MOST_SLICES_OF_HALVES: u32 = HALVES - 1;
@@ -36,13 +38,28 @@ pub(in crate::counting) fn check(window: &Window) -> Result<(), Error> {
 pub(crate) struct Ages {
     /// The tag of the newest slice, 1 to `modulus`.
     pub(in crate::counting) newest: u8,
-    /// The number of different tags.
+    /// The number of different tags: 1 without a window, else 15 or 255. It is also the mask of a cell's bits.
     pub(in crate::counting) modulus: u8,
     /// The age of the oldest live slice.
     pub(in crate::counting) most_age: u8,
 }
 
 impl Ages {
+    /// The ages of a counter without a window.
+    pub(in crate::counting) const PLAIN: Self = Ages { newest: 1, modulus: 1, most_age: 0 };
+
+    /// Whether tags differ, so that they have to be kept.
+    #[inline(always)]
+    pub(in crate::counting) fn has_tags(self) -> bool {
+        self.modulus > 1
+    }
+
+    /// The number of bits in the cell of a slot: 1, 4 or 8. A cell has the slot's tag, or 0 if the slot is free.
+    #[inline(always)]
+    pub(in crate::counting) fn cell_bits(self) -> usize {
+        (u8::BITS - self.modulus.leading_zeros()) as usize
+    }
+
     /// The age of `tag`: the number of slices from its slice to the newest one.
     #[inline(always)]
     pub(in crate::counting) fn age(self, tag: u8) -> u8 {
@@ -64,15 +81,27 @@ impl Ages {
         (tag != 0) & (self.age(tag) <= most_age)
     }
 
+    /// Replaces `own`, the tag of a member or slot, by `tag`, if `tag` is younger.
+    #[inline(always)]
+    pub(in crate::counting) fn renew(self, own: &mut u8, tag: u8) -> Mark {
+        if *own == tag || self.age(*own) <= self.age(tag) {
+            return Mark::Same;
+        }
+        *own = tag;
+        Mark::Renewed
+    }
+
     /// Whether `tag` is the tag of a live slice.
-    pub(in crate::counting) fn is_live(self, tag: u8) -> bool {
+    fn is_live(self, tag: u8) -> bool {
         (1..=self.modulus).contains(&tag) && self.age(tag) <= self.most_age
     }
 
-    /// Whether a cell takes half a byte.
-    #[inline]
-    pub(in crate::counting) fn has_halves(self) -> bool {
-        u32::from(self.modulus) == HALVES
+    /// Checks that `tag` is the tag of a live slice.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`].
+    pub(in crate::counting) fn check(self, tag: u8) -> Result<(), Error> {
+        Error::check_field(self.is_live(tag), "tag", "that of a living slice", tag)
     }
 }
 
@@ -176,7 +205,7 @@ mod tests {
                     assert_eq!(ages.is_within(tag, ring.most_age()), u32::from(age) <= slices);
                 }
                 assert!(!ages.is_live(0) && !ages.is_within(0, ring.most_age()));
-                assert_eq!((ages.has_halves(), u32::from(ages.most_age)), (modulus == 15, slices));
+                assert_eq!((ages.cell_bits(), u32::from(ages.most_age)), (if modulus == 15 { 4 } else { 8 }, slices));
                 // One slice later, every tag is one slice older.
                 let later = TagRing::new(window, newest + 1).ages();
                 assert_eq!(later.age(ages.newest), 1);

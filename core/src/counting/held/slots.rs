@@ -8,7 +8,7 @@
 //! counts:  the number of marked slots in each segment
 //! window:  | cells of segment first | ... | cells of segment end - 1 |      C bits each, or C tags
 //! later:   | slots of segment end | slots of segment end + 1 | ...          ascending in each segment
-//!            place, tag | place, tag | ...                                  2 bytes, and 1 with a window of time
+//!            places of 2 bytes, and behind them, with a window of time, their tags of 1 byte
 //! ```
 //!
 //! The segments before `first` are full and take no memory. In a windowed counter `first` is 0, since the tags of full
@@ -21,38 +21,38 @@
 //! as lists: 380 slots in 760 bytes. With ten times as many members, segment 0 is full and takes no memory.
 
 use std::alloc::Layout as Memory;
-use std::marker::PhantomData;
 use std::ops::Range;
 
 use crate::bits;
 use crate::counting::estimate::{KeptEstimate, Segments};
 use crate::counting::held::adding::Adding;
-use crate::counting::held::cells::{SlotTag, for_each_count};
+use crate::counting::held::cells;
 use crate::counting::held::ring::Ages;
+use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, MAX_SEGMENT_BITS, SegmentCounts, slots_of};
 use crate::error::Error;
-use crate::hash::{self, CHUNK};
+use crate::hash::{self, CHUNK, first_marks};
 use crate::heap::Mover;
-use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
+use crate::size_limit::{try_to_vec, try_zeroed};
 use crate::window::Mark;
 
 /// A segment is held as a list if at most one slot in this number is marked. A slot in a list takes 16 bits, so a
 /// fuller list would be larger than a bitmap.
 const LISTED_PART: u64 = 16;
-/// The binary search for a record without tags stops at this number of records. Comparing all of them is faster than
-/// going on.
+/// The binary search in a list stops at this number of slots. Comparing all of them is faster than going on.
 const FEW: usize = 96;
-/// The fewest bytes by which a list grows.
+/// The fewest bytes by which the lists grow.
 const LEAST_ROOM: usize = 16;
 
 /// The marked slots of an estimating counter, with the cached estimate.
 #[derive(Debug)]
-pub(in crate::counting) struct Slots<T: SlotTag = ()> {
+pub(in crate::counting) struct Slots {
     /// The cells of the segments `first..end`.
     window: Box<[u64]>,
-    /// The lists of the marked slots of the segments from `end` on, and free room. A record has the place of a slot in
-    /// its segment, and its tag. The number of records follows from the counts.
-    later: Box<[u8]>,
+    /// The lists of the segments from `end` on: the place of each marked slot in its segment, and free room; then the
+    /// tag of each, and free room. Without a window of time there are no tags. The number of slots follows from the
+    /// counts.
+    later: Box<[u16]>,
     /// The cached estimate; absent if a slot was marked after it was computed.
     estimate: KeptEstimate,
     counts: SegmentCounts,
@@ -60,9 +60,9 @@ pub(in crate::counting) struct Slots<T: SlotTag = ()> {
     /// merged counters. The estimate is never reported below it.
     lower_bound: u32,
     layout: Layout,
+    ages: Ages,
     first: u8,
     end: u8,
-    tags: PhantomData<T>,
 }
 
 // The struct is a fifth of the memory of a counter with a few hundred members, and allocators have a size class of 160
@@ -75,107 +75,138 @@ enum Place<'a> {
     /// All slots are marked, so nothing has to be held.
     Full,
     Cells(&'a [u64]),
-    /// Records of the marked slots, in ascending order.
-    Listed(&'a [u8]),
+    /// The places of the marked slots, ascending, and their tags; no tags without a window of time.
+    Listed(&'a [u16], &'a [u8]),
 }
 
 /// The range of segments that are held as cells, if the segments have these counts.
-fn window_of<T: SlotTag>(layout: Layout, counts: &SegmentCounts) -> Range<usize> {
-    let is_full = |&segment: &usize| T::BYTES == 0 && counts.get(segment) == layout.slots();
+fn window_of(layout: Layout, counts: &SegmentCounts, ages: Ages) -> Range<usize> {
+    let is_full = |&segment: &usize| !ages.has_tags() && counts.get(segment) == layout.slots();
     let first = (0..layout.num_segments()).take_while(is_full).count();
     let is_listed = |&segment: &usize| counts.get(segment) * LISTED_PART <= layout.slots();
     let listed = (first..layout.num_segments()).rev().take_while(is_listed).count();
     first..layout.num_segments() - listed
 }
 
-/// The capacity of a list of `len` bytes: `len`, rounded up to a size class of common allocators (four per doubling).
-fn room_for(len: usize) -> usize {
-    let step = len.checked_ilog2().map_or(0, |bits| bits.saturating_sub(2));
-    len.next_multiple_of(LEAST_ROOM.max(1 << step))
+/// The number of words that the cells of a segment take.
+fn segment_words(layout: Layout, ages: Ages) -> usize {
+    layout.slots() as usize * ages.cell_bits() / bits::WORD_BITS
+}
+
+/// Bytes of the lists with room for `len` slots, rounded up to a size class of common allocators (four per doubling).
+fn list_bytes(len: usize, ages: Ages) -> usize {
+    let bytes = len * (size_of::<u16>() + usize::from(ages.has_tags()));
+    let step = bytes.checked_ilog2().map_or(0, |bits| bits.saturating_sub(2));
+    bytes.next_multiple_of(LEAST_ROOM.max(1 << step))
 }
 
 /// The heap bytes of slots with these counts, if the segments in `window` are held as cells.
-fn heap_bytes<T: SlotTag>(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: T::Ages) -> u64 {
-    let listed = counts.sum(window.end..layout.num_segments()) * Slots::<T>::RECORD_BYTES;
-    (window.len() * Slots::<T>::segment_words(layout, ages) * size_of::<u64>() + room_for(listed)) as u64
+fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
+    let listed = counts.sum(window.end..layout.num_segments());
+    (window.len() * segment_words(layout, ages) * size_of::<u64>() + list_bytes(listed, ages)) as u64
 }
 
-/// The heap bytes of slots with these counts.
-pub(in crate::counting) fn bytes_of_counts<T: SlotTag>(layout: Layout, counts: &SegmentCounts, ages: T::Ages) -> u64 {
-    Slots::<T>::STRUCT_BYTES + heap_bytes::<T>(layout, counts, &window_of::<T>(layout, counts), ages)
+/// The bytes of slots with these counts.
+pub(in crate::counting) fn bytes_of_counts(layout: Layout, counts: &SegmentCounts, ages: Ages) -> u64 {
+    Slots::STRUCT_BYTES + heap_bytes(layout, counts, &window_of(layout, counts, ages), ages)
 }
 
-/// The records of a list: the place of each slot in its segment, and its tag.
-fn records<T: SlotTag>(list: &[u8]) -> impl Iterator<Item = (usize, T)> {
-    list.chunks_exact(Slots::<T>::RECORD_BYTES).filter_map(|record| {
-        let (place, tag) = record.split_first_chunk()?;
-        Some((u16::from_le_bytes(*place).into(), T::split(tag)?.0))
-    })
-}
-
-impl<'a> Place<'a> {
+impl Place<'_> {
     /// Calls `visit` with the place and tag of each marked slot, in ascending order.
-    fn for_each<T: SlotTag>(self, layout: Layout, ages: T::Ages, visit: &mut dyn FnMut(usize, T)) {
+    fn for_each(self, layout: Layout, ages: Ages, visit: &mut dyn FnMut(usize, u8)) {
         match self {
-            Place::Full => (0..layout.slots() as usize).for_each(|place| visit(place, T::default())),
-            Place::Cells(cells) => T::for_each(cells, ages, visit),
-            Place::Listed(list) => records(list).for_each(|(place, tag)| visit(place, tag)),
-        }
-    }
-}
-
-impl<T: SlotTag> Slots<T> {
-    /// Bytes of the struct itself.
-    pub(in crate::counting) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
-    /// Bytes of a listed slot.
-    const RECORD_BYTES: usize = size_of::<u16>() + T::BYTES;
-
-    /// Makes slots of which none is marked; allocates nothing.
-    pub(in crate::counting) fn new(layout: Layout) -> Self {
-        let (window, later, counts) = (Box::default(), Box::default(), SegmentCounts::default());
-        let estimate = KeptEstimate::none();
-        Slots { window, later, estimate, counts, lower_bound: 0, layout, first: 0, end: 0, tags: PhantomData }
-    }
-
-    /// Slots with these counts, all free. The caller [fills](Self::fill) each segment, in order.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(in crate::counting) fn with_counts(
-        layout: Layout,
-        counts: SegmentCounts,
-        ages: T::Ages,
-    ) -> Result<Self, Error> {
-        let window = window_of::<T>(layout, &counts);
-        let listed = counts.sum(window.end..layout.num_segments()) * Self::RECORD_BYTES;
-        Ok(Slots {
-            window: try_zeroed(window.len() * Self::segment_words(layout, ages))?,
-            later: try_zeroed(room_for(listed))?,
-            counts,
-            first: window.start as u8,
-            end: window.end as u8,
-            ..Slots::new(layout)
-        })
-    }
-
-    /// Fills a segment of new slots. `marked` has the bits of the segment's marked slots, and `tags` has their tags.
-    pub(in crate::counting) fn fill(&mut self, segment: usize, marked: &[u64], tags: &[T], ages: T::Ages) {
-        let tagged = || bits::ones_of(marked.iter().copied()).zip(tags.iter().copied());
-        if segment >= self.end.into() {
-            let mut at = self.counts.sum(self.end.into()..segment) * Self::RECORD_BYTES;
-            tagged().for_each(|(place, tag)| put(&mut self.later, &mut at, place as usize, tag));
-        } else if let Some(cells) = self.cells_mut(segment, ages) {
-            if T::BYTES == 0 {
-                bits::or_into(cells, marked);
-            } else {
-                tagged().for_each(|(place, tag)| _ = T::mark(cells, place as usize, tag, ages));
+            Place::Full => (0..layout.slots() as usize).for_each(|place| visit(place, ages.newest)),
+            Place::Cells(cells) => cells::for_each(cells, ages, visit),
+            Place::Listed(places, tags) => {
+                let tag = |at| tags.get(at).copied().unwrap_or(ages.newest);
+                places.iter().enumerate().for_each(|(at, &place)| visit(place.into(), tag(at)));
             }
         }
     }
+}
 
-    /// The number of words that the cells of a segment take.
-    fn segment_words(layout: Layout, ages: T::Ages) -> usize {
-        layout.slots() as usize * T::cell_bits(ages) / bits::WORD_BITS
+impl Slots {
+    /// Bytes of the struct itself.
+    pub(in crate::counting) const STRUCT_BYTES: u64 = size_of::<Self>() as u64;
+
+    /// Makes slots of which none is marked; allocates nothing.
+    pub(in crate::counting) fn new(layout: Layout, ages: Ages) -> Self {
+        let (window, later, estimate) = (Box::default(), Box::default(), KeptEstimate::none());
+        Slots {
+            window,
+            later,
+            estimate,
+            counts: SegmentCounts::default(),
+            lower_bound: 0,
+            layout,
+            ages,
+            first: 0,
+            end: 0,
+        }
+    }
+
+    /// Makes slots of which none is marked, with all segments held as cells. Slots of any counters can be
+    /// [merged](Self::merge) into them. Their counts are not kept up to date.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(in crate::counting) fn wide(layout: Layout, ages: Ages) -> Result<Self, Error> {
+        Slots::new(layout, ages).with_memory(0..layout.num_segments(), 0)
+    }
+
+    /// Makes slots with these counts. The caller [fills](Self::fill) each segment that has a marked slot.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub(in crate::counting) fn with_counts(layout: Layout, counts: SegmentCounts, ages: Ages) -> Result<Self, Error> {
+        let slots = Slots { counts, ..Slots::new(layout, ages) };
+        slots.with_memory(window_of(layout, &counts, ages), 0)
+    }
+
+    /// Slots with the same counts, to be filled. The segments in `window` are held as cells, all later ones as lists
+    /// with room for `more` slots.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    fn with_memory(&self, window: Range<usize>, more: usize) -> Result<Self, Error> {
+        let listed = self.counts.sum(window.end..self.layout.num_segments()) + more;
+        Ok(Slots {
+            window: try_zeroed(window.len() * segment_words(self.layout, self.ages))?,
+            later: try_zeroed(list_bytes(listed, self.ages) / size_of::<u16>())?,
+            estimate: self.estimate.clone(),
+            first: window.start as u8,
+            end: window.end as u8,
+            ..*self
+        })
+    }
+
+    /// Fills a segment of new slots with these cells.
+    pub(in crate::counting) fn fill(&mut self, segment: usize, cells: &[u64]) {
+        self.fill_from(segment, Place::Cells(cells));
+    }
+
+    fn fill_from(&mut self, segment: usize, place: Place<'_>) {
+        let (layout, ages) = (self.layout, self.ages);
+        if segment < self.first.into() {
+            // The segment is full.
+            return;
+        }
+        match (self.cells_mut(segment), place) {
+            (Some(own), Place::Full) => own.fill(u64::MAX),
+            (Some(own), Place::Cells(cells)) => own.copy_from_slice(cells),
+            (Some(own), Place::Listed(..)) => {
+                place.for_each(layout, ages, &mut |place, tag| _ = cells::mark(own, place, tag, ages));
+            }
+            (None, place) => {
+                let mut at = self.counts.sum(self.end.into()..segment);
+                let (places, tags) = self.lists_mut();
+                place.for_each(layout, ages, &mut |place, tag| {
+                    places[at] = place as u16;
+                    tags.get_mut(at).into_iter().for_each(|own| *own = tag);
+                    at += 1;
+                });
+            }
+        }
     }
 
     /// The layout of the slots.
@@ -187,6 +218,11 @@ impl<T: SlotTag> Slots<T> {
     /// The number of marked slots in each segment.
     pub(in crate::counting) fn counts(&self) -> &SegmentCounts {
         &self.counts
+    }
+
+    /// The cells of the segments that are held as cells.
+    pub(in crate::counting) fn cells(&self) -> &[u64] {
+        &self.window
     }
 
     /// The least number of members that the counter can have.
@@ -210,15 +246,34 @@ impl<T: SlotTag> Slots<T> {
         self.estimate.get_or(|| compute().max(f64::from(self.lower_bound)))
     }
 
-    /// Bytes of the records.
-    fn listed_bytes(&self) -> usize {
-        self.counts.sum(self.end.into()..self.layout.num_segments()) * Self::RECORD_BYTES
+    /// The number of slots in lists.
+    fn num_listed(&self) -> usize {
+        self.counts.sum(self.end.into()..self.layout.num_segments())
+    }
+
+    /// The number of slots for which the lists have room.
+    fn list_room(&self) -> usize {
+        // Two places of 2 bytes, and two tags of 1 byte.
+        if self.ages.has_tags() { self.later.len() * 2 / 3 } else { self.later.len() }
+    }
+
+    /// The places of the slots in lists, and their tags.
+    fn lists(&self) -> (&[u16], &[u8]) {
+        let ((places, tags), len) = (self.later.split_at(self.list_room()), self.num_listed());
+        (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
+    }
+
+    /// The places of the slots in lists, and their tags, each with the free room.
+    fn lists_mut(&mut self) -> (&mut [u16], &mut [u8]) {
+        let room = self.list_room();
+        let (places, tags) = self.later.split_at_mut(room);
+        (places, bytemuck::cast_slice_mut(tags))
     }
 
     /// The number of each segment, and how its marked slots are held.
-    fn places(&self, ages: T::Ages) -> impl Iterator<Item = (usize, Place<'_>)> {
-        let mut cells = self.window.chunks_exact(Self::segment_words(self.layout, ages));
-        let mut later = &*self.later;
+    fn places(&self) -> impl Iterator<Item = (usize, Place<'_>)> {
+        let mut cells = self.window.chunks_exact(segment_words(self.layout, self.ages));
+        let (mut places, mut tags) = self.lists();
         (0..self.layout.num_segments()).map(move |segment| {
             if segment < self.first.into() {
                 return (segment, Place::Full);
@@ -226,67 +281,46 @@ impl<T: SlotTag> Slots<T> {
             if segment < self.end.into() {
                 return (segment, Place::Cells(cells.next().unwrap_or_default()));
             }
-            let (list, rest) = later.split_at(self.counts.get(segment) as usize * Self::RECORD_BYTES);
-            later = rest;
-            (segment, Place::Listed(list))
+            let len = self.counts.get(segment) as usize;
+            let (own, own_tags);
+            (own, places) = places.split_at(len);
+            (own_tags, tags) = tags.split_at(len.min(tags.len()));
+            (segment, Place::Listed(own, own_tags))
         })
     }
 
     /// The cells of a segment; `None` if the segment is not held as cells.
-    fn cells_mut(&mut self, segment: usize, ages: T::Ages) -> Option<&mut [u64]> {
-        let words = Self::segment_words(self.layout, ages);
+    fn cells_mut(&mut self, segment: usize) -> Option<&mut [u64]> {
+        let words = segment_words(self.layout, self.ages);
         let start = segment.checked_sub(self.first.into())? * words;
         self.window.get_mut(start..start + words)
     }
 
-    /// A copy of the slots in which the segments in `window` are held as cells, and all later segments as lists.
+    /// A copy of the slots in which the segments in `window` are held as cells, and all later segments as lists with
+    /// room for `more` slots.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    fn with_window(&self, window: Range<usize>, ages: T::Ages) -> Result<Self, Error> {
-        let words = Self::segment_words(self.layout, ages);
-        let mut cells: Box<[u64]> = try_zeroed(window.len() * words)?;
-        let listed = self.counts.sum(window.end..self.layout.num_segments()) * Self::RECORD_BYTES;
-        let (mut later, mut at): (Box<[u8]>, _) = (try_zeroed(room_for(listed))?, 0);
-        for (segment, place) in self.places(ages).skip(window.start) {
-            let to = cells.chunks_exact_mut(words).nth(segment - window.start);
-            match (to, place) {
-                (Some(to), Place::Full) => to.fill(u64::MAX),
-                (Some(to), Place::Cells(own)) => to.copy_from_slice(own),
-                (Some(to), place) => {
-                    place.for_each(self.layout, ages, &mut |place, tag| _ = T::mark(to, place, tag, ages))
-                }
-                (None, place) => {
-                    place.for_each(self.layout, ages, &mut |place, tag| put::<T>(&mut later, &mut at, place, tag));
-                }
-            }
-        }
-        let (first, end, estimate) = (window.start as u8, window.end as u8, self.estimate.clone());
-        Ok(Slots { window: cells, later, estimate, first, end, ..*self })
-    }
-
-    /// A copy of the slots in which all segments are held as cells.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(in crate::counting) fn widened(&self, ages: T::Ages) -> Result<Self, Error> {
-        self.with_window(0..self.layout.num_segments(), ages)
+    fn with_window(&self, window: Range<usize>, more: usize) -> Result<Self, Error> {
+        let mut copy = self.with_memory(window, more)?;
+        self.places().for_each(|(segment, place)| copy.fill_from(segment, place));
+        Ok(copy)
     }
 
     /// Counts the marked slots anew, and returns a copy of the slots that is held as these counts require.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], and the errors of `check`, which gets the heap bytes of the result.
-    pub(in crate::counting) fn formed(
-        mut self,
-        ages: T::Ages,
-        check: impl FnOnce(u64) -> Result<(), Error>,
-    ) -> Result<Self, Error> {
-        self.counts = self.counts_within(ages, u8::MAX);
+    /// [`Error::OutOfMemory`], and the errors of `check`, which gets the bytes of the result.
+    pub(in crate::counting) fn formed(mut self, check: impl FnOnce(u64) -> Result<(), Error>) -> Result<Self, Error> {
+        self.counts = self.counts_within(u8::MAX);
         self.estimate.clear();
-        let window = window_of::<T>(self.layout, &self.counts);
-        check(heap_bytes::<T>(self.layout, &self.counts, &window, ages))?;
-        self.with_window(window, ages)
+        check(bytes_of_counts(self.layout, &self.counts, self.ages))?;
+        self.with_window(window_of(self.layout, &self.counts, self.ages), 0)
+    }
+
+    /// Whether the same slots are marked in both, with the same tags. Both must have the same layout.
+    pub(in crate::counting) fn has_slots_of(&self, other: &Self) -> bool {
+        self.counts == other.counts && self.window == other.window && self.lists() == other.lists()
     }
 
     /// Marks a slot, if it is free or its own tag is older.
@@ -294,19 +328,17 @@ impl<T: SlotTag> Slots<T> {
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the slots are unchanged.
     #[inline(always)]
-    pub(in crate::counting) fn mark(
-        &mut self,
-        slot: u32,
-        adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<Mark, Error> {
+    pub(in crate::counting) fn mark<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T>) -> Result<Mark, Error> {
         let segment = self.layout.segment_of(slot);
         if segment >= self.end.into() {
             return self.mark_later(slot, adding);
         }
         let Some(slot) = slot.checked_sub(self.start()) else { return Ok(Mark::Same) };
-        let mark = T::mark(&mut self.window, slot as usize, adding.tag, adding.ages);
+        // Constant ages make the code for bits shorter.
+        let ages = if T::BYTES == 0 { Ages::PLAIN } else { self.ages };
+        let mark = cells::mark(&mut self.window, slot as usize, adding.tag.of_slot(), ages);
         if mark == Mark::New {
-            self.count_new(segment, adding.ages);
+            self.count_new(segment);
         }
         Ok(mark)
     }
@@ -317,17 +349,22 @@ impl<T: SlotTag> Slots<T> {
     /// # Errors
     /// The errors of [`Self::mark`]; on error the slots before the rejected one are marked.
     #[inline(always)]
-    pub(in crate::counting) fn mark_all(
+    pub(in crate::counting) fn mark_all<T: Tag>(
         &mut self,
         hashes: &[u64],
-        adding: Adding<'_, T, impl SizeLimit>,
+        adding: Adding<'_, T>,
         mut marked: impl FnMut(Mark),
     ) -> Result<(), Error> {
         let (mut slots, mut next) = ([0; CHUNK], 0);
         let slots = &mut slots[..hashes.len()];
         slots_of(self.layout, hashes, slots);
         // In a large counter, most members mark slots that are marked already.
-        for at in hash::marked(T::may_be_free(&self.window, self.start(), slots)) {
+        let may_change = if T::BYTES == 0 {
+            cells::may_be_free(&self.window, self.start(), slots)
+        } else {
+            first_marks(slots.len())
+        };
+        for at in hash::marked(may_change) {
             (next..at).for_each(|_| marked(Mark::Same));
             marked(self.mark(slots[at], adding)?);
             next = at + 1;
@@ -344,187 +381,169 @@ impl<T: SlotTag> Slots<T> {
 
     /// Counts a newly marked slot.
     #[inline(always)]
-    fn count_new(&mut self, segment: usize, ages: T::Ages) {
+    fn count_new(&mut self, segment: usize) {
         self.counts.add(segment, 1);
         self.estimate.clear();
-        if T::BYTES == 0 && self.counts.get(segment) == self.layout.slots() {
-            self.drop_full(ages);
+        if self.counts.get(segment) == self.layout.slots() && !self.ages.has_tags() {
+            self.form_anew();
         }
     }
 
-    /// Stops holding cells for the full segments at the front. If memory for the smaller copy is lacking, all cells are
-    /// kept.
+    /// Frees memory that the counts no longer require, as that of full segments at the front. If memory for the smaller
+    /// copy is lacking, the larger one is kept.
     #[cold]
-    fn drop_full(&mut self, ages: T::Ages) {
-        if let Ok(smaller) = self.with_window(window_of::<T>(self.layout, &self.counts), ages) {
+    fn form_anew(&mut self) {
+        if let Ok(smaller) = self.with_window(window_of(self.layout, &self.counts, self.ages), 0) {
             *self = smaller;
         }
     }
 
     /// Marks a slot of a segment that is held as a list.
     #[inline(never)]
-    fn mark_later(&mut self, slot: u32, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
-        let Adding { tag, ages, limit, .. } = adding;
-        let held_bytes = adding.held_bytes + Self::STRUCT_BYTES;
+    fn mark_later<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T>) -> Result<Mark, Error> {
+        let Adding { tag, limit, .. } = adding;
+        let (held_bytes, ages) = (adding.held_bytes + Self::STRUCT_BYTES, self.ages);
         let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
-        let start = self.counts.sum(self.end.into()..segment) * Self::RECORD_BYTES;
-        let len = self.counts.get(segment) as usize;
-        let list = &mut self.later[start..start + len * Self::RECORD_BYTES];
-        let at = find::<T>(list, place);
-        if let Some(record) = list.get_mut(at..at + Self::RECORD_BYTES)
-            && record[..2] == place.to_le_bytes()
-        {
-            return Ok(tag.renew_in(&mut record[2..], ages));
+        let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment));
+        let list = &self.later[start..start + len as usize];
+        let at = find(list, place);
+        let (is_marked, at) = (list.get(at) == Some(&place), start + at);
+        if is_marked {
+            return Ok(self.lists_mut().1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag.of_slot())));
         }
-        if (len as u64 + 1) * LISTED_PART > self.layout.slots() {
+        if (len + 1) * LISTED_PART > self.layout.slots() {
             let window = self.first.into()..segment + 1;
-            limit.check(held_bytes, heap_bytes::<T>(self.layout, &self.counts, &window, ages))?;
-            *self = self.with_window(window, ages)?;
+            limit.check(held_bytes, heap_bytes(self.layout, &self.counts, &window, ages))?;
+            *self = self.with_window(window, 0)?;
             return self.mark(slot, adding);
         }
-        let (at, end) = (start + at, self.listed_bytes());
-        if end + Self::RECORD_BYTES > self.later.len() {
-            let room = room_for(end + Self::RECORD_BYTES);
-            limit.check(held_bytes + self.num_bytes(), (room - self.later.len()) as u64)?;
-            let mut later: Box<[u8]> = try_zeroed(room)?;
-            later[..end].copy_from_slice(&self.later[..end]);
-            self.later = later;
+        let num_listed = self.num_listed();
+        if num_listed == self.list_room() {
+            let more_bytes = list_bytes(num_listed + 1, ages) - size_of_val(&*self.later);
+            limit.check(held_bytes + self.num_bytes(), more_bytes as u64)?;
+            *self = self.with_window(self.first.into()..self.end.into(), 1)?;
         }
-        self.later.copy_within(at..end, at + Self::RECORD_BYTES);
-        put(&mut self.later, &mut { at }, place.into(), tag);
-        self.count_new(segment, ages);
+        let (places, tags) = self.lists_mut();
+        places.copy_within(at..num_listed, at + 1);
+        places[at] = place;
+        if T::BYTES > 0 {
+            tags.copy_within(at..num_listed, at + 1);
+            tags[at] = tag.of_slot();
+        }
+        self.count_new(segment);
         Ok(Mark::New)
     }
 
-    /// Marks the slots that are marked in `from`, folded to the layout of these slots. All segments of these slots must
-    /// be held as cells. The newest slice of `from` is `behind` slices older than ours. Returns whether any tag
-    /// changed. The caller must then call [`Self::formed`].
-    pub(in crate::counting) fn merge(&mut self, from: &Self, theirs: T::Ages, behind: u8, ages: T::Ages) -> bool {
-        let (layout, mut changed) = (self.layout, false);
-        let is_alike = layout == from.layout && T::cell_bits(ages) == T::cell_bits(theirs);
-        for (segment, place) in from.places(theirs) {
-            match place {
-                Place::Cells(cells) if is_alike => {
-                    let own = self.cells_mut(segment, ages);
-                    changed |= own.is_some_and(|own| T::merge(own, ages, cells, theirs, behind));
+    /// Marks the slots of `from` that were marked at most `most_age` of its slices ago, folded to the layout of these
+    /// slots. These slots must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than ours, and
+    /// a slice of the age `most_age` must be live here.
+    pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
+        let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
+        let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
+        for (segment, place) in from.places() {
+            match (place, self.cells_mut(segment)) {
+                (Place::Cells(cells), Some(own)) if is_alike => {
+                    cells::merge(own, ages, cells, theirs, most_age, behind);
                 }
-                Place::Full if is_alike => {
-                    let own = self.cells_mut(segment, ages).unwrap_or_default();
-                    changed |= bits::count_ones(own) < layout.slots();
-                    own.fill(u64::MAX);
+                (Place::Full, Some(own)) if is_alike => own.fill(u64::MAX),
+                (Place::Listed(places, tags), Some(own)) if is_alike && !ages.has_tags() => {
+                    let is_seen = |at: usize| tags.get(at).is_none_or(|&tag| theirs.age(tag) <= most_age);
+                    let seen = places.iter().enumerate().filter(|&(at, _)| is_seen(at));
+                    bits::set_all(own, seen.map(|(_, &place)| place.into()));
                 }
-                _ => place.for_each(from.layout, theirs, &mut |place, tag: T| {
-                    let slot = from.layout.slot_at(segment, place as u16);
-                    let slot = if layout == from.layout { slot } else { from.layout.fold(slot, layout) };
-                    changed |= self.mark_wide(slot, T::of_age(tag.age(theirs).saturating_add(behind), ages), ages);
+                _ => place.for_each(from.layout, theirs, &mut |place, tag| {
+                    let (age, slot) = (theirs.age(tag), from.layout.slot_at(segment, place as u16));
+                    if age <= most_age {
+                        self.mark_wide(
+                            if layout == from.layout { slot } else { from.layout.fold(slot, layout) },
+                            age + behind,
+                        );
+                    }
                 }),
             }
         }
-        changed
     }
 
-    /// Marks a slot with `tag`, if the tag is not too old. All segments must be held as cells. Returns whether the
-    /// slot's tag changed. The caller must then call [`Self::formed`].
-    pub(in crate::counting) fn mark_wide(&mut self, slot: u32, tag: Option<T>, ages: T::Ages) -> bool {
-        tag.is_some_and(|tag| T::mark(&mut self.window, slot as usize, tag, ages) != Mark::Same)
+    /// Marks a slot as last marked `age` slices ago. These slots must be [wide](Self::wide), and that slice must be
+    /// live; without a window of time, any age is allowed.
+    pub(in crate::counting) fn mark_wide(&mut self, slot: u32, age: u8) {
+        let tag = self.ages.tag(age.min(self.ages.most_age));
+        cells::mark(&mut self.window, slot as usize, tag, self.ages);
     }
 
-    /// Frees the slots that were marked more than `most_age` slices ago, and the memory that is no longer needed. If
-    /// memory for the smaller copy is lacking, the larger one is kept.
-    pub(in crate::counting) fn expire(&mut self, ages: T::Ages, most_age: u8) {
-        let counts = self.counts_within(ages, most_age);
-        T::free(&mut self.window, ages, most_age);
-        let (mut from, mut to, record) = (0, 0, Self::RECORD_BYTES);
-        let listed = self.listed_bytes();
-        while from < listed {
-            let tag = T::split(&self.later[from + 2..from + record]);
-            if tag.is_some_and(|(tag, _)| tag.age(ages) <= most_age) {
-                self.later.copy_within(from..from + record, to);
-                to += record;
+    /// Frees the slots that were marked more than `most_age` slices ago, and the memory that is no longer needed. From
+    /// then on, tags have the ages that `later` gives them.
+    pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
+        let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
+        cells::free(&mut self.window, ages, most_age);
+        let ((places, tags), mut left) = (self.lists_mut(), 0);
+        for at in 0..num_listed {
+            if ages.age(tags[at]) <= most_age {
+                (places[left], tags[left]) = (places[at], tags[at]);
+                left += 1;
             }
-            from += record;
         }
-        self.counts = counts;
+        (self.counts, self.ages) = (counts, later);
         self.estimate.clear();
-        self.drop_full(ages);
+        self.form_anew();
     }
 
     /// The number of slots in each segment that were marked at most `most_age` slices ago.
-    pub(in crate::counting) fn counts_within(&self, ages: T::Ages, most_age: u8) -> SegmentCounts {
-        let mut counts = SegmentCounts::default();
-        for (segment, place) in self.places(ages) {
-            counts.add(
-                segment,
-                match place {
-                    Place::Full => self.layout.slots(),
-                    Place::Cells(cells) => T::count(cells, ages, most_age),
-                    Place::Listed(list) => {
-                        records::<T>(list).filter(|(_, tag)| tag.age(ages) <= most_age).count() as u64
-                    }
-                },
-            );
+    pub(in crate::counting) fn counts_within(&self, most_age: u8) -> SegmentCounts {
+        let (mut counts, ages) = (SegmentCounts::default(), self.ages);
+        for (segment, place) in self.places() {
+            let count = match place {
+                Place::Full => self.layout.slots(),
+                Place::Cells(cells) => cells::count(cells, ages, most_age),
+                Place::Listed(places, []) => places.len() as u64,
+                Place::Listed(_, tags) => tags.iter().filter(|&&tag| ages.age(tag) <= most_age).count() as u64,
+            };
+            counts.add(segment, count);
         }
         counts
     }
 
-    /// Sets in `bits` the bits of the slots that were marked at most `most_age` slices ago, folded to the layout `to`.
-    /// `bits` has a bit for each slot of that layout.
-    pub(in crate::counting) fn or_bits(&self, ages: T::Ages, most_age: u8, to: Layout, bits: &mut [u64]) {
-        let words = to.slots() as usize / bits::WORD_BITS;
-        for (segment, place) in self.places(ages) {
-            if to == self.layout {
-                self.or_segment(place, ages, most_age, &mut bits[segment * words..][..words]);
-                continue;
-            }
-            place.for_each(self.layout, ages, &mut |place, tag: T| {
-                if tag.age(ages) <= most_age {
-                    let slot = self.layout.slot_at(segment, place as u16);
-                    bits::set(bits, self.layout.fold(slot, to) as usize);
-                }
-            });
+    /// Calls `visit` with the segment and the tag of each marked slot.
+    pub(in crate::counting) fn for_each(&self, visit: &mut dyn FnMut(usize, u8)) {
+        for (segment, place) in self.places() {
+            place.for_each(self.layout, self.ages, &mut |_, tag| visit(segment, tag));
         }
     }
 
-    fn or_segment(&self, place: Place<'_>, ages: T::Ages, most_age: u8, bits: &mut [u64]) {
-        match place {
-            Place::Listed(list) => {
-                let live = records::<T>(list).filter(|(_, tag)| tag.age(ages) <= most_age);
-                bits::set_all(bits, live.map(|(place, _)| place));
-            }
-            // In a union of many counters, all bits of the early segments are soon set. Checking this is faster than
-            // reading tags.
-            _ if T::BYTES > 0 && bits.iter().all(|&word| word == u64::MAX) => {}
-            Place::Full => bits.fill(u64::MAX),
-            Place::Cells(cells) => T::or_bits(cells, ages, most_age, bits),
-        }
-    }
-
-    /// Calls `visit` with each segment that has a marked slot: its number, the bits of its marked slots, and their
-    /// tags.
-    pub(in crate::counting) fn for_each_segment(&self, ages: T::Ages, mut visit: impl FnMut(usize, &[u64], &[u8])) {
+    /// Calls `visit` with each segment that has a marked slot, without the full segments that are not held: its number,
+    /// the bits of its marked slots, and their tags.
+    pub(in crate::counting) fn for_each_segment(&self, mut visit: impl FnMut(usize, &[u64], &[u8])) {
         let (mut words, mut tags) = ([0; (1 << MAX_SEGMENT_BITS) / bits::WORD_BITS], Vec::new());
-        let bits = &mut words[..self.layout.slots() as usize / bits::WORD_BITS];
-        for (segment, place) in self.places(ages).filter(|&(segment, _)| self.counts.get(segment) > 0) {
-            bits.fill(0);
+        let words = &mut words[..self.layout.slots() as usize / bits::WORD_BITS];
+        for (segment, place) in self.places().filter(|&(segment, _)| self.counts.get(segment) > 0) {
+            words.fill(0);
             tags.clear();
-            self.or_segment(place, ages, u8::MAX, bits);
-            if T::BYTES > 0 {
-                place.for_each(self.layout, ages, &mut |_, tag: T| tags.extend_from_slice(tag.as_bytes()));
+            match place {
+                Place::Full => continue,
+                Place::Cells(cells) if !self.ages.has_tags() => words.copy_from_slice(cells),
+                Place::Cells(cells) => cells::for_each(cells, self.ages, &mut |place, tag| {
+                    bits::set(words, place);
+                    tags.push(tag);
+                }),
+                Place::Listed(places, own) => {
+                    bits::set_all(words, places.iter().map(|&place| place.into()));
+                    tags.extend_from_slice(own);
+                }
             }
-            visit(segment, bits, &tags);
+            visit(segment, words, &tags);
         }
     }
 
     /// Calls `visit` with the layout of each heap allocation, except the struct itself.
     pub(in crate::counting) fn heap_layouts(&self, visit: &mut dyn FnMut(Memory)) {
-        let buffers = [Memory::for_value::<[u64]>(&self.window), Memory::for_value::<[u8]>(&self.later)];
+        let buffers = [Memory::for_value::<[u64]>(&self.window), Memory::for_value::<[u16]>(&self.later)];
         buffers.into_iter().filter(|memory| memory.size() > 0).for_each(visit);
     }
 
     /// Bytes of all heap allocations, except the struct itself.
     #[inline]
     pub(in crate::counting) fn num_bytes(&self) -> u64 {
-        (size_of_val(&*self.window) + self.later.len()) as u64
+        (size_of_val(&*self.window) + size_of_val(&*self.later)) as u64
     }
 
     /// Passes the buffer of cells to `mover`, and keeps the buffer that `mover` returns.
@@ -543,55 +562,18 @@ impl<T: SlotTag> Slots<T> {
     }
 }
 
-impl Slots {
-    /// Makes slots from a bitmap of all segments, in which the set bits are the marked slots.
-    ///
-    /// # Errors
-    /// [`Error::OutOfMemory`].
-    pub(in crate::counting) fn from_bits(layout: Layout, bits: Box<[u64]>) -> Result<Self, Error> {
-        let wide = Slots { window: bits, end: layout.num_segments() as u8, ..Slots::new(layout) };
-        wide.formed((), |_| Ok(()))
-    }
-}
-
-impl Slots<u8> {
-    /// Calls `visit` with a segment, a tag, and the number of the segment's slots with this tag. The same segment and
-    /// tag may come several times.
-    pub(in crate::counting) fn for_each_count(&self, ages: Ages, visit: &mut dyn FnMut(usize, u8, u64)) {
-        for (segment, place) in self.places(ages) {
-            match place {
-                Place::Cells(cells) => for_each_count(cells, ages, &mut |tag, count| visit(segment, tag, count)),
-                place => place.for_each(self.layout, ages, &mut |_, tag| visit(segment, tag, 1)),
-            }
-        }
-    }
-}
-
-/// Writes a record at an offset, and moves the offset behind the record.
-#[inline(always)]
-fn put<T: SlotTag>(list: &mut [u8], at: &mut usize, place: usize, tag: T) {
-    let record = &mut list[*at..*at + Slots::<T>::RECORD_BYTES];
-    record[..2].copy_from_slice(&(place as u16).to_le_bytes());
-    record[2..].copy_from_slice(tag.as_bytes());
-    *at += record.len();
-}
-
-/// The offset of the first record whose place is at least `place`.
-fn find<T: SlotTag>(list: &[u8], place: u16) -> usize {
-    let record = Slots::<T>::RECORD_BYTES;
-    let few = if T::BYTES == 0 { FEW } else { 0 };
-    let (mut from, mut end) = (0, list.len() / record);
-    while end - from > few {
+/// The index of the first place that is at least `place`.
+fn find(places: &[u16], place: u16) -> usize {
+    let (mut from, mut end) = (0, places.len());
+    while end - from > FEW {
         let middle = (from + end) / 2;
         // No branch, since a processor could not predict it.
-        let is_below = u16::from_le_bytes([list[middle * record], list[middle * record + 1]]) < place;
+        let is_below = places[middle] < place;
         from = if is_below { middle + 1 } else { from };
         end = if is_below { end } else { middle };
     }
-    // The remaining records are compared several at a time.
-    let places = list[from * record..end * record].as_chunks().0;
-    from += usize::from(places.iter().map(|&other| u16::from(u16::from_le_bytes(other) < place)).sum::<u16>());
-    from * record
+    // The remaining places are compared several at a time.
+    from + usize::from(places[from..end].iter().map(|&other| u16::from(other < place)).sum::<u16>())
 }
 
 #[cfg(test)]

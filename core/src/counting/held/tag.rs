@@ -1,7 +1,7 @@
-//! The data that a counter keeps with each member or slot: nothing, or the slice in which it was last seen.
+//! The data that a counter keeps with each member: nothing, or the slice in which it was last seen.
 //!
-//! In a counter without a window, tags take no bytes. The containers of members and of slots are generic over [`Tag`],
-//! so code that does not depend on time is written once.
+//! In a counter without a window, tags take no bytes. The container of members is generic over [`Tag`], so code that
+//! does not depend on time is written once.
 
 use std::fmt::Debug;
 use std::slice;
@@ -10,21 +10,10 @@ use crate::counting::held::ring::Ages;
 use crate::error::Error;
 use crate::window::Mark;
 
-/// The tag of a member or slot: `()` without a window, else one byte that names a slice.
+/// The tag of a member: `()` without a window, else one byte that names a slice.
 pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// Bytes that the tag takes in a record.
     const BYTES: usize;
-    /// What is needed to compute the age of a tag: above all, the newest slice of the window.
-    type Ages: Copy + Debug;
-
-    /// The age of the oldest live slice; 0 without a window.
-    fn most_age(ages: Self::Ages) -> u8;
-
-    /// The number of slices from the tag's slice to the newest one; 0 without a window.
-    fn age(self, ages: Self::Ages) -> u8;
-
-    /// The tag of the slice with this age; `None` if that slice has expired.
-    fn of_age(age: u8, ages: Self::Ages) -> Option<Self>;
 
     /// The bytes of the tag, as they are stored.
     fn as_bytes(&self) -> &[u8];
@@ -32,44 +21,45 @@ pub(crate) trait Tag: Copy + Default + Eq + Debug + 'static {
     /// Splits a record into its tag and the rest; `None` if the record is too short.
     fn split(record: &[u8]) -> Option<(Self, &[u8])>;
 
-    /// Replaces `before`, the tag of a member or slot, by this tag, if this tag is younger.
+    /// The tag of a slot that this member marks; 1 without a window.
     #[inline(always)]
-    fn renew(self, before: &mut Self, ages: Self::Ages) -> Mark {
-        if *before == self || before.age(ages) <= self.age(ages) {
-            return Mark::Same;
-        }
-        *before = self;
-        Mark::Renewed
+    fn of_slot(self) -> u8 {
+        self.as_bytes().first().copied().unwrap_or(Ages::PLAIN.newest)
     }
 
-    /// The same as [`Self::renew`], for the tag at the front of `record`.
-    fn renew_in(self, record: &mut [u8], ages: Self::Ages) -> Mark;
+    /// The number of slices from the tag's slice to the newest one; 0 without a window.
+    #[inline(always)]
+    fn age(self, ages: Ages) -> u8 {
+        ages.age(self.of_slot())
+    }
+
+    /// The tag of the slice with this age; `None` if that slice has expired.
+    #[inline(always)]
+    fn of_age(age: u8, ages: Ages) -> Option<Self> {
+        let tag = (age <= ages.most_age).then(|| ages.tag(age))?;
+        Self::split(&[tag]).map(|(tag, _)| tag)
+    }
+
+    /// Replaces the tag at the front of `record` by this tag, if this tag is younger.
+    #[inline(always)]
+    fn renew_in(self, record: &mut [u8], ages: Ages) -> Mark {
+        match record.first_mut() {
+            Some(own) if Self::BYTES > 0 => ages.renew(own, self.of_slot()),
+            _ => Mark::Same,
+        }
+    }
 
     /// Checks that the tag is the tag of a live slice.
     ///
     /// # Errors
     /// [`Error::Corrupt`].
-    fn check(self, ages: Self::Ages) -> Result<(), Error>;
+    fn check(self, ages: Ages) -> Result<(), Error> {
+        ages.check(self.of_slot())
+    }
 }
 
 impl Tag for () {
     const BYTES: usize = 0;
-    type Ages = ();
-
-    #[inline(always)]
-    fn most_age((): ()) -> u8 {
-        0
-    }
-
-    #[inline(always)]
-    fn age(self, (): ()) -> u8 {
-        0
-    }
-
-    #[inline(always)]
-    fn of_age(_: u8, (): ()) -> Option<()> {
-        Some(())
-    }
 
     #[inline(always)]
     fn as_bytes(&self) -> &[u8] {
@@ -80,36 +70,10 @@ impl Tag for () {
     fn split(record: &[u8]) -> Option<(Self, &[u8])> {
         Some(((), record))
     }
-
-    #[inline(always)]
-    fn renew_in(self, _: &mut [u8], (): ()) -> Mark {
-        Mark::Same
-    }
-
-    #[inline(always)]
-    fn check(self, (): ()) -> Result<(), Error> {
-        Ok(())
-    }
 }
 
 impl Tag for u8 {
     const BYTES: usize = 1;
-    type Ages = Ages;
-
-    #[inline(always)]
-    fn most_age(ages: Ages) -> u8 {
-        ages.most_age
-    }
-
-    #[inline(always)]
-    fn age(self, ages: Ages) -> u8 {
-        ages.age(self)
-    }
-
-    #[inline(always)]
-    fn of_age(age: u8, ages: Ages) -> Option<u8> {
-        (age <= ages.most_age).then(|| ages.tag(age))
-    }
 
     #[inline(always)]
     fn as_bytes(&self) -> &[u8] {
@@ -119,14 +83,5 @@ impl Tag for u8 {
     #[inline(always)]
     fn split(record: &[u8]) -> Option<(Self, &[u8])> {
         record.split_first().map(|(&tag, rest)| (tag, rest))
-    }
-
-    #[inline(always)]
-    fn renew_in(self, record: &mut [u8], ages: Ages) -> Mark {
-        record.first_mut().map_or(Mark::Same, |before| self.renew(before, ages))
-    }
-
-    fn check(self, ages: Ages) -> Result<(), Error> {
-        Error::check_field(ages.is_live(self), "tag", "that of a living slice", self)
     }
 }

@@ -22,7 +22,7 @@ use crate::counting::sets::intersection::unions::{Common, MAX_INTERSECTED, of_un
 use crate::counting::sets::lists::inter;
 use crate::counting::sets::pair::Pair;
 use crate::counting::sets::union::{LEAST, exact_views, layout_of_slots, pair_of};
-use crate::counting::view::{Bits, View};
+use crate::counting::view::{View, union_of};
 use crate::error::{Error, Parameter};
 use crate::hash::hash64;
 use crate::size_limit::{Unlimited, try_collect, try_collect_ok, try_filled, try_with_capacity};
@@ -108,12 +108,7 @@ fn of_members(like: &Counter, members: &[Member<'_>]) -> Result<Counter, Error> 
 /// Counts the marked slots of the union of each subset of `sets`. With two sets, the results are in this order: no set,
 /// the first set, the second set, both sets. In general, bit `i` of an index says whether the union has set `i`.
 fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> {
-    let bits_of = |set| {
-        let mut bits = Bits::new(layout)?;
-        bits.add(set);
-        Ok::<_, Error>(bits.words)
-    };
-    let sets = try_collect_ok(sets.len(), sets.iter().map(bits_of))?;
+    let sets = try_collect_ok(sets.len(), sets.iter().map(|&set| union_of(layout, &[set])))?;
     let mut counts = try_filled(1 << sets.len(), SegmentCounts::default())?;
     let (mut block, words) = ([0u64; BLOCK_WORDS], layout.slots() as usize / bits::WORD_BITS);
     // The sets are read block by block. A block is added to every union while it is in the first-level cache.
@@ -122,7 +117,7 @@ fn unions_of(layout: Layout, sets: &[View<'_>]) -> Result<Vec<Segments>, Error> 
         for (marks, counts) in counts.iter_mut().enumerate().skip(1) {
             union.fill(0);
             let marked = sets.iter().enumerate().filter(|(set, _)| marks >> set & 1 == 1);
-            marked.for_each(|(_, words)| bits::or_into(union, &words[start..]));
+            marked.for_each(|(_, slots)| bits::or_into(union, &slots.cells()[start..]));
             counts.add(start / words, bits::count_ones(union));
         }
     }

@@ -3,14 +3,14 @@
 //! The answer is exact if every view that has members is exact. Otherwise all views are folded to the coarsest layout
 //! of the views with slots. In this layout, the bitmap of the union is the OR of the bitmaps.
 
-use crate::bits;
 use crate::counting::counter::Counter;
 use crate::counting::estimate::{Estimated, Segments, UNEVEN, unseen_variance};
+use crate::counting::held::slots::Slots;
 use crate::counting::layout::Layout;
 use crate::counting::sets::check_seeds;
 use crate::counting::sets::lists::{diff, union};
 use crate::counting::sets::pair::Pair;
-use crate::counting::view::{Bits, View};
+use crate::counting::view::{View, union_of};
 use crate::error::Error;
 use crate::size_limit::try_collect;
 
@@ -38,9 +38,7 @@ pub fn union_card(views: &[View<'_>]) -> Result<Estimated, Error> {
     let Some(layout) = layout_of_slots(views) else {
         return Ok(Estimated::exact(union(&exact_views(views)?)?.len()));
     };
-    let mut bits = Bits::new(layout)?;
-    views.iter().for_each(|view| bits.add(view));
-    let segments = Segments::new(layout, &bits.counts());
+    let segments = segments_of(&union_of(layout, views)?);
     let lower_bound = views.iter().map(View::lower_bound).max().unwrap_or(0);
     Ok(segments.reported(segments.estimate().max(f64::from(lower_bound))))
 }
@@ -94,12 +92,15 @@ pub(super) const LEAST: f64 = 1e-6;
 /// # Errors
 /// [`Error::OutOfMemory`].
 pub(super) fn pair_of(layout: Layout, some: &[View<'_>], others: &[View<'_>]) -> Result<[Segments; 3], Error> {
-    let (mut own, mut all) = (Bits::new(layout)?, Bits::new(layout)?);
-    some.iter().for_each(|view| own.add(view));
-    others.iter().for_each(|view| all.add(view));
-    let (one, other) = (own.counts(), all.counts());
-    bits::or_into(&mut all.words, &own.words);
-    Ok([one, other, all.counts()].map(|counts| Segments::new(layout, &counts)))
+    let (own, mut all) = (union_of(layout, some)?, union_of(layout, others)?);
+    let (one, other) = (segments_of(&own), segments_of(&all));
+    all.merge(&own, 0, 0);
+    Ok([one, other, segments_of(&all)])
+}
+
+/// The segments of a union.
+fn segments_of(union: &Slots) -> Segments {
+    Segments::new(union.layout(), &union.counts_within(0))
 }
 
 /// The views of exact counters, without the views of estimating ones.

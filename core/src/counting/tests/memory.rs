@@ -21,7 +21,7 @@ fn counter(exact_limit: u32, slices: u32) -> Counter {
 
 /// The bytes that the slots of a counter take.
 fn slots_bytes(counter: &Counter) -> u64 {
-    bytes_of_counts::<u8>(counter.layout(), &counter.counts().unwrap(), counter.ring().unwrap().ages())
+    bytes_of_counts(counter.layout(), &counter.counts().unwrap(), counter.ring().unwrap().ages())
 }
 
 /// A limit that allows everything, and records each request: the bytes held, and the bytes to add.
@@ -45,7 +45,7 @@ fn asked_for(counter: &mut Counter, item: u32) -> (Mark, Vec<(u64, u64)>) {
 #[test]
 fn slots_ask_for_what_they_take() {
     for (slices, cell_bits) in WINDOWS {
-        let (mut counter, structs) = (counter(0, slices), WINDOWED + Slots::<u8>::STRUCT_BYTES);
+        let (mut counter, structs) = (counter(0, slices), WINDOWED + Slots::STRUCT_BYTES);
         let (mut lists, mut windows) = (0, 0);
         for item in 0..6000 {
             let before = counter.num_bytes();
@@ -106,7 +106,7 @@ fn memory_follows_the_live_members() {
         let mut few = self::counter(0, slices);
         (0..40u32).for_each(|item| drop(few.mark(item.to_le_bytes(), &Unlimited)));
         assert_eq!((counter.num_bytes(), counter.set_bits()), (few.num_bytes(), few.set_bits()));
-        assert!(20 * counter.num_bytes() < most + 20 * WINDOWED + 20 * Slots::<u8>::STRUCT_BYTES + 4000);
+        assert!(20 * counter.num_bytes() < most + 20 * WINDOWED + 20 * Slots::STRUCT_BYTES + 4000);
     }
 }
 
@@ -120,7 +120,7 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
         [256, 100, 16].into_iter().enumerate().for_each(|(segment, count)| counts.add(segment, count));
         let bytes = 32 + 12 + [256u64, 100, 16].map(|count| count * cell_bits / 8).iter().sum::<u64>();
         // Two segments are in the window, and 16 slots in a list.
-        let slots = Slots::<u8>::STRUCT_BYTES + 2 * 256 * cell_bits / 8 + 48;
+        let slots = Slots::STRUCT_BYTES + 2 * 256 * cell_bits / 8 + 48;
         // A hundred members take a tag and a header each, and seven of them two bytes more for longer headers. With a
         // prefix of 35 bytes these are 1249 bytes.
         for (counts, bytes, taken) in [
@@ -128,7 +128,7 @@ fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
             (None, 11, 11),
             (None, 12, 12 + 48),
             (None, 1249, 1249 + 7 * 48),
-            (Some(SegmentCounts::default()), 0, Slots::<u8>::STRUCT_BYTES),
+            (Some(SegmentCounts::default()), 0, Slots::STRUCT_BYTES),
             (Some(counts), 10, slots),
             (Some(counts), bytes, slots),
         ] {

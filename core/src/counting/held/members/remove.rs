@@ -111,6 +111,7 @@ mod tests {
     use crate::counting::held::members::arena::split_prefix;
     use crate::counting::held::members::group::tests::GROUPS_LOOKED_AT;
     use crate::counting::held::members::tests::{Copier, LOOKED_AT, ROOM, items};
+    use crate::counting::held::ring::Ages;
     use proptest::collection::vec;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -193,7 +194,7 @@ mod tests {
                 remove(&mut members, all[..all.len() - left].iter().map(|item| &item[..]));
                 assert!(members.heap_bytes() < before);
                 assert_eq!(split_prefix::<()>(members.as_bytes()).0, prefix.as_bytes());
-                let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, 7, ()).unwrap();
+                let read = Members::<()>::from_bytes(members.as_bytes(), ROOM, 7, Ages::PLAIN).unwrap();
                 assert_eq!((members.index, members.heap_bytes()), (read.index, read.heap_bytes()));
             }
         }

@@ -13,10 +13,10 @@ const HALVES: Ages = Ages { newest: 5, modulus: 15, most_age: 4 };
 const WHOLES: Ages = Ages { newest: 2, modulus: 255, most_age: 4 };
 
 /// The marked slots with their tags, ascending.
-fn listed<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<(u32, T)> {
+fn listed(slots: &Slots) -> Vec<(u32, u8)> {
     let mut all = Vec::new();
-    for (segment, place) in slots.places(ages) {
-        place.for_each(slots.layout, ages, &mut |place, tag| {
+    for (segment, place) in slots.places() {
+        place.for_each(slots.layout, slots.ages, &mut |place, tag| {
             all.push((slots.layout.slot_at(segment, place as u16), tag))
         });
     }
@@ -24,36 +24,38 @@ fn listed<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) -> Vec<(u32, T)> {
 }
 
 /// Checks all that follows from the marked slots: counts, window, memory.
-fn check<T: SlotTag>(slots: &Slots<T>, ages: T::Ages) {
-    let layout = slots.layout;
+fn check(slots: &Slots) {
+    let (layout, ages) = (slots.layout, slots.ages);
     let mut counts = SegmentCounts::default();
-    listed(slots, ages).iter().for_each(|&(slot, _)| counts.add(layout.segment_of(slot), 1));
-    assert_eq!((slots.counts(), &slots.counts_within(ages, u8::MAX)), (&counts, &counts));
-    assert_eq!((usize::from(slots.first)..usize::from(slots.end)), window_of::<T>(layout, &counts));
-    assert_eq!(slots.num_bytes() + Slots::<T>::STRUCT_BYTES, bytes_of_counts::<T>(layout, &counts, ages));
+    listed(slots).iter().for_each(|&(slot, _)| counts.add(layout.segment_of(slot), 1));
+    assert_eq!((slots.counts(), &slots.counts_within(u8::MAX)), (&counts, &counts));
+    assert_eq!((usize::from(slots.first)..usize::from(slots.end)), window_of(layout, &counts, ages));
+    assert_eq!(slots.num_bytes() + Slots::STRUCT_BYTES, bytes_of_counts(layout, &counts, ages));
     let mut bytes = 0;
     slots.heap_layouts(&mut |memory| bytes += memory.size() as u64);
     assert_eq!(bytes, slots.num_bytes());
     // A list has at most the bits of its segment, or thrice the 16th of its cells, and room for a fourth more.
-    let cells = layout.num_slots() * T::cell_bits(ages) as u64 / 8;
+    let cells = layout.num_slots() * ages.cell_bits() as u64 / 8;
     assert!(bytes <= cells + cells / 4 + LEAST_ROOM as u64, "{bytes} bytes for {cells}");
 }
 
-fn adding<T: SlotTag>(tag: T, ages: T::Ages) -> Adding<'static, T, Unlimited> {
+fn adding<T: Tag>(tag: T, ages: Ages) -> Adding<'static, T> {
     const SPEC: Spec =
         Spec { params: Params { error_rate: 0.01, exact_limit: 0, exact_bytes: 1, seed: 0 }, layout: Layout::new(12) };
     Adding { spec: &SPEC, tag, ages, held_bytes: 0, limit: &Unlimited }
 }
 
-/// Marks a list of slots.
-fn mark_all<T: SlotTag>(slots: &mut Slots<T>, list: impl Iterator<Item = u32>, tag: T, ages: T::Ages) -> Vec<Mark> {
+/// Marks a list of slots without a window.
+fn mark_all(slots: &mut Slots, list: impl Iterator<Item = u32>) -> Vec<Mark> {
     let (hashes, mut marks): (Vec<_>, _) = (list.map(|slot| slots.layout.first_hash(slot)).collect(), Vec::new());
-    hashes.chunks(CHUNK).for_each(|chunk| slots.mark_all(chunk, adding(tag, ages), |mark| marks.push(mark)).unwrap());
+    let adding = adding((), Ages::PLAIN);
+    hashes.chunks(CHUNK).for_each(|chunk| slots.mark_all(chunk, adding, |mark| marks.push(mark)).unwrap());
     marks
 }
 
-fn mark<T: SlotTag>(slots: &mut Slots<T>, slot: u32, tag: T, ages: T::Ages) -> Mark {
-    slots.mark(slot, adding(tag, ages)).unwrap()
+fn mark(slots: &mut Slots, slot: u32, tag: u8) -> Mark {
+    let ages = slots.ages;
+    if ages.has_tags() { slots.mark(slot, adding(tag, ages)) } else { slots.mark(slot, adding((), ages)) }.unwrap()
 }
 
 /// Slots, of which early segments have more, and whole runs of neighbours.
@@ -72,57 +74,66 @@ fn any_marks() -> impl Strategy<Value = (Layout, Vec<u32>, Vec<u32>)> {
 }
 
 /// Runs all operations on slots with tags, and compares them with a map.
-fn check_as_a_map<T: SlotTag>(layout: Layout, first: &[u32], second: &[u32], ages: T::Ages, tags: &[T]) {
+fn check_as_a_map(layout: Layout, first: &[u32], second: &[u32], ages: Ages) {
     let marked = |all: &[u32]| {
-        let (mut slots, mut naive) = (Slots::<T>::new(layout), BTreeMap::new());
+        let (mut slots, mut naive) = (Slots::new(layout, ages), BTreeMap::new());
         for (number, &slot) in all.iter().enumerate() {
-            let tag = tags[hash64(&(number as u64).to_le_bytes(), 3) as usize % tags.len()];
+            let age = hash64(&(number as u64).to_le_bytes(), 3) as u8 % (1 + ages.most_age);
             let expected = match naive.get(&slot) {
                 None => Mark::New,
-                Some(before) if T::age(*before, ages) > tag.age(ages) => Mark::Renewed,
+                Some(&before) if before > age => Mark::Renewed,
                 Some(_) => Mark::Same,
             };
-            assert_eq!(mark(&mut slots, slot, tag, ages), expected);
+            assert_eq!(mark(&mut slots, slot, ages.tag(age)), expected);
             if expected != Mark::Same {
-                naive.insert(slot, tag);
+                naive.insert(slot, age);
             }
         }
-        check(&slots, ages);
-        assert!(listed(&slots, ages).into_iter().eq(naive.clone()));
+        check(&slots);
+        assert!(aged(&slots).eq(naive.clone()));
         (slots, naive)
     };
     let ((one, naive), (other, others)) = (marked(first), marked(second));
     // A union keeps the younger tags.
     let mut united = naive.clone();
-    for (&slot, &tag) in &others {
-        let own = united.entry(slot).or_insert(tag);
-        *own = if own.age(ages) > tag.age(ages) { tag } else { *own };
+    for (&slot, &age) in &others {
+        let own = united.entry(slot).or_insert(age);
+        *own = age.min(*own);
     }
-    let mut wide = one.widened(ages).unwrap();
-    assert_eq!(wide.merge(&other, ages, 0, ages), united != naive);
-    let union = wide.formed(ages, |_| Ok(())).unwrap();
-    check(&union, ages);
-    assert!(listed(&union, ages).into_iter().eq(united.clone()));
+    let mut wide = Slots::wide(layout, ages).unwrap();
+    [&one, &other].into_iter().for_each(|slots| wide.merge(slots, ages.most_age, 0));
+    let union = wide.formed(|_| Ok(())).unwrap();
+    check(&union);
+    assert_eq!(union.has_slots_of(&one), united == naive);
+    assert!(aged(&union).eq(united.clone()));
     // The bits of each span, in this layout and in a coarser one.
     for to in [layout, Layout::new(MIN_SEGMENT_BITS)] {
         for most_age in [0, 2, 4] {
-            let mut bits = vec![0; to.num_slots() as usize / 64];
-            union.or_bits(ages, most_age, to, &mut bits);
-            let within = united.iter().filter(|(_, tag)| tag.age(ages) <= most_age);
-            let mut expected: Vec<usize> = within.map(|(&slot, _)| layout.fold(slot, to) as usize).collect();
+            let mut bits = Slots::wide(to, Ages::PLAIN).unwrap();
+            bits.merge(&union, most_age, 0);
+            let within = united.iter().filter(|&(_, &age)| age <= most_age);
+            let mut expected: Vec<u32> = within.map(|(&slot, _)| layout.fold(slot, to)).collect();
             expected.dedup();
-            assert!(bits::ones(&bits).eq(expected));
+            assert!(listed(&bits).into_iter().map(|(slot, _)| slot).eq(expected));
         }
     }
     let copy = union.try_clone().unwrap();
-    assert_eq!(listed(&copy, ages), listed(&union, ages));
-    check(&copy, ages);
-    // What is older than two slices expires.
-    let mut left = union;
-    left.expire(ages, 2);
-    united.retain(|_, tag| tag.age(ages) <= 2);
-    check(&left, ages);
-    assert!(listed(&left, ages).into_iter().eq(united));
+    assert!(copy.has_slots_of(&union) && listed(&copy) == listed(&union));
+    check(&copy);
+    if ages.has_tags() {
+        // What is older than two slices expires.
+        let mut left = union;
+        left.expire(2, ages);
+        united.retain(|_, &mut age| age <= 2);
+        check(&left);
+        assert!(aged(&left).eq(united));
+    }
+}
+
+/// The marked slots with the ages of their tags, ascending.
+fn aged(slots: &Slots) -> impl Iterator<Item = (u32, u8)> {
+    let ages = slots.ages;
+    listed(slots).into_iter().map(move |(slot, tag)| (slot, ages.age(tag)))
 }
 
 proptest! {
@@ -130,31 +141,26 @@ proptest! {
 
     #[test]
     fn they_behave_as_maps((layout, first, second) in any_marks()) {
-        check_as_a_map::<()>(layout, &first, &second, (), &[()]);
-        for ages in [HALVES, WHOLES] {
-            check_as_a_map::<u8>(layout, &first, &second, ages, &[0, 1, 2, 3, 4].map(|age| ages.tag(age)));
-        }
+        [Ages::PLAIN, HALVES, WHOLES].into_iter().for_each(|ages| check_as_a_map(layout, &first, &second, ages));
     }
 
     /// Windows of other lengths have cells of other widths, and other layouts are folded.
     #[test]
-    fn any_two_are_merged((layout, first, second) in any_marks(), to in MIN_SEGMENT_BITS..=10, behind in 0u8..7) {
+    fn any_two_are_merged((layout, first, second) in any_marks(), to in MIN_SEGMENT_BITS..=10, behind in 0u8..5) {
         let to = Layout::new(to).min(layout);
-        let (mut one, mut other) = (Slots::<u8>::new(to), Slots::<u8>::new(layout));
-        first.iter().for_each(|&slot| _ = mark(&mut one, layout.fold(slot, to), HALVES.tag(slot as u8 % 5), HALVES));
-        second.iter().for_each(|&slot| _ = mark(&mut other, slot, WHOLES.tag(slot as u8 % 5), WHOLES));
+        let (mut one, mut other) = (Slots::new(to, HALVES), Slots::new(layout, WHOLES));
+        first.iter().for_each(|&slot| _ = mark(&mut one, layout.fold(slot, to), HALVES.tag(slot as u8 % 5)));
+        second.iter().for_each(|&slot| _ = mark(&mut other, slot, WHOLES.tag(slot as u8 % 5)));
         let mut expected = one.try_clone().unwrap();
-        let mut wide = one.widened(HALVES).unwrap();
-        let changed = wide.merge(&other, WHOLES, behind, HALVES);
-        let merged = wide.formed(HALVES, |_| Ok(())).unwrap();
-        let mut is_changed = false;
-        for (slot, tag) in listed(&other, WHOLES) {
-            if let Some(tag) = u8::of_age(WHOLES.age(tag) + behind, HALVES) {
-                is_changed |= mark(&mut expected, layout.fold(slot, to), tag, HALVES) != Mark::Same;
-            }
+        let mut wide = Slots::wide(to, HALVES).unwrap();
+        wide.merge(&one, HALVES.most_age, 0);
+        wide.merge(&other, HALVES.most_age - behind, behind);
+        let merged = wide.formed(|_| Ok(())).unwrap();
+        for (slot, age) in aged(&other).filter(|(_, age)| age + behind <= HALVES.most_age) {
+            mark(&mut expected, layout.fold(slot, to), HALVES.tag(age + behind));
         }
-        prop_assert_eq!((changed, listed(&merged, HALVES)), (is_changed, listed(&expected, HALVES)));
-        check(&merged, HALVES);
+        prop_assert_eq!(listed(&merged), listed(&expected));
+        check(&merged);
     }
 }
 
@@ -168,21 +174,21 @@ fn no_choice_of_slots_takes_more_than_all_bits() {
         let listed = slots / LISTED_PART as usize;
         let places =
             |segment: usize, range: Range<usize>| range.map(move |place| layout.slot_at(segment, place as u16));
-        let mut chosen = Slots::<()>::new(layout);
+        let mut chosen = Slots::new(layout, Ages::PLAIN);
         for segment in (0..all).rev() {
-            places(segment, 0..listed).for_each(|slot| assert_eq!(mark(&mut chosen, slot, (), ()), Mark::New));
+            places(segment, 0..listed).for_each(|slot| assert_eq!(mark(&mut chosen, slot, 1), Mark::New));
         }
         assert_eq!((chosen.first, chosen.end), (0, 0));
-        check(&chosen, ());
-        places(all - 1, listed..listed + 1).for_each(|slot| assert_eq!(mark(&mut chosen, slot, (), ()), Mark::New));
-        assert_eq!((chosen.first, usize::from(chosen.end), chosen.listed_bytes()), (0, all, 0));
-        check(&chosen, ());
+        check(&chosen);
+        places(all - 1, listed..listed + 1).for_each(|slot| assert_eq!(mark(&mut chosen, slot, 1), Mark::New));
+        assert_eq!((chosen.first, usize::from(chosen.end), chosen.num_listed()), (0, all, 0));
+        check(&chosen);
         // Segments fill from the last to the first: nothing is dropped before the first is full.
         for segment in (0..all).rev() {
-            places(segment, 0..slots).for_each(|slot| _ = mark(&mut chosen, slot, (), ()));
+            places(segment, 0..slots).for_each(|slot| _ = mark(&mut chosen, slot, 1));
             assert_eq!(usize::from(chosen.first), if segment == 0 { all } else { 0 });
         }
-        check(&chosen, ());
+        check(&chosen);
         assert_eq!(chosen.num_bytes(), 0);
     }
 }
@@ -192,10 +198,10 @@ fn no_choice_of_slots_takes_more_than_all_bits() {
 fn bytes_are_those_of_the_documents() {
     for (segment_bits, most) in [(8, 500), (10, 1500), (11, 2700), (12, 5300), (14, 20_800), (16, 83_500)] {
         let layout = Layout::new(segment_bits);
-        let (mut slots, mut largest) = (Slots::<()>::new(layout), 0);
+        let (mut slots, mut largest) = (Slots::new(layout, Ages::PLAIN), 0);
         for number in 0..if cfg!(debug_assertions) { 300_000u64 } else { 10_000_000 } {
-            mark(&mut slots, layout.slot_of(hash64(&number.to_le_bytes(), 7)), (), ());
-            largest = largest.max(slots.num_bytes() + Slots::<()>::STRUCT_BYTES);
+            mark(&mut slots, layout.slot_of(hash64(&number.to_le_bytes(), 7)), 1);
+            largest = largest.max(slots.num_bytes() + Slots::STRUCT_BYTES);
         }
         assert!(largest <= most && (cfg!(debug_assertions) || largest >= most * 4 / 5), "{layout:?}: {largest}");
     }
@@ -204,20 +210,17 @@ fn bytes_are_those_of_the_documents() {
 #[test]
 fn a_list_of_slots_is_marked_as_they_are_one_by_one() {
     let layout = Layout::new(MIN_SEGMENT_BITS);
-    let (mut by_list, mut by_one) = (Slots::new(layout), Slots::new(layout));
+    let (mut by_list, mut by_one) = (Slots::new(layout, Ages::PLAIN), Slots::new(layout, Ages::PLAIN));
     // Segment 0 fills up in the middle of the third list. Then nothing but lists is left, and the fourth list has slots
     // of the full segment.
     for list in [0..100u32, 90..200, 150..300, 0..310] {
-        let marks = mark_all(&mut by_list, list.clone(), (), ());
-        assert_eq!(marks, list.map(|slot| mark(&mut by_one, slot, (), ())).collect::<Vec<_>>());
-        assert_eq!((by_list.window.as_ref(), listed(&by_list, ())), (by_one.window.as_ref(), listed(&by_one, ())));
-        check(&by_list, ());
+        let marks = mark_all(&mut by_list, list.clone());
+        assert_eq!(marks, list.map(|slot| mark(&mut by_one, slot, 1)).collect::<Vec<_>>());
+        assert_eq!((by_list.window.as_ref(), listed(&by_list)), (by_one.window.as_ref(), listed(&by_one)));
+        check(&by_list);
     }
-    let mut full = Slots::new(layout);
-    mark_all(&mut full, 0..256, (), ());
-    assert_eq!(
-        (full.window.len(), mark(&mut full, 7, (), ()), mark(&mut full, 256, (), ())),
-        (0, Mark::Same, Mark::New)
-    );
-    check(&full, ());
+    let mut full = Slots::new(layout, Ages::PLAIN);
+    mark_all(&mut full, 0..256);
+    assert_eq!((full.window.len(), mark(&mut full, 7, 1), mark(&mut full, 256, 1)), (0, Mark::Same, Mark::New));
+    check(&full);
 }

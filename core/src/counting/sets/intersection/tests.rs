@@ -1,5 +1,8 @@
 use super::*;
+use crate::counting::counter::Contents;
 use crate::counting::estimate::standard_error;
+use crate::counting::held::Held;
+use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
 use crate::counting::layout::{LARGEST_ERRORS, MIN_SEGMENT_BITS};
 use crate::counting::params::Spec;
@@ -96,9 +99,11 @@ fn known_members_bound_the_intersection() {
 #[test]
 fn made_up_bitmaps_report_nothing() {
     let layout = Layout::new(8);
-    let bits = vec![u64::MAX; layout.num_slots() as usize / 64].into_boxed_slice();
+    let mut slots = Slots::wide(layout, Ages::PLAIN).unwrap();
+    (0..layout.num_slots() as u32).for_each(|slot| slots.mark_wide(slot, 0));
+    let slots = Box::new(slots.formed(|_| Ok(())).unwrap());
     let spec = Spec::new(params(layout, 0)).unwrap();
-    let full = Counter::with_slots(spec, Slots::from_bits(layout, bits).unwrap());
+    let full = Counter::with_contents(spec, Contents::Plain(Held::Estimating(slots)));
     let (known, one) = (counter(layout, 10, 0..3), counter(layout, 0, 0..300));
     let size = one.estimated();
     let largest = full.estimated();
