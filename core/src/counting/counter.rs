@@ -456,7 +456,7 @@ impl OnHeap for Counter {
 fn add_to<'a, T: Tag>(
     held: &mut Held<T>,
     mut items: impl Iterator<Item = &'a [u8]>,
-    adding: Adding<'_, T>,
+    adding: Adding<'_, T, impl SizeLimit>,
     mut added: impl FnMut(Mark),
 ) -> Result<(), Error> {
     let (seed, mut result) = (adding.spec.params.seed, Ok(()));

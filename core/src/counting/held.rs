@@ -20,6 +20,7 @@ use crate::counting::held::tag::Tag;
 use crate::counting::params::Spec;
 use crate::error::Error;
 use crate::heap::Mover;
+use crate::size_limit::SizeLimit;
 use crate::window::Mark;
 
 /// A set of members, each with its tag. An exact set that exceeds its limits becomes an estimating one. A set that is
@@ -106,7 +107,7 @@ impl<T: Tag> Held<T> {
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the set is unchanged.
     // Inlined: the result has room for an error, so it is large, and returning it from a call would take long.
     #[inline(always)]
-    pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T>) -> Result<Mark, Error> {
+    pub(super) fn add(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
         match self {
             Held::Exact(members) => match members.renew(item, hash, adding.tag, adding.ages) {
                 Some(mark) => Ok(mark),
@@ -121,7 +122,12 @@ impl<T: Tag> Held<T> {
     /// # Errors
     /// The errors of [`Self::add`].
     #[inline]
-    pub(super) fn add_absent(&mut self, item: &[u8], hash: u64, adding: Adding<'_, T>) -> Result<Mark, Error> {
+    pub(super) fn add_absent(
+        &mut self,
+        item: &[u8],
+        hash: u64,
+        adding: Adding<'_, T, impl SizeLimit>,
+    ) -> Result<Mark, Error> {
         let Adding { spec, tag, held_bytes, limit, .. } = adding;
         let params = &spec.params;
         let Held::Exact(members) = self else { return self.add(item, hash, adding) };
@@ -177,7 +183,7 @@ impl<T: Tag> Held<T> {
         &mut self,
         sources: &[Merged<'_, T>],
         lower_bound: u32,
-        adding: Adding<'_, T>,
+        adding: Adding<'_, T, impl SizeLimit>,
     ) -> Result<bool, Error> {
         let Adding { spec, ages, held_bytes, limit, .. } = adding;
         let (seed, mut changed) = (spec.params.seed, false);
@@ -261,7 +267,7 @@ impl<T: Tag> Held<T> {
 ///
 /// # Errors
 /// The errors of the limit, and [`Error::OutOfMemory`].
-fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T>) -> Result<Slots, Error> {
+fn slots_of<T: Tag>(members: &Members<T>, hash: u64, adding: Adding<'_, T, impl SizeLimit>) -> Result<Slots, Error> {
     let Adding { spec: Spec { params, layout }, tag, ages, held_bytes, limit } = adding;
     limit.check(held_bytes, Slots::STRUCT_BYTES)?;
     let mut slots = Slots::new(*layout, ages);

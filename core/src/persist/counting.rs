@@ -250,15 +250,10 @@ pub struct PartialCounter {
     total_bytes: u64,
     /// The checksum that the members must have; `None` for an estimate, and for members inline in the header.
     members_sum: Option<u64>,
-    state: Progress,
-}
-
-#[derive(Debug)]
-enum Progress {
-    /// The payload bytes loaded so far. They are decoded once all of them have been loaded.
-    Partial(Vec<u8>),
-    /// The counter, decoded from the whole payload.
-    Done(Box<Counter>),
+    /// The payload bytes loaded so far.
+    bytes: Vec<u8>,
+    /// The counter, decoded once the whole payload has been loaded.
+    counter: Option<Counter>,
 }
 
 impl Partial for PartialCounter {
@@ -278,14 +273,14 @@ impl Partial for PartialCounter {
         };
         expect("header length", 0, reader.remaining())?;
         form.check_bytes(total_bytes, limit)?;
-        let header = if inline.is_some() { Vec::new() } else { try_to_vec(header)? };
-        let state = Progress::Partial(try_with_capacity(total_bytes as usize)?);
-        let mut loading = PartialCounter { form, header, total_bytes, members_sum, state };
-        // A counter with an empty payload is complete at once.
-        loading.push(inline.unwrap_or_default())?;
-        if inline.is_some() {
-            loading.total_bytes = 0;
+        if let Some(payload) = inline {
+            let counter = Some(form.load(payload).map_err(stored_parameter)?);
+            return Ok(PartialCounter { form, header: vec![], total_bytes: 0, members_sum, bytes: vec![], counter });
         }
+        let (header, bytes) = (try_to_vec(header)?, try_with_capacity(total_bytes as usize)?);
+        let mut loading = PartialCounter { form, header, total_bytes, members_sum, bytes, counter: None };
+        // A counter with an empty payload is complete at once.
+        loading.push(&[])?;
         Ok(loading)
     }
 
@@ -298,10 +293,7 @@ impl Partial for PartialCounter {
     }
 
     fn received_bytes(&self) -> u64 {
-        match &self.state {
-            Progress::Partial(bytes) => bytes.len() as u64,
-            Progress::Done(_) => self.total_bytes,
-        }
+        self.bytes.len() as u64
     }
 
     fn total_bytes(&self) -> u64 {
@@ -309,59 +301,41 @@ impl Partial for PartialCounter {
     }
 
     fn received(&self) -> Payload<'_> {
-        match &self.state {
-            Progress::Partial(bytes) => Payload::new(move |index| (index == 0).then_some(PayloadPart::Bytes(bytes))),
-            Progress::Done(counter) => whole_payload(counter).up_to(self.total_bytes),
-        }
+        Payload::new(move |index| (index == 0).then_some(PayloadPart::Bytes(&self.bytes)))
     }
 
     fn push(&mut self, more: &[u8]) -> Result<(), Error> {
         let missing = self.total_bytes - self.received_bytes();
         let is_valid = more.len() as u64 <= missing;
         Error::check_field(is_valid, "payload length", format_args!("at most {missing} bytes more"), more.len())?;
-        let Progress::Partial(bytes) = &mut self.state else { return Ok(()) };
-        let before = bytes.len();
-        try_reserve(bytes, more.len())?;
-        bytes.extend_from_slice(more);
-        if more.len() as u64 == missing {
+        let before = self.bytes.len();
+        try_reserve(&mut self.bytes, more.len())?;
+        self.bytes.extend_from_slice(more);
+        if more.len() as u64 == missing && self.counter.is_none() {
+            let bytes = &self.bytes;
             let checked = self.members_sum.map_or(Ok(()), |sum| expect("members checksum", sum, checksum(bytes, 0)));
-            let loaded = checked.and_then(|()| self.form.load(bytes)).inspect_err(|_| bytes.truncate(before));
-            let counter = loaded.map_err(stored_parameter)?;
-            self.state = Progress::Done(Box::new(counter));
+            let loaded = checked.and_then(|()| self.form.load(bytes)).inspect_err(|_| self.bytes.truncate(before));
+            self.counter = Some(loaded.map_err(stored_parameter)?);
         }
         Ok(())
     }
 
     fn finish(&mut self) -> Result<Counter, Error> {
         expect("payload length", self.total_bytes, self.received_bytes())?;
-        match std::mem::replace(&mut self.state, Progress::Partial(Vec::new())) {
-            Progress::Done(counter) => Ok(*counter),
-            // An earlier call has taken the counter out.
-            Progress::Partial(_) => Err(Error::corrupt("payload", "one value", "a second")),
-        }
+        // An earlier call may have taken the counter out.
+        self.counter.take().ok_or_else(|| Error::corrupt("payload", "one value", "a second"))
     }
 
     fn heap_layouts(&self, visit: &mut dyn FnMut(alloc::Layout)) {
         visit(alloc::Layout::for_value(self.header.as_slice()));
-        match &self.state {
-            Progress::Partial(bytes) => {
-                visit(alloc::Layout::array::<u8>(bytes.capacity()).unwrap_or(alloc::Layout::new::<u8>()));
-            }
-            Progress::Done(counter) => {
-                visit(alloc::Layout::new::<Counter>());
-                counter.heap_layouts(visit);
-            }
-        }
+        visit(alloc::Layout::array::<u8>(self.bytes.capacity()).unwrap_or(alloc::Layout::new::<u8>()));
+        self.counter.iter().for_each(|counter| counter.heap_layouts(visit));
     }
 
     fn try_clone(&self) -> Result<Self, Error> {
-        let state = match &self.state {
-            Progress::Partial(bytes) => {
-                Progress::Partial(try_collect(self.total_bytes as usize, bytes.iter().copied())?)
-            }
-            Progress::Done(counter) => Progress::Done(Box::new(counter.try_clone()?)),
-        };
-        Ok(PartialCounter { header: try_to_vec(&self.header)?, state, ..*self })
+        let bytes = try_collect(self.total_bytes as usize, self.bytes.iter().copied())?;
+        let counter = self.counter.as_ref().map(Counter::try_clone).transpose()?;
+        Ok(PartialCounter { header: try_to_vec(&self.header)?, bytes, counter, ..*self })
     }
 }
 

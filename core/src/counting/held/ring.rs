@@ -57,7 +57,11 @@ impl Ages {
     /// The number of bits in the cell of a slot: 1, 4 or 8. A cell has the slot's tag, or 0 if the slot is free.
     #[inline(always)]
     pub(in crate::counting) fn cell_bits(self) -> usize {
-        (u8::BITS - self.modulus.leading_zeros()) as usize
+        match self.modulus.into() {
+            WHOLES => 8,
+            HALVES => 4,
+            _ => 1,
+        }
     }
 
     /// The age of `tag`: the number of slices from its slice to the newest one.

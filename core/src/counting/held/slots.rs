@@ -33,14 +33,14 @@ use crate::counting::layout::{Layout, MAX_SEGMENT_BITS, SegmentCounts, slots_of}
 use crate::error::Error;
 use crate::hash::{self, CHUNK, first_marks};
 use crate::heap::Mover;
-use crate::size_limit::{try_to_vec, try_zeroed};
+use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
 
 /// A segment is held as a list if at most one slot in this number is marked. A slot in a list takes 16 bits, so a
 /// fuller list would be larger than a bitmap.
 const LISTED_PART: u64 = 16;
 /// The binary search in a list stops at this number of slots. Comparing all of them is faster than going on.
-const FEW: usize = 96;
+const FEW: usize = 32;
 /// The fewest bytes by which the lists grow.
 const LEAST_ROOM: usize = 16;
 
@@ -100,6 +100,18 @@ fn list_bytes(len: usize, ages: Ages) -> usize {
     bytes.next_multiple_of(LEAST_ROOM.max(1 << step))
 }
 
+/// The number of slots for which lists of `len` elements have room.
+fn list_room(len: usize, ages: Ages) -> usize {
+    // Two places take two elements, and two tags one.
+    if ages.has_tags() { len * 2 / 3 } else { len }
+}
+
+/// The places of the slots in lists, and their tags, each with the free room.
+fn lists_of(later: &mut [u16], ages: Ages) -> (&mut [u16], &mut [u8]) {
+    let (places, tags) = later.split_at_mut(list_room(later.len(), ages));
+    (places, bytemuck::cast_slice_mut(tags))
+}
+
 /// The heap bytes of slots with these counts, if the segments in `window` are held as cells.
 fn heap_bytes(layout: Layout, counts: &SegmentCounts, window: &Range<usize>, ages: Ages) -> u64 {
     let listed = counts.sum(window.end..layout.num_segments());
@@ -151,7 +163,7 @@ impl Slots {
     /// # Errors
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn wide(layout: Layout, ages: Ages) -> Result<Self, Error> {
-        Slots::new(layout, ages).with_memory(0..layout.num_segments(), 0)
+        Slots::new(layout, ages).with_memory(0..layout.num_segments())
     }
 
     /// Makes slots with these counts. The caller [fills](Self::fill) each segment that has a marked slot.
@@ -160,16 +172,15 @@ impl Slots {
     /// [`Error::OutOfMemory`].
     pub(in crate::counting) fn with_counts(layout: Layout, counts: SegmentCounts, ages: Ages) -> Result<Self, Error> {
         let slots = Slots { counts, ..Slots::new(layout, ages) };
-        slots.with_memory(window_of(layout, &counts, ages), 0)
+        slots.with_memory(window_of(layout, &counts, ages))
     }
 
-    /// Slots with the same counts, to be filled. The segments in `window` are held as cells, all later ones as lists
-    /// with room for `more` slots.
+    /// Slots with the same counts, to be filled. The segments in `window` are held as cells, all later ones as lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    fn with_memory(&self, window: Range<usize>, more: usize) -> Result<Self, Error> {
-        let listed = self.counts.sum(window.end..self.layout.num_segments()) + more;
+    fn with_memory(&self, window: Range<usize>) -> Result<Self, Error> {
+        let listed = self.counts.sum(window.end..self.layout.num_segments());
         Ok(Slots {
             window: try_zeroed(window.len() * segment_words(self.layout, self.ages))?,
             later: try_zeroed(list_bytes(listed, self.ages) / size_of::<u16>())?,
@@ -199,7 +210,7 @@ impl Slots {
             }
             (None, place) => {
                 let mut at = self.counts.sum(self.end.into()..segment);
-                let (places, tags) = self.lists_mut();
+                let (places, tags) = lists_of(&mut self.later, ages);
                 place.for_each(layout, ages, &mut |place, tag| {
                     places[at] = place as u16;
                     tags.get_mut(at).into_iter().for_each(|own| *own = tag);
@@ -251,23 +262,10 @@ impl Slots {
         self.counts.sum(self.end.into()..self.layout.num_segments())
     }
 
-    /// The number of slots for which the lists have room.
-    fn list_room(&self) -> usize {
-        // Two places of 2 bytes, and two tags of 1 byte.
-        if self.ages.has_tags() { self.later.len() * 2 / 3 } else { self.later.len() }
-    }
-
     /// The places of the slots in lists, and their tags.
     fn lists(&self) -> (&[u16], &[u8]) {
-        let ((places, tags), len) = (self.later.split_at(self.list_room()), self.num_listed());
+        let ((places, tags), len) = (self.later.split_at(list_room(self.later.len(), self.ages)), self.num_listed());
         (&places[..len], bytemuck::cast_slice(tags).get(..len).unwrap_or_default())
-    }
-
-    /// The places of the slots in lists, and their tags, each with the free room.
-    fn lists_mut(&mut self) -> (&mut [u16], &mut [u8]) {
-        let room = self.list_room();
-        let (places, tags) = self.later.split_at_mut(room);
-        (places, bytemuck::cast_slice_mut(tags))
     }
 
     /// The number of each segment, and how its marked slots are held.
@@ -296,13 +294,12 @@ impl Slots {
         self.window.get_mut(start..start + words)
     }
 
-    /// A copy of the slots in which the segments in `window` are held as cells, and all later segments as lists with
-    /// room for `more` slots.
+    /// A copy of the slots in which the segments in `window` are held as cells, and all later segments as lists.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
-    fn with_window(&self, window: Range<usize>, more: usize) -> Result<Self, Error> {
-        let mut copy = self.with_memory(window, more)?;
+    fn with_window(&self, window: Range<usize>) -> Result<Self, Error> {
+        let mut copy = self.with_memory(window)?;
         self.places().for_each(|(segment, place)| copy.fill_from(segment, place));
         Ok(copy)
     }
@@ -315,7 +312,7 @@ impl Slots {
         self.counts = self.counts_within(u8::MAX);
         self.estimate.clear();
         check(bytes_of_counts(self.layout, &self.counts, self.ages))?;
-        self.with_window(window_of(self.layout, &self.counts, self.ages), 0)
+        self.with_window(window_of(self.layout, &self.counts, self.ages))
     }
 
     /// Whether the same slots are marked in both, with the same tags. Both must have the same layout.
@@ -328,14 +325,18 @@ impl Slots {
     /// # Errors
     /// The errors of the limit, and [`Error::OutOfMemory`]; on error the slots are unchanged.
     #[inline(always)]
-    pub(in crate::counting) fn mark<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T>) -> Result<Mark, Error> {
+    pub(in crate::counting) fn mark<T: Tag>(
+        &mut self,
+        slot: u32,
+        adding: Adding<'_, T, impl SizeLimit>,
+    ) -> Result<Mark, Error> {
         let segment = self.layout.segment_of(slot);
         if segment >= self.end.into() {
             return self.mark_later(slot, adding);
         }
         let Some(slot) = slot.checked_sub(self.start()) else { return Ok(Mark::Same) };
         // Constant ages make the code for bits shorter.
-        let ages = if T::BYTES == 0 { Ages::PLAIN } else { self.ages };
+        let ages = if T::BYTES == 0 { Ages::PLAIN } else { adding.ages };
         let mark = cells::mark(&mut self.window, slot as usize, adding.tag.of_slot(), ages);
         if mark == Mark::New {
             self.count_new(segment);
@@ -352,7 +353,7 @@ impl Slots {
     pub(in crate::counting) fn mark_all<T: Tag>(
         &mut self,
         hashes: &[u64],
-        adding: Adding<'_, T>,
+        adding: Adding<'_, T, impl SizeLimit>,
         mut marked: impl FnMut(Mark),
     ) -> Result<(), Error> {
         let (mut slots, mut next) = ([0; CHUNK], 0);
@@ -393,15 +394,15 @@ impl Slots {
     /// copy is lacking, the larger one is kept.
     #[cold]
     fn form_anew(&mut self) {
-        if let Ok(smaller) = self.with_window(window_of(self.layout, &self.counts, self.ages), 0) {
+        if let Ok(smaller) = self.with_window(window_of(self.layout, &self.counts, self.ages)) {
             *self = smaller;
         }
     }
 
     /// Marks a slot of a segment that is held as a list.
     #[inline(never)]
-    fn mark_later<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T>) -> Result<Mark, Error> {
-        let Adding { tag, limit, .. } = adding;
+    fn mark_later<T: Tag>(&mut self, slot: u32, adding: Adding<'_, T, impl SizeLimit>) -> Result<Mark, Error> {
+        let (limit, tag) = (adding.limit, adding.tag.of_slot());
         let (held_bytes, ages) = (adding.held_bytes + Self::STRUCT_BYTES, self.ages);
         let (segment, place) = (self.layout.segment_of(slot), self.layout.within(slot));
         let (start, len) = (self.counts.sum(self.end.into()..segment), self.counts.get(segment));
@@ -409,26 +410,30 @@ impl Slots {
         let at = find(list, place);
         let (is_marked, at) = (list.get(at) == Some(&place), start + at);
         if is_marked {
-            return Ok(self.lists_mut().1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag.of_slot())));
+            return Ok(lists_of(&mut self.later, ages).1.get_mut(at).map_or(Mark::Same, |own| ages.renew(own, tag)));
         }
         if (len + 1) * LISTED_PART > self.layout.slots() {
             let window = self.first.into()..segment + 1;
             limit.check(held_bytes, heap_bytes(self.layout, &self.counts, &window, ages))?;
-            *self = self.with_window(window, 0)?;
+            *self = self.with_window(window)?;
             return self.mark(slot, adding);
         }
         let num_listed = self.num_listed();
-        if num_listed == self.list_room() {
-            let more_bytes = list_bytes(num_listed + 1, ages) - size_of_val(&*self.later);
-            limit.check(held_bytes + self.num_bytes(), more_bytes as u64)?;
-            *self = self.with_window(self.first.into()..self.end.into(), 1)?;
+        if num_listed == list_room(self.later.len(), ages) {
+            let bytes = list_bytes(num_listed + 1, ages);
+            limit.check(held_bytes + self.num_bytes(), (bytes - size_of_val(&*self.later)) as u64)?;
+            let mut later: Box<[u16]> = try_zeroed(bytes / size_of::<u16>())?;
+            let ((places, tags), (own_places, own_tags)) = (lists_of(&mut later, ages), self.lists());
+            places[..num_listed].copy_from_slice(own_places);
+            tags[..own_tags.len()].copy_from_slice(own_tags);
+            self.later = later;
         }
-        let (places, tags) = self.lists_mut();
+        let (places, tags) = lists_of(&mut self.later, ages);
         places.copy_within(at..num_listed, at + 1);
         places[at] = place;
         if T::BYTES > 0 {
             tags.copy_within(at..num_listed, at + 1);
-            tags[at] = tag.of_slot();
+            tags[at] = tag;
         }
         self.count_new(segment);
         Ok(Mark::New)
@@ -446,10 +451,10 @@ impl Slots {
                     cells::merge(own, ages, cells, theirs, most_age, behind);
                 }
                 (Place::Full, Some(own)) if is_alike => own.fill(u64::MAX),
+                (Place::Listed(places, []), Some(own)) if is_alike => bits::set_all(own, places),
                 (Place::Listed(places, tags), Some(own)) if is_alike && !ages.has_tags() => {
-                    let is_seen = |at: usize| tags.get(at).is_none_or(|&tag| theirs.age(tag) <= most_age);
-                    let seen = places.iter().enumerate().filter(|&(at, _)| is_seen(at));
-                    bits::set_all(own, seen.map(|(_, &place)| place.into()));
+                    let seen = places.iter().zip(tags).filter(|&(_, &tag)| theirs.age(tag) <= most_age);
+                    seen.for_each(|(&place, _)| _ = bits::set(own, place.into()));
                 }
                 _ => place.for_each(from.layout, theirs, &mut |place, tag| {
                     let (age, slot) = (theirs.age(tag), from.layout.slot_at(segment, place as u16));
@@ -476,7 +481,7 @@ impl Slots {
     pub(in crate::counting) fn expire(&mut self, most_age: u8, later: Ages) {
         let (counts, ages, num_listed) = (self.counts_within(most_age), self.ages, self.num_listed());
         cells::free(&mut self.window, ages, most_age);
-        let ((places, tags), mut left) = (self.lists_mut(), 0);
+        let ((places, tags), mut left) = (lists_of(&mut self.later, ages), 0);
         for at in 0..num_listed {
             if ages.age(tags[at]) <= most_age {
                 (places[left], tags[left]) = (places[at], tags[at]);
@@ -518,19 +523,21 @@ impl Slots {
         for (segment, place) in self.places().filter(|&(segment, _)| self.counts.get(segment) > 0) {
             words.fill(0);
             tags.clear();
-            match place {
+            let marked = match place {
                 Place::Full => continue,
-                Place::Cells(cells) if !self.ages.has_tags() => words.copy_from_slice(cells),
-                Place::Cells(cells) => cells::for_each(cells, self.ages, &mut |place, tag| {
-                    bits::set(words, place);
-                    tags.push(tag);
-                }),
-                Place::Listed(places, own) => {
-                    bits::set_all(words, places.iter().map(|&place| place.into()));
-                    tags.extend_from_slice(own);
+                Place::Cells(cells) if !self.ages.has_tags() => cells,
+                Place::Cells(cells) => {
+                    cells::merge(words, Ages::PLAIN, cells, self.ages, u8::MAX, 0);
+                    cells::for_each(cells, self.ages, &mut |_, tag| tags.push(tag));
+                    &*words
                 }
-            }
-            visit(segment, words, &tags);
+                Place::Listed(places, own) => {
+                    bits::set_all(words, places);
+                    tags.extend_from_slice(own);
+                    &*words
+                }
+            };
+            visit(segment, marked, &tags);
         }
     }
 

@@ -101,9 +101,9 @@ impl Pair {
         let mut all = Likelihood { log: 0.0, score: [0.0; 3], information: [[0.0; 3]; 3] };
         for slots in &self.slots {
             let a = slots.share;
-            let [taken_x, taken_y, taken_z] = [x, y, z].map(|n| -libm::expm1(-a * n));
-            let [free_all, free_but_x, free_but_y, free_z] = [x + y + z, y + z, x + z, z].map(|n| libm::exp(-a * n));
-            let (alone_x, alone_y) = (free_but_x * taken_x, free_but_y * taken_y);
+            let [(free_x, taken_x), (free_y, taken_y), (free_z, taken_z)] = [x, y, z].map(|n| chances(a * n));
+            let free_all = free_x * free_y * free_z;
+            let (alone_x, alone_y) = (free_y * free_z * taken_x, free_x * free_z * taken_y);
             let patterns = [
                 (free_all, [-free_all; 3]),
                 (alone_x, [free_all, -alone_x, -alone_x]),
@@ -162,6 +162,17 @@ impl Likelihood {
         let step = inverse(&information)?.map(|row| row.iter().zip(&score).map(|(i, s)| i * s).sum::<f64>());
         Some(std::array::from_fn(|i| given[i].unwrap_or(step[i])))
     }
+}
+
+/// The chance that a slot stays free, and the chance that it is marked, if it gets `mean` members on average.
+fn chances(mean: f64) -> (f64, f64) {
+    // The smaller chance is computed, so that neither loses digits.
+    if mean < 0.5 {
+        let taken = -libm::expm1(-mean);
+        return (1.0 - taken, taken);
+    }
+    let free = libm::exp(-mean);
+    (free, 1.0 - free)
 }
 
 /// The inverse of a symmetric matrix, by cofactors.

@@ -39,7 +39,7 @@ fn check(slots: &Slots) {
     assert!(bytes <= cells + cells / 4 + LEAST_ROOM as u64, "{bytes} bytes for {cells}");
 }
 
-fn adding<T: Tag>(tag: T, ages: Ages) -> Adding<'static, T> {
+fn adding<T: Tag>(tag: T, ages: Ages) -> Adding<'static, T, Unlimited> {
     const SPEC: Spec =
         Spec { params: Params { error_rate: 0.01, exact_limit: 0, exact_bytes: 1, seed: 0 }, layout: Layout::new(12) };
     Adding { spec: &SPEC, tag, ages, held_bytes: 0, limit: &Unlimited }
