@@ -39,7 +39,7 @@ pub(crate) fn set(words: &mut [u64], index: usize) -> bool {
 
 /// Sets the bits at these positions, each by a store of one byte. Neighbouring positions are often in one word, and a
 /// store to a word would have to wait for the previous store to it.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+lzcnt+popcnt"))]
+#[inline]
 pub(crate) fn set_all(words: &mut [u64], positions: &[u16]) {
     let bytes: &mut [u8] = bytemuck::cast_slice_mut(words);
     positions.iter().for_each(|position| bytes[usize::from(position / 8)] |= 1 << (position % 8));

@@ -39,16 +39,15 @@ const WORD_BITS: u32 = u32::BITS;
 /// Appends the code of `num_ones` set bits among `num_bits`, at most 2^32. `ones` are their positions, ascending.
 pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u64, bytes: &mut Vec<u8>) {
     let low_bits = low_bits(num_ones, num_bits);
-    let (mut pending, mut len, mut end) = (0u64, 0, bytes.len());
-    bytes.resize(end + most_bytes(num_ones, num_bits) as usize + size_of::<u64>(), 0);
-    // All pending bits are written each time, since a branch on a full word could not be predicted.
+    let (mut pending, mut len) = (0u64, 0);
     let mut push = |value: u64, value_len: u32| {
         pending |= value << len;
         len += value_len;
-        bytes[end..end + size_of::<u64>()].copy_from_slice(&pending.to_le_bytes());
-        end += (len / 8) as usize;
-        pending >>= len & !7;
-        len &= 7;
+        if len >= WORD_BITS {
+            bytes.extend_from_slice(&(pending as u32).to_le_bytes());
+            pending >>= WORD_BITS;
+            len -= WORD_BITS;
+        }
     };
     let mut next = 0;
     for one in ones {
@@ -63,7 +62,7 @@ pub(crate) fn encode(ones: impl Iterator<Item = u64>, num_ones: u64, num_bits: u
         }
         push(((1 << high) - 1) | low << (high + 1), high as u32 + 1 + low_bits);
     }
-    bytes.truncate(end + usize::from(len > 0));
+    bytes.extend_from_slice(&pending.to_le_bytes()[..len.div_ceil(8) as usize]);
 }
 
 /// Calls `visit` with each position that [`encode`] wrote, in ascending order.

@@ -2,15 +2,17 @@
 
 use std::alloc;
 use std::fmt;
+use std::iter::once;
 
 use arrayvec::ArrayVec;
 
 use crate::counting::estimate::Estimated;
+use crate::counting::held::Held;
 use crate::counting::held::adding::Adding;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::{self, Ages, MOST_SLICES, TagRing};
+use crate::counting::held::slots::Slots;
 use crate::counting::held::tag::Tag;
-use crate::counting::held::{Held, Merged};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::counting::params::{Params, Spec};
 use crate::counting::windowed_set::WindowedSet;
@@ -18,7 +20,7 @@ use crate::error::Error;
 use crate::hash::{CHUNK, hash64};
 use crate::heap::{Mover, OnHeap};
 use crate::shared::Shared;
-use crate::size_limit::{SizeLimit, try_collect};
+use crate::size_limit::SizeLimit;
 use crate::window::{Mark, Time, Window};
 
 /// A counter of distinct members. See the [module](crate::counting) for what it guarantees.
@@ -140,14 +142,6 @@ impl Counter {
         }
     }
 
-    /// The set of a counter without a window; `None` with one.
-    pub(super) fn plain(&self) -> Option<&Held> {
-        match &self.contents {
-            Contents::Plain(held) => Some(held),
-            Contents::Windowed(_) => None,
-        }
-    }
-
     /// Bytes of the struct itself. Every counter takes them, even an empty one.
     pub(super) const STRUCT_BYTES: u64 = size_of::<Counter>() as u64;
 
@@ -201,38 +195,77 @@ impl Counter {
 
     /// Moves the counter to the slice `newest`; no counter may have reached a later slice. Then adds the members of
     /// `others`, each in the slice in which it was seen. Returns whether the additions changed the counter. The lower
-    /// bound of an estimate becomes at least `lower_bound`.
+    /// bound of an estimate becomes at least `lower_bound`, which is at least its present one.
     ///
     /// # Errors
     /// The errors of `limit`, and [`Error::OutOfMemory`]; on error some members may have been added.
-    pub(super) fn add_members<'o>(
+    pub(super) fn add_members(
         &mut self,
-        others: &[&'o Counter],
+        others: &[&Counter],
         newest: u64,
         lower_bound: u32,
         limit: &impl SizeLimit,
     ) -> Result<bool, Error> {
-        let spec = &*self.spec;
-        match &mut self.contents {
-            Contents::Plain(own) => {
-                let held = others.iter().filter_map(|other| other.plain());
-                let sources =
-                    try_collect(others.len(), held.map(|held| Merged { held, ages: Ages::PLAIN, behind: 0 }))?;
-                let adding = Adding { spec, tag: (), ages: Ages::PLAIN, held_bytes: Self::STRUCT_BYTES, limit };
-                own.merge(&sources, lower_bound, adding)
+        if let Some((set, spec)) = self.windowed_mut() {
+            set.advance(newest, spec);
+        }
+        // Everything in a counter that is 255 slices behind has expired.
+        let behind = |other: &Counter| u8::try_from(newest - other.reached()).unwrap_or(u8::MAX);
+        let (seed, mut changed) = (self.params().seed, false);
+        if self.is_exact() && others.iter().all(|other| other.set_bits() == 0) {
+            for other in others {
+                with_set!(other, (held, ages) => {
+                    for (hash, tag, member) in held.members().into_iter().flat_map(|members| members.hashed(seed)) {
+                        let age = tag.age(ages).saturating_add(behind(other));
+                        changed |= self.add_aged(member.text_in(&mut [0; 64]), hash, age, limit)? != Mark::Same;
+                    }
+                });
             }
-            Contents::Windowed(own) => {
-                let sets = others.iter().filter_map(|other| other.windowed());
-                let source = |WindowedSet { ring, held }: &'o WindowedSet| {
-                    let behind = u8::try_from(newest.saturating_sub(ring.newest())).unwrap_or(u8::MAX);
-                    Merged { held, ages: ring.ages(), behind }
-                };
-                let sources = try_collect(others.len(), sets.map(source))?;
-                own.advance(newest, spec);
-                let (ages, held_bytes) = (own.ring.ages(), Self::WINDOWED_BYTES);
-                own.held.merge(&sources, lower_bound, Adding { spec, tag: ages.newest, ages, held_bytes, limit })
+        } else {
+            // Slots can be merged only into slots.
+            let mut union = Slots::wide(self.layout(), self.ages())?;
+            for other in once(&*self).chain(others.iter().copied()) {
+                other.mark_in(&mut union, self.ages().most_age.checked_sub(behind(other)), behind(other));
+            }
+            let set_bytes = with_set!(self, (held, _) => held.num_bytes());
+            let slots = union.formed(|bytes| match bytes.saturating_sub(set_bytes) {
+                0 => Ok(()),
+                more_bytes => limit.check(self.num_bytes(), more_bytes),
+            })?;
+            changed = with_set!(self, (held, _) => held.slots().is_none_or(|own| !own.has_slots_of(&slots)));
+            match &mut self.contents {
+                _ if !changed => {}
+                Contents::Plain(held) => *held = Held::Estimating(Box::new(slots)),
+                Contents::Windowed(set) => set.held = Held::Estimating(Box::new(slots)),
             }
         }
+        if let Contents::Plain(Held::Estimating(slots)) = &mut self.contents {
+            changed |= slots.raise_lower_bound(lower_bound);
+        }
+        Ok(changed)
+    }
+
+    /// The same as [`Self::add_hashed`], for an item that was last seen `age` slices before the newest slice. An expired
+    /// item is not added.
+    fn add_aged(&mut self, item: &[u8], hash: u64, age: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
+        adding!(self, limit, (held, adding) => match Tag::of_age(age, adding.ages) {
+            Some(tag) => held.add(item, hash, Adding { tag, ..adding }),
+            None => Ok(Mark::Same),
+        })
+    }
+
+    /// Marks in `union` the slots of the members that were seen at most `most_age` slices before the newest slice, as
+    /// [`Slots::merge`] does; of none if `most_age` is `None`. The members of an exact counter are hashed for this, so
+    /// the layout of the exact counter does not matter.
+    pub(super) fn mark_in(&self, union: &mut Slots, most_age: Option<u8>, behind: u8) {
+        let Some(most_age) = most_age else { return };
+        with_set!(self, (held, ages) => match held {
+            Held::Exact(members) => {
+                let seen = members.hashed(self.params().seed).filter(|(_, tag, _)| tag.age(ages) <= most_age);
+                seen.for_each(|(hash, tag, _)| union.mark_wide(union.layout().slot_of(hash), tag.age(ages) + behind));
+            }
+            Held::Estimating(slots) => union.merge(slots, most_age, behind),
+        });
     }
 
     /// The number of distinct members: the exact number, or the rounded estimate. In a counter without a window, adding
@@ -415,9 +448,9 @@ impl Counter {
         self.ring().map_or(0, TagRing::newest)
     }
 
-    /// The age of the oldest live slice; 0 without a window.
-    pub(super) fn most_age(&self) -> u8 {
-        self.ring().map_or(0, TagRing::most_age)
+    /// The ages of the tags of members and slots.
+    pub(super) fn ages(&self) -> Ages {
+        self.ring().map_or(Ages::PLAIN, TagRing::ages)
     }
 
     /// The present slice of the counter at `time`; 0 without a window.

@@ -7,7 +7,7 @@
 use crate::counting::counter::{Contents, Counter};
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
-use crate::counting::held::ring::{self, Ages, TagRing};
+use crate::counting::held::ring::{Ages, TagRing};
 use crate::counting::held::slots::bytes_of_counts;
 use crate::counting::held::tag::Tag;
 use crate::counting::layout::SegmentCounts;
@@ -16,7 +16,6 @@ use crate::counting::payload::{decode, most_bytes};
 use crate::counting::windowed_set::WindowedSet;
 use crate::error::Error;
 use crate::size_limit::SizeLimit;
-use crate::window::Window;
 
 /// The properties of a counter without its set.
 #[derive(Debug, Clone, Copy)]
@@ -26,8 +25,8 @@ pub(crate) struct CounterForm {
     pub(crate) lower_bound: u32,
     /// The number of marked slots in each segment; `None` for an exact counter.
     pub(crate) counts: Option<SegmentCounts>,
-    /// The window, the newest slice that was reached, and the offset that converts slices to tags (`held/ring.rs`).
-    pub(crate) window: Option<(Window, u64, u8)>,
+    /// The window, the newest slice that was reached, and the numbering of the tags.
+    pub(crate) ring: Option<TagRing>,
 }
 
 impl CounterForm {
@@ -37,12 +36,8 @@ impl CounterForm {
             params: *counter.params(),
             lower_bound: if counter.is_exact() { 0 } else { counter.lower_bound() },
             counts: counter.counts(),
-            window: counter.ring().map(|ring| (ring.window, ring.newest(), ring.offset())),
+            ring: counter.ring().copied(),
         }
-    }
-
-    fn ring(&self) -> Option<TagRing> {
-        self.window.map(|(window, newest, offset)| TagRing::with_offset(window, newest, offset))
     }
 
     /// Checks stored fields. The caller has checked that there are no more counts than segments.
@@ -72,10 +67,7 @@ impl CounterForm {
             let is_possible = self.lower_bound == 0 || counts.total() > 0;
             Error::check_field(is_possible, "lower bound", "0 without a marked slot", self.lower_bound)?;
         }
-        let Some((window, newest, offset)) = self.window else { return Ok(()) };
-        ring::check(&window)?;
-        let modulus = TagRing::new(window, newest).modulus();
-        Error::check_field(u32::from(offset) < modulus, "offset", format_args!("below {modulus}"), offset)
+        Ok(())
     }
 
     /// Checks the length of a payload, and asks `limit` for the memory of the counter.
@@ -84,7 +76,7 @@ impl CounterForm {
     /// [`Error::Corrupt`], and the errors of `limit`.
     pub(crate) fn check_bytes(&self, payload_bytes: u64, limit: &impl SizeLimit) -> Result<(), Error> {
         let (Spec { params, layout }, room) = (Spec::new(self.params)?, self.params.room());
-        let (ages, held_bytes, tag_bytes) = match self.ring() {
+        let (ages, held_bytes, tag_bytes) = match self.ring {
             None => (Ages::PLAIN, Counter::STRUCT_BYTES, 0),
             Some(ring) => (ring.ages(), Counter::WINDOWED_BYTES, 1),
         };
@@ -108,7 +100,7 @@ impl CounterForm {
     /// [`Error::Corrupt`] when the payload does not fit this form; [`Error::OutOfMemory`].
     pub(crate) fn load(&self, payload: &[u8]) -> Result<Counter, Error> {
         let spec = Spec::new(self.params)?;
-        let contents = match self.ring() {
+        let contents = match self.ring {
             None => Contents::Plain(self.held(payload, &spec, Ages::PLAIN)?),
             Some(ring) => {
                 Contents::Windowed(Box::new(WindowedSet { ring, held: self.held(payload, &spec, ring.ages())? }))
@@ -144,7 +136,7 @@ mod tests {
             all.iter().enumerate().for_each(|(segment, &count)| counts.add(segment, count));
             counts
         });
-        CounterForm { params, lower_bound, counts, window: None }
+        CounterForm { params, lower_bound, counts, ring: None }
     }
 
     fn load(form: CounterForm, payload: &[u8]) -> Result<Counter, Error> {

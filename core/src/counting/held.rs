@@ -4,7 +4,7 @@
 pub(super) mod adding;
 pub(crate) mod cells;
 pub(super) mod members;
-pub(super) mod ring;
+pub(crate) mod ring;
 pub(crate) mod slots;
 pub(super) mod tag;
 
@@ -31,15 +31,6 @@ pub(super) enum Held<T: Tag = ()> {
     Exact(Members<T>),
     /// The slots of the members. Boxed, so that exact counters stay small.
     Estimating(Box<Slots>),
-}
-
-/// A set whose members are added to another.
-pub(super) struct Merged<'a, T: Tag> {
-    pub(super) held: &'a Held<T>,
-    pub(super) ages: Ages,
-    /// The number of slices from the newest slice of this set to the newest slice of the other set. It is at most 255:
-    /// at this distance everything in this set has expired.
-    pub(super) behind: u8,
 }
 
 impl<T: Tag> Held<T> {
@@ -159,64 +150,6 @@ impl<T: Tag> Held<T> {
         places.dedup_by_key(|&mut (offset, _)| offset);
         places.iter().for_each(|&(_, at)| removed[at] = true);
         members.remove(places.iter().map(|&(offset, _)| offset), seed);
-    }
-
-    /// Marks in `union` the slots of the members that were seen at most `most_age` slices before the newest slice of
-    /// this set, as [`Slots::merge`] does. `seed` is that of the hashes, and `ages` are those of this set.
-    pub(super) fn mark_in(&self, union: &mut Slots, most_age: u8, behind: u8, seed: u64, ages: Ages) {
-        match self {
-            Held::Exact(members) => {
-                for (hash, tag, _) in members.hashed(seed).filter(|(_, tag, _)| tag.age(ages) <= most_age) {
-                    union.mark_wide(union.layout().slot_of(hash), tag.age(ages) + behind);
-                }
-            }
-            Held::Estimating(slots) => union.merge(slots, most_age, behind),
-        }
-    }
-
-    /// Adds the members of other sets, each in the slice in which it was seen. Returns whether the set changed. The
-    /// lower bound of an estimate becomes at least `lower_bound`, which is at least its present one.
-    ///
-    /// # Errors
-    /// The errors of the limit, and [`Error::OutOfMemory`]; on error some members may have been added.
-    pub(super) fn merge(
-        &mut self,
-        sources: &[Merged<'_, T>],
-        lower_bound: u32,
-        adding: Adding<'_, T, impl SizeLimit>,
-    ) -> Result<bool, Error> {
-        let Adding { spec, ages, held_bytes, limit, .. } = adding;
-        let (seed, mut changed) = (spec.params.seed, false);
-        if self.slots().is_some() || sources.iter().any(|source| source.held.set_bits() > 0) {
-            // Slots can be merged only into slots.
-            let (mut union, before) = (Slots::wide(spec.layout, ages)?, self.num_bytes());
-            self.mark_in(&mut union, ages.most_age, 0, seed, ages);
-            for source in sources {
-                if let Some(most_age) = ages.most_age.checked_sub(source.behind) {
-                    source.held.mark_in(&mut union, most_age, source.behind, seed, source.ages);
-                }
-            }
-            let slots = union.formed(|bytes| match bytes.saturating_sub(before) {
-                0 => Ok(()),
-                more_bytes => limit.check(held_bytes + before, more_bytes),
-            })?;
-            if !self.slots().is_some_and(|own| own.has_slots_of(&slots)) {
-                (*self, changed) = (Held::Estimating(Box::new(slots)), true);
-            }
-        } else {
-            for (source, members) in sources.iter().filter_map(|source| Some((source, source.held.members()?))) {
-                for (hash, tag, member) in members.hashed(seed) {
-                    if let Some(tag) = T::of_age(tag.age(source.ages).saturating_add(source.behind), ages) {
-                        let mark = self.add(member.text_in(&mut [0; 64]), hash, Adding { tag, ..adding })?;
-                        changed |= mark != Mark::Same;
-                    }
-                }
-            }
-        }
-        if let Held::Estimating(slots) = self {
-            changed |= slots.raise_lower_bound(lower_bound);
-        }
-        Ok(changed)
     }
 
     /// The number of marked slots; 0 while exact.

@@ -28,7 +28,7 @@ use crate::counting::held::Held;
 use crate::counting::held::cells;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
-use crate::counting::held::slots::Slots;
+use crate::counting::held::slots::{Place, Slots};
 use crate::counting::layout::{Layout, SegmentCounts};
 use crate::error::Error;
 use crate::golomb_rice;
@@ -166,12 +166,12 @@ pub(super) fn decode(payload: &[u8], layout: Layout, counts: SegmentCounts, ages
             }
         }
         if !ages.has_tags() {
-            slots.fill(segment, &words);
+            slots.fill(segment, Place::Cells(&words));
             continue;
         }
         cells.fill(0);
         set_tags(&mut cells, &words, take(&mut rest, tags_bytes(count, ages))?, ages)?;
-        slots.fill(segment, &cells);
+        slots.fill(segment, Place::Cells(&cells));
     }
     Error::check_field(rest.is_empty(), "segments", "the end", format_args!("{} bytes more", rest.len()))?;
     Ok(slots)
@@ -234,6 +234,7 @@ pub(crate) mod tests {
     use super::*;
     use crate::counting::counter::tests::{RATES, counter, params};
     use crate::counting::form::CounterForm;
+    use crate::counting::held::ring::TagRing;
     use crate::window::{ClockSource, Window};
 
     /// The whole payload of a counter.
@@ -257,8 +258,8 @@ pub(crate) mod tests {
         [256, 255, 128, 1].into_iter().enumerate().for_each(|(segment, count)| counts.add(segment, count));
         // In the first segment only the last slot, 255, is free. In the last segment only the first slot is marked.
         let [free, bits, marked] = [&[0xfd, 0x01][..], &[0x0f; 32], &[0]];
-        let load = |window, payload: &[u8]| {
-            let form = CounterForm { params, lower_bound: 0, counts: Some(counts), window };
+        let load = |ring, payload: &[u8]| {
+            let form = CounterForm { params, lower_bound: 0, counts: Some(counts), ring };
             form.load(payload)
         };
         let plain = [free, bits, marked].concat();
@@ -268,10 +269,10 @@ pub(crate) mod tests {
             let tags = |count: usize| vec![if of_a_tag == 4 { 0x11 } else { 0x01 }; (count * of_a_tag) / 8];
             let odd = if of_a_tag == 4 { [tags(254), vec![last]].concat() } else { tags(255) };
             let payload = [&tags(256), free, &odd, bits, &tags(128), marked, &[last]].concat();
-            let window = Some((window, 0, 0));
-            assert_eq!(encode(&load(window, &payload).unwrap()), payload);
+            let ring = Some(TagRing::new(window, 0));
+            assert_eq!(encode(&load(ring, &payload).unwrap()), payload);
             // A tag that belongs to no live slice, and a last half byte that is not 0.
-            let name = |payload: &[u8]| match load(window, payload) {
+            let name = |payload: &[u8]| match load(ring, payload) {
                 Err(Error::Corrupt { field, .. }) => field,
                 other => panic!("{other:?}"),
             };

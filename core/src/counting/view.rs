@@ -8,7 +8,6 @@ use crate::counting::counter::{Contents, Counter, with_set};
 use crate::counting::estimate::Estimated;
 use crate::counting::held::Held;
 use crate::counting::held::members::Members;
-use crate::counting::held::members::arena::Records;
 use crate::counting::held::members::record::Member;
 use crate::counting::held::ring::Ages;
 use crate::counting::held::slots::Slots;
@@ -90,29 +89,6 @@ impl Counter {
     }
 }
 
-/// Iterator over the members of a view.
-#[derive(Debug, Clone)]
-enum MemberIter<'a> {
-    Plain(Records<'a, ()>),
-    /// Iterates over the members of at most this age, in slices. With `None` it yields no member.
-    Windowed(Records<'a, u8>, Ages, Option<u8>),
-}
-
-impl<'a> Iterator for MemberIter<'a> {
-    type Item = Member<'a>;
-
-    #[inline]
-    fn next(&mut self) -> Option<Member<'a>> {
-        match self {
-            MemberIter::Plain(members) => members.next().map(|(_, member)| member),
-            MemberIter::Windowed(members, ages, most_age) => {
-                let (ages, most_age) = (*ages, (*most_age)?);
-                members.find(|&(tag, _)| ages.age(tag) <= most_age).map(|(_, member)| member)
-            }
-        }
-    }
-}
-
 impl<'a> View<'a> {
     /// The number of distinct members in view, rounded.
     pub fn count(&self) -> u64 {
@@ -122,7 +98,7 @@ impl<'a> View<'a> {
 
     /// Whether all members of the counter are in view.
     pub(super) fn is_whole(&self) -> bool {
-        self.most_age == Some(self.counter.most_age())
+        self.most_age == Some(self.counter.ages().most_age)
     }
 
     /// The estimate for the members in view, with the standard error of the count.
@@ -140,15 +116,17 @@ impl<'a> View<'a> {
     /// # Errors
     /// [`Error::NotExact`] when the counter estimates and any member is in view.
     pub fn members(&self) -> Result<impl Iterator<Item = Member<'a>> + Clone + use<'a>, Error> {
-        match self.counter.contents() {
-            Contents::Plain(Held::Exact(members)) => Ok(MemberIter::Plain(members.iter())),
-            Contents::Plain(Held::Estimating(_)) => Err(self.counter.not_exact()),
-            Contents::Windowed(set) => match &set.held {
-                Held::Exact(members) => Ok(MemberIter::Windowed(members.iter(), set.ring.ages(), self.most_age)),
-                Held::Estimating(_) if !self.counter.has_any(self.most_age) => Ok(MemberIter::Plain(Records::new(&[]))),
-                Held::Estimating(_) => Err(self.counter.not_exact()),
-            },
+        if !self.is_exact() && (self.counter.window().is_none() || self.has_any()) {
+            return Err(self.counter.not_exact());
         }
+        let (plain, windowed) = match self.counter.contents() {
+            Contents::Plain(held) => (held.members(), None),
+            Contents::Windowed(set) => (None, set.held.members()),
+        };
+        let (ages, most_age) = (self.counter.ages(), self.most_age);
+        let is_seen = move |&(tag, _): &(u8, _)| most_age.is_some_and(|most_age| ages.age(tag) <= most_age);
+        let plain = plain.into_iter().flat_map(Members::iter).map(|((), member)| member);
+        Ok(plain.chain(windowed.into_iter().flat_map(Members::iter).filter(is_seen).map(|(_, member)| member)))
     }
 
     /// Whether `item` is a member in view. An estimating counter cannot tell: the answer is an error, or false if no
@@ -213,14 +191,6 @@ impl<'a> View<'a> {
         }))
     }
 
-    /// Marks in `union` the slots of the members in view. The members of an exact counter are hashed for this, so the
-    /// layout of the exact counter does not matter.
-    fn mark_in(&self, union: &mut Slots) {
-        let Some(most_age) = self.most_age else { return };
-        let seed = self.counter.params().seed;
-        with_set!(self.counter, (held, ages) => held.mark_in(union, most_age, 0, seed, ages));
-    }
-
     /// Whether any member is in view.
     pub(super) fn has_any(&self) -> bool {
         self.counter.has_any(self.most_age)
@@ -248,7 +218,7 @@ impl<'a> View<'a> {
 /// [`Error::OutOfMemory`].
 pub(super) fn union_of(layout: Layout, views: &[View<'_>]) -> Result<Slots, Error> {
     let mut union = Slots::wide(layout, Ages::PLAIN)?;
-    views.iter().for_each(|view| view.mark_in(&mut union));
+    views.iter().for_each(|view| view.counter.mark_in(&mut union, view.most_age, 0));
     Ok(union)
 }
 

@@ -45,6 +45,7 @@ use super::inline::{AS_IT_IS, OUT_OF_LINE};
 use super::payload::Payload;
 use super::value::{ChunkFormat, Partial, Stored};
 use crate::counting::form::CounterForm;
+use crate::counting::held::ring::TagRing;
 use crate::counting::layout::{MAX_SEGMENTS, SegmentCounts};
 use crate::counting::payload::PayloadPart;
 use crate::counting::{Counter, Params};
@@ -75,7 +76,7 @@ const CLOCK_SOURCES: [(ClockSource, bool); 3] =
 
 impl CounterForm {
     fn kind(&self) -> HeaderKind {
-        if self.window.is_some() { HeaderKind::WindowedCounter } else { HeaderKind::Counter }
+        if self.ring.is_some() { HeaderKind::WindowedCounter } else { HeaderKind::Counter }
     }
 
     /// Begins a header with all fields of a counter before its payload.
@@ -91,13 +92,14 @@ impl CounterForm {
             writer.number(self.params.exact_bytes.into());
             writer.number(self.params.seed);
         }
-        if let Some((window, newest, offset)) = self.window {
+        if let Some(ring) = &self.ring {
+            let window = ring.window;
             writer.number(window.seconds());
             writer.u8(window.slices() as u8);
             let clock = (window.clock_source(), window.is_volatile());
             writer.u8(CLOCK_SOURCES.iter().position(|&known| known == clock).unwrap_or(0) as u8);
-            writer.number(newest);
-            writer.u8(offset);
+            writer.number(ring.newest());
+            writer.u8(ring.offset());
         } else if self.counts.is_some() {
             writer.number(self.lower_bound.into());
         }
@@ -126,9 +128,10 @@ impl CounterForm {
             0 => read_params(&mut reader)?,
             _ => STANDARD,
         };
-        let mut form = CounterForm { params, lower_bound: 0, counts: None, window: None };
+        let mut form = CounterForm { params, lower_bound: 0, counts: None, ring: None };
         if is_windowed {
-            form.window = Some((read_window(&mut reader)?, reader.number("newest slice")?, reader.u8("offset")?));
+            let (window, newest) = (read_window(&mut reader)?, reader.number("newest slice")?);
+            form.ring = Some(TagRing::with_offset(window, newest, reader.u8("offset")?)?);
         } else if is_estimate {
             form.lower_bound = reader.number_u32("lower bound")?;
         }

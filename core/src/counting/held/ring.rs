@@ -111,8 +111,8 @@ impl Ages {
 
 /// A window, its newest slice, and the numbering of its tags, which starts again from 1 after the largest tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::counting) struct TagRing {
-    pub(in crate::counting) window: Window,
+pub(crate) struct TagRing {
+    pub(crate) window: Window,
     /// The newest slice that was reached.
     newest: u64,
     /// The number that is subtracted from a slice number to compute the slice's tag. It is below the number of tags.
@@ -125,23 +125,31 @@ pub(in crate::counting) struct TagRing {
 impl TagRing {
     /// The numbering of the tags of a window whose newest slice is `newest`, with the offset 0.
     pub(in crate::counting) fn new(window: Window, newest: u64) -> Self {
-        Self::with_offset(window, newest, 0)
-    }
-
-    /// The numbering of the tags of a window whose newest slice is `newest`, with an offset below the number of tags.
-    pub(in crate::counting) fn with_offset(window: Window, newest: u64, offset: u8) -> Self {
-        let mut ring = TagRing { window, newest, offset, ages: Ages { newest: 1, modulus: 1, most_age: 0 } };
+        let mut ring = TagRing { window, newest, offset: 0, ages: Ages::PLAIN };
         ring.set_newest(newest);
         ring
     }
 
+    /// The stored numbering of the tags of a window whose newest slice is `newest`.
+    ///
+    /// # Errors
+    /// [`Error::Corrupt`] unless `offset` is below the number of tags.
+    pub(crate) fn with_offset(window: Window, newest: u64, offset: u8) -> Result<Self, Error> {
+        let mut ring = TagRing::new(window, newest);
+        let modulus = ring.modulus();
+        Error::check_field(u32::from(offset) < modulus, "offset", format_args!("below {modulus}"), offset)?;
+        ring.offset = offset;
+        ring.set_newest(newest);
+        Ok(ring)
+    }
+
     /// The newest slice that was reached.
-    pub(in crate::counting) fn newest(&self) -> u64 {
+    pub(crate) fn newest(&self) -> u64 {
         self.newest
     }
 
     /// The number that is subtracted from a slice number to compute the slice's tag.
-    pub(in crate::counting) fn offset(&self) -> u8 {
+    pub(crate) fn offset(&self) -> u8 {
         self.offset
     }
 

@@ -71,7 +71,7 @@ const _: () = assert!(size_of::<Slots>() <= 160);
 
 /// How the marked slots of one segment are held.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+pub(in crate::counting) enum Place<'a> {
     /// All slots are marked, so nothing has to be held.
     Full,
     Cells(&'a [u64]),
@@ -191,12 +191,8 @@ impl Slots {
         })
     }
 
-    /// Fills a segment of new slots with these cells.
-    pub(in crate::counting) fn fill(&mut self, segment: usize, cells: &[u64]) {
-        self.fill_from(segment, Place::Cells(cells));
-    }
-
-    fn fill_from(&mut self, segment: usize, place: Place<'_>) {
+    /// Fills a segment of new slots.
+    pub(in crate::counting) fn fill(&mut self, segment: usize, place: Place<'_>) {
         let (layout, ages) = (self.layout, self.ages);
         if segment < self.first.into() {
             // The segment is full.
@@ -300,7 +296,7 @@ impl Slots {
     /// [`Error::OutOfMemory`].
     fn with_window(&self, window: Range<usize>) -> Result<Self, Error> {
         let mut copy = self.with_memory(window)?;
-        self.places().for_each(|(segment, place)| copy.fill_from(segment, place));
+        self.places().for_each(|(segment, place)| copy.fill(segment, place));
         Ok(copy)
     }
 

@@ -30,7 +30,7 @@ impl Counter {
         let newest = newest(&all);
         let lower_bound = all.iter().map(|counter| counter.lower_bound()).max().unwrap_or(0);
         // Counters without live members are ignored, and so are their layouts.
-        let is_live = |counter: &&Counter| counter.is_live_at(newest, self.most_age());
+        let is_live = |counter: &&Counter| counter.is_live_at(newest, self.ages().most_age);
         all.retain(is_live);
         let live = try_collect(others.len(), others.iter().copied().filter(is_live))?;
         let coarsest = coarsest(self, &all);
@@ -61,7 +61,7 @@ impl Counter {
     pub fn union(first: &Counter, others: &[&Counter], limit: &impl SizeLimit) -> Result<Counter, Error> {
         let all = with_first(first, others)?;
         let newest = newest(&all);
-        let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.most_age()));
+        let live = all.iter().copied().filter(|counter| counter.is_live_at(newest, first.ages().most_age));
         let coarsest = live.filter(|counter| counter.has_slots()).min_by_key(|counter| counter.layout());
         if let Some(coarsest) = coarsest.filter(|coarsest| coarsest.layout() != first.layout()) {
             let mut union = first.empty(coarsest.params_for(first))?;

@@ -116,10 +116,11 @@ impl Pair {
                 if seen > 0.0 {
                     all.log += seen * libm::log(chance);
                 }
+                let (of_score, of_information) = (seen * a / chance, slots.number * a * a / chance);
                 for i in 0..3 {
-                    all.score[i] += seen * a * slope[i] / chance;
+                    all.score[i] += of_score * slope[i];
                     for j in 0..3 {
-                        all.information[i][j] += slots.number * (a * slope[i]) * (a * slope[j] / chance);
+                        all.information[i][j] += of_information * slope[i] * slope[j];
                     }
                 }
             }

@@ -114,8 +114,8 @@ fn memory_follows_the_live_members() {
 fn a_payload_is_as_long_as_its_form_may_be_and_takes_what_it_says() {
     let params = Params { exact_bytes: 1000, ..params(100, 0.05) };
     for (slices, cell_bits) in WINDOWS {
-        let window = Some((window(slices, ClockSource::Manual), 0, 0));
-        let form = |counts| CounterForm { params, lower_bound: 0, counts, window };
+        let ring = Some(TagRing::new(window(slices, ClockSource::Manual), 0));
+        let form = |counts| CounterForm { params, lower_bound: 0, counts, ring };
         let mut counts = SegmentCounts::default();
         [256, 100, 16].into_iter().enumerate().for_each(|(segment, count)| counts.add(segment, count));
         let bytes = 32 + 12 + [256u64, 100, 16].map(|count| count * cell_bits / 8).iter().sum::<u64>();
