@@ -80,16 +80,17 @@ impl CounterForm {
             None => (Ages::PLAIN, Counter::STRUCT_BYTES, 0),
             Some(ring) => (ring.ages(), Counter::WINDOWED_BYTES, 1),
         };
-        let (most, heap_bytes) = match &self.counts {
-            Some(counts) => (most_bytes(layout, counts, ages), bytes_of_counts(layout, counts, ages)),
-            None => {
-                let of_read = if tag_bytes == 0 { Members::<()>::bytes_of_read } else { Members::<u8>::bytes_of_read };
-                let tags = tag_bytes * (1 + u64::from(params.exact_limit));
-                (room.arena_bytes() + tags, of_read(payload_bytes, room))
-            }
+        let most = match &self.counts {
+            Some(counts) => most_bytes(layout, counts, ages),
+            None => room.arena_bytes() + tag_bytes * (1 + u64::from(params.exact_limit)),
         };
         let is_possible = payload_bytes <= most;
         Error::check_field(is_possible, "payload length", format_args!("at most {most} bytes"), payload_bytes)?;
+        let heap_bytes = match &self.counts {
+            Some(counts) => bytes_of_counts(layout, counts, ages),
+            None if ages.has_tags() => Members::<u8>::bytes_of_read(payload_bytes, room),
+            None => Members::<()>::bytes_of_read(payload_bytes, room),
+        };
         limit.check(held_bytes, heap_bytes)
     }
 
