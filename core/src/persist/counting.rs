@@ -210,8 +210,11 @@ impl Stored for Counter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        let part = (self.most_payload_bytes() > INLINE_MAX_BYTES).then(|| self.payload_part());
-        Payload::new(move |index| part.clone().filter(|_| index == 0))
+        if self.most_payload_bytes() <= INLINE_MAX_BYTES {
+            return Payload::new(|_| None);
+        }
+        let part = self.payload_part();
+        Payload::new(move |index| (index == 0).then(|| part.clone()))
     }
 
     fn chunk_format(&self) -> ChunkFormat {

@@ -31,7 +31,7 @@ use crate::counting::held::ring::Ages;
 use crate::counting::held::tag::Tag;
 use crate::counting::layout::{Layout, MAX_SEGMENT_BITS, SegmentCounts, slots_of};
 use crate::error::Error;
-use crate::hash::{self, CHUNK, first_marks};
+use crate::hash::{self, CHUNK};
 use crate::heap::Mover;
 use crate::size_limit::{SizeLimit, try_to_vec, try_zeroed};
 use crate::window::Mark;
@@ -40,7 +40,7 @@ use crate::window::Mark;
 /// fuller list would be larger than a bitmap.
 const LISTED_PART: u64 = 16;
 /// The binary search in a list stops at this number of slots. Comparing all of them is faster than going on.
-const FEW: usize = 32;
+const FEW: usize = 96;
 /// The fewest bytes by which the lists grow.
 const LEAST_ROOM: usize = 16;
 
@@ -355,13 +355,11 @@ impl Slots {
         let (mut slots, mut next) = ([0; CHUNK], 0);
         let slots = &mut slots[..hashes.len()];
         slots_of(self.layout, hashes, slots);
+        if T::BYTES > 0 {
+            return slots.iter().try_for_each(|&slot| self.mark(slot, adding).map(&mut marked));
+        }
         // In a large counter, most members mark slots that are marked already.
-        let may_change = if T::BYTES == 0 {
-            cells::may_be_free(&self.window, self.start(), slots)
-        } else {
-            first_marks(slots.len())
-        };
-        for at in hash::marked(may_change) {
+        for at in hash::marked(cells::may_be_free(&self.window, self.start(), slots)) {
             (next..at).for_each(|_| marked(Mark::Same));
             marked(self.mark(slots[at], adding)?);
             next = at + 1;
