@@ -245,8 +245,8 @@ impl Counter {
         Ok(changed)
     }
 
-    /// The same as [`Self::add_hashed`], for an item that was last seen `age` slices before the newest slice. An expired
-    /// item is not added.
+    /// The same as [`Self::add_hashed`], for an item that was last seen `age` slices before the newest slice. An
+    /// expired item is not added.
     fn add_aged(&mut self, item: &[u8], hash: u64, age: u8, limit: &impl SizeLimit) -> Result<Mark, Error> {
         adding!(self, limit, (held, adding) => match Tag::of_age(age, adding.ages) {
             Some(tag) => held.add(item, hash, Adding { tag, ..adding }),

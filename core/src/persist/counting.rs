@@ -190,6 +190,11 @@ fn members_sum(counter: &Counter) -> u64 {
     if counter.is_exact() { checksum(counter.payload_part().as_bytes(), 0) } else { 0 }
 }
 
+fn whole_payload(counter: &Counter) -> Payload<'_> {
+    let part = counter.payload_part();
+    Payload::new(move |index| (index == 0).then(|| part.clone()))
+}
+
 impl Stored for Counter {
     type Partial = PartialCounter;
     const KIND: super::value::Kind = super::value::Kind::Counter;
@@ -210,11 +215,7 @@ impl Stored for Counter {
     }
 
     fn payload(&self) -> Payload<'_> {
-        if self.most_payload_bytes() <= INLINE_MAX_BYTES {
-            return Payload::new(|_| None);
-        }
-        let part = self.payload_part();
-        Payload::new(move |index| (index == 0).then(|| part.clone()))
+        if self.most_payload_bytes() <= INLINE_MAX_BYTES { Payload::new(|_| None) } else { whole_payload(self) }
     }
 
     fn chunk_format(&self) -> ChunkFormat {

@@ -1,7 +1,6 @@
 //! Tests of a counter in each of its representations.
 
 use super::*;
-use crate::counting::view::union_of;
 use crate::size_limit::{MaxBytes, Unlimited};
 use proptest::collection::{btree_set, vec};
 use proptest::prelude::*;
@@ -28,7 +27,9 @@ pub(crate) fn add(counter: &mut Counter, numbers: impl IntoIterator<Item = u64>)
 
 /// A bit for each slot of a counter, whether or not it is marked.
 pub(crate) fn words(counter: &Counter) -> Box<[u64]> {
-    union_of(counter.layout(), &[counter.at(Time::Reached)]).unwrap().cells().into()
+    let mut union = Slots::wide(counter.layout(), Ages::PLAIN).unwrap();
+    counter.mark_in(&mut union, Some(0), 0);
+    union.cells().into()
 }
 
 #[test]

@@ -60,8 +60,8 @@ pub(super) fn can_merge(ages: Ages, theirs: Ages) -> bool {
     !ages.has_tags() || ages.modulus == theirs.modulus
 }
 
-/// Marks the slots of `cells` that were marked in `from` at most `most_age` of its slices ago. The newest slice of `from` is
-/// `behind` slices older than ours. A slot keeps the younger of two tags.
+/// Marks the slots of `cells` that were marked in `from` at most `most_age` of its slices ago. The newest slice of
+/// `from` is `behind` slices older than ours. A slot keeps the younger of two tags.
 pub(super) fn merge(cells: &mut [u64], ages: Ages, from: &[u64], theirs: Ages, most_age: u8, behind: u8) {
     let bytes = bytemuck::cast_slice(from);
     match (ages.cell_bits(), theirs.cell_bits()) {

@@ -434,8 +434,8 @@ impl Slots {
     }
 
     /// Marks the slots of `from` that were marked at most `most_age` of its slices ago, folded to the layout of these
-    /// slots. These slots must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than ours, and
-    /// a slice of the age `most_age` must be live here.
+    /// slots. These slots must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than ours. The
+    /// slice of `from` with the age `most_age` must be live here.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
@@ -453,10 +453,7 @@ impl Slots {
                 _ => place.for_each(from.layout, theirs, &mut |place, tag| {
                     let (age, slot) = (theirs.age(tag), from.layout.slot_at(segment, place as u16));
                     if age <= most_age {
-                        self.mark_wide(
-                            if layout == from.layout { slot } else { from.layout.fold(slot, layout) },
-                            age + behind,
-                        );
+                        self.mark_wide(from.layout.fold(slot, layout), age + behind);
                     }
                 }),
             }
