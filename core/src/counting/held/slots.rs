@@ -434,8 +434,8 @@ impl Slots {
     }
 
     /// Marks the slots of `from` that were marked at most `most_age` of its slices ago, folded to the layout of these
-    /// slots. These slots must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than ours. The
-    /// slice of `from` with the age `most_age` must be live here.
+    /// slots. These slots must be [wide](Self::wide). The newest slice of `from` is `behind` slices older than ours.
+    /// The slice of `from` with the age `most_age` must be live here.
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
