@@ -439,8 +439,9 @@ impl Slots {
     pub(in crate::counting) fn merge(&mut self, from: &Self, most_age: u8, behind: u8) {
         let (layout, ages, theirs) = (self.layout, self.ages, from.ages);
         let is_alike = layout == from.layout && cells::can_merge(ages, theirs);
+        let words = segment_words(layout, ages);
         for (segment, place) in from.places() {
-            match (place, self.cells_mut(segment)) {
+            match (place, self.window.get_mut(segment * words..(segment + 1) * words)) {
                 (Place::Cells(cells), Some(own)) if is_alike => {
                     cells::merge(own, ages, cells, theirs, most_age, behind);
                 }
