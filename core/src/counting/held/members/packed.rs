@@ -333,6 +333,7 @@ mod tests {
     use super::super::record::CODED;
     use super::super::tests::ROOM;
     use super::*;
+    use crate::counting::held::ring::Ages;
 
     fn packed(items: impl IntoIterator<Item = Vec<u8>>) -> Members {
         let mut packed = Members::default();
@@ -418,7 +419,7 @@ mod tests {
         ] {
             let expected = packed(items.iter().cloned());
             let room = Members::<()>::with_room(expected.as_bytes(), ROOM).unwrap().heap_bytes();
-            let read = Members::<()>::from_bytes(expected.as_bytes(), ROOM, 0, ()).unwrap();
+            let read = Members::<()>::from_bytes(expected.as_bytes(), ROOM, 0, Ages::PLAIN).unwrap();
             assert_eq!((read.as_bytes(), read.index), (expected.as_bytes(), expected.index));
             assert!(read.heap_bytes() <= expected.heap_bytes());
             assert_eq!(read.heap_bytes(), room);

@@ -245,7 +245,7 @@ mod tests {
                         remove(&mut members, some.iter().copied());
                         naive.retain(|item| !some.contains(item));
                     }
-                    _ => members = Members::from_bytes(members.as_bytes(), ROOM, 7, ()).unwrap(),
+                    _ => members = Members::from_bytes(members.as_bytes(), ROOM, 7, Ages::PLAIN).unwrap(),
                 }
                 prop_assert!(members.iter().map(|(_, member)| member.text().to_vec()).eq(naive.iter().copied()));
                 for item in &pool {
